@@ -1,0 +1,1 @@
+//! The only crate of lastmile with system calls.

@@ -1,0 +1,1 @@
+//! The network as nodes, in virtual time.

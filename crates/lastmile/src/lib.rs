@@ -1,0 +1,1 @@
+//! Sans-IO measurement and rate control for paths whose last hop is wireless.
