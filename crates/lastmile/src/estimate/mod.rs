@@ -1,0 +1,311 @@
+//! Samples to capacity and available bandwidth: one file per tool.
+//!
+//! An [`Estimator`] is a probe pattern, a congestion signal and a turning-point search (seed 003, Table I). It
+//! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
+//! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
+
+use crate::node::Ecn;
+use crate::report::{Pattern, StreamRecord};
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+/// One packet of a stream that is to be sent.
+///
+/// ```
+/// use lastmile::{estimate::ProbePacket, node::Ecn, time::Span, units::Bytes};
+/// let first = ProbePacket { offset: Span::ZERO, size: Bytes(1488), ecn: Ecn::NotEct };
+/// assert_eq!(first.size, Bytes(1488));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ProbePacket {
+    /// When it leaves, counted from the stream's first packet. Equal offsets leave back to back.
+    pub offset: Span,
+    /// Its size at the IP layer.
+    pub size: Bytes,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+}
+
+/// A stream that is to be sent.
+///
+/// ```
+/// use lastmile::{estimate::StreamPlan, time::Span, units::{Bytes, Rate}};
+/// let train = StreamPlan::train(30, Bytes(1488), Rate::ip(10_000_000));
+/// assert_eq!(train.packets[29].offset, Rate::ip(10_000_000).time_for(Bytes(1488) * 29));
+/// let pairs = StreamPlan::pairs(30, Bytes(1488), Span::from_millis(10));
+/// assert_eq!(pairs.bytes(), Bytes(60 * 1488));
+/// assert_eq!(pairs.packets[2].offset, pairs.packets[3].offset);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamPlan {
+    /// Its shape.
+    pub pattern: Pattern,
+    /// Its packets, offsets never falling.
+    pub packets: Vec<ProbePacket>,
+}
+
+impl StreamPlan {
+    /// `n` pairs of back-to-back packets of `size` bytes at the IP layer, one pair every `gap`.
+    pub fn pairs(n: usize, size: Bytes, gap: Span) -> StreamPlan {
+        let packet = |k: usize| ProbePacket { offset: gap * (k / 2) as i64, size, ecn: Ecn::NotEct };
+        StreamPlan { pattern: Pattern::Pairs, packets: (0..2 * n).map(packet).collect() }
+    }
+
+    /// `n` packets of `size` bytes at `rate`, both at the IP layer.
+    pub fn train(n: usize, size: Bytes, rate: Rate) -> StreamPlan {
+        // The offset is computed from the bytes before it, so that rounding does not add up.
+        let packet =
+            |k: usize| ProbePacket { offset: rate.time_for(size * k as u64), size, ecn: Ecn::NotEct };
+        StreamPlan { pattern: Pattern::Train, packets: (0..n).map(packet).collect() }
+    }
+
+    /// Bytes at the IP layer.
+    pub fn bytes(&self) -> Bytes {
+        self.packets.iter().map(|p| p.size).sum()
+    }
+
+    /// From the first packet to the last.
+    pub fn duration(&self) -> Span {
+        self.packets.last().map_or(Span::ZERO, |p| p.offset)
+    }
+}
+
+/// What an estimator wants next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Send this stream and give back its record.
+    Send(StreamPlan),
+    /// Leave the path alone for so long, then ask again.
+    Pause(Span),
+    /// This is what it found.
+    Done(Outcome),
+}
+
+/// What an estimator found.
+///
+/// ```
+/// use lastmile::estimate::{Outcome, Refusal};
+/// let nothing = Outcome::Refused(Refusal::NotConverged { streams: 100 });
+/// assert!(matches!(nothing, Outcome::Refused(_)));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Numbers, each with its quantity, in the order in which they should be shown.
+    Found(Vec<Estimate>),
+    /// No number that could be believed.
+    Refused(Refusal),
+}
+
+/// What is estimated (RFC 5136's terms).
+///
+/// ```
+/// assert_eq!(lastmile::estimate::Quantity::Capacity.to_string(), "capacity");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Quantity {
+    /// What the narrow link carries at most (WBest: effective capacity).
+    Capacity,
+    /// What of it is left now.
+    AvailableBandwidth,
+}
+
+impl core::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Quantity::Capacity => "capacity",
+            Quantity::AvailableBandwidth => "available bandwidth",
+        })
+    }
+}
+
+/// Which truth an estimate aims at. On a shared medium the two differ.
+///
+/// ```
+/// use lastmile::estimate::TruthKind;
+/// assert_ne!(TruthKind::Queue, TruthKind::Saturation);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum TruthKind {
+    /// The spare rate: what can be added without taking from others, read from the queue.
+    Queue,
+    /// The achievable rate: what one saturating flow gets.
+    Saturation,
+}
+
+/// A rate, or what it is above of.
+///
+/// ```
+/// use lastmile::{estimate::Value, units::Rate};
+/// assert_eq!(Value::MoreThan(Rate::ip(1_000_000_000)).to_string(), "more than 1 Gbit/s");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Value {
+    /// The rate.
+    Is(Rate),
+    /// The path is faster than these hosts can time: all that is known is a lower bound.
+    MoreThan(Rate),
+}
+
+impl Value {
+    /// The rate, if it is one and not a bound.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::Value, units::Rate};
+    /// assert_eq!(Value::MoreThan(Rate::ip(9)).rate(), None);
+    /// ```
+    pub fn rate(self) -> Option<Rate> {
+        match self {
+            Value::Is(rate) => Some(rate),
+            Value::MoreThan(_) => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Value {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Value::Is(rate) => rate.fmt(f),
+            Value::MoreThan(rate) => f.pad(&format!("more than {rate}")),
+        }
+    }
+}
+
+/// How an interval was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum IntervalMethod {
+    /// Order statistics of the pairs' rates: distribution-free for their median.
+    MedianOrderStatistics,
+    /// Resampling of gaps, or of blocks of them, with replacement.
+    BootstrapGaps,
+    /// Student's t over the trains' own estimates.
+    StudentTrains,
+}
+
+/// An interval that holds the true value in a stated share of measurements.
+///
+/// ```
+/// use lastmile::{estimate::{Interval, IntervalMethod}, units::Rate};
+/// let interval = Interval {
+///     low: Rate::ip(5_000_000), high: Rate::ip(7_000_000), confidence: 0.9, method: IntervalMethod::StudentTrains,
+/// };
+/// assert!(interval.contains(Rate::ip(6_000_000)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Interval {
+    /// The lower end.
+    pub low: Rate,
+    /// The upper end.
+    pub high: Rate,
+    /// The nominal share of measurements whose interval holds the truth.
+    pub confidence: f64,
+    /// How it was made.
+    pub method: IntervalMethod,
+}
+
+impl Interval {
+    /// Whether `rate` lies within; false across layers.
+    pub fn contains(&self, rate: Rate) -> bool {
+        self.low <= rate && rate <= self.high
+    }
+}
+
+/// One number, with what is needed to judge it.
+///
+/// ```
+/// use lastmile::{estimate::*, units::Rate};
+/// let estimate = Estimate {
+///     quantity: Quantity::Capacity, value: Value::Is(Rate::ip(10_000_000)), interval: None,
+///     truth_kind: TruthKind::Queue, streams: vec![1], warning: None,
+/// };
+/// assert_eq!(estimate.value.to_string(), "10 Mbit/s");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Estimate {
+    /// What it is.
+    pub quantity: Quantity,
+    /// The rate at the IP layer and the probe's packet size.
+    pub value: Value,
+    /// Where the truth lies with the stated confidence; `None` where no method with a tested coverage applies.
+    pub interval: Option<Interval>,
+    /// Which truth it aims at.
+    pub truth_kind: TruthKind,
+    /// The streams it was made from: the truth is taken over their windows.
+    pub streams: Vec<u32>,
+    /// What the user should know beside the number.
+    pub warning: Option<String>,
+}
+
+/// Why there is no number.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This host, or the peer's, could not keep the schedule.
+    #[error(
+        "{discarded} of {sent} streams missed their schedule: a host is too busy to time packets; try again when it is idle, or with --realtime"
+    )]
+    ScheduleBroken {
+        /// Streams sent.
+        sent: u32,
+        /// Streams not believed.
+        discarded: u32,
+    },
+    /// The path loses too much for the method.
+    #[error("{lost} of {sent} packets were lost: too many for this method")]
+    TooLossy {
+        /// Packets lost.
+        lost: u32,
+        /// Packets sent.
+        sent: u32,
+    },
+    /// A clock was stepped again and again.
+    #[error("a clock was stepped while packets were stamped; set the time first, then measure")]
+    ClockStepped,
+    /// The search found no end.
+    #[error("no convergence after {streams} streams: the path's delay changes too much")]
+    NotConverged {
+        /// Streams sent.
+        streams: u32,
+    },
+    /// The next stream would go beyond the byte limit.
+    #[error("the next stream would go beyond the limit of {limit}; raise --max-bytes")]
+    ByteLimit {
+        /// The limit.
+        limit: Bytes,
+    },
+    /// The time is up.
+    #[error("no result within the limit of {limit}; raise --max-seconds")]
+    TimeLimit {
+        /// The limit.
+        limit: Span,
+    },
+    /// The peer stopped answering.
+    #[error("the peer stopped answering")]
+    PeerSilent,
+    /// The peer cannot do what this method needs.
+    #[error("{0}")]
+    PeerCannot(String),
+    /// The stamps contradict each other.
+    #[error("{0}")]
+    Inconsistent(String),
+}
+
+/// A tool's state machine.
+pub trait Estimator: Send {
+    /// What to do next. Asked again only after the record of a stream was given, a pause is over, or
+    /// at the start.
+    fn step(&mut self) -> Step;
+
+    /// Takes in what became of the stream that [`step`](Estimator::step) asked for.
+    fn on_stream(&mut self, record: &StreamRecord);
+}

@@ -1,0 +1,193 @@
+//! [`PacketReport`] and [`StreamRecord`]: what is known of packets after the feedback came.
+//!
+//! Every kind of feedback (our deferred arrival reports, reflected STAMP packets, RTCP, the simulator's truth)
+//! becomes these, and estimators and classifiers see nothing else.
+
+use crate::node::Ecn;
+use crate::time::{Owd, Rx, Span, Time, Tx};
+use crate::units::Bytes;
+
+/// What became of a packet, on the receiver's clock.
+///
+/// ```
+/// use lastmile::{report::Fate, time::Time};
+/// assert_eq!(Fate::Lost.arrived(), None);
+/// assert!(Fate::Arrived(Time::from_nanos(1)).arrived().is_some());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Fate {
+    /// It arrived at this time.
+    Arrived(Time<Rx>),
+    /// It did not arrive before the report was made.
+    Lost,
+    /// It arrived, but too late or too disturbed for its stamp to mean anything.
+    Late,
+}
+
+impl Fate {
+    /// The arrival's stamp, where there is one to be trusted.
+    pub fn arrived(self) -> Option<Time<Rx>> {
+        match self {
+            Fate::Arrived(at) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+/// One packet: when it really left, and what became of it.
+///
+/// ```
+/// use lastmile::{node::Ecn, report::{Fate, PacketReport}, time::Time, units::Bytes};
+/// let report = PacketReport {
+///     seq: 0, size: Bytes(1488), sent: Time::from_nanos(10), fate: Fate::Arrived(Time::from_nanos(900)), ecn: Ecn::NotEct,
+/// };
+/// assert_eq!(report.owd().unwrap().relative_nanos(), 890);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PacketReport {
+    /// Its place in the order of sending.
+    pub seq: u64,
+    /// Its size at the IP layer.
+    pub size: Bytes,
+    /// When it left, from the driver's `Sent`, not from the plan.
+    pub sent: Time<Tx>,
+    /// What became of it.
+    pub fate: Fate,
+    /// The ECN codepoint as it arrived.
+    pub ecn: Ecn,
+}
+
+impl PacketReport {
+    /// Its relative one-way delay, if it arrived.
+    pub fn owd(&self) -> Option<Owd> {
+        Some(self.fate.arrived()? - self.sent)
+    }
+}
+
+/// Which way the packets of a stream went.
+///
+/// ```
+/// assert_eq!(lastmile::report::Direction::Reverse.to_string(), "reverse");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Direction {
+    /// From the initiator to the reflector (up).
+    Forward,
+    /// From the reflector to the initiator (down).
+    Reverse,
+    /// There and back, by a reply to each packet.
+    RoundTrip,
+}
+
+impl core::fmt::Display for Direction {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Direction::Forward => "forward",
+            Direction::Reverse => "reverse",
+            Direction::RoundTrip => "round-trip",
+        })
+    }
+}
+
+/// The shape of a probing stream.
+///
+/// ```
+/// assert_eq!(lastmile::report::Pattern::Pairs.to_string(), "pairs");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Pattern {
+    /// Packets two by two: 2k and 2k+1 leave back to back.
+    Pairs,
+    /// Packets at one rate.
+    Train,
+}
+
+impl core::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Pattern::Pairs => "pairs",
+            Pattern::Train => "train",
+        })
+    }
+}
+
+/// A probing stream after its report: the plan, the departures and the arrivals, in the order of sending.
+///
+/// In the round-trip direction the arrivals are the replies' and the "receiver's" clock is the sender's own,
+/// so that [`rtt`](StreamRecord::rtt) exists.
+///
+/// ```
+/// use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+/// let packet = |seq, sent, arrived| PacketReport {
+///     seq, size: Bytes(1488), sent: Time::from_nanos(sent), fate: Fate::Arrived(Time::from_nanos(arrived)), ecn: Ecn::NotEct,
+/// };
+/// let record = StreamRecord {
+///     stream: 1,
+///     direction: Direction::Forward,
+///     pattern: Pattern::Pairs,
+///     planned: vec![Span::ZERO, Span::ZERO],
+///     packets: vec![packet(0, 0, 7_000), packet(1, 10, 8_190)],
+///     tx_resolution: Span::from_nanos(1),
+///     rx_resolution: Span::from_nanos(1),
+///     clock_stepped: false,
+/// };
+/// assert_eq!(record.lost(), 0);
+/// assert_eq!(record.rtt(0), None); // one way: two clocks
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamRecord {
+    /// The stream's number within its session.
+    pub stream: u32,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Its shape.
+    pub pattern: Pattern,
+    /// When each packet was to leave, counted from the first.
+    pub planned: Vec<Span>,
+    /// What became of each packet, in the order of sending.
+    pub packets: Vec<PacketReport>,
+    /// Resolution of the departures' stamps.
+    pub tx_resolution: Span,
+    /// Resolution of the arrivals' stamps.
+    pub rx_resolution: Span,
+    /// A clock that stamped this stream was stepped while it ran: its stamps cannot be believed.
+    pub clock_stepped: bool,
+}
+
+impl StreamRecord {
+    /// Packets that did not arrive.
+    pub fn lost(&self) -> usize {
+        self.packets.iter().filter(|p| p.fate == Fate::Lost).count()
+    }
+
+    /// The round-trip time of a packet, where there is one: [`Direction::RoundTrip`] and it came back.
+    pub fn rtt(&self, index: usize) -> Option<Span> {
+        if self.direction != Direction::RoundTrip {
+            return None;
+        }
+        let packet = self.packets.get(index)?;
+        // One clock took both stamps, so the relative delay is the delay.
+        Some(Span::from_nanos(packet.owd()?.relative_nanos()))
+    }
+
+    /// Between a packet's departure and the one before it, really and as planned: `(sent, planned)`.
+    pub fn send_gap(&self, index: usize) -> Option<(Span, Span)> {
+        let before = index.checked_sub(1)?;
+        Some((
+            self.packets.get(index)?.sent - self.packets.get(before)?.sent,
+            *self.planned.get(index)? - *self.planned.get(before)?,
+        ))
+    }
+
+    /// Between a packet's arrival and that of the one sent before it, where both arrived.
+    pub fn receive_gap(&self, index: usize) -> Option<Span> {
+        let before = index.checked_sub(1)?;
+        Some(self.packets.get(index)?.fate.arrived()? - self.packets.get(before)?.fate.arrived()?)
+    }
+}
