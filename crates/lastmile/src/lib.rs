@@ -1,1 +1,3 @@
 //! Sans-IO measurement and rate control for paths whose last hop is wireless.
+
+pub mod wire;
