@@ -10,3 +10,4 @@ pub mod node;
 pub mod report;
 pub mod time;
 pub mod units;
+pub mod wire;

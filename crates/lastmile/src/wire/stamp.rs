@@ -1,0 +1,437 @@
+//! The base packets of RFC 8762, with the session identifier of RFC 8972, section 3.
+
+use super::{ErrorEstimate, HmacKey, TAG_LEN, WireError, be, be16, be32, be64, put};
+
+/// Bytes of either unauthenticated base packet (RFC 8762, 4.2.1 and 4.3.1).
+pub const OPEN_LEN: usize = 44;
+/// Bytes of either authenticated base packet (RFC 8762, 4.2.2 and 4.3.2).
+pub const AUTH_LEN: usize = 112;
+/// Where the HMAC of an authenticated packet stands; it covers everything before (RFC 8762, 4.4).
+pub(super) const AUTH_TAG_AT: usize = AUTH_LEN - TAG_LEN;
+
+/// Mode of a STAMP session. The packets do not say it: both sides are configured alike (RFC 8762, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Unauthenticated.
+    #[default]
+    Open,
+    /// Authenticated by HMAC-SHA-256, truncated to 16 octets.
+    Authenticated,
+}
+
+impl Mode {
+    /// Bytes of the base packet, which is where the TLVs begin.
+    #[must_use]
+    pub const fn base_len(self) -> usize {
+        match self {
+            Self::Open => OPEN_LEN,
+            Self::Authenticated => AUTH_LEN,
+        }
+    }
+}
+
+/// The bytes after the base packet; empty for a packet that is too short to have any.
+#[must_use]
+pub fn tlv_area(mode: Mode, datagram: &[u8]) -> &[u8] {
+    datagram.get(mode.base_len()..).unwrap_or_default()
+}
+
+/// Like [`tlv_area`], to be changed in place.
+#[must_use]
+pub fn tlv_area_mut(mode: Mode, datagram: &mut [u8]) -> &mut [u8] {
+    datagram.get_mut(mode.base_len()..).unwrap_or_default()
+}
+
+/// The Sequence Number, which stands first in all four packets and goes into the HMAC TLV (RFC 8972, 4.8).
+///
+/// # Errors
+/// [`WireError::Truncated`] below four bytes.
+pub fn sequence_of(datagram: &[u8]) -> Result<u32, WireError> {
+    let first = datagram.first_chunk::<4>();
+    first.map(|bytes| u32::from_be_bytes(*bytes)).ok_or(short("the Sequence Number", 4, datagram))
+}
+
+fn short(what: &'static str, need: usize, datagram: &[u8]) -> WireError {
+    WireError::Truncated { what, need, have: datagram.len() }
+}
+
+fn open<'a>(what: &'static str, datagram: &'a [u8]) -> Result<&'a [u8; OPEN_LEN], WireError> {
+    datagram.first_chunk().ok_or(short(what, OPEN_LEN, datagram))
+}
+
+fn authenticated<'a>(what: &'static str, datagram: &'a [u8]) -> Result<&'a [u8; AUTH_LEN], WireError> {
+    datagram.first_chunk().ok_or(short(what, AUTH_LEN, datagram))
+}
+
+/// What a Session-Sender writes (RFC 8762, 4.2; offsets of the SSID: RFC 8972, figures 1 and 3).
+///
+/// ```text
+///                        unauthenticated   authenticated
+/// Sequence Number              0..4             0..4
+/// Timestamp                    4..12           16..24
+/// Error Estimate              12..14           24..26
+/// SSID                        14..16           26..28
+/// HMAC                          -              96..112
+/// ```
+///
+/// Everything else must be zero and is ignored by the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SenderPacket {
+    /// Sequence number, starting at 0.
+    pub sequence: u32,
+    /// When the packet left, in the format that `error` names.
+    pub timestamp: u64,
+    /// Quality and format of the timestamp.
+    pub error: ErrorEstimate,
+    /// Session identifier, 0 if unused.
+    pub ssid: u16,
+}
+
+impl SenderPacket {
+    /// Reads the base packet from the front of a datagram; the HMAC is [`HmacKey::verify_base`]'s business.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`]. RFC 8762, 4.6 would let a reflector answer a shorter TWAMP Light packet with a
+    /// whole base packet; we do not, because a reply must never be larger than its request.
+    pub fn parse(mode: Mode, datagram: &[u8]) -> Result<Self, WireError> {
+        let (sequence, timestamp, error, ssid) = match mode {
+            Mode::Open => {
+                let p = open("an unauthenticated STAMP packet", datagram)?;
+                (be32(p, 0), be64(p, 4), be16(p, 12), be16(p, 14))
+            }
+            Mode::Authenticated => {
+                let p = authenticated("an authenticated STAMP packet", datagram)?;
+                (be32(p, 0), be64(p, 16), be16(p, 24), be16(p, 26))
+            }
+        };
+        Ok(Self { sequence, timestamp, error: ErrorEstimate::from_bits(error), ssid })
+    }
+
+    /// Writes the base packet to the front of `out`, with zeros in the HMAC field ([`HmacKey::sign_base`] fills it).
+    ///
+    /// # Errors
+    /// [`WireError::Buffer`] where `out` is shorter than [`Mode::base_len`].
+    pub fn write(&self, mode: Mode, out: &mut [u8]) -> Result<(), WireError> {
+        let have = out.len();
+        let full = WireError::Buffer { what: "a STAMP packet", need: mode.base_len(), have };
+        match mode {
+            Mode::Open => {
+                let p: &mut [u8; OPEN_LEN] = out.first_chunk_mut().ok_or(full)?;
+                *p = [0; OPEN_LEN];
+                self.fill(p, 4);
+            }
+            Mode::Authenticated => {
+                let p: &mut [u8; AUTH_LEN] = out.first_chunk_mut().ok_or(full)?;
+                *p = [0; AUTH_LEN];
+                self.fill(p, 16);
+            }
+        }
+        Ok(())
+    }
+
+    fn fill<const L: usize>(&self, p: &mut [u8; L], timestamp_at: usize) {
+        put(p, 0, &self.sequence.to_be_bytes());
+        put(p, timestamp_at, &self.timestamp.to_be_bytes());
+        put(p, timestamp_at + 8, &self.error.bits().to_be_bytes());
+        put(p, timestamp_at + 10, &self.ssid.to_be_bytes());
+    }
+}
+
+/// What a Session-Reflector writes (RFC 8762, 4.3; offsets of the SSID: RFC 8972, figures 2 and 4).
+///
+/// ```text
+///                                unauthenticated   authenticated
+/// Sequence Number                      0..4             0..4
+/// Timestamp                            4..12           16..24
+/// Error Estimate                      12..14           24..26
+/// SSID                                14..16           26..28
+/// Receive Timestamp                   16..24           32..40
+/// Session-Sender Sequence Number      24..28           48..52
+/// Session-Sender Timestamp            28..36           64..72
+/// Session-Sender Error Estimate       36..38           72..74
+/// Session-Sender TTL                    40               80
+/// HMAC                                  -              96..112
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ReflectorPacket {
+    /// The reflector's own count in a stateful session, else a copy of the sender's.
+    pub sequence: u32,
+    /// When the reply left, in the format that `error` names.
+    pub timestamp: u64,
+    /// Quality and format of `timestamp` and `receive_timestamp`.
+    pub error: ErrorEstimate,
+    /// The sender's session identifier; 0 from a reflector that does not know RFC 8972.
+    pub ssid: u16,
+    /// When the request arrived, in the format that `error` names.
+    pub receive_timestamp: u64,
+    /// Copy of the request's sequence number.
+    pub sender_sequence: u32,
+    /// Copy of the request's timestamp.
+    pub sender_timestamp: u64,
+    /// Copy of the request's Error Estimate.
+    pub sender_error: ErrorEstimate,
+    /// TTL or Hop Limit with which the request arrived.
+    pub sender_ttl: u8,
+}
+
+impl ReflectorPacket {
+    /// Reads the base packet from the front of a datagram; the HMAC is [`HmacKey::verify_base`]'s business.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn parse(mode: Mode, datagram: &[u8]) -> Result<Self, WireError> {
+        match mode {
+            Mode::Open => Ok(Self::read(open("a reflected STAMP packet", datagram)?, &OPEN_FIELDS)),
+            Mode::Authenticated => Ok(Self::read(
+                authenticated("a reflected authenticated STAMP packet", datagram)?,
+                &AUTH_FIELDS,
+            )),
+        }
+    }
+
+    /// Writes the base packet to the front of `out`, with zeros in the HMAC field ([`HmacKey::sign_base`] fills it).
+    ///
+    /// # Errors
+    /// [`WireError::Buffer`] where `out` is shorter than [`Mode::base_len`].
+    pub fn write(&self, mode: Mode, out: &mut [u8]) -> Result<(), WireError> {
+        let have = out.len();
+        let full = WireError::Buffer { what: "a reflected STAMP packet", need: mode.base_len(), have };
+        match mode {
+            Mode::Open => self.fill(out.first_chunk_mut::<OPEN_LEN>().ok_or(full)?, &OPEN_FIELDS),
+            Mode::Authenticated => self.fill(out.first_chunk_mut::<AUTH_LEN>().ok_or(full)?, &AUTH_FIELDS),
+        }
+        Ok(())
+    }
+
+    fn read<const L: usize>(p: &[u8; L], at: &Fields) -> Self {
+        Self {
+            sequence: be32(p, 0),
+            timestamp: be64(p, at.timestamp),
+            error: ErrorEstimate::from_bits(be16(p, at.error)),
+            ssid: be16(p, at.error + 2),
+            receive_timestamp: be64(p, at.receive_timestamp),
+            sender_sequence: be32(p, at.sender_sequence),
+            sender_timestamp: be64(p, at.sender_timestamp),
+            sender_error: ErrorEstimate::from_bits(be16(p, at.sender_timestamp + 8)),
+            sender_ttl: be::<1, L>(p, at.sender_ttl)[0],
+        }
+    }
+
+    fn fill<const L: usize>(&self, p: &mut [u8; L], at: &Fields) {
+        *p = [0; L];
+        put(p, 0, &self.sequence.to_be_bytes());
+        put(p, at.timestamp, &self.timestamp.to_be_bytes());
+        put(p, at.error, &self.error.bits().to_be_bytes());
+        put(p, at.error + 2, &self.ssid.to_be_bytes());
+        put(p, at.receive_timestamp, &self.receive_timestamp.to_be_bytes());
+        put(p, at.sender_sequence, &self.sender_sequence.to_be_bytes());
+        put(p, at.sender_timestamp, &self.sender_timestamp.to_be_bytes());
+        put(p, at.sender_timestamp + 8, &self.sender_error.bits().to_be_bytes());
+        put(p, at.sender_ttl, &[self.sender_ttl]);
+    }
+}
+
+/// Offsets of the reflected packet's fields; SSID and Session-Sender Error Estimate follow their neighbours.
+struct Fields {
+    timestamp: usize,
+    error: usize,
+    receive_timestamp: usize,
+    sender_sequence: usize,
+    sender_timestamp: usize,
+    sender_ttl: usize,
+}
+
+const OPEN_FIELDS: Fields = Fields {
+    timestamp: 4,
+    error: 12,
+    receive_timestamp: 16,
+    sender_sequence: 24,
+    sender_timestamp: 28,
+    sender_ttl: 40,
+};
+const AUTH_FIELDS: Fields = Fields {
+    timestamp: 16,
+    error: 24,
+    receive_timestamp: 32,
+    sender_sequence: 48,
+    sender_timestamp: 64,
+    sender_ttl: 80,
+};
+
+/// What a reflector knows of a request and its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reflection {
+    /// The reflector's own count; `None` copies the sender's (stateless, RFC 8762, 4.3.1).
+    pub sequence: Option<u32>,
+    /// When the reply leaves.
+    pub timestamp: u64,
+    /// Quality and format of both timestamps.
+    pub error: ErrorEstimate,
+    /// When the request arrived.
+    pub receive_timestamp: u64,
+    /// TTL or Hop Limit with which the request arrived.
+    pub sender_ttl: u8,
+}
+
+/// Turns a received request into its reply, in place, and returns the request as it was.
+///
+/// The TLVs are left as they are: [`super::reflect_tlvs`] sets their flags. In authenticated mode the caller has
+/// verified the request and signs the reply.
+///
+/// # Errors
+/// As [`SenderPacket::parse`]; the datagram is then unchanged.
+pub fn reflect_in_place(
+    mode: Mode,
+    datagram: &mut [u8],
+    facts: &Reflection,
+) -> Result<SenderPacket, WireError> {
+    let request = SenderPacket::parse(mode, datagram)?;
+    let reply = ReflectorPacket {
+        sequence: facts.sequence.unwrap_or(request.sequence),
+        timestamp: facts.timestamp,
+        error: facts.error,
+        ssid: request.ssid,
+        receive_timestamp: facts.receive_timestamp,
+        sender_sequence: request.sequence,
+        sender_timestamp: request.timestamp,
+        sender_error: request.error,
+        sender_ttl: facts.sender_ttl,
+    };
+    reply.write(mode, datagram)?;
+    Ok(request)
+}
+
+impl HmacKey {
+    /// Writes the HMAC of an authenticated base packet, over its first 96 octets (RFC 8762, 4.4).
+    ///
+    /// # Errors
+    /// [`WireError::Buffer`] below 112 bytes.
+    pub fn sign_base(&self, datagram: &mut [u8]) -> Result<(), WireError> {
+        let have = datagram.len();
+        let need = WireError::Buffer { what: "an authenticated STAMP packet", need: AUTH_LEN, have };
+        let packet: &mut [u8; AUTH_LEN] = datagram.first_chunk_mut().ok_or(need)?;
+        let tag = self.tag(&[&packet[..AUTH_TAG_AT]]);
+        put(packet, AUTH_TAG_AT, &tag);
+        Ok(())
+    }
+
+    /// Checks the HMAC of an authenticated base packet, in constant time.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] below 112 bytes, [`WireError::BadHmac`].
+    pub fn verify_base(&self, datagram: &[u8]) -> Result<(), WireError> {
+        let packet = authenticated("an authenticated STAMP packet", datagram)?;
+        self.check(&[&packet[..AUTH_TAG_AT]], &packet[AUTH_TAG_AT..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ERROR: ErrorEstimate = ErrorEstimate {
+        synchronized: true,
+        format: super::super::TimestampFormat::Ntp,
+        scale: 0,
+        multiplier: 1,
+    };
+
+    fn sender() -> SenderPacket {
+        SenderPacket { sequence: 0x0102_0304, timestamp: 0x83AA_7E80_8000_0000, error: ERROR, ssid: 0xBEEF }
+    }
+
+    /// Puts fields into zeros at the offsets counted off the figures.
+    fn bytes<const L: usize>(fields: &[(usize, &[u8])]) -> [u8; L] {
+        let mut out = [0; L];
+        fields.iter().for_each(|(at, field)| out[*at..at + field.len()].copy_from_slice(field));
+        out
+    }
+
+    const SEQUENCE: &[u8] = &[1, 2, 3, 4];
+    const TIMESTAMP: &[u8] = &[0x83, 0xAA, 0x7E, 0x80, 0x80, 0, 0, 0];
+    const ERROR_AND_SSID: &[u8] = &[0x80, 0x01, 0xBE, 0xEF];
+
+    #[test]
+    fn sender_packets_follow_the_figures() {
+        // RFC 8972, figures 1 and 3.
+        let open: [u8; 44] = bytes(&[(0, SEQUENCE), (4, TIMESTAMP), (12, ERROR_AND_SSID)]);
+        let auth: [u8; 112] = bytes(&[(0, SEQUENCE), (16, TIMESTAMP), (24, ERROR_AND_SSID)]);
+        for (mode, wire) in [(Mode::Open, &open[..]), (Mode::Authenticated, &auth[..])] {
+            let mut out = vec![0xFF; mode.base_len()];
+            sender().write(mode, &mut out).unwrap();
+            assert_eq!(out, wire);
+            assert_eq!(SenderPacket::parse(mode, wire), Ok(sender()));
+        }
+    }
+
+    #[test]
+    fn reflected_packets_follow_the_figures() {
+        // RFC 8972, figures 2 and 4: own fields, receive timestamp, then copies of the sender's, then TTL.
+        let (own, received): (&[u8], &[u8]) = (&[0, 0, 0, 9], &[0x11; 8]);
+        let (sent, own_error): (&[u8], &[u8]) = (&[0x22; 8], &[0x40, 0x05, 0xBE, 0xEF]);
+        let open: [u8; 44] = bytes(&[
+            (0, own),
+            (4, sent),
+            (12, own_error),
+            (16, received),
+            (24, SEQUENCE),
+            (28, TIMESTAMP),
+            (36, &ERROR_AND_SSID[..2]),
+            (40, &[63]),
+        ]);
+        let auth: [u8; 112] = bytes(&[
+            (0, own),
+            (16, sent),
+            (24, own_error),
+            (32, received),
+            (48, SEQUENCE),
+            (64, TIMESTAMP),
+            (72, &ERROR_AND_SSID[..2]),
+            (80, &[63]),
+        ]);
+        let facts = Reflection {
+            sequence: Some(9),
+            timestamp: 0x2222_2222_2222_2222,
+            error: ErrorEstimate::from_bits(0x4005),
+            receive_timestamp: 0x1111_1111_1111_1111,
+            sender_ttl: 63,
+        };
+        for (mode, wire) in [(Mode::Open, &open[..]), (Mode::Authenticated, &auth[..])] {
+            let mut datagram = vec![0; mode.base_len() + 3];
+            sender().write(mode, &mut datagram).unwrap();
+            datagram[mode.base_len()..].copy_from_slice(b"abc");
+            assert_eq!(reflect_in_place(mode, &mut datagram, &facts), Ok(sender()));
+            assert_eq!(datagram.split_at(mode.base_len()), (wire, &b"abc"[..]));
+            let reply = ReflectorPacket::parse(mode, &datagram).unwrap();
+            assert_eq!((reply.sender_sequence, reply.ssid, reply.sender_ttl), (0x0102_0304, 0xBEEF, 63));
+            assert_eq!((reply.sender_timestamp, reply.sender_error), (sender().timestamp, ERROR));
+        }
+    }
+
+    #[test]
+    fn nonzero_reserved_bytes_are_ignored_on_receipt() {
+        // RFC 8762, 4.2.1: MBZ "MUST be ignored on receipt".
+        let mut datagram = [0xFF; 44];
+        let mut clean = [0; 44];
+        sender().write(Mode::Open, &mut clean).unwrap();
+        datagram[..16].copy_from_slice(&clean[..16]);
+        assert_eq!(SenderPacket::parse(Mode::Open, &datagram), Ok(sender()));
+    }
+
+    #[test]
+    fn every_shorter_length_is_refused_and_left_alone() {
+        let facts =
+            Reflection { sequence: None, timestamp: 1, error: ERROR, receive_timestamp: 2, sender_ttl: 3 };
+        for mode in [Mode::Open, Mode::Authenticated] {
+            for length in 0..mode.base_len() {
+                let mut datagram = vec![0xA5; length];
+                assert!(matches!(SenderPacket::parse(mode, &datagram), Err(WireError::Truncated { .. })));
+                assert!(matches!(ReflectorPacket::parse(mode, &datagram), Err(WireError::Truncated { .. })));
+                assert!(reflect_in_place(mode, &mut datagram, &facts).is_err());
+                assert!(matches!(sender().write(mode, &mut datagram), Err(WireError::Buffer { .. })));
+                assert!(datagram.iter().all(|octet| *octet == 0xA5));
+                assert!(tlv_area(mode, &datagram).is_empty());
+            }
+        }
+    }
+}
