@@ -1,0 +1,198 @@
+//! A probing stream between its plan and its record.
+
+use crate::estimate::StreamPlan;
+use crate::node::Ecn;
+use crate::report::{Direction, Fate, PacketReport, StreamRecord};
+use crate::time::{Rx, Span, Time, Tx};
+use crate::units::Bytes;
+
+/// Stamps of one side, in nanoseconds of that side's clock; the direction says whose clock it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    pub(super) ns: u64,
+    pub(super) ecn: Ecn,
+    /// The other side says that it cannot be trusted.
+    pub(super) late: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct StreamInFlight {
+    pub(super) id: u32,
+    pub(super) direction: Direction,
+    pub(super) plan: StreamPlan,
+    /// When its first packet, or in reverse the request for it, is to leave.
+    pub(super) starts: Time,
+    /// Sequence number of its first packet.
+    pub(super) first_seq: u32,
+    /// [`crate::node::TransmitId`] of its first packet; the others follow.
+    pub(super) first_id: u64,
+    pub(super) departures: Vec<Option<Stamp>>,
+    pub(super) arrivals: Vec<Option<Stamp>>,
+    sizes: Vec<Bytes>,
+    /// Packets that left or could not.
+    pub(super) answered: usize,
+    pub(super) tx_resolution: Span,
+    pub(super) rx_resolution: Span,
+    pub(super) clock_stepped: bool,
+}
+
+impl StreamInFlight {
+    pub(super) fn new(
+        id: u32,
+        direction: Direction,
+        plan: StreamPlan,
+        starts: Time,
+        resolution: Span,
+    ) -> Self {
+        let n = plan.packets.len();
+        StreamInFlight {
+            id,
+            direction,
+            sizes: plan.packets.iter().map(|p| p.size).collect(),
+            plan,
+            starts,
+            first_seq: 0,
+            first_id: 0,
+            departures: vec![None; n],
+            arrivals: vec![None; n],
+            answered: 0,
+            tx_resolution: resolution,
+            rx_resolution: resolution,
+            clock_stepped: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.plan.packets.len()
+    }
+
+    /// When its last packet should have left.
+    pub(super) fn ends(&self) -> Time {
+        self.starts + self.plan.duration()
+    }
+
+    pub(super) fn arrived(&self) -> usize {
+        self.arrivals.iter().filter(|a| a.is_some()).count()
+    }
+
+    /// Takes in an arrival at this endpoint; of duplicates the first counts.
+    pub(super) fn on_arrival(&mut self, index: usize, at: Time, ecn: Ecn, size: Bytes) {
+        if let Some(slot @ None) = self.arrivals.get_mut(index) {
+            *slot = Some(Stamp { ns: at.as_nanos(), ecn, late: false });
+            self.sizes[index] = size;
+        }
+    }
+
+    /// The record, as the estimators want it.
+    pub(super) fn record(&self) -> StreamRecord {
+        let packet = |i: usize| {
+            // The sender's stamp may be missing: then the plan's time stands in, and the packet is not believed.
+            let sent = match self.departures[i] {
+                Some(stamp) => Time::<Tx>::from_nanos(stamp.ns),
+                None => (self.starts + self.plan.packets[i].offset).as_sender(),
+            };
+            let fate = match self.arrivals[i] {
+                None => Fate::Lost,
+                Some(stamp) if stamp.late || self.departures[i].is_none_or(|d| d.late) => Fate::Late,
+                Some(stamp) => Fate::Arrived(Time::<Rx>::from_nanos(stamp.ns)),
+            };
+            let ecn = self.arrivals[i].map_or(Ecn::NotEct, |stamp| stamp.ecn);
+            PacketReport { seq: i as u64, size: self.sizes[i], sent, fate, ecn }
+        };
+        StreamRecord {
+            stream: self.id,
+            direction: self.direction,
+            pattern: self.plan.pattern,
+            planned: self.plan.packets.iter().map(|p| p.offset).collect(),
+            packets: (0..self.len()).map(packet).collect(),
+            tx_resolution: self.tx_resolution,
+            rx_resolution: self.rx_resolution,
+            clock_stepped: self.clock_stepped,
+        }
+    }
+
+    /// The requests that make a reflector send this stream: `(offset, first index, packets, burst, interval)`.
+    ///
+    /// One request where the plan is groups of equal size at equal intervals, as pairs and trains are; else one
+    /// for each group of packets that leave together.
+    pub(super) fn reverse_requests(&self) -> Vec<ReverseRequest> {
+        let packets = &self.plan.packets;
+        let mut groups: Vec<(usize, usize)> = Vec::new();
+        for (i, packet) in packets.iter().enumerate() {
+            match groups.last_mut() {
+                Some((first, n)) if packets[*first].offset == packet.offset => *n += 1,
+                _ => groups.push((i, 1)),
+            }
+        }
+        let (Some(&(_, burst)), Some(last)) = (groups.first(), packets.last()) else { return Vec::new() };
+        let interval = last.offset / (groups.len() as i64 - 1).max(1);
+        let uniform = groups.iter().enumerate().all(|(k, &(first, n))| {
+            let drift = packets[first].offset - interval * k as i64;
+            // The division's remainder, at most one nanosecond a group.
+            n == burst && drift.abs().as_nanos() <= k as i64 && packets[first].size == packets[0].size
+        });
+        let request = |offset, first: usize, count: usize, burst: usize, interval: Span| ReverseRequest {
+            offset,
+            first: first as u16,
+            count: count as u16,
+            burst: burst as u16,
+            interval,
+            size: packets[first].size,
+        };
+        if uniform {
+            return vec![request(Span::ZERO, 0, packets.len(), burst, interval)];
+        }
+        groups.iter().map(|&(first, n)| request(packets[first].offset, first, n, n, Span::ZERO)).collect()
+    }
+}
+
+/// One request for packets of a reverse stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ReverseRequest {
+    pub(super) offset: Span,
+    pub(super) first: u16,
+    pub(super) count: u16,
+    pub(super) burst: u16,
+    pub(super) interval: Span,
+    pub(super) size: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::ProbePacket;
+    use crate::report::Pattern;
+    use crate::units::Rate;
+
+    fn stream(plan: StreamPlan) -> StreamInFlight {
+        StreamInFlight::new(1, Direction::Reverse, plan, Time::ZERO, Span::from_nanos(1))
+    }
+
+    #[test]
+    fn pairs_and_trains_are_one_request() {
+        let pairs = stream(StreamPlan::pairs(30, Bytes(1488), Span::from_millis(10))).reverse_requests();
+        assert_eq!(pairs.len(), 1);
+        assert_eq!((pairs[0].count, pairs[0].burst, pairs[0].interval), (60, 2, Span::from_millis(10)));
+        let train = stream(StreamPlan::train(30, Bytes(1488), Rate::ip(7_777_777))).reverse_requests();
+        assert_eq!((train.len(), train[0].count, train[0].burst), (1, 30, 1));
+    }
+
+    #[test]
+    fn an_uneven_plan_is_a_request_for_each_group() {
+        let packet = |us| ProbePacket { offset: Span::from_micros(us), size: Bytes(1000), ecn: Ecn::NotEct };
+        let plan = StreamPlan {
+            pattern: Pattern::Train,
+            packets: vec![packet(0), packet(10), packet(10), packet(90)],
+        };
+        let requests = stream(plan).reverse_requests();
+        assert_eq!(requests.iter().map(|r| (r.first, r.count)).collect::<Vec<_>>(), [(0, 1), (1, 2), (3, 1)]);
+    }
+
+    #[test]
+    fn a_packet_without_a_departure_stamp_is_not_believed() {
+        let mut s = stream(StreamPlan::pairs(1, Bytes(1488), Span::ZERO));
+        s.on_arrival(0, Time::from_nanos(9), Ecn::NotEct, Bytes(1488));
+        let record = s.record();
+        assert_eq!((record.packets[0].fate, record.packets[1].fate), (Fate::Late, Fate::Lost));
+    }
+}
