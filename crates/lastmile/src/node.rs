@@ -13,7 +13,7 @@
 //! 3. [`Transmit::at`] may lie ahead, by up to one probe stream: the driver keeps the packet until then. Equal
 //!    `at` means back to back, in the order in which they were polled. A node may hand over a whole stream at
 //!    once, so that a sending thread meets its deadlines without asking the node again.
-//! 4. For every `Transmit` the driver answers once, with [`Input::Sent`] and the time at which the packet really
+//! 4. For every `Transmit` but [untracked](TransmitId::UNTRACKED) ones the driver answers once, with [`Input::Sent`] and the time at which the packet really
 //!    left (the kernel's transmit stamp where there is one), or with [`Input::Failed`]. Whether a stream kept
 //!    its schedule is judged by the endpoint, from these, and never by the driver.
 //! 5. Inputs at equal times are handled in the order of their sequence numbers in the driver's queue.
@@ -72,6 +72,16 @@ pub struct PortId(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct TransmitId(pub u64);
+
+impl TransmitId {
+    /// The name of a packet whose departure nobody waits for: the driver answers nothing for it, and asks the
+    /// kernel for no stamp.
+    ///
+    /// ```
+    /// assert_eq!(lastmile::node::TransmitId::UNTRACKED.0, 0);
+    /// ```
+    pub const UNTRACKED: TransmitId = TransmitId(0);
+}
 
 /// A label that links and observers may read to tell flows apart; real networks do not carry it.
 ///

@@ -285,8 +285,8 @@ impl Reflector {
             hop_limit: 0,
             payload: Payload::Udp(bytes),
         };
-        // Replies need no departure stamps: a name of zero is not waited for.
-        self.out.push_back(Output::Transmit(Transmit { id: TransmitId(0), at: now, port, datagram: reply }));
+        let id = TransmitId::UNTRACKED;
+        self.out.push_back(Output::Transmit(Transmit { id, at: now, port, datagram: reply }));
     }
 
     fn stamp(&self, at: Time) -> u64 {
