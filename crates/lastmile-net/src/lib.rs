@@ -5,6 +5,8 @@
 //! every part can be used and tested without the protocol endpoints above it. Linux only.
 pub mod clock;
 pub mod doctor;
+#[cfg(feature = "lab")]
+pub mod lab;
 pub mod sched;
 pub mod udp;
 

@@ -317,3 +317,10 @@ fn kernel() -> &'static Kernel {
         Kernel { keys_can_be_named, _keeper: Some(keeper) }
     })
 }
+
+/// Makes the preparations of [`UdpSocket::open`] in the calling thread's namespace. The lab does so before it
+/// enters another one, which the process's own socket would otherwise keep alive.
+#[cfg(feature = "lab")]
+pub(crate) fn prepare() {
+    kernel();
+}
