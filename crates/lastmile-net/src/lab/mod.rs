@@ -1,0 +1,66 @@
+//! The parts of the real-time lab that touch the system: hosts as network namespaces, their TUN devices, and the
+//! programs inside them. The pump that joins the TUNs to the simulator stands on top of this.
+//!
+//! Nothing here has a name outside this process: a namespace lives as long as a thread, socket or child in it, a
+//! TUN device as long as its descriptor, and children are killed by the kernel when their parent dies, by SIGKILL
+//! too. So nothing needs cleaning up after a crash, and nothing can be left behind.
+pub mod child;
+pub mod ip;
+pub mod netns;
+#[cfg(test)]
+mod tests;
+pub mod tun;
+
+pub use child::LabChild;
+pub use netns::{NetNs, enter_user_namespace};
+pub use tun::{Tun, TunConfig};
+
+use std::io;
+
+/// Why the lab cannot be built here, and what to change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// Namespaces are forbidden.
+    #[error("the lab needs network namespaces, which this user may not create ({source}): {remedy}")]
+    NeedNamespaces {
+        /// What the system said.
+        source: io::Error,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// No TUN driver, or no right to use it.
+    #[error("the lab needs TUN devices, and /dev/net/tun cannot be used ({source}): {remedy}")]
+    NeedTun {
+        /// What the system said.
+        source: io::Error,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// A step of setting up a host failed.
+    #[error("host {host}: {step}: {source}")]
+    Setup {
+        /// The host's name.
+        host: String,
+        /// What was being done.
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host's thread has died: a job panicked in it.
+    #[error("host {host} is gone: a job inside it panicked")]
+    HostGone {
+        /// The host's name.
+        host: String,
+    },
+    /// The program could not be started.
+    #[error("host {host}: cannot start {program}: {source}")]
+    Start {
+        /// The host's name.
+        host: String,
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
