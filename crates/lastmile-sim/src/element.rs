@@ -1,0 +1,87 @@
+//! [`Element`]: all that the engine can wake, by enum dispatch.
+
+use lastmile::node::{Input, Node, Output};
+use lastmile::time::Time;
+
+use crate::host::{External, Host};
+use crate::path::link::Link;
+use crate::traffic::{Sink, Source};
+
+/// A node of the engine. All variants are used through [`Node`] alone; the enum spares links and traffic the
+/// indirect call.
+///
+/// ```
+/// let element = lastmile_sim::element::Element::from(lastmile_sim::traffic::Sink::default());
+/// assert!(matches!(element, lastmile_sim::element::Element::Sink(_)));
+/// ```
+pub enum Element {
+    /// One direction of a link.
+    Link(Box<Link>),
+    /// A source of the simulator's own traffic.
+    Source(Box<Source>),
+    /// The end of the simulator's own traffic.
+    Sink(Sink),
+    /// A host with an endpoint.
+    Host(Box<Host>),
+    /// A host outside the engine.
+    External(Box<External>),
+    /// Any other node, in the engine's time and without a clock of its own.
+    Other(Box<dyn Node + Send>),
+}
+
+impl core::fmt::Debug for Element {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Element::Link(link) => link.fmt(f),
+            Element::Source(source) => source.fmt(f),
+            Element::Sink(sink) => sink.fmt(f),
+            Element::Host(host) => host.fmt(f),
+            Element::External(external) => external.fmt(f),
+            Element::Other(_) => f.write_str("Other"),
+        }
+    }
+}
+
+impl Node for Element {
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        match self {
+            Element::Link(link) => link.handle(now, input),
+            Element::Source(source) => source.handle(now, input),
+            Element::Sink(sink) => sink.handle(now, input),
+            Element::Host(host) => host.handle(now, input),
+            Element::External(external) => external.handle(now, input),
+            Element::Other(node) => node.handle(now, input),
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        match self {
+            Element::Link(link) => link.poll(now),
+            Element::Source(source) => source.poll(now),
+            Element::Sink(sink) => sink.poll(now),
+            Element::Host(host) => host.poll(now),
+            Element::External(external) => external.poll(now),
+            Element::Other(node) => node.poll(now),
+        }
+    }
+}
+
+macro_rules! from {
+    ($($variant:ident($type:ty) = $make:expr),+ $(,)?) => {
+        $(impl From<$type> for Element {
+            fn from(it: $type) -> Element {
+                Element::$variant($make(it))
+            }
+        })+
+    };
+}
+from! {
+    Link(Link) = Box::new,
+    Source(Source) = Box::new,
+    Sink(Sink) = std::convert::identity,
+    Host(Host) = Box::new,
+    External(External) = Box::new,
+    Other(Box<dyn Node + Send>) = std::convert::identity,
+}

@@ -1,0 +1,447 @@
+//! [`Engine`]: the discrete-event engine that drives nodes in virtual time, or paced by whoever calls it.
+//!
+//! Every node has at most one wake that counts. A node that changes its mind leaves the old one behind in the
+//! queue, where it is recognised and skipped; one that asks for a later time than before keeps its place until
+//! that comes up and is then moved. Equal times are woken in the order in which they were asked for.
+//!
+//! A packet that leaves a node at a moment is handed at once to the next, and on, until some node keeps it for
+//! a later time: a hop costs one wake, of the link that it crosses. Routers are tables that the engine consults
+//! on the way, by flow, since they do nothing in time.
+
+use lastmile::event::Event;
+use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId};
+use lastmile::time::Time;
+
+use crate::element::Element;
+use crate::host::{Egress, External};
+use crate::path::link::Link;
+use crate::queue::{EventQueue, Key, MAX_NODES};
+use crate::traffic::Sink;
+use crate::truth::{Meter, MeterConfig};
+
+/// A node of an engine, numbered from zero in the order of [`Engine::add`].
+///
+/// ```
+/// assert!(lastmile_sim::engine::NodeId(0) < lastmile_sim::engine::NodeId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A routing table of an engine.
+///
+/// ```
+/// assert_ne!(lastmile_sim::engine::RouterId(0), lastmile_sim::engine::RouterId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouterId(pub u32);
+
+/// Where what leaves a port goes.
+///
+/// ```
+/// use lastmile_sim::engine::*;
+/// assert_ne!(Target::Node(NodeId(0)), Target::Router(RouterId(0)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nowhere: it is counted as [unroutable](Engine::unroutable).
+    Nowhere,
+    /// To port 0 of a node.
+    Node(NodeId),
+    /// Wherever the table has its flow go.
+    Router(RouterId),
+}
+
+/// What stops an engine.
+///
+/// ```
+/// let error = lastmile_sim::engine::EngineError::NotExternal { host: 3 };
+/// assert_eq!(error.to_string(), "node 3 is not an external host: only those take packets from outside");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Nodes wake each other for ever at one moment.
+    #[error(
+        "time stands still at {at}: node {node} was woken {wakes} times at that moment; \
+         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed"
+    )]
+    Stuck {
+        /// The moment.
+        at: Time,
+        /// The node woken last.
+        node: u32,
+        /// How often nodes were woken at that moment.
+        wakes: u64,
+    },
+    /// A packet was injected where none can enter.
+    #[error("node {host} is not an external host: only those take packets from outside")]
+    NotExternal {
+        /// The node.
+        host: u32,
+    },
+    /// A meter was attached to what is no link, or to a link without a rate.
+    #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
+    NotMeterable {
+        /// The node.
+        node: u32,
+    },
+    /// More nodes than the event queue can tell apart.
+    #[error("more than {MAX_NODES} nodes")]
+    TooManyNodes,
+}
+
+/// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
+const STUCK_AFTER: u64 = 10_000_000;
+/// Zero-delay hops that are followed on the stack before a packet is put aside.
+const MAX_DEPTH: u32 = 32;
+const NO_ROUTE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Slot {
+    element: Element,
+    target: Target,
+    /// The wake that counts, and the one in the queue that stands for it: the same, or an earlier one.
+    wanted: Key,
+    queued: Key,
+    decisions: u64,
+}
+
+/// The engine. See the [module](self) for how it works, and [`scenario::build`](crate::scenario::build) for how
+/// to have one made from a file.
+///
+/// ```
+/// use lastmile::{node::Flow, time::*, units::*};
+/// use lastmile_sim::{engine::*, path::link::*, rng::Stream, traffic::*};
+/// let mut engine = Engine::new();
+/// let sink = engine.add(Sink::default())?;
+/// let link = engine.add(Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), ..Default::default() }))?;
+/// let any = "10.77.0.1:9".parse().unwrap();
+/// let source = engine.add(Source::new(SourceConfig {
+///     arrivals: Arrivals::Cbr, rate: Rate::ip(4_000_000), ip_size: Bytes(1500),
+///     start: Time::ZERO, stop: Time::from_nanos(3_000_000_000), flow: Flow(0), from: any, to: any,
+/// }, Stream::new(1, "cross")))?;
+/// engine.connect(source, Target::Node(link));
+/// engine.connect(link, Target::Node(sink));
+/// engine.run_until(Time::from_nanos(4_000_000_000))?;
+/// assert_eq!(engine.sink(sink).unwrap().counters().packets, 1000);
+/// # Ok::<(), EngineError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Engine {
+    now: Time,
+    slots: Vec<Slot>,
+    /// Per router, the node that each flow goes to.
+    routes: Vec<Vec<u32>>,
+    queue: EventQueue,
+    seq: u64,
+    /// Wakes and hand-overs at `now`.
+    at_once: u64,
+    executed: u64,
+    unroutable: u64,
+    aside: std::collections::VecDeque<(usize, Datagram)>,
+    events: Vec<(Time, Event)>,
+}
+
+impl Engine {
+    /// An engine without nodes, at the start of the run.
+    pub fn new() -> Engine {
+        Engine::default()
+    }
+
+    /// Adds a node. It is first polled when time starts to run.
+    pub fn add(&mut self, element: impl Into<Element>) -> Result<NodeId, EngineError> {
+        let node = self.slots.len();
+        if node >= MAX_NODES {
+            return Err(EngineError::TooManyNodes);
+        }
+        self.slots.push(Slot {
+            element: element.into(),
+            target: Target::Nowhere,
+            wanted: Key::NONE,
+            queued: Key::NONE,
+            decisions: 0,
+        });
+        self.want(node, Some(self.now));
+        Ok(NodeId(node as u32))
+    }
+
+    /// Adds a routing table in which no flow has a route.
+    pub fn add_router(&mut self) -> RouterId {
+        self.routes.push(Vec::new());
+        RouterId((self.routes.len() - 1) as u32)
+    }
+
+    /// Has what leaves `node` go to `target`.
+    pub fn connect(&mut self, node: NodeId, target: Target) {
+        if let Some(slot) = self.slots.get_mut(node.0 as usize) {
+            slot.target = target;
+        }
+    }
+
+    /// Has `flow` go from that table to that node.
+    pub fn route(&mut self, router: RouterId, flow: Flow, to: NodeId) {
+        if let Some(table) = self.routes.get_mut(router.0 as usize) {
+            let flow = flow.0 as usize;
+            if table.len() <= flow {
+                table.resize(flow + 1, NO_ROUTE);
+            }
+            table[flow] = to.0;
+        }
+    }
+
+    /// The engine's time: what [`run_until`](Engine::run_until) was last told.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When something will happen next, if nothing is injected before.
+    pub fn next_event(&mut self) -> Option<Time> {
+        self.settle().map(Key::at)
+    }
+
+    /// Lets everything happen up to `end` and at it, and sets the engine's time to `end`. An `end` that has
+    /// passed does nothing.
+    pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
+        while let Some(key) = self.settle() {
+            if key.at() > end {
+                break;
+            }
+            self.queue.pop();
+            if key.at() > self.now {
+                self.now = key.at();
+                self.at_once = 0;
+            }
+            let node = key.node();
+            let slot = &mut self.slots[node];
+            (slot.wanted, slot.queued) = (Key::NONE, Key::NONE);
+            slot.element.handle(self.now, Input::Wake);
+            self.executed += 1;
+            self.drain(node, 0);
+            while let Some((node, datagram)) = self.aside.pop_front() {
+                self.hand_over(node, datagram, 0);
+                if self.at_once > STUCK_AFTER {
+                    return Err(self.stuck(node));
+                }
+            }
+            if self.at_once > STUCK_AFTER {
+                return Err(self.stuck(node));
+            }
+        }
+        if end > self.now {
+            self.now = end;
+            self.at_once = 0;
+        }
+        Ok(())
+    }
+
+    fn stuck(&self, node: usize) -> EngineError {
+        EngineError::Stuck { at: self.now, node: node as u32, wakes: self.at_once }
+    }
+
+    /// Has a packet enter the network at an external host's interface, at `at` or, where that has passed, now.
+    /// Its address decides the flow; to an unknown one it is dropped and counted.
+    pub fn inject(&mut self, host: NodeId, at: Time, datagram: Datagram) -> Result<(), EngineError> {
+        let now = self.now;
+        let node = host.0 as usize;
+        match self.slots.get_mut(node).map(|slot| &mut slot.element) {
+            Some(Element::External(external)) => external.inject(at.max(now), datagram),
+            _ => return Err(EngineError::NotExternal { host: host.0 }),
+        }
+        // Only an earlier time than the wake it has moves it.
+        if self.slots[node].wanted.at() > at.max(now) {
+            self.want(node, Some(at.max(now)));
+        }
+        Ok(())
+    }
+
+    /// Moves the packets that reached external hosts to the end of `out`, ordered by the time they are due.
+    pub fn take_egress(&mut self, out: &mut Vec<Egress>) {
+        let from = out.len();
+        for (host, slot) in self.slots.iter_mut().enumerate() {
+            if let Element::External(external) = &mut slot.element {
+                while let Some((at, datagram)) = external.pop_egress() {
+                    out.push(Egress { host: host as u16, at, datagram });
+                }
+            }
+        }
+        if let Some(added) = out.get_mut(from..) {
+            added.sort_by_key(|egress| egress.at);
+        }
+    }
+
+    /// Takes the decisions of endpoints so far, ordered by the engine's time, node and sequence. Their own
+    /// `at` is on the clock of the host that decided.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.events.sort_by_key(|(at, event)| (*at, event.node, event.seq));
+        self.events.drain(..).map(|(_, event)| event).collect()
+    }
+
+    /// Wakes so far.
+    pub fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// Packets that met a router without a route for their flow, or a port that leads nowhere.
+    pub fn unroutable(&self) -> u64 {
+        self.unroutable
+    }
+
+    /// Nodes in the order of their numbers.
+    pub fn elements(&self) -> impl Iterator<Item = (NodeId, &Element)> {
+        self.slots.iter().enumerate().map(|(node, slot)| (NodeId(node as u32), &slot.element))
+    }
+
+    /// A node.
+    pub fn element(&self, node: NodeId) -> Option<&Element> {
+        self.slots.get(node.0 as usize).map(|slot| &slot.element)
+    }
+
+    /// A node, if it is a link.
+    pub fn link(&self, node: NodeId) -> Option<&Link> {
+        match self.element(node)? {
+            Element::Link(link) => Some(link),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is a sink.
+    pub fn sink(&self, node: NodeId) -> Option<&Sink> {
+        match self.element(node)? {
+            Element::Sink(sink) => Some(sink),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is an external host.
+    pub fn external(&self, node: NodeId) -> Option<&External> {
+        match self.element(node)? {
+            Element::External(external) => Some(external),
+            _ => None,
+        }
+    }
+
+    /// Attaches a meter to a link's queue; a link may have several, one for each measured flow. Gives the
+    /// number by which [`meter`](Engine::meter) finds it.
+    pub fn attach_meter(&mut self, link: NodeId, config: MeterConfig) -> Result<usize, EngineError> {
+        let refuse = EngineError::NotMeterable { node: link.0 };
+        match self.slots.get_mut(link.0 as usize).map(|slot| &mut slot.element) {
+            Some(Element::Link(link)) => link.attach(config).ok_or(refuse),
+            _ => Err(refuse),
+        }
+    }
+
+    /// A link's meter.
+    pub fn meter(&self, link: NodeId, number: usize) -> Option<&Meter> {
+        self.link(link)?.meters.get(number)
+    }
+
+    /// A link's meter, to make it forget.
+    pub fn meter_mut(&mut self, link: NodeId, number: usize) -> Option<&mut Meter> {
+        match &mut self.slots.get_mut(link.0 as usize)?.element {
+            Element::Link(link) => link.meters.get_mut(number),
+            _ => None,
+        }
+    }
+
+    /// Brings the next wake that counts to the top of the queue.
+    #[inline]
+    fn settle(&mut self) -> Option<Key> {
+        loop {
+            let key = self.queue.peek()?;
+            let slot = &mut self.slots[key.node()];
+            if slot.wanted == key {
+                return Some(key);
+            }
+            self.queue.pop();
+            if slot.queued == key {
+                slot.queued = slot.wanted;
+                if slot.wanted != Key::NONE {
+                    self.queue.push(slot.wanted);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn want(&mut self, node: usize, wake: Option<Time>) {
+        let slot = &mut self.slots[node];
+        let Some(at) = wake else {
+            slot.wanted = Key::NONE;
+            return;
+        };
+        let at = at.max(self.now);
+        if slot.wanted != Key::NONE && slot.wanted.at() == at {
+            return;
+        }
+        self.seq += 1;
+        slot.wanted = Key::new(at, self.seq, node);
+        if slot.wanted < slot.queued {
+            slot.queued = slot.wanted;
+            self.queue.push(slot.wanted);
+        }
+    }
+
+    /// Polls a node until it waits, handing on what it sends.
+    #[inline]
+    fn drain(&mut self, node: usize, depth: u32) {
+        loop {
+            match self.slots[node].element.poll(self.now) {
+                Output::Transmit(transmit) => {
+                    self.at_once += 1;
+                    let Some(next) = self.next_hop(node, transmit.datagram.flow) else {
+                        self.unroutable += 1;
+                        continue;
+                    };
+                    if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
+                        self.aside.push_back((next, transmit.datagram));
+                        if self.at_once > STUCK_AFTER {
+                            return;
+                        }
+                    } else {
+                        self.hand_over(next, transmit.datagram, depth + 1);
+                    }
+                }
+                Output::Event(what) => {
+                    self.at_once += 1;
+                    self.record(node, what);
+                    if self.at_once > STUCK_AFTER {
+                        return;
+                    }
+                }
+                Output::Wait(wake) => {
+                    self.at_once += 1;
+                    self.want(node, wake);
+                    return;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, node: usize, datagram: Datagram, depth: u32) {
+        let input = Input::Datagram { port: PortId(0), at: self.now, datagram };
+        self.slots[node].element.handle(self.now, input);
+        self.drain(node, depth);
+    }
+
+    #[inline]
+    fn next_hop(&self, node: usize, flow: Flow) -> Option<usize> {
+        let next = match self.slots[node].target {
+            Target::Nowhere => return None,
+            Target::Node(next) => next.0,
+            Target::Router(router) => *self.routes.get(router.0 as usize)?.get(flow.0 as usize)?,
+        };
+        ((next as usize) < self.slots.len()).then_some(next as usize)
+    }
+
+    fn record(&mut self, node: usize, what: lastmile::event::Decision) {
+        let slot = &mut self.slots[node];
+        let at = match &slot.element {
+            Element::Host(host) => host.clock().read(self.now),
+            _ => self.now,
+        };
+        let event = Event { at, node: node as u16, seq: slot.decisions, what };
+        slot.decisions += 1;
+        self.events.push((self.now, event));
+    }
+}

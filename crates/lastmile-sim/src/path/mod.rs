@@ -1,0 +1,2 @@
+//! What packets pass through on their way.
+pub mod link;

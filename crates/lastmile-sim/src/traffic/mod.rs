@@ -1,0 +1,11 @@
+//! The simulator's own traffic: sources and sinks of packets without bytes.
+//!
+//! A packet's [`Model::words`](lastmile::node::Model::words) are its number and its departure in nanoseconds.
+
+mod cbr;
+mod poisson;
+mod sink;
+mod source;
+
+pub use sink::{Sink, SinkCounters};
+pub use source::{Arrivals, Source, SourceConfig};
