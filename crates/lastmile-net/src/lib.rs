@@ -1,10 +1,12 @@
 //! The only crate of lastmile with system calls: clocks, probe sockets with kernel timestamps, real-time
 //! scheduling, facts about the machine, and (feature `lab`) namespaces and TUN devices.
 //!
-//! This layer speaks nanoseconds of CLOCK_MONOTONIC, [`std::net::SocketAddr`] and raw ECN code points, so that
-//! every part can be used and tested without the protocol endpoints above it. Linux only.
+//! Below [`driver`], which runs a [`Node`](lastmile::node::Node) on sockets, everything speaks nanoseconds of
+//! CLOCK_MONOTONIC, [`std::net::SocketAddr`] and raw ECN code points, and can be used and tested without the
+//! endpoints above it. Linux only.
 pub mod clock;
 pub mod doctor;
+pub mod driver;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod sched;

@@ -28,6 +28,8 @@ pub struct Outgoing<'a> {
     pub ecn: u8,
     /// Differentiated services code point, 0 to 63 (RFC 2474).
     pub dscp: u8,
+    /// Whether its departure is to be stamped, which costs a wake-up; replies need none.
+    pub stamp: bool,
     /// UDP payload.
     pub payload: &'a [u8],
 }
@@ -35,7 +37,7 @@ pub struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// A packet without marks from the default address.
     pub fn new(id: u64, to: SocketAddr, payload: &'a [u8]) -> Self {
-        Self { id, to, from: None, ecn: 0, dscp: 0, payload }
+        Self { id, to, from: None, ecn: 0, dscp: 0, stamp: true, payload }
     }
 
     fn tos(&self) -> libc::c_int {
@@ -46,6 +48,10 @@ impl<'a> Outgoing<'a> {
         let mut c = Control::EMPTY;
         if let Some(key) = key {
             c.push(libc::SOL_SOCKET, SCM_TS_OPT_ID, key);
+        }
+        if !self.stamp {
+            // No transmit flag in the message: the socket's do not hold for this packet, nor does it count.
+            c.push(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0_u32);
         }
         if self.to.is_ipv4() {
             if self.tos() != 0 {
@@ -121,10 +127,13 @@ impl UdpSocket {
     /// Sends at most [`BATCH`] packets; returns how many, at least one, or why the first could not be sent.
     fn send_chunk(&self, packets: &[Outgoing<'_>]) -> io::Result<usize> {
         let packets = packets.get(..BATCH).unwrap_or(packets);
+        // All of a chunk have stamps or none, so that a failure is easily counted.
+        let same = packets.iter().take_while(|p| p.stamp == packets[0].stamp).count();
+        let packets = &packets[..same];
         let mut tries = 0;
         loop {
             let mut keys = [None; BATCH];
-            let stamped = self.tx_stamps && self.register(packets, &mut keys)?;
+            let stamped = self.tx_stamps && packets[0].stamp && self.register(packets, &mut keys)?;
             let result = self.send_raw(packets, &keys);
             let sent = *result.as_ref().unwrap_or(&0);
             if sent < packets.len() && stamped && self.tracker().failed(packets.len() - sent, now()) {
