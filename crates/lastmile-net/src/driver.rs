@@ -14,15 +14,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lastmile::event::Event;
-use lastmile::node::{Datagram, Ecn, Failure, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
+use lastmile::node::{
+    Datagram, Ecn, Failure, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId,
+};
 use lastmile::time::{Epoch, Span, Time};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::clock::{WallClock, now as monotonic};
 use crate::sched::{self, RealTime};
-use crate::udp::{
-    BATCH, Outgoing, PathFault, RecvBatch, SendError, SocketEvent, UdpSocket, wait_readable,
-};
+use crate::udp::{BATCH, Outgoing, PathFault, RecvBatch, SendError, SocketEvent, UdpSocket, wait_readable};
 
 /// How a driver keeps its deadlines.
 #[derive(Clone, Copy, Debug, Default)]
