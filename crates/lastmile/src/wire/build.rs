@@ -158,14 +158,16 @@ impl<'a> PacketBuilder<'a> {
 /// SplitMix64 (Steele, Lea and Flood 2014), eight octets at a time.
 fn fill_random(out: &mut [u8], seed: u64) {
     let mut state = seed;
-    for chunk in out.chunks_mut(8) {
+    let mut next = || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        chunk.iter_mut().zip(z.to_be_bytes()).for_each(|(octet, random)| *octet = random);
-    }
+        (z ^ (z >> 31)).to_be_bytes()
+    };
+    let (words, tail) = out.as_chunks_mut::<8>();
+    words.iter_mut().for_each(|word| *word = next());
+    tail.iter_mut().zip(next()).for_each(|(octet, random)| *octet = random);
 }
 
 #[cfg(test)]

@@ -344,6 +344,8 @@ pub fn reflect_tlvs(area: &mut [u8], mut judge: impl FnMut(TlvMut<'_>) -> Verdic
 }
 
 /// A reflector's pass over TLVs whose HMAC does not fit: I on every one, and no value is looked at (RFC 8972, 4.8).
+///
+/// Also for a reflector without a key that meets an HMAC TLV, since it must not use what it cannot verify.
 pub fn fail_integrity(area: &mut [u8]) {
     let mut cursor = Cursor::default();
     loop {
