@@ -1,3 +1,41 @@
-//! The program `lastmile`.
+//! The program `lastmile`: one file per command in [`commands`], and what they share beside it.
 
-fn main() {}
+mod commands;
+mod exit;
+mod network;
+mod signals;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
+#[derive(Parser)]
+#[command(version, about, long_about = None, propagate_version = true, max_term_width = 100)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(commands::serve::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Serve(args) => commands::serve::run(args),
+    };
+    exit::code(done)
+}
+
+/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly.
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
+    }
+}

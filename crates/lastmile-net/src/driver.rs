@@ -31,21 +31,6 @@ pub struct DriverConfig {
     pub realtime: bool,
 }
 
-/// Sees everything that a node is told and decides, in order: what a recording keeps.
-pub trait Observer {
-    /// The node is about to be told this.
-    fn input(&mut self, now: Time, input: &Input);
-    /// The node decided this.
-    fn event(&mut self, event: &Event);
-}
-
-impl<F: FnMut(&Event)> Observer for F {
-    fn input(&mut self, _now: Time, _input: &Input) {}
-    fn event(&mut self, event: &Event) {
-        self(event);
-    }
-}
-
 /// A departure stamp that the kernel has not delivered by then will not come (ns).
 const STAMP_WAIT_NS: u64 = 200_000_000;
 /// The sending thread wakes this long before a deadline, and sleeps precisely from there (ns).
@@ -124,38 +109,38 @@ impl Driver {
         Time::from_nanos(monotonic.saturating_sub(self.started))
     }
 
-    /// Runs `node` until `done` says so or `stop` is set.
+    /// Runs `node` until `done` says so or `stop` is set; its decisions go to `on_event`.
     ///
     /// # Errors
     /// Only faults of this host. What the network reports goes to the node.
     pub fn run<N: Node>(
         &mut self,
         node: &mut N,
-        observer: &mut impl Observer,
+        on_event: &mut impl FnMut(&Event),
         stop: &AtomicBool,
         mut done: impl FnMut(&N) -> bool,
     ) -> io::Result<()> {
         let mut batch = RecvBatch::default();
         let mut events = Vec::new();
         // The first wake begins whatever the node begins by itself.
-        self.tell(self.now(), Input::Wake, node, observer);
+        self.tell(self.now(), Input::Wake, node, on_event);
         self.flush();
         while !done(node) && !stop.load(Ordering::Relaxed) {
             let ready = self.wait()?;
             if ready.last() == Some(&true) {
                 let _ = self.sender.ready.read();
                 let results = std::mem::take(&mut *lock(&self.sender.results));
-                results.into_iter().for_each(|result| self.departed(result, node, observer));
+                results.into_iter().for_each(|result| self.departed(result, node, on_event));
             }
             for (port, ready) in ready.iter().take(self.sockets.len()).enumerate() {
                 if *ready {
-                    self.read(PortId(port as u16), node, observer, &mut batch, &mut events)?;
+                    self.read(PortId(port as u16), node, on_event, &mut batch, &mut events)?;
                 }
             }
-            self.give_up_on_stamps(node, observer);
+            self.give_up_on_stamps(node, on_event);
             let now = self.now();
             if self.wake.is_some_and(|at| at <= now) {
-                self.tell(now, Input::Wake, node, observer);
+                self.tell(now, Input::Wake, node, on_event);
             }
             self.flush();
         }
@@ -174,8 +159,7 @@ impl Driver {
     }
 
     /// Tells the node and does what it answers, all at one time: rule 2 of the loop.
-    fn tell<N: Node>(&mut self, now: Time, input: Input, node: &mut N, observer: &mut impl Observer) {
-        observer.input(now, &input);
+    fn tell<N: Node>(&mut self, now: Time, input: Input, node: &mut N, on_event: &mut impl FnMut(&Event)) {
         node.handle(now, input);
         loop {
             match node.poll(now) {
@@ -184,7 +168,7 @@ impl Driver {
                 Output::Event(what) => {
                     let event = Event { at: now, node: 0, seq: self.events, what };
                     self.events += 1;
-                    observer.event(&event);
+                    on_event(&event);
                 }
                 Output::Wait(until) => {
                     self.wake = until;
@@ -209,7 +193,7 @@ impl Driver {
         &mut self,
         port: PortId,
         node: &mut N,
-        observer: &mut impl Observer,
+        on_event: &mut impl FnMut(&Event),
         batch: &mut RecvBatch,
         events: &mut Vec<SocketEvent>,
     ) -> io::Result<()> {
@@ -217,7 +201,7 @@ impl Driver {
         let Some(socket) = sockets.get(usize::from(port.0)) else { return Ok(()) };
         // Stamps first: a reply must not overtake the departure that it answers.
         while socket.recv_events(events, &mut self.wall)? > 0 {}
-        self.tell_step(node, observer);
+        self.tell_step(node, on_event);
         for event in events.drain(..) {
             let input = match event {
                 SocketEvent::Sent { id, at } => {
@@ -228,11 +212,11 @@ impl Driver {
                 }
                 SocketEvent::Error(error) => Input::Failed { id: None, reason: failure(error.fault) },
             };
-            self.tell(self.now(), input, node, observer);
+            self.tell(self.now(), input, node, on_event);
         }
         let local = socket.local_addr();
         let n = socket.recv(batch, &mut self.wall)?;
-        self.tell_step(node, observer);
+        self.tell_step(node, on_event);
         let now = self.now();
         for received in batch.iter().take(n) {
             let datagram = Datagram {
@@ -245,19 +229,19 @@ impl Driver {
                 payload: Payload::Udp(received.payload.to_vec()),
             };
             let at = received.at.map_or(now, |at| self.time(at)).min(now);
-            self.tell(now, Input::Datagram { port, at, datagram }, node, observer);
+            self.tell(now, Input::Datagram { port, at, datagram }, node, on_event);
         }
         Ok(())
     }
 
-    fn tell_step<N: Node>(&mut self, node: &mut N, observer: &mut impl Observer) {
+    fn tell_step<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
         if let Some(step) = self.wall.take_step() {
-            self.tell(self.now(), Input::ClockStepped { by: Span::from_nanos(step.by_ns) }, node, observer);
+            self.tell(self.now(), Input::ClockStepped { by: Span::from_nanos(step.by_ns) }, node, on_event);
         }
     }
 
     /// What user space knows of a departure: a failure is final, a success waits for the kernel's stamp.
-    fn departed<N: Node>(&mut self, result: Departed, node: &mut N, observer: &mut impl Observer) {
+    fn departed<N: Node>(&mut self, result: Departed, node: &mut N, on_event: &mut impl FnMut(&Event)) {
         match result {
             Departed::Left { id, at } => {
                 if !self.stamped.remove(&id) {
@@ -266,18 +250,18 @@ impl Driver {
             }
             Departed::Failed { id, reason } => {
                 let input = Input::Failed { id: Some(TransmitId(id)), reason };
-                self.tell(self.now(), input, node, observer);
+                self.tell(self.now(), input, node, on_event);
             }
         }
     }
 
-    fn give_up_on_stamps<N: Node>(&mut self, node: &mut N, observer: &mut impl Observer) {
+    fn give_up_on_stamps<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
         let over = monotonic().saturating_sub(STAMP_WAIT_NS);
         while let Some((&id, &at)) = self.unstamped.first_key_value().filter(|(_, at)| **at < over) {
             self.unstamped.remove(&id);
             // A device that makes no stamps: user space's time is all there is.
             let input = Input::Sent { id: TransmitId(id), at: self.time(at) };
-            self.tell(self.now(), input, node, observer);
+            self.tell(self.now(), input, node, on_event);
         }
     }
 }

@@ -336,3 +336,43 @@ impl<N: Node + ?Sized> Node for Box<N> {
         (**self).poll(now)
     }
 }
+
+/// A node that also tells `T` everything it is told: the whole of what determines its outputs (rule 2).
+///
+/// ```
+/// use lastmile::endpoint::{Reflector, ReflectorConfig};
+/// use lastmile::node::{Input, Node, Recorded};
+/// use lastmile::time::Time;
+/// let mut inputs = 0;
+/// let reflector = Reflector::new(ReflectorConfig::default());
+/// let mut node = Recorded::new(reflector, |_now: Time, _input: &Input| inputs += 1);
+/// node.handle(Time::ZERO, Input::Wake);
+/// drop(node);
+/// assert_eq!(inputs, 1);
+/// ```
+pub struct Recorded<N, T> {
+    node: N,
+    tell: T,
+}
+
+impl<N: Node, T: FnMut(Time, &Input)> Recorded<N, T> {
+    /// Records `node`.
+    pub fn new(node: N, tell: T) -> Recorded<N, T> {
+        Recorded { node, tell }
+    }
+
+    /// The node.
+    pub fn node(&self) -> &N {
+        &self.node
+    }
+}
+
+impl<N: Node, T: FnMut(Time, &Input)> Node for Recorded<N, T> {
+    fn handle(&mut self, now: Time, input: Input) {
+        (self.tell)(now, &input);
+        self.node.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        self.node.poll(now)
+    }
+}

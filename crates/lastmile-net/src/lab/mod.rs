@@ -7,6 +7,7 @@
 pub mod child;
 pub mod ip;
 pub mod netns;
+pub mod pump;
 #[cfg(test)]
 mod tests;
 pub mod tun;

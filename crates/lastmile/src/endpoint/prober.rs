@@ -47,6 +47,8 @@ pub struct ProberConfig {
     pub max_bytes: Option<Bytes>,
     /// Time that may be spent.
     pub max_time: Option<Span>,
+    /// When to begin.
+    pub start: Time,
     /// Resolution of this host's stamps.
     pub resolution: Span,
     /// DiffServ codepoint of all packets.
@@ -70,6 +72,7 @@ impl ProberConfig {
             seed: [0; 32],
             max_bytes: None,
             max_time: None,
+            start: Time::ZERO,
             resolution: Span::from_nanos(1),
             dscp: 0,
             flow: Flow::default(),
@@ -707,6 +710,9 @@ impl<S: PacketSink> Prober<S> {
 impl<S: PacketSink> Node for Prober<S> {
     fn handle(&mut self, now: Time, input: Input) {
         if self.started.is_none() {
+            if now < self.config.start {
+                return;
+            }
             self.started = Some(now);
             self.request(now);
         }
@@ -730,8 +736,7 @@ impl<S: PacketSink> Node for Prober<S> {
 
     fn poll(&mut self, _now: Time) -> Output {
         self.out.pop_front().unwrap_or_else(|| {
-            // Before the first input the session has not begun: wake it at once.
-            Output::Wait(if self.started.is_none() { Some(Time::ZERO) } else { self.deadline() })
+            Output::Wait(if self.started.is_none() { Some(self.config.start) } else { self.deadline() })
         })
     }
 }

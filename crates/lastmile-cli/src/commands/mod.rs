@@ -1,0 +1,2 @@
+//! One file per command, each with its `Args` and its `run`.
+pub(crate) mod serve;

@@ -1,0 +1,109 @@
+//! `lastmile serve`: a reflector on this host.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anyhow::anyhow;
+use lastmile::endpoint::{Limits, Reflector, ReflectorConfig};
+use lastmile::event::{Decision, Event};
+use lastmile::time::Span;
+use lastmile::units::Rate;
+use lastmile_net::driver::{Driver, DriverConfig};
+
+use crate::exit::Exit;
+use crate::network::{DEFAULT_PORT, SocketArgs, random_seed};
+use crate::signals;
+
+/// Answer measurements from other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
+///
+/// Without a key it answers anybody, and never sends a peer more bytes than came from it. What it sends is bounded
+/// per source and in total.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// UDP port; STAMP's own is 862 and needs privilege
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    #[command(flatten)]
+    socket: SocketArgs,
+    /// Average rate that one source is answered with
+    #[arg(long, value_name = "RATE", default_value_t = Limits::default().per_source_rate)]
+    per_source_rate: Rate,
+    /// Average rate that all sources together are answered with
+    #[arg(long, value_name = "RATE", default_value_t = Limits::default().total_rate)]
+    total_rate: Rate,
+    /// Sessions at a time
+    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions)]
+    sessions: usize,
+    /// A session ends when its peer is silent for so long
+    #[arg(long, value_name = "TIME", default_value_t = ReflectorConfig::default().lease)]
+    lease: Span,
+    /// Print decisions as JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let key = args.socket.key()?;
+    let keyed = key.is_some();
+    let mut sockets = Vec::new();
+    match args.socket.bind {
+        Some(ip) => sockets.push(args.socket.open(ip, args.port)?),
+        None => {
+            let v4 = args.socket.open(IpAddr::V4(Ipv4Addr::UNSPECIFIED), args.port)?;
+            let port = v4.local_addr().port();
+            sockets.push(v4);
+            // A host without IPv6 serves IPv4 alone.
+            sockets.extend(args.socket.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).ok());
+        }
+    }
+    let addresses: Vec<_> = sockets.iter().map(|s| s.local_addr().to_string()).collect();
+    let mut driver = Driver::new(sockets, DriverConfig { realtime: args.socket.realtime })
+        .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}")))?;
+    let limits = Limits {
+        per_source_rate: args.per_source_rate,
+        total_rate: args.total_rate,
+        sessions: args.sessions,
+        ..Limits::default()
+    };
+    let config = ReflectorConfig {
+        key,
+        epoch: driver.epoch(),
+        seed: random_seed()?,
+        limits,
+        lease: args.lease,
+        ..ReflectorConfig::default()
+    };
+    let mut reflector = Reflector::new(config);
+    if !args.json {
+        let mode = if keyed { "with a key" } else { "without a key" };
+        crate::say(&format!(
+            "serving on {} {mode}; measure with: lastmile measure HOST",
+            addresses.join(" and ")
+        ));
+    }
+    let mut show = |event: &Event| {
+        let line = match (&event.what, args.json) {
+            (_, true) => serde_json::to_string(event).unwrap_or_default(),
+            (Decision::SessionOpened { peer }, _) => format!("{} session from {peer}", event.at),
+            (Decision::SessionClosed { peer, received, sent }, _) => {
+                format!("{} end of {peer}: {received} received, {sent} sent", event.at)
+            }
+            (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
+            _ => return,
+        };
+        crate::say(&line);
+    };
+    driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
+    if !args.json {
+        let counted = reflector.counters();
+        crate::say(&format!(
+            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget",
+            counted.reflected,
+            counted.logged,
+            counted.streamed,
+            counted.malformed,
+            counted.unauthenticated,
+            counted.over_budget
+        ));
+    }
+    Ok(None)
+}

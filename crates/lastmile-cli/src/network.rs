@@ -1,0 +1,108 @@
+//! Addresses, keys, seeds and sockets for the commands that use a real network.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use lastmile::endpoint::Key;
+use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
+
+use crate::exit::Exit;
+
+/// The port used where none is named; STAMP's own, 862, is privileged.
+pub(crate) const DEFAULT_PORT: u16 = 8620;
+
+/// Options of every command that opens a socket.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct SocketArgs {
+    /// Local address to use
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Network interface to use
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// File whose bytes (16 or more) are the key shared with the other side: HMAC-SHA-256
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Keep deadlines with real-time priority (SCHED_FIFO); needs root or CAP_SYS_NICE
+    #[arg(long)]
+    pub(crate) realtime: bool,
+}
+
+impl SocketArgs {
+    /// The key, if a file is named; trailing line ends do not count.
+    pub(crate) fn key(&self) -> anyhow::Result<Option<Key>> {
+        self.key_file.as_deref().map(read_key).transpose()
+    }
+
+    /// Opens a socket on `port`.
+    pub(crate) fn open(&self, ip: IpAddr, port: u16) -> anyhow::Result<UdpSocket> {
+        let bind = SocketAddr::new(self.bind.unwrap_or(ip), port);
+        let config = UdpConfig { interface: self.interface.clone(), ..UdpConfig::new(bind) };
+        UdpSocket::open(&config).map_err(|error| match error {
+            OpenError::Bind { .. } | OpenError::Interface { .. } => Exit::Usage.blame(error),
+            _ => Exit::Machine.blame(error),
+        })
+    }
+}
+
+fn read_key(path: &Path) -> anyhow::Result<Key> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read the key file {}", path.display()));
+    let bytes = bytes.map_err(|error| Exit::Usage.blame(error))?;
+    let end = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n')).map_or(0, |i| i + 1);
+    Key::new(&bytes[..end]).map_err(|error| Exit::Usage.blame(anyhow!("{}: {error}", path.display())))
+}
+
+/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
+pub(crate) fn resolve(host: &str, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
+    let unknown = |why: String| Exit::Peer.blame(anyhow!("unknown host {host:?}: {why}"));
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, DEFAULT_PORT));
+    }
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => match port.parse() {
+            Ok(port) => (name, port),
+            Err(_) => return Err(Exit::Usage.blame(anyhow!("{port:?} in {host:?} is not a port"))),
+        },
+        None => (host, DEFAULT_PORT),
+    };
+    let found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
+    found.into_iter().find(fits).ok_or_else(|| unknown("it has no address of the family asked for".into()))
+}
+
+/// The unspecified address of the family of `ip`.
+pub(crate) fn any(ip: IpAddr) -> IpAddr {
+    if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}
+
+/// 32 bytes that nobody can guess, from the system.
+pub(crate) fn random_seed() -> anyhow::Result<[u8; 32]> {
+    use std::io::Read;
+    let mut seed = [0; 32];
+    let read = fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut seed));
+    if let Err(error) = read {
+        bail!("cannot read /dev/urandom: {error}");
+    }
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_in_every_form() {
+        let resolved = |text| resolve(text, None).unwrap().to_string();
+        assert_eq!(resolved("192.0.2.1"), "192.0.2.1:8620");
+        assert_eq!(resolved("192.0.2.1:862"), "192.0.2.1:862");
+        assert_eq!(resolved("::1"), "[::1]:8620");
+        assert_eq!(resolved("[::1]"), "[::1]:8620");
+        assert_eq!(resolved("[::1]:7"), "[::1]:7");
+        assert!(resolve("192.0.2.1:port", None).unwrap_err().to_string().contains("not a port"));
+    }
+}

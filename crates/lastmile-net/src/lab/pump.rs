@@ -1,0 +1,338 @@
+//! The pump: drives the simulator's engine on the wall clock, between the hosts' TUN devices.
+//!
+//! Engine time never runs ahead of the wall. A packet enters at the time at which it was read, or at the engine's
+//! time if that is later, and leaves when the engine's model says, so that lateness does not add up. How late the
+//! pump was is measured for every packet both ways: going out, the time written less the time due; coming in, the
+//! time since the device was last seen empty, because a packet may have waited there for as long. A pump that was
+//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lastmile::node::{Datagram, Ecn, Flow, Payload};
+use lastmile::time::{Span, Time};
+use lastmile::wire::private::StreamTag;
+use lastmile_sim::engine::{Engine, EngineError, NodeId};
+use lastmile_sim::host::Egress;
+
+use super::ip;
+use super::tun::Tun;
+use crate::clock::now as monotonic;
+use crate::sched::{self, RealTime, SPIN_NS};
+use crate::udp::wait_readable;
+
+/// Priority of the pump: above the measuring threads, whose packets it carries.
+const PRIORITY: i32 = 20;
+/// Of each window of this length ...
+const SPIN_WINDOW_NS: u64 = 100_000_000;
+/// ... the pump spins at most so much: a real-time thread that never sleeps is throttled for 50 ms at a time.
+const SPIN_MOST_NS: u64 = 70_000_000;
+/// Tagged packets whose entry is noted.
+const MAX_NOTED: usize = 1_000_000;
+
+/// Why a pump stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PumpError {
+    /// The simulator cannot go on.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A device failed.
+    #[error("the lab's device failed: {0}")]
+    Device(#[from] io::Error),
+}
+
+/// How late packets were, to the microsecond, whatever their number.
+#[derive(Clone, Debug)]
+pub struct LatenessCounts {
+    /// Packets late by so many whole microseconds; the last bin has all beyond.
+    bins: Vec<u64>,
+    n: u64,
+    worst_ns: u64,
+}
+
+impl Default for LatenessCounts {
+    fn default() -> Self {
+        LatenessCounts { bins: vec![0; 10_001], n: 0, worst_ns: 0 }
+    }
+}
+
+impl LatenessCounts {
+    /// Counts one packet.
+    pub fn add(&mut self, ns: u64) {
+        let bin = ((ns / 1_000) as usize).min(self.bins.len() - 1);
+        self.bins[bin] += 1;
+        self.n += 1;
+        self.worst_ns = self.worst_ns.max(ns);
+    }
+
+    /// Packets counted.
+    pub fn packets(&self) -> u64 {
+        self.n
+    }
+
+    /// The lateness that a share `q` of the packets kept below, to the microsecond above it.
+    pub fn quantile(&self, q: f64) -> Span {
+        let rank = (q * self.n as f64).ceil() as u64;
+        let mut seen = 0;
+        for (us, count) in self.bins.iter().enumerate().take(self.bins.len() - 1) {
+            seen += count;
+            if seen >= rank {
+                return Span::from_nanos(((us as u64 + 1) * 1_000).min(self.worst_ns) as i64);
+            }
+        }
+        self.worst()
+    }
+
+    /// The latest packet's lateness.
+    pub fn worst(&self) -> Span {
+        Span::from_nanos(self.worst_ns as i64)
+    }
+
+    /// Packets late by 100 us or more.
+    pub fn over_100us(&self) -> u64 {
+        self.bins.iter().skip(100).sum()
+    }
+}
+
+/// When a packet with a stream tag entered the lab: to be held against its sender's kernel stamp.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The host that sent it.
+    pub host: usize,
+    /// Its stream.
+    pub stream: u32,
+    /// Its place in the stream.
+    pub index: u16,
+    /// When it was read from the device, in nanoseconds of CLOCK_MONOTONIC.
+    pub read: u64,
+}
+
+/// One host's link into the engine.
+struct Port {
+    node: NodeId,
+    tun: Tun,
+    last_empty: u64,
+}
+
+/// The pump of one lab.
+pub struct Pump {
+    engine: Engine,
+    ports: Vec<Port>,
+    started: u64,
+    egress: Vec<Egress>,
+    late_out: LatenessCounts,
+    late_in: LatenessCounts,
+    entries: Vec<Entry>,
+    refused: u64,
+    ignored: u64,
+    window: u64,
+    spun: u64,
+}
+
+impl Pump {
+    /// A pump for an engine whose external hosts have these devices.
+    pub fn new(engine: Engine, ports: impl IntoIterator<Item = (NodeId, Tun)>) -> Pump {
+        let ports = ports.into_iter().map(|(node, tun)| Port { node, tun, last_empty: 0 }).collect();
+        Pump {
+            engine,
+            ports,
+            started: monotonic(),
+            egress: Vec::new(),
+            late_out: LatenessCounts::default(),
+            late_in: LatenessCounts::default(),
+            entries: Vec::new(),
+            refused: 0,
+            ignored: 0,
+            window: 0,
+            spun: 0,
+        }
+    }
+
+    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC. Set again when the pump starts to run.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// How late packets were written.
+    pub fn late_out(&self) -> &LatenessCounts {
+        &self.late_out
+    }
+
+    /// How long packets may have waited to be read.
+    pub fn late_in(&self) -> &LatenessCounts {
+        &self.late_in
+    }
+
+    /// When stream packets entered.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Packets that a host's device had no room for.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The engine, for its meters and counters.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Pumps until `stop` is set. Asks for real-time priority and goes on without it; says whether it was granted.
+    ///
+    /// # Errors
+    /// The engine or a device failed.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<bool, PumpError> {
+        let _ = sched::exact_timers();
+        let realtime = RealTime::fifo(PRIORITY).ok();
+        if realtime.is_none() {
+            let _ = sched::short_slice(sched::SLICE_NS);
+        }
+        let spin = if realtime.is_some() { SPIN_NS } else { 0 };
+        self.started = monotonic();
+        self.ports.iter_mut().for_each(|port| port.last_empty = self.started);
+        let mut buffer = vec![0; 65_536];
+        while !stop.load(Ordering::Relaxed) {
+            self.read(&mut buffer)?;
+            let now = self.now();
+            self.engine.run_until(now)?;
+            self.write()?;
+            self.rest(spin)?;
+        }
+        Ok(realtime.is_some())
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(monotonic() - self.started)
+    }
+
+    /// Takes in everything that waits.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<(), PumpError> {
+        for host in 0..self.ports.len() {
+            loop {
+                let before = monotonic();
+                let port = &mut self.ports[host];
+                let Some(n) = port.tun.read(buffer)? else {
+                    port.last_empty = before;
+                    break;
+                };
+                let at = monotonic();
+                let waited = at - port.last_empty;
+                let Some(datagram) = datagram(&buffer[..n]) else {
+                    self.ignored += 1;
+                    continue;
+                };
+                self.late_in.add(waited);
+                if let Some((stream, index)) = stream_tag(&datagram.payload)
+                    && self.entries.len() < MAX_NOTED
+                {
+                    self.entries.push(Entry { host, stream, index, read: at });
+                }
+                let node = self.ports[host].node;
+                let entered = Time::from_nanos(at - self.started).max(self.engine.now());
+                self.engine.inject(node, entered, datagram)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out everything that is due.
+    fn write(&mut self) -> Result<(), PumpError> {
+        self.engine.take_egress(&mut self.egress);
+        for egress in self.egress.drain(..) {
+            let Some(port) = self.ports.iter().find(|p| p.node.0 == u32::from(egress.host)) else { continue };
+            let Payload::Ip(mut bytes) = egress.datagram.payload else { continue };
+            ip::set_ecn(&mut bytes, egress.datagram.ecn as u8);
+            let late = (monotonic() - self.started).saturating_sub(egress.at.as_nanos());
+            self.late_out.add(late);
+            if !port.tun.write(&bytes)? {
+                self.refused += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a packet or for the next event: asleep until shortly before it, then spinning.
+    fn rest(&mut self, spin: u64) -> Result<(), PumpError> {
+        let now = monotonic();
+        let due = match self.engine.next_event() {
+            Some(at) => self.started.saturating_add(at.as_nanos()),
+            // `stop` is looked at this often.
+            None => now + 20_000_000,
+        };
+        let due = due.min(now + 20_000_000);
+        if now / SPIN_WINDOW_NS != self.window {
+            (self.window, self.spun) = (now / SPIN_WINDOW_NS, 0);
+        }
+        let spin = if self.spun < SPIN_MOST_NS { spin } else { 0 };
+        if due > now + spin {
+            let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
+            if wait_readable(&fds, Some(due - spin))?.contains(&true) {
+                return Ok(());
+            }
+        }
+        let from = monotonic();
+        if from < due {
+            // The devices are read while spinning, so that what comes in is seen at once.
+            let mut buffer = [0; 2_048];
+            while monotonic() < due {
+                self.read(&mut buffer)?;
+                if self.engine.next_event().is_some_and(|at| at <= self.engine.now()) {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            self.spun += monotonic() - from;
+        }
+        Ok(())
+    }
+}
+
+/// A raw packet as the engine carries it; `None` for what is not whole, or no host's business.
+fn datagram(packet: &[u8]) -> Option<Datagram> {
+    let header = ip::parse(packet)?;
+    if !ip::is_unicast(header.dst) {
+        return None;
+    }
+    let (from, to) = header.ports.unwrap_or_default();
+    Some(Datagram {
+        from: (header.src, from).into(),
+        to: (header.dst, to).into(),
+        flow: Flow::default(),
+        ecn: Ecn::from_bits(header.ecn),
+        dscp: header.dscp,
+        hop_limit: 0,
+        payload: Payload::Ip(packet.get(..header.total_len)?.to_vec()),
+    })
+}
+
+/// The stream and index of a probe packet, raw or not: what an observer of the path reads.
+pub fn stream_tag(payload: &Payload) -> Option<(u32, u16)> {
+    let udp = match payload {
+        Payload::Udp(bytes) => bytes.as_slice(),
+        Payload::Ip(bytes) => {
+            let header = ip::parse(bytes).filter(|h| h.protocol == ip::UDP)?;
+            bytes.get(header.transport + 8..header.total_len)?
+        }
+        Payload::Model(_) => return None,
+    };
+    let tag = StreamTag::find(udp)?;
+    (tag.stream != 0).then_some((tag.stream, tag.index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_lateness() {
+        let mut counts = LatenessCounts::default();
+        (0..99).for_each(|_| counts.add(300));
+        counts.add(150_000);
+        assert_eq!(counts.quantile(0.5), Span::from_micros(1));
+        assert_eq!(counts.quantile(1.0), Span::from_micros(150));
+        assert_eq!((counts.over_100us(), counts.packets()), (1, 100));
+    }
+}
