@@ -1,7 +1,7 @@
 //! Hosts: [`Host`] carries an endpoint and a clock; [`External`] stands for a host outside the engine, whose
 //! packets a driver carries in and out.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -109,7 +109,7 @@ pub struct HostCounters {
 /// A host that carries an endpoint. To the engine it speaks the engine's time, to the endpoint its own clock's.
 pub struct Host {
     endpoint: Box<dyn Node + Send>,
-    address: IpAddr,
+    addresses: (Ipv4Addr, Ipv6Addr),
     book: AddressBook,
     clock: HostClock,
     outbox: Plan<(TransmitId, PortId, Datagram)>,
@@ -125,17 +125,22 @@ pub struct Host {
 
 impl core::fmt::Debug for Host {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Host").field("address", &self.address).field("counters", &self.counters).finish()
+        f.debug_struct("Host").field("addresses", &self.addresses).field("counters", &self.counters).finish()
     }
 }
 
 impl Host {
-    /// A host with an address, the flows that lead to others, and a clock.
-    pub fn new(endpoint: Box<dyn Node + Send>, address: IpAddr, book: AddressBook, clock: HostClock) -> Host {
+    /// A host with an address of each IP version, the flows that lead to others, and a clock.
+    pub fn new(
+        endpoint: Box<dyn Node + Send>,
+        addresses: (Ipv4Addr, Ipv6Addr),
+        book: AddressBook,
+        clock: HostClock,
+    ) -> Host {
         let steps = clock.announced().copied().collect();
         Host {
             endpoint,
-            address,
+            addresses,
             book,
             clock,
             outbox: Plan::default(),
@@ -166,7 +171,11 @@ impl Host {
         let Transmit { id, at, port, mut datagram } = transmit;
         // Leaving the source address open is leaving it to the driver, which is the host.
         if datagram.from.ip().is_unspecified() {
-            datagram.from = SocketAddr::new(self.address, datagram.from.port());
+            let address = match datagram.to {
+                SocketAddr::V4(_) => IpAddr::V4(self.addresses.0),
+                SocketAddr::V6(_) => IpAddr::V6(self.addresses.1),
+            };
+            datagram.from = SocketAddr::new(address, datagram.from.port());
         }
         self.outbox.add(self.clock.when(at).max(now), (id, port, datagram));
     }

@@ -11,5 +11,7 @@ pub mod host;
 pub mod path;
 mod queue;
 pub mod rng;
+pub mod scenario;
+pub mod sweep;
 pub mod traffic;
 pub mod truth;

@@ -1,0 +1,91 @@
+//! [`ScenarioError`]: what is wrong with a scenario file, with file, line and key.
+
+use core::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with a scenario file.
+///
+/// ```
+/// let error = lastmile_sim::scenario::Scenario::parse("a.toml", "name = \"a\"\nduraton = \"1 s\"\n").unwrap_err();
+/// assert_eq!((error.line, error.key.as_str()), (2, "duraton"));
+/// assert!(error.to_string().starts_with("a.toml:2: duraton: unknown field"), "{error}");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {}{reason}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
+pub struct ScenarioError {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// The line, from one; zero where an override is to blame that stands in no file.
+    pub line: usize,
+    /// The key with its path, such as `link[0].rate`; empty where the text is no TOML.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Finds lines and keys for errors.
+pub(super) struct Place<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+    pub(super) document: DeTable<'a>,
+}
+
+impl Place<'_> {
+    pub(super) fn error(&self, span: Range<usize>, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError {
+            file: self.file.to_owned(),
+            line: line_of(self.text, span.start),
+            key: self.key_at(&span),
+            reason: reason.into(),
+        }
+    }
+
+    pub(super) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
+        let reason = error.message().trim().replace('\n', "; ");
+        self.error(error.span().unwrap_or(0..0), reason)
+    }
+
+    /// The path of the narrowest key or value that contains the span's start.
+    fn key_at(&self, span: &Range<usize>) -> String {
+        let mut best = (usize::MAX, String::new());
+        narrow_table(&self.document, "", span, &mut best);
+        best.1
+    }
+}
+
+fn consider(at: Range<usize>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    // Not narrower: of a value and what an override put in its place, the deeper path is the better.
+    if at.start <= span.start && span.end <= at.end && at.len() <= best.0 {
+        *best = (at.len(), path.to_owned());
+    }
+}
+
+fn narrow_table(table: &DeTable<'_>, prefix: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    for (key, value) in table {
+        let path = match prefix {
+            "" => key.get_ref().to_string(),
+            _ => format!("{prefix}.{}", key.get_ref()),
+        };
+        consider(key.span(), &path, span, best);
+        narrow_value(value, &path, span, best);
+    }
+}
+
+fn narrow_value(value: &Spanned<DeValue<'_>>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    consider(value.span(), path, span, best);
+    match value.get_ref() {
+        DeValue::Table(table) => narrow_table(table, path, span, best),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                narrow_value(item, &format!("{path}[{index}]"), span, best);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}

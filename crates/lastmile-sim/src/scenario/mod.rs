@@ -1,0 +1,259 @@
+//! Scenario files: hosts, links, traffic and measurements as TOML, and the engine made from them.
+//!
+//! ```toml
+//! name = "path"
+//! duration = "10 s"
+//! warm_up = "1 s"
+//!
+//! [host.sender]                                   # address and clock are optional
+//! [host.receiver]
+//! clock = { offset = "3 s", skew_ppm = 25.0, resolution = "1 us" }
+//!
+//! [[link]]                                        # both directions; a name that is no host is a router
+//! from = "sender"
+//! to = "receiver"
+//! rate = "10 Mbit/s"                              # left out: only a delay
+//! delay = "5 ms"
+//! queue = "60 kB"                                 # or "50 packets", the default
+//! overhead = "14 B"                               # framing around every IP packet
+//! back = { rate = "2 Mbit/s" }                    # or one_way = true
+//!
+//! [[traffic]]
+//! name = "cross"                                  # decides its random numbers
+//! kind = "poisson"                                # or "cbr"
+//! from = "sender"
+//! to = "receiver"
+//! rate = "4 Mbit/s"                               # of IP packets
+//! size = "1500 B"
+//! start = "0 s"
+//! stop = "10 s"
+//!
+//! [[measure]]
+//! from = "sender"
+//! to = "receiver"
+//! method = "wbest"
+//! direction = "forward"                           # "reverse", or "both", the default
+//! trains = 1
+//! start = "1 s"
+//! realtime = false
+//! ```
+
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+
+use crate::clock::ClockConfig;
+use crate::path::link::LinkConfig;
+use crate::traffic::Arrivals;
+
+mod build;
+mod check;
+mod error;
+mod overrides;
+mod raw;
+mod routes;
+
+pub use build::{Attach, BuildError, PathMeter, Simulation, build};
+pub use error::ScenarioError;
+pub use overrides::Override;
+
+/// A scenario, checked: every name is known, every flow has a path, every value is possible.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.hosts[0].name, "sender");
+/// assert_eq!(scenario.path(0, 1).unwrap().len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it is for, one line.
+    pub description: String,
+    /// Length of the run.
+    pub duration: Span,
+    /// What is left out of long-run results at its beginning.
+    pub warm_up: Span,
+    /// The seed of a run that names no other.
+    pub seed: u64,
+    /// The hosts, in the order of the file. Their numbers here are their nodes' in the engine and in events.
+    pub hosts: Vec<HostSpec>,
+    /// Names in links that are no hosts', in the order of the file. As vertices they follow the hosts.
+    pub routers: Vec<String>,
+    /// All links, each direction by itself.
+    pub links: Vec<LinkSpec>,
+    /// The simulator's own traffic.
+    pub traffic: Vec<TrafficSpec>,
+    /// What shall be measured.
+    pub measures: Vec<MeasureSpec>,
+}
+
+/// A host.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.hosts[1].v4.to_string(), "10.77.0.2");
+/// assert_eq!(scenario.hosts[1].v6.to_string(), "fd77::2");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address.
+    pub v6: Ipv6Addr,
+    /// How its clock errs.
+    pub clock: ClockConfig,
+}
+
+/// One direction of a link between two vertices: a host's number, or the number of hosts plus a router's.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!((scenario.links[0].from, scenario.links[0].to), (0, 1));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// The vertex where packets enter.
+    pub from: usize,
+    /// The vertex where they leave.
+    pub to: usize,
+    /// Rate, delay and queue.
+    pub config: LinkConfig,
+}
+
+/// A source of the simulator's own traffic, and its sink.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.traffic[0].name, "cross");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficSpec {
+    /// Its name, which decides its random numbers.
+    pub name: String,
+    /// The law of arrivals.
+    pub arrivals: Arrivals,
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// Its mean rate of IP packets.
+    pub rate: Rate,
+    /// The size of its packets with the IP header.
+    pub size: Bytes,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops.
+    pub stop: Time,
+}
+
+/// Which way a measurement looks.
+///
+/// ```
+/// assert_eq!(lastmile_sim::scenario::MeasureDirection::default(), lastmile_sim::scenario::MeasureDirection::Both);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MeasureDirection {
+    /// From the initiator to the reflector.
+    Forward,
+    /// From the reflector to the initiator.
+    Reverse,
+    /// One after the other.
+    #[default]
+    Both,
+}
+
+/// A measurement.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.measures[0].method, "wbest");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureSpec {
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// The method's registered name.
+    pub method: String,
+    /// Which way.
+    pub direction: MeasureDirection,
+    /// Trains for methods that send them.
+    pub trains: u32,
+    /// When it begins.
+    pub start: Time,
+    /// Whether the lab's endpoints ask for real-time priority.
+    pub realtime: bool,
+}
+
+impl Scenario {
+    /// Reads and checks a scenario; `file` is what errors call it. Any method's name is taken.
+    pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(file, text, &[], &|_| Ok(()))
+    }
+
+    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked whether a
+    /// method exists, and says what is wrong where it does not.
+    pub fn parse_with(
+        file: &str,
+        text: &str,
+        overrides: &[Override],
+        check_method: &dyn Fn(&str) -> Result<(), String>,
+    ) -> Result<Scenario, ScenarioError> {
+        check::load(file, text, overrides, check_method)
+    }
+
+    /// The number of a host.
+    pub fn host(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| host.name == name)
+    }
+
+    /// The name of a vertex.
+    pub fn vertex_name(&self, vertex: usize) -> &str {
+        let host = self.hosts.get(vertex).map(|host| &host.name);
+        host.or_else(|| self.routers.get(vertex.checked_sub(self.hosts.len())?)).map_or("?", |name| name)
+    }
+
+    /// The links (as indices into [`links`](Scenario::links)) that packets between two hosts cross, in order.
+    pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let next = routes::towards(to, self.vertices(), self.hosts.len(), &self.links);
+        routes::path(from, &next, &self.links, to)
+    }
+
+    pub(crate) fn vertices(&self) -> usize {
+        self.hosts.len() + self.routers.len()
+    }
+}
+
+/// The names of the scenarios that come with the program.
+pub const BUILTIN: &[&str] = &["dumbbell", "path"];
+
+/// A scenario that comes with the program, by its name.
+///
+/// ```
+/// use lastmile_sim::scenario::{BUILTIN, builtin};
+/// assert!(BUILTIN.iter().all(|name| builtin(name).unwrap().name == *name));
+/// assert!(builtin("nowhere").is_none());
+/// ```
+pub fn builtin(name: &str) -> Option<Scenario> {
+    let text = builtin_text(name)?;
+    Scenario::parse(&format!("{name}.toml"), text).ok()
+}
+
+/// The text of a scenario that comes with the program.
+///
+/// ```
+/// assert!(lastmile_sim::scenario::builtin_text("dumbbell").unwrap().lines().count() <= 40); // one screen
+/// ```
+pub fn builtin_text(name: &str) -> Option<&'static str> {
+    match name {
+        "dumbbell" => Some(include_str!("../../scenarios/dumbbell.toml")),
+        "path" => Some(include_str!("../../scenarios/path.toml")),
+        _ => None,
+    }
+}

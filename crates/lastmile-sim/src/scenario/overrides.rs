@@ -1,0 +1,89 @@
+//! Replacing values of a scenario file before it is checked: what sweeps and `--set` do.
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::{Place, ScenarioError};
+
+/// A value to be put in the place of the file's.
+///
+/// The key is dotted; an element of a list is named by its number or by its `name`: `link.0.rate`,
+/// `traffic.cross.rate`, `host.sender.clock.skew_ppm`. The value is a TOML text, number or boolean; what is
+/// none of these is taken as text, so that `5 Mbit/s` needs no quotes.
+///
+/// ```
+/// use lastmile_sim::scenario::{Override, Scenario, builtin_text};
+/// let faster = Override::new("link.0.rate", "20 Mbit/s");
+/// let scenario = Scenario::parse_with("path.toml", builtin_text("path").unwrap(), &[faster], &|_| Ok(())).unwrap();
+/// assert_eq!(scenario.links[0].config.rate.unwrap().to_string(), "20 Mbit/s");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The dotted key.
+    pub key: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Override {
+    /// `value` in the place of what stands at `key`.
+    pub fn new(key: impl Into<String>, value: impl Into<String>) -> Override {
+        Override { key: key.into(), value: value.into() }
+    }
+
+    pub(super) fn apply<'a>(&'a self, place: &mut Place<'a>) -> Result<(), ScenarioError> {
+        let refuse = |file: &str, reason: &str| ScenarioError {
+            file: file.to_owned(),
+            line: 0,
+            key: self.key.clone(),
+            reason: reason.to_owned(),
+        };
+        let file = place.file;
+        let mut table = &mut place.document;
+        let mut steps = self.key.split('.').map(str::trim).peekable();
+        while let Some(step) = steps.next() {
+            if steps.peek().is_none() {
+                let at = table.get(step).map_or(0..0, Spanned::span);
+                let value = self.value().ok_or_else(|| refuse(file, "a table or list cannot be set"))?;
+                if table.get(step).is_some_and(|old| old.get_ref().is_table() || old.get_ref().is_array()) {
+                    return Err(refuse(file, "names a table or list; name a single value in it"));
+                }
+                table.insert(Spanned::new(at.clone(), DeString::Borrowed(step)), Spanned::new(at, value));
+                return Ok(());
+            }
+            let key = Spanned::new(0..0, DeString::Borrowed(step));
+            if table.get(step).is_none() {
+                // Optional tables, such as a host's clock, may be absent from the file.
+                table.insert(key, Spanned::new(0..0, DeValue::Table(DeTable::new())));
+            }
+            table = match table.get_mut(step).map(Spanned::get_mut) {
+                Some(DeValue::Table(inner)) => inner,
+                Some(DeValue::Array(items)) => {
+                    let which = steps.next().unwrap_or_default();
+                    if steps.peek().is_none() {
+                        return Err(refuse(file, "names an element of a list; name a single value in it"));
+                    }
+                    let index = which.parse().ok().or_else(|| {
+                        items.iter().position(|item| {
+                            item.get_ref().get("name").and_then(|name| name.get_ref().as_str()) == Some(which)
+                        })
+                    });
+                    match index.and_then(|index: usize| items.get_mut(index)).map(Spanned::get_mut) {
+                        Some(DeValue::Table(inner)) => inner,
+                        _ => return Err(refuse(file, &format!("the list has no element {which:?}"))),
+                    }
+                }
+                _ => return Err(refuse(file, &format!("{step:?} is no table"))),
+            };
+        }
+        Err(refuse(file, "an empty key"))
+    }
+
+    fn value(&self) -> Option<DeValue<'_>> {
+        match DeValue::parse(&self.value).map(Spanned::into_inner) {
+            Ok(DeValue::Table(_) | DeValue::Array(_)) => None,
+            Ok(DeValue::Datetime(_)) | Err(_) => Some(DeValue::String(DeString::Borrowed(&self.value))),
+            Ok(value) => Some(value),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The shape of a scenario file, as serde sees it. Units are read here; what they mean is checked in `check`.
+
+use core::fmt::Display;
+use core::net::IpAddr;
+use core::str::FromStr;
+use std::collections::BTreeMap;
+
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::path::link::QueueLimit;
+use crate::scenario::MeasureDirection;
+use crate::traffic::Arrivals;
+
+/// A quantity that stands in the file as a text with its unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A value with the place where it stands.
+pub(super) type At<T> = Spanned<Text<T>>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawScenario {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) duration: At<Span>,
+    pub(super) warm_up: Option<At<Span>>,
+    #[serde(default = "one")]
+    pub(super) seed: u64,
+    #[serde(default)]
+    pub(super) host: BTreeMap<Spanned<String>, RawHost>,
+    #[serde(default)]
+    pub(super) link: Vec<Spanned<RawLink>>,
+    #[serde(default)]
+    pub(super) traffic: Vec<Spanned<RawTraffic>>,
+    #[serde(default)]
+    pub(super) measure: Vec<Spanned<RawMeasure>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHost {
+    pub(super) address: Option<Spanned<IpAddr>>,
+    #[serde(default)]
+    pub(super) clock: RawClock,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawClock {
+    pub(super) offset: Option<At<Span>>,
+    pub(super) skew_ppm: Option<Spanned<f64>>,
+    pub(super) resolution: Option<At<Span>>,
+    #[serde(default)]
+    pub(super) steps: Vec<RawStep>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawStep {
+    pub(super) at: At<Span>,
+    pub(super) by: At<Span>,
+    pub(super) announced: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLink {
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    pub(super) rate: Option<At<Rate>>,
+    pub(super) delay: Option<At<Span>>,
+    pub(super) queue: Option<At<Queue>>,
+    pub(super) overhead: Option<At<Bytes>>,
+    #[serde(default)]
+    pub(super) one_way: bool,
+    pub(super) back: Option<Spanned<RawBack>>,
+}
+
+/// What differs in the other direction.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBack {
+    pub(super) rate: Option<At<Rate>>,
+    pub(super) delay: Option<At<Span>>,
+    pub(super) queue: Option<At<Queue>>,
+    pub(super) overhead: Option<At<Bytes>>,
+}
+
+/// A queue limit as "60 kB" or "50 packets".
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue(pub(super) QueueLimit);
+
+impl FromStr for Queue {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Queue, String> {
+        let trimmed = text.trim();
+        let packets = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet"));
+        let limit = match packets {
+            Some(number) => number.trim().parse().map(QueueLimit::Packets).ok(),
+            None => text.parse().map(QueueLimit::Bytes).ok(),
+        };
+        limit
+            .map(Queue)
+            .ok_or_else(|| format!("{text:?} is not a queue limit such as \"60 kB\" or \"50 packets\""))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTraffic {
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) kind: Kind,
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    pub(super) rate: At<Rate>,
+    pub(super) size: At<Bytes>,
+    pub(super) start: Option<At<Span>>,
+    pub(super) stop: Option<At<Span>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Cbr,
+    Poisson,
+}
+
+impl From<Kind> for Arrivals {
+    fn from(kind: Kind) -> Arrivals {
+        match kind {
+            Kind::Cbr => Arrivals::Cbr,
+            Kind::Poisson => Arrivals::Poisson,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMeasure {
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    pub(super) method: Spanned<String>,
+    #[serde(default)]
+    pub(super) direction: MeasureDirection,
+    pub(super) trains: Option<Spanned<u32>>,
+    pub(super) start: Option<At<Span>>,
+    #[serde(default)]
+    pub(super) realtime: bool,
+}
+
+fn one() -> u64 {
+    1
+}

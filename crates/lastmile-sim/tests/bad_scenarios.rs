@@ -1,0 +1,172 @@
+//! What a user reads who got a scenario file wrong: file, line, key and reason, in one line.
+
+use lastmile_sim::scenario::{Override, Scenario};
+
+/// A good scenario, one line of which each case replaces. Line numbers count from one.
+const GOOD: &str = r#"name = "x"
+duration = "10 s"
+warm_up = "1 s"
+[host.a]
+clock = { offset = "1 s", skew_ppm = 20, resolution = "1 us" }
+[host.b]
+address = "10.77.0.9"
+[[link]]
+from = "a"
+to = "r"
+[[link]]
+from = "r"
+to = "b"
+rate = "10 Mbit/s"
+queue = "60 kB"
+overhead = "14 B"
+back = { rate = "2 Mbit/s", queue = "20 packets" }
+[[traffic]]
+name = "cross"
+kind = "cbr"
+from = "a"
+to = "b"
+rate = "4 Mbit/s"
+size = "1500 B"
+start = "2 s"
+stop = "9 s"
+[[measure]]
+from = "b"
+to = "a"
+method = "wbest"
+trains = 4
+start = "3 s"
+"#;
+
+fn error(line: usize, instead: &str) -> String {
+    let mut lines: Vec<_> = GOOD.lines().collect();
+    lines[line - 1] = instead;
+    let known = |method: &str| match method {
+        "wbest" => Ok(()),
+        other => Err(format!("no method is called {other:?}; see `lastmile methods`")),
+    };
+    Scenario::parse_with("x.toml", &lines.join("\n"), &[], &known).unwrap_err().to_string()
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let scenario = Scenario::parse("x.toml", GOOD).unwrap();
+    assert_eq!(scenario.routers, ["r"]);
+    assert_eq!(scenario.path(0, 1).unwrap(), [0, 2]);
+    assert_eq!(scenario.links[3].config.rate.unwrap().to_string(), "2 Mbit/s");
+    assert_eq!(scenario.hosts[1].v4.to_string(), "10.77.0.9");
+}
+
+#[test]
+fn every_error_names_file_line_key_and_reason() {
+    let cases = [
+        (1, ""),
+        (2, r#"duration = "ten s""#),
+        (2, r#"duration = "0 s""#),
+        (2, r#"duration = 10"#),
+        (3, r#"warm_up = "10 s""#),
+        (3, r#"warmup = "1 s""#),
+        (3, r#"warm_up = "#),
+        (4, "[host.b]"),
+        (5, r#"clock = { offset = "-1 s" }"#),
+        (5, r#"clock = { skew_ppm = 2e9 }"#),
+        (5, r#"clock = { resolution = "0 ns" }"#),
+        (5, r#"clock = { steps = [{ at = "1 s", by = "5 ms" }] }"#),
+        (6, "[host.a-name-much-too-long]"),
+        (7, r#"address = "10.77.0.1""#),
+        (7, r#"address = "10.77.0.300""#),
+        (13, r#"to = "bb""#),
+        (13, r#"to = "r""#),
+        (14, r#"rate = "0 bit/s""#),
+        (10, "to = \"r\"\ndelay = \"-5 ms\""),
+        (10, "to = \"r\"\ndelay = \"2 min\""),
+        (14, r#"rate = "10 Mbps""#),
+        (15, r#"queue = "1000 B""#),
+        (15, r#"queue = "0 packets""#),
+        (15, r#"queue = "many""#),
+        (15, r#"queue = "9 GB""#),
+        (14, ""),
+        (16, r#"one_way = true"#),
+        (17, r#"back = { rate = "2 Mbit/s", jitter = "1 ms" }"#),
+        (20, r#"kind = "pareto""#),
+        (21, r#"from = "c""#),
+        (21, r#"from = "r""#),
+        (21, r#"from = "b""#),
+        (23, r#"rate = "10000 Gbit/s""#),
+        (24, r#"size = "10 B""#),
+        (25, r#"start = "12 s""#),
+        (26, r#"stop = "1 s""#),
+        (30, r#"method = "guess""#),
+        (31, r#"trains = 0"#),
+        (31, r#"trains = -1"#),
+        (32, r#"start = "99 s""#),
+    ];
+    let seen: Vec<String> =
+        cases.iter().map(|&(line, text)| format!("{text}\n    {}", error(line, text))).collect();
+    let seen = seen.join("\n") + "\n";
+    // UPDATE=1 writes the file anew; read the difference before committing it.
+    let snapshot = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bad_scenarios.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(snapshot, &seen).unwrap();
+    }
+    assert_eq!(seen, std::fs::read_to_string(snapshot).unwrap());
+}
+
+#[test]
+fn duplicates_and_unreachable_hosts() {
+    let parse = |text: &str| Scenario::parse("x.toml", text).map(|_| ()).unwrap_err().to_string();
+    let twice = format!("{GOOD}[[link]]\nfrom = \"b\"\nto = \"r\"\n");
+    assert_eq!(parse(&twice), "x.toml:35: link[2].to: there is a link from b to r already");
+    let same = format!(
+        "{GOOD}[[traffic]]\nname=\"cross\"\nkind=\"cbr\"\nfrom=\"a\"\nto=\"b\"\nrate=\"1 bit/s\"\nsize=\"99 B\"\n"
+    );
+    assert_eq!(parse(&same), "x.toml:34: traffic[1].name: two flows are called \"cross\"");
+    let lone = GOOD.replace("[host.b]", "[host.c]\n[host.b]");
+    assert_eq!(parse(&lone), "x.toml:6: host.c: this host is on no link");
+    let one_way = GOOD.replace("back = { rate = \"2 Mbit/s\", queue = \"20 packets\" }", "one_way = true");
+    assert_eq!(parse(&one_way), "x.toml:29: measure[0].to: no path leads from b to a (hosts do not forward)");
+    assert_eq!(
+        parse("name = \"x\"\nduration = \"1 s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n"),
+        "x.toml:4: link[0].from: \"a\" is no host, and as a router it leads nowhere"
+    );
+}
+
+#[test]
+fn overrides_that_fit_nowhere_say_so() {
+    let set = |key: &str, value: &str| {
+        Scenario::parse_with("x.toml", GOOD, &[Override::new(key, value)], &|_| Ok(()))
+            .map(|scenario| scenario.traffic[0].rate.to_string())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(set("traffic.cross.rate", "\"5 Mbit/s\"").unwrap(), "5 Mbit/s");
+    assert_eq!(set("traffic.0.rate", "5 Mbit/s").unwrap(), "5 Mbit/s");
+    assert_eq!(set("host.b.clock.skew_ppm", "50").unwrap(), "4 Mbit/s");
+    for (key, value, error) in [
+        ("traffic.web.rate", "1 bit/s", "x.toml:0: traffic.web.rate: the list has no element \"web\""),
+        (
+            "traffic.cross",
+            "1",
+            "x.toml:0: traffic.cross: names an element of a list; name a single value in it",
+        ),
+        ("traffic", "1", "x.toml:0: traffic: names a table or list; name a single value in it"),
+        ("name.x", "1", "x.toml:0: name.x: \"name\" is no table"),
+        ("name", "[1]", "x.toml:0: name: a table or list cannot be set"),
+        ("link.1.rate", "0 bit/s", "x.toml:14: link[1].rate: a rate of zero carries nothing"),
+    ] {
+        assert_eq!(set(key, value).unwrap_err(), error);
+    }
+    // A key that the file does not have stands on no line of it, but its path is named.
+    assert!(set("link.1.jitter", "1 ms").unwrap_err().contains("unknown field `jitter`"));
+}
+
+#[test]
+fn no_text_makes_it_panic() {
+    // Every prefix, and every line left out: the file as it is while somebody types it.
+    for end in (0..GOOD.len()).filter(|&end| GOOD.is_char_boundary(end)) {
+        let _ = Scenario::parse("x.toml", &GOOD[..end]);
+    }
+    for skip in 0..GOOD.lines().count() {
+        let rest: Vec<_> =
+            GOOD.lines().enumerate().filter(|(n, _)| *n != skip).map(|(_, line)| line).collect();
+        let _ = Scenario::parse("x.toml", &rest.join("\n"));
+    }
+}
