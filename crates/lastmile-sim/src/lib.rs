@@ -11,6 +11,7 @@ pub mod host;
 pub mod path;
 mod queue;
 pub mod rng;
+pub mod run;
 pub mod scenario;
 pub mod sweep;
 pub mod traffic;

@@ -269,7 +269,11 @@ impl Pump {
         let spin = if self.spun < SPIN_MOST_NS { spin } else { 0 };
         if due > now + spin {
             let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
-            if wait_readable(&fds, Some(due - spin))?.contains(&true) {
+            let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
+            // The wait ended with the packet or with the time: until then the devices were empty.
+            let woken = monotonic();
+            self.ports.iter_mut().for_each(|port| port.last_empty = woken);
+            if readable {
                 return Ok(());
             }
         }

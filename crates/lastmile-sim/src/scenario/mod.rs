@@ -32,7 +32,7 @@
 //! from = "sender"
 //! to = "receiver"
 //! method = "wbest"
-//! direction = "forward"                           # "reverse", or "both", the default
+//! direction = "forward"                           # "reverse", "round-trip", or "both", the default
 //! trains = 1
 //! start = "1 s"
 //! realtime = false
@@ -156,7 +156,7 @@ pub struct TrafficSpec {
 /// assert_eq!(lastmile_sim::scenario::MeasureDirection::default(), lastmile_sim::scenario::MeasureDirection::Both);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum MeasureDirection {
     /// From the initiator to the reflector.
     Forward,
@@ -165,6 +165,8 @@ pub enum MeasureDirection {
     /// One after the other.
     #[default]
     Both,
+    /// There and back, by replies: all that a plain STAMP reflector can do.
+    RoundTrip,
 }
 
 /// A measurement.

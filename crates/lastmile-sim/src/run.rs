@@ -1,0 +1,337 @@
+//! Runs a scenario's measurements in virtual time, and holds what they find against the truth from the queue.
+//!
+//! The lab runs the same sessions with real sockets and gives the same [`Outcome`]s.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::estimate::{Estimate, Estimator, Quantity, Refusal, TruthKind};
+use lastmile::event::{Cost, Decision, Event, PacketSink};
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::{Epoch, Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile::wire::private::StreamTag;
+
+use crate::engine::{Engine, EngineError};
+use crate::rng::Stream;
+use crate::scenario::{
+    Attach, BuildError, MeasureDirection, MeasureSpec, PathMeter, Scenario, Simulation, build,
+};
+
+/// Makes the state machine of a measurement.
+pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
+
+/// The UDP port of reflectors in scenarios.
+pub const REFLECTOR_PORT: u16 = 8620;
+/// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
+pub const PROBE_SIZE: Bytes = Bytes(1488);
+
+/// Why a scenario's measurements cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The scenario cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The engine stopped.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A host has more to do than one endpoint can.
+    #[error(
+        "host {0:?} initiates measurements to two hosts, or both initiates and reflects: give each role a host of its own"
+    )]
+    TwoRoles(String),
+    /// No such method.
+    #[error("{0}")]
+    Method(String),
+}
+
+/// The measurements between two hosts: one session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// What is measured, in order, each with its direction.
+    pub measures: Vec<(MeasureSpec, Direction)>,
+}
+
+impl Session {
+    /// When it begins.
+    pub fn start(&self) -> Time {
+        self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
+    }
+
+    /// The state machines, in order.
+    pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
+        let one = |(spec, direction): &(MeasureSpec, Direction)| {
+            let estimator = make(spec).map_err(RunError::Method)?;
+            Ok(Measurement { method: spec.method.clone(), direction: *direction, estimator })
+        };
+        self.measures.iter().map(one).collect()
+    }
+}
+
+/// The sessions of a scenario: its measurements, gathered by pair of hosts.
+pub fn sessions(scenario: &Scenario) -> Result<Vec<Session>, RunError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    for spec in &scenario.measures {
+        let directions: &[Direction] = match spec.direction {
+            MeasureDirection::Forward => &[Direction::Forward],
+            MeasureDirection::Reverse => &[Direction::Reverse],
+            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
+            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
+        };
+        let added = directions.iter().map(|&direction| (spec.clone(), direction));
+        match sessions.iter_mut().find(|s| (s.from, s.to) == (spec.from, spec.to)) {
+            Some(session) => session.measures.extend(added),
+            None => sessions.push(Session { from: spec.from, to: spec.to, measures: added.collect() }),
+        }
+    }
+    for session in &sessions {
+        let conflict = sessions
+            .iter()
+            .any(|other| other.to == session.from || (other.from == session.from && other.to != session.to));
+        if conflict {
+            let name = scenario.hosts.get(session.from).map_or("?", |h| &h.name);
+            return Err(RunError::TwoRoles(name.to_owned()));
+        }
+    }
+    Ok(sessions)
+}
+
+/// What is true of a path, read from its queues, at the IP layer and [`PROBE_SIZE`].
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Truth {
+    /// Whence it comes.
+    pub truth_kind: TruthKind,
+    /// What the narrow link carries.
+    pub capacity: Rate,
+    /// The spare rate over the estimate's own streams; `None` for a capacity.
+    pub window: Option<Rate>,
+    /// The spare rate from the warm-up's end to the run's.
+    pub mean: Option<Rate>,
+}
+
+impl Truth {
+    /// The rate that an estimate of that quantity is to be held against: the capacity, or the spare rate of its
+    /// own window.
+    pub fn of(&self, quantity: Quantity) -> Option<Rate> {
+        match quantity {
+            Quantity::Capacity => Some(self.capacity),
+            _ => self.window,
+        }
+    }
+}
+
+/// What one method found in one direction, beside the truth.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// The initiating host's name.
+    pub from: String,
+    /// The reflecting host's name.
+    pub to: String,
+    /// The method's name.
+    pub method: String,
+    /// The direction measured.
+    pub direction: Direction,
+    /// The number, or `None` where there is none that can be trusted.
+    pub estimate: Option<Estimate>,
+    /// Why there is none.
+    pub refusal: Option<Refusal>,
+    /// What the session cost up to here.
+    pub cost: Cost,
+    /// The truth, where the path has a queue to read it from.
+    pub truth: Option<Truth>,
+}
+
+/// Meters of both directions of a session's path.
+#[derive(Clone, Debug)]
+pub struct SessionMeters {
+    forward: Option<PathMeter>,
+    reverse: Option<PathMeter>,
+}
+
+impl SessionMeters {
+    /// Attaches meters to the links between a session's hosts, both ways.
+    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> SessionMeters {
+        SessionMeters {
+            forward: simulation.meter(scenario, session.from, session.to, read_probe),
+            reverse: simulation.meter(scenario, session.to, session.from, read_probe),
+        }
+    }
+
+    /// The truth for an estimate made from these streams; `None` where there is no queue to read.
+    pub fn truth(
+        &self,
+        engine: &Engine,
+        scenario: &Scenario,
+        direction: Direction,
+        streams: &[u32],
+    ) -> Option<Truth> {
+        let meter = match direction {
+            Direction::Reverse => self.reverse.as_ref(),
+            _ => self.forward.as_ref(),
+        }?;
+        let windows: Vec<Rate> =
+            streams.iter().filter_map(|&stream| meter.spare(engine, stream, PROBE_SIZE).ok()).collect();
+        let window = (!windows.is_empty() && windows.len() == streams.len()).then(|| {
+            let sum: u64 = windows.iter().map(|r| r.bits_per_second()).sum();
+            Rate::ip(sum / windows.len() as u64)
+        });
+        let (from, to) = (Time::ZERO + scenario.warm_up, engine.now());
+        let mut capacity = meter.capacity(engine, PROBE_SIZE);
+        if direction == Direction::RoundTrip
+            && let Some(back) = &self.reverse
+        {
+            let back = back.capacity(engine, PROBE_SIZE);
+            capacity = if back < capacity { back } else { capacity };
+        }
+        Some(Truth {
+            truth_kind: TruthKind::Queue,
+            capacity,
+            window,
+            mean: meter.spare_between(engine, from, to, PROBE_SIZE).ok(),
+        })
+    }
+}
+
+/// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
+pub fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
+    StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
+}
+
+/// The outcomes among a session's decisions, with the truth to each.
+pub fn outcomes(
+    scenario: &Scenario,
+    session: &Session,
+    meters: &SessionMeters,
+    engine: &Engine,
+    events: &[Event],
+) -> Vec<Outcome> {
+    let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
+    let outcome =
+        |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
+            from: name(session.from),
+            to: name(session.to),
+            method: method.to_owned(),
+            direction,
+            truth: meters.truth(engine, scenario, direction, estimate.map_or(&[], |e| &e.streams)),
+            estimate: estimate.cloned(),
+            refusal: refusal.cloned(),
+            cost,
+        };
+    events
+        .iter()
+        .filter_map(|event| match &event.what {
+            Decision::Estimated { method, direction, estimate, cost } => {
+                Some(outcome(method, *direction, Some(estimate), None, *cost))
+            }
+            Decision::Refused { method, direction, refusal, cost } => {
+                Some(outcome(method, *direction, None, Some(refusal), *cost))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// A sink that can be read after the run although the node is inside the engine.
+#[derive(Clone, Debug, Default)]
+pub struct SharedRecords(Arc<Mutex<Vec<StreamRecord>>>);
+
+impl SharedRecords {
+    /// Takes the records so far.
+    pub fn take(&self) -> Vec<StreamRecord> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PacketSink for SharedRecords {
+    fn stream(&mut self, record: &StreamRecord) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record.clone());
+    }
+}
+
+/// What a simulated run gave.
+#[derive(Debug)]
+pub struct SimulatedRun {
+    /// What was found, session by session.
+    pub outcomes: Vec<Outcome>,
+    /// All decisions, in order.
+    pub events: Vec<Event>,
+    /// All streams, session by session.
+    pub records: Vec<StreamRecord>,
+    /// The engine, for counters.
+    pub engine: Engine,
+}
+
+/// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
+pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
+    let peer = scenario.hosts[session.to].v4;
+    ProberConfig {
+        seed: endpoint_seed(seed, "prober"),
+        // A random phase against periodic cross traffic, drawn for each run.
+        start: session.start() + phase(seed, session),
+        ..ProberConfig::new((peer, REFLECTOR_PORT).into())
+    }
+}
+
+/// The reflector's configuration in a scenario.
+pub fn reflector_config(seed: u64) -> ReflectorConfig {
+    ReflectorConfig {
+        seed: endpoint_seed(seed, "reflector"),
+        limits: Limits::unlimited(),
+        ..ReflectorConfig::default()
+    }
+}
+
+fn phase(seed: u64, session: &Session) -> Span {
+    let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
+    Span::from_nanos((random.unit() * 50e6) as i64)
+}
+
+fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
+    let mut random = Stream::new(seed, role);
+    let mut bytes = [0; 32];
+    bytes.iter_mut().for_each(|byte| *byte = (random.unit() * 256.0) as u8);
+    bytes
+}
+
+/// Runs a scenario's measurements in virtual time, until they are done or the scenario's duration is over.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn simulate(scenario: &Scenario, seed: u64, make: MakeEstimator<'_>) -> Result<SimulatedRun, RunError> {
+    let sessions = sessions(scenario)?;
+    let records = SharedRecords::default();
+    let mut attached = Vec::new();
+    for session in &sessions {
+        let clock = |host: usize| scenario.hosts[host].clock.resolution.max(Span::from_nanos(1));
+        let config = ProberConfig {
+            resolution: clock(session.from),
+            epoch: Epoch::from_unix_nanos(1_000_000_000_000_000_000),
+            ..prober_config(scenario, session, seed)
+        };
+        let prober = Prober::with_sink(config, session.measurements(make)?, records.clone());
+        attached.push((scenario.hosts[session.from].name.clone(), Attach::Endpoint(Box::new(prober))));
+        let name = scenario.hosts[session.to].name.clone();
+        if attached.iter().all(|(other, _)| *other != name) {
+            let config = ReflectorConfig { resolution: clock(session.to), ..reflector_config(seed) };
+            attached.push((name, Attach::Endpoint(Box::new(Reflector::new(config)))));
+        }
+    }
+    let mut simulation = build(scenario, seed, attached)?;
+    let meters: Vec<_> =
+        sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
+    let end = Time::ZERO + scenario.duration;
+    simulation.engine.run_until(end)?;
+    let events = simulation.engine.take_events();
+    let mut all = Vec::new();
+    for (session, meters) in sessions.iter().zip(&meters) {
+        let own: Vec<Event> =
+            events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
+        all.extend(outcomes(scenario, session, meters, &simulation.engine, &own));
+    }
+    Ok(SimulatedRun { outcomes: all, events, records: records.take(), engine: simulation.engine })
+}
