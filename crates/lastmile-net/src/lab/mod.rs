@@ -8,6 +8,7 @@ pub mod child;
 pub mod ip;
 pub mod netns;
 pub mod pump;
+pub mod run;
 #[cfg(test)]
 mod tests;
 pub mod tun;

@@ -1,0 +1,423 @@
+//! A whole lab: a scenario's hosts as namespaces, joined by the pump, with our own endpoints or anybody's programs
+//! inside.
+
+use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lastmile::endpoint::{Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::event::Event;
+use lastmile::node::{Input, Node, Recorded};
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::{Span, Time};
+use lastmile_sim::run::{
+    MakeEstimator, Outcome, REFLECTOR_PORT, RunError, Session, SessionMeters, SharedRecords, outcomes, prober_config,
+    reflector_config, sessions,
+};
+use lastmile_sim::scenario::{Attach, Scenario, build};
+
+use super::LabError;
+use super::child::LabChild;
+use super::netns::NetNs;
+use super::pump::{LatenessCounts, Pump, PumpError};
+use super::tun::{Tun, TunConfig};
+use crate::clock::now as monotonic;
+use crate::driver::{Driver, DriverConfig};
+use crate::udp::{OpenError, UdpConfig, UdpSocket};
+
+/// The share of packets that may be late by 100 us or more before a run is refused.
+pub const LATE_SHARE: f64 = 0.01;
+/// Name of the device in every host.
+const DEVICE: &str = "lab0";
+
+/// Why a lab did not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabRunError {
+    /// It cannot be set up here.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The scenario's measurements cannot be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The pump failed.
+    #[error(transparent)]
+    Pump(#[from] PumpError),
+    /// A socket inside a host could not be opened.
+    #[error("in host {host}: {source}")]
+    Socket {
+        /// The host.
+        host: String,
+        /// Why.
+        source: OpenError,
+    },
+    /// A driver failed.
+    #[error("cannot drive an endpoint: {0}")]
+    Driver(#[from] std::io::Error),
+    /// There is no such host.
+    #[error("the scenario has no host {0:?}; it has {1}")]
+    UnknownHost(String, String),
+    /// A thread of the lab panicked.
+    #[error("a thread of the lab panicked; this is a defect of lastmile")]
+    Panicked,
+}
+
+/// How late the lab was.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct LabLateness {
+    /// Packets carried.
+    pub packets: u64,
+    /// Median of the larger of output and ingress lateness.
+    pub p50: Span,
+    /// 99th percentile of it.
+    pub p99: Span,
+    /// The latest packet.
+    pub worst: Span,
+    /// Packets late by 100 us or more.
+    pub over_100us: u64,
+    /// Whether the pump had real-time priority.
+    pub realtime: bool,
+    /// Why results of this run must not be believed, if so.
+    pub refused: Option<String>,
+}
+
+impl LabLateness {
+    fn of(out: &LatenessCounts, into: &LatenessCounts, probes: &LatenessCounts, realtime: bool) -> LabLateness {
+        let all = [out, into, probes];
+        let largest = |of: &dyn Fn(&LatenessCounts) -> Span| all.iter().map(|c| of(c)).max().unwrap_or(Span::ZERO);
+        let share = |c: &LatenessCounts| c.over_100us() as f64 / c.packets().max(1) as f64;
+        let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
+        let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
+        let refused = (late > LATE_SHARE).then(|| {
+            format!(
+                "{:.1} % of the packets were carried 100 us or more too late: this machine is too busy for the lab",
+                late * 100.0
+            )
+        });
+        LabLateness {
+            packets: out.packets() + into.packets(),
+            p50: largest(&|c| c.quantile(0.5)),
+            p99: largest(&|c| c.quantile(0.99)),
+            worst: largest(&|c| c.worst()),
+            over_100us,
+            realtime,
+            refused,
+        }
+    }
+}
+
+/// What a run in the lab gave.
+#[derive(Debug)]
+pub struct LabRun {
+    /// What was found, session by session.
+    pub outcomes: Vec<Outcome>,
+    /// All decisions of the initiators, in order.
+    pub events: Vec<Event>,
+    /// All streams.
+    pub records: Vec<StreamRecord>,
+    /// How late the lab was.
+    pub lateness: LabLateness,
+}
+
+/// What is told every input of the first session's prober.
+pub type Recorder = Box<dyn FnMut(Time, &Input) + Send>;
+/// What is told the configuration of a prober.
+pub type TellConfig = Box<dyn FnMut(&ProberConfig) + Send>;
+
+/// How to run a lab.
+#[derive(Default)]
+pub struct LabConfig {
+    /// Draws the traffic's random numbers and the phases.
+    pub seed: u64,
+    /// Real-time priority for the measuring endpoints; the pump asks for it in any case.
+    pub realtime: bool,
+    /// Told every input of the prober, before its configuration is used.
+    pub recorder: Option<Recorder>,
+    /// Told the configuration that the recorded prober has.
+    pub on_config: Option<TellConfig>,
+}
+
+/// A lab that is running.
+pub struct Lab {
+    scenario: Scenario,
+    hosts: Vec<(usize, NetNs)>,
+    meters: Vec<SessionMeters>,
+    stop: Arc<AtomicBool>,
+    pump: Option<JoinHandle<Result<(Pump, bool), PumpError>>>,
+}
+
+impl Lab {
+    /// Sets up the named hosts of a scenario and starts the pump. Sessions are what will be metered.
+    ///
+    /// # Errors
+    /// See [`LabRunError`].
+    pub fn start(
+        scenario: &Scenario,
+        seed: u64,
+        wanted: &[usize],
+        sessions: &[Session],
+    ) -> Result<Lab, LabRunError> {
+        let mut hosts = Vec::new();
+        let mut tuns = Vec::new();
+        for &index in wanted {
+            let spec = &scenario.hosts[index];
+            let host = NetNs::new(&spec.name)?;
+            let config = TunConfig { v4: Some((spec.v4, 16)), v6: Some((spec.v6, 64)), ..TunConfig::new(DEVICE) };
+            tuns.push((index, Tun::new(&host, &config)?));
+            hosts.push((index, host));
+        }
+        let attached = wanted.iter().map(|&h| (scenario.hosts[h].name.clone(), Attach::External)).collect();
+        let mut simulation = build(scenario, seed, attached).map_err(RunError::from)?;
+        let meters = sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
+        let ports: Vec<_> = tuns.into_iter().map(|(host, tun)| (simulation.hosts[host], tun)).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut pump = Pump::new(simulation.engine, ports);
+        let pump = {
+            let stop = Arc::clone(&stop);
+            std::thread::Builder::new().name("lastmile-pump".into()).spawn(move || {
+                let realtime = pump.run(&stop)?;
+                Ok((pump, realtime))
+            })?
+        };
+        Ok(Lab { scenario: scenario.clone(), hosts, meters, stop, pump: Some(pump) })
+    }
+
+    fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
+        let found = self.hosts.iter().find(|(host, _)| *host == index).map(|(_, ns)| ns);
+        found.ok_or_else(|| unknown(&self.scenario, &index.to_string()))
+    }
+
+    /// Opens a socket inside a host, on its IPv4 address.
+    fn socket(&self, index: usize, port: u16) -> Result<UdpSocket, LabRunError> {
+        let spec = &self.scenario.hosts[index];
+        let bind = SocketAddr::new(IpAddr::V4(spec.v4), port);
+        let opened = self.host(index)?.run(move || UdpSocket::open(&UdpConfig::new(bind)))?;
+        opened.map_err(|source| LabRunError::Socket { host: spec.name.clone(), source })
+    }
+
+    /// Stops the pump and gives it back, with whether it had real-time priority.
+    fn finish(&mut self) -> Result<(Pump, bool), LabRunError> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.pump.take().map(JoinHandle::join) {
+            Some(Ok(result)) => Ok(result?),
+            _ => Err(LabRunError::Panicked),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(pump) = self.pump.take() {
+            let _ = pump.join();
+        }
+    }
+}
+
+fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
+    let known: Vec<_> = scenario.hosts.iter().map(|h| h.name.as_str()).collect();
+    LabRunError::UnknownHost(name.to_owned(), known.join(", "))
+}
+
+/// A reflector that answers inside a host until it is stopped.
+struct Serving {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+    /// When its clock started, in nanoseconds of CLOCK_MONOTONIC.
+    started: u64,
+}
+
+impl Serving {
+    fn start(socket: UdpSocket, config: ReflectorConfig, realtime: bool) -> Result<Serving, LabRunError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("lastmile-serve".into()).spawn(move || {
+            let mut driver = Driver::new(vec![socket], DriverConfig { realtime })?;
+            let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..config });
+            let _ = tell.send(driver.started());
+            driver.run(&mut reflector, &mut |_: &Event| {}, &flag, |_| false)
+        })?;
+        match told.recv() {
+            Ok(started) => Ok(Serving { stop, thread: Some(thread), started }),
+            Err(_) => match thread.join() {
+                Ok(Err(error)) => Err(error.into()),
+                _ => Err(LabRunError::Panicked),
+            },
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs a scenario's own measurements in the lab, with real sockets, one session after the other.
+///
+/// # Errors
+/// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.
+pub fn run(
+    scenario: &Scenario,
+    make: MakeEstimator<'_>,
+    mut config: LabConfig,
+    stop: &AtomicBool,
+) -> Result<LabRun, LabRunError> {
+    let sessions = sessions(scenario)?;
+    let mut wanted: Vec<usize> = sessions.iter().flat_map(|s| [s.from, s.to]).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut lab = Lab::start(scenario, config.seed, &wanted, &sessions)?;
+    let mut serving: Vec<(usize, Serving)> = Vec::new();
+    let records = SharedRecords::default();
+    let mut found: Vec<(Vec<Event>, Vec<StreamRecord>, u64)> = Vec::new();
+    for session in &sessions {
+        if !serving.iter().any(|(host, _)| *host == session.to) {
+            let socket = lab.socket(session.to, REFLECTOR_PORT)?;
+            serving.push((session.to, Serving::start(socket, reflector_config(config.seed), config.realtime)?));
+        }
+        let socket = lab.socket(session.from, 0)?;
+        let mut driver = Driver::new(vec![socket], DriverConfig { realtime: config.realtime })?;
+        let prober = ProberConfig { epoch: driver.epoch(), ..prober_config(scenario, session, config.seed) };
+        if let Some(tell) = &mut config.on_config {
+            tell(&prober);
+        }
+        let prober = Prober::with_sink(prober, session.measurements(make)?, records.clone());
+        let mut recorder = config.recorder.take();
+        let mut node = Recorded::new(prober, move |now, input: &Input| {
+            if let Some(tell) = &mut recorder {
+                tell(now, input);
+            }
+        });
+        let mut events = Vec::new();
+        let over = driver.now() + scenario.duration;
+        let started = driver.started();
+        drive(&mut driver, &mut node, &mut events, stop, over)?;
+        found.push((events, records.take(), started));
+    }
+    let (pump, realtime) = lab.finish()?;
+    let mut probes = LatenessCounts::default();
+    for (session, (_, records, started)) in sessions.iter().zip(&found) {
+        let reflector = serving.iter().find(|(host, _)| *host == session.to).map_or(0, |(_, s)| s.started);
+        compare(&pump, &lab, session, records, (*started, reflector), &mut probes);
+    }
+    let lateness = LabLateness::of(pump.late_out(), pump.late_in(), &probes, realtime);
+    let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
+    for ((session, meters), (events, records, _)) in sessions.iter().zip(&lab.meters).zip(found) {
+        run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events));
+        run.events.extend(events);
+        run.records.extend(records);
+    }
+    Ok(run)
+}
+
+fn drive<T: FnMut(Time, &Input)>(
+    driver: &mut Driver,
+    node: &mut Recorded<Prober<SharedRecords>, T>,
+    events: &mut Vec<Event>,
+    stop: &AtomicBool,
+    over: Time,
+) -> std::io::Result<()>
+where
+    Recorded<Prober<SharedRecords>, T>: Node,
+{
+    let clock = driver.started();
+    let is_over = |node: &Recorded<Prober<SharedRecords>, T>| {
+        node.node().is_finished() || Time::from_nanos(monotonic() - clock) >= over
+    };
+    driver.run(node, &mut |event: &Event| events.push(event.clone()), stop, is_over)
+}
+
+/// Holds the entry of each probe into the lab against its sender's kernel stamp.
+fn compare(
+    pump: &Pump,
+    lab: &Lab,
+    session: &Session,
+    records: &[StreamRecord],
+    (prober, reflector): (u64, u64),
+    counts: &mut LatenessCounts,
+) {
+    let position = |host: usize| lab.hosts.iter().position(|(h, _)| *h == host);
+    for record in records {
+        let (host, started) = match record.direction {
+            Direction::Reverse => (position(session.to), reflector),
+            _ => (position(session.from), prober),
+        };
+        for entry in pump.entries().iter().filter(|e| Some(e.host) == host && e.stream == record.stream) {
+            if let Some(packet) = record.packets.get(usize::from(entry.index)) {
+                counts.add(entry.read.saturating_sub(started + packet.sent.as_nanos()));
+            }
+        }
+    }
+}
+
+/// A program to run in a host.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The host's name.
+    pub host: String,
+    /// The program and its arguments; `{HOST}` stands for the address of the host of that name.
+    pub command: Vec<String>,
+}
+
+/// Runs programs inside a scenario's hosts until the last one named has ended, or `stop` is set. Gives that one's
+/// exit code and how late the lab was.
+///
+/// # Errors
+/// See [`LabRunError`].
+pub fn run_programs(
+    scenario: &Scenario,
+    seed: u64,
+    programs: &[Program],
+    stop: &AtomicBool,
+) -> Result<(i32, LabLateness), LabRunError> {
+    let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
+    let mut lab = Lab::start(scenario, seed, &wanted, &[])?;
+    let mut children = Vec::new();
+    for program in programs {
+        let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
+        let words: Vec<String> = program.command.iter().map(|word| expand(scenario, word)).collect();
+        let Some((name, arguments)) = words.split_first() else { continue };
+        let mut command = Command::new(name);
+        command.args(arguments);
+        children.push(LabChild::spawn(lab.host(index)?, command)?);
+        // Servers come first on the command line: give them a moment to listen.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let mut code = 0;
+    if let Some(last) = children.last_mut() {
+        loop {
+            if let Some(status) = last.try_wait()? {
+                code = status.code().unwrap_or(1);
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                code = 130;
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    for child in &mut children {
+        let _ = child.terminate(Duration::from_millis(500));
+    }
+    drop(children);
+    let (pump, realtime) = lab.finish()?;
+    let lateness = LabLateness::of(pump.late_out(), pump.late_in(), &LatenessCounts::default(), realtime);
+    Ok((code, lateness))
+}
+
+/// Replaces `{NAME}` by the address of the host of that name.
+fn expand(scenario: &Scenario, word: &str) -> String {
+    scenario
+        .hosts
+        .iter()
+        .fold(word.to_owned(), |word, host| word.replace(&format!("{{{}}}", host.name), &host.v4.to_string()))
+}
