@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::estimate::{Estimate, Estimator, Quantity, Refusal, TruthKind};
 use lastmile::event::{Cost, Decision, Event, PacketSink};
+use lastmile::node::{Input, Recorded};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -298,11 +299,50 @@ fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
     bytes
 }
 
+/// Is told a prober's configuration.
+pub type TellConfig = Box<dyn FnOnce(&ProberConfig) + Send>;
+/// Is told every input of a node.
+pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
+
+/// Who is told what the first session's prober is given: what a recording needs.
+#[derive(Default)]
+pub struct Hooks {
+    /// Told its configuration, once.
+    pub config: Option<TellConfig>,
+    /// Told every input.
+    pub input: Option<TellInput>,
+}
+
+impl Hooks {
+    /// Makes the prober of a session, recorded if this is the first one asked for.
+    pub fn prober(
+        &mut self,
+        config: ProberConfig,
+        measurements: Vec<Measurement>,
+        records: SharedRecords,
+    ) -> Recorded<Prober<SharedRecords>, impl FnMut(Time, &Input) + Send + use<>> {
+        if let Some(tell) = self.config.take() {
+            tell(&config);
+        }
+        let mut input = self.input.take();
+        Recorded::new(Prober::with_sink(config, measurements, records), move |now, what: &Input| {
+            if let Some(tell) = &mut input {
+                tell(now, what);
+            }
+        })
+    }
+}
+
 /// Runs a scenario's measurements in virtual time, until they are done or the scenario's duration is over.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn simulate(scenario: &Scenario, seed: u64, make: MakeEstimator<'_>) -> Result<SimulatedRun, RunError> {
+pub fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    make: MakeEstimator<'_>,
+    mut hooks: Hooks,
+) -> Result<SimulatedRun, RunError> {
     let sessions = sessions(scenario)?;
     let records = SharedRecords::default();
     let mut attached = Vec::new();
@@ -313,7 +353,7 @@ pub fn simulate(scenario: &Scenario, seed: u64, make: MakeEstimator<'_>) -> Resu
             epoch: Epoch::from_unix_nanos(1_000_000_000_000_000_000),
             ..prober_config(scenario, session, seed)
         };
-        let prober = Prober::with_sink(config, session.measurements(make)?, records.clone());
+        let prober = hooks.prober(config, session.measurements(make)?, records.clone());
         attached.push((scenario.hosts[session.from].name.clone(), Attach::Endpoint(Box::new(prober))));
         let name = scenario.hosts[session.to].name.clone();
         if attached.iter().all(|(other, _)| *other != name) {

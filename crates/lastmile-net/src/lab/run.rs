@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use lastmile::endpoint::{Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
-use lastmile::node::{Input, Node, Recorded};
+use lastmile::node::Recorded;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Span, Time};
 use lastmile_sim::run::{
-    MakeEstimator, Outcome, REFLECTOR_PORT, RunError, Session, SessionMeters, SharedRecords, outcomes, prober_config,
-    reflector_config, sessions,
+    Hooks, MakeEstimator, Outcome, REFLECTOR_PORT, RunError, Session, SessionMeters, SharedRecords, outcomes,
+    prober_config, reflector_config, sessions,
 };
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
@@ -85,9 +85,15 @@ pub struct LabLateness {
 }
 
 impl LabLateness {
-    fn of(out: &LatenessCounts, into: &LatenessCounts, probes: &LatenessCounts, realtime: bool) -> LabLateness {
+    fn of(
+        out: &LatenessCounts,
+        into: &LatenessCounts,
+        probes: &LatenessCounts,
+        realtime: bool,
+    ) -> LabLateness {
         let all = [out, into, probes];
-        let largest = |of: &dyn Fn(&LatenessCounts) -> Span| all.iter().map(|c| of(c)).max().unwrap_or(Span::ZERO);
+        let largest =
+            |of: &dyn Fn(&LatenessCounts) -> Span| all.iter().map(|c| of(c)).max().unwrap_or(Span::ZERO);
         let share = |c: &LatenessCounts| c.over_100us() as f64 / c.packets().max(1) as f64;
         let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
         let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
@@ -122,11 +128,6 @@ pub struct LabRun {
     pub lateness: LabLateness,
 }
 
-/// What is told every input of the first session's prober.
-pub type Recorder = Box<dyn FnMut(Time, &Input) + Send>;
-/// What is told the configuration of a prober.
-pub type TellConfig = Box<dyn FnMut(&ProberConfig) + Send>;
-
 /// How to run a lab.
 #[derive(Default)]
 pub struct LabConfig {
@@ -134,10 +135,8 @@ pub struct LabConfig {
     pub seed: u64,
     /// Real-time priority for the measuring endpoints; the pump asks for it in any case.
     pub realtime: bool,
-    /// Told every input of the prober, before its configuration is used.
-    pub recorder: Option<Recorder>,
-    /// Told the configuration that the recorded prober has.
-    pub on_config: Option<TellConfig>,
+    /// Told what the first session's prober is given.
+    pub hooks: Hooks,
 }
 
 /// A lab that is running.
@@ -165,7 +164,8 @@ impl Lab {
         for &index in wanted {
             let spec = &scenario.hosts[index];
             let host = NetNs::new(&spec.name)?;
-            let config = TunConfig { v4: Some((spec.v4, 16)), v6: Some((spec.v6, 64)), ..TunConfig::new(DEVICE) };
+            let config =
+                TunConfig { v4: Some((spec.v4, 16)), v6: Some((spec.v6, 64)), ..TunConfig::new(DEVICE) };
             tuns.push((index, Tun::new(&host, &config)?));
             hosts.push((index, host));
         }
@@ -281,25 +281,20 @@ pub fn run(
     for session in &sessions {
         if !serving.iter().any(|(host, _)| *host == session.to) {
             let socket = lab.socket(session.to, REFLECTOR_PORT)?;
-            serving.push((session.to, Serving::start(socket, reflector_config(config.seed), config.realtime)?));
+            serving
+                .push((session.to, Serving::start(socket, reflector_config(config.seed), config.realtime)?));
         }
         let socket = lab.socket(session.from, 0)?;
         let mut driver = Driver::new(vec![socket], DriverConfig { realtime: config.realtime })?;
         let prober = ProberConfig { epoch: driver.epoch(), ..prober_config(scenario, session, config.seed) };
-        if let Some(tell) = &mut config.on_config {
-            tell(&prober);
-        }
-        let prober = Prober::with_sink(prober, session.measurements(make)?, records.clone());
-        let mut recorder = config.recorder.take();
-        let mut node = Recorded::new(prober, move |now, input: &Input| {
-            if let Some(tell) = &mut recorder {
-                tell(now, input);
-            }
-        });
+        let mut node = config.hooks.prober(prober, session.measurements(make)?, records.clone());
         let mut events = Vec::new();
         let over = driver.now() + scenario.duration;
         let started = driver.started();
-        drive(&mut driver, &mut node, &mut events, stop, over)?;
+        let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
+            node.node().is_finished() || Time::from_nanos(monotonic() - started) >= over
+        };
+        driver.run(&mut node, &mut |event: &Event| events.push(event.clone()), stop, is_over)?;
         found.push((events, records.take(), started));
     }
     let (pump, realtime) = lab.finish()?;
@@ -316,23 +311,6 @@ pub fn run(
         run.records.extend(records);
     }
     Ok(run)
-}
-
-fn drive<T: FnMut(Time, &Input)>(
-    driver: &mut Driver,
-    node: &mut Recorded<Prober<SharedRecords>, T>,
-    events: &mut Vec<Event>,
-    stop: &AtomicBool,
-    over: Time,
-) -> std::io::Result<()>
-where
-    Recorded<Prober<SharedRecords>, T>: Node,
-{
-    let clock = driver.started();
-    let is_over = |node: &Recorded<Prober<SharedRecords>, T>| {
-        node.node().is_finished() || Time::from_nanos(monotonic() - clock) >= over
-    };
-    driver.run(node, &mut |event: &Event| events.push(event.clone()), stop, is_over)
 }
 
 /// Holds the entry of each probe into the lab against its sender's kernel stamp.
