@@ -73,6 +73,8 @@ pub struct Engine {
     unroutable: u64,
     aside: std::collections::VecDeque<(usize, Datagram)>,
     events: Vec<(Time, Event)>,
+    /// The external hosts, since a pump asks after each event what reached them.
+    externals: Vec<usize>,
 }
 
 impl Engine {
@@ -87,8 +89,12 @@ impl Engine {
         if node >= MAX_NODES {
             return Err(EngineError::TooManyNodes);
         }
+        let element = element.into();
+        if let Element::External(_) = element {
+            self.externals.push(node);
+        }
         self.slots.push(Slot {
-            element: element.into(),
+            element,
             target: Target::Nowhere,
             wanted: Key::NONE,
             queued: Key::NONE,
@@ -190,8 +196,8 @@ impl Engine {
     /// Moves the packets that reached external hosts to the end of `out`, ordered by the time they are due.
     pub fn take_egress(&mut self, out: &mut Vec<Egress>) {
         let from = out.len();
-        for (host, slot) in self.slots.iter_mut().enumerate() {
-            if let Element::External(external) = &mut slot.element {
+        for &host in &self.externals {
+            if let Element::External(external) = &mut self.slots[host].element {
                 while let Some((at, datagram)) = external.pop_egress() {
                     out.push(Egress { host: host as u16, at, datagram });
                 }
