@@ -201,3 +201,46 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
     assert_eq!(order, [(ms(5_010), 0, 0), (ms(5_010), 0, 1), (ms(10), 1, 0), (ms(10), 1, 1)]);
     assert!(run.engine.take_events().is_empty());
 }
+
+#[test]
+fn a_paths_truth_is_that_of_its_tightest_link() {
+    use common::{Trains, read_probe};
+    use lastmile::units::{Bytes, Rate};
+    let scenario = lastmile_sim::scenario::builtin("dumbbell").unwrap();
+    let template = Datagram::udp("0.0.0.0:7".parse().unwrap(), "10.77.0.2:9".parse().unwrap(), vec![0; 1472]);
+    let trains = Trains {
+        every: Span::from_millis(500),
+        gap: Span::from_micros(1200),
+        length: 30,
+        trains: 40,
+        template,
+        sent: 0,
+    };
+    let attached = vec![
+        ("alice".to_owned(), Attach::Endpoint(Box::new(trains))),
+        ("bob".to_owned(), Attach::Endpoint(Recorder::new(vec![]).0)),
+    ];
+    let mut run = build(&scenario, 1, attached).unwrap();
+    let meter = run.meter(&scenario, 0, 1, read_probe).unwrap();
+    assert_eq!(meter.meters.len(), 3);
+    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
+    assert_eq!(meter.capacity(&run.engine, Bytes(1500)), Rate::ip(10_000_000));
+    let mean = meter.spare_between(&run.engine, Time::ZERO, run.engine.now(), Bytes(1500)).unwrap();
+    assert!((mean.ratio(Rate::ip(7_000_000)).unwrap() - 1.0).abs() < 0.05, "{mean}");
+    // The bottleneck saw each train stretched by nothing: 29 gaps of 1.2 ms.
+    let bottleneck = run.links[scenario.link("west", "east").unwrap()];
+    let seen = run.engine.meter(bottleneck, 0).unwrap();
+    assert_eq!(seen.streams().count(), 40);
+    for window in seen.streams() {
+        assert_eq!((window.packets, window.last - window.first), (30, Span::from_micros(34_800)));
+        let spare = meter.spare(&run.engine, window.stream, Bytes(1500)).unwrap();
+        let cross = window.cross.0 / 1500;
+        assert_eq!(spare, Rate::ip(10_000_000).scaled(1.0 - cross as f64 / 29.0));
+    }
+}
+
+#[test]
+fn engines_may_run_on_threads_of_their_own() {
+    fn is_send<T: Send>(_: &T) {}
+    is_send(&run(vec![]));
+}

@@ -215,6 +215,12 @@ impl Scenario {
         self.hosts.iter().position(|host| host.name == name)
     }
 
+    /// The number of the link from one vertex to another.
+    pub fn link(&self, from: &str, to: &str) -> Option<usize> {
+        let is = |vertex, name| self.vertex_name(vertex) == name;
+        self.links.iter().position(|link| is(link.from, from) && is(link.to, to))
+    }
+
     /// The name of a vertex.
     pub fn vertex_name(&self, vertex: usize) -> &str {
         let host = self.hosts.get(vertex).map(|host| &host.name);

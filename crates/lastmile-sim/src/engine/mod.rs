@@ -19,76 +19,9 @@ use crate::queue::{EventQueue, Key, MAX_NODES};
 use crate::traffic::Sink;
 use crate::truth::{Meter, MeterConfig};
 
-/// A node of an engine, numbered from zero in the order of [`Engine::add`].
-///
-/// ```
-/// assert!(lastmile_sim::engine::NodeId(0) < lastmile_sim::engine::NodeId(1));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
+mod types;
 
-/// A routing table of an engine.
-///
-/// ```
-/// assert_ne!(lastmile_sim::engine::RouterId(0), lastmile_sim::engine::RouterId(1));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouterId(pub u32);
-
-/// Where what leaves a port goes.
-///
-/// ```
-/// use lastmile_sim::engine::*;
-/// assert_ne!(Target::Node(NodeId(0)), Target::Router(RouterId(0)));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Nowhere: it is counted as [unroutable](Engine::unroutable).
-    Nowhere,
-    /// To port 0 of a node.
-    Node(NodeId),
-    /// Wherever the table has its flow go.
-    Router(RouterId),
-}
-
-/// What stops an engine.
-///
-/// ```
-/// let error = lastmile_sim::engine::EngineError::NotExternal { host: 3 };
-/// assert_eq!(error.to_string(), "node 3 is not an external host: only those take packets from outside");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// Nodes wake each other for ever at one moment.
-    #[error(
-        "time stands still at {at}: node {node} was woken {wakes} times at that moment; \
-         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed"
-    )]
-    Stuck {
-        /// The moment.
-        at: Time,
-        /// The node woken last.
-        node: u32,
-        /// How often nodes were woken at that moment.
-        wakes: u64,
-    },
-    /// A packet was injected where none can enter.
-    #[error("node {host} is not an external host: only those take packets from outside")]
-    NotExternal {
-        /// The node.
-        host: u32,
-    },
-    /// A meter was attached to what is no link, or to a link without a rate.
-    #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
-    NotMeterable {
-        /// The node.
-        node: u32,
-    },
-    /// More nodes than the event queue can tell apart.
-    #[error("more than {MAX_NODES} nodes")]
-    TooManyNodes,
-}
+pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
 const STUCK_AFTER: u64 = 10_000_000;
@@ -140,6 +73,8 @@ pub struct Engine {
     unroutable: u64,
     aside: std::collections::VecDeque<(usize, Datagram)>,
     events: Vec<(Time, Event)>,
+    /// The external hosts, since a pump asks after each event what reached them.
+    externals: Vec<usize>,
 }
 
 impl Engine {
@@ -154,8 +89,12 @@ impl Engine {
         if node >= MAX_NODES {
             return Err(EngineError::TooManyNodes);
         }
+        let element = element.into();
+        if let Element::External(_) = element {
+            self.externals.push(node);
+        }
         self.slots.push(Slot {
-            element: element.into(),
+            element,
             target: Target::Nowhere,
             wanted: Key::NONE,
             queued: Key::NONE,
@@ -257,8 +196,8 @@ impl Engine {
     /// Moves the packets that reached external hosts to the end of `out`, ordered by the time they are due.
     pub fn take_egress(&mut self, out: &mut Vec<Egress>) {
         let from = out.len();
-        for (host, slot) in self.slots.iter_mut().enumerate() {
-            if let Element::External(external) = &mut slot.element {
+        for &host in &self.externals {
+            if let Element::External(external) = &mut self.slots[host].element {
                 while let Some((at, datagram)) = external.pop_egress() {
                     out.push(Egress { host: host as u16, at, datagram });
                 }

@@ -1,0 +1,76 @@
+//! What the engine's callers name things by.
+
+use lastmile::time::Time;
+
+use crate::queue::MAX_NODES;
+
+/// A node of an engine, numbered from zero in the order of [`Engine::add`].
+///
+/// ```
+/// assert!(lastmile_sim::engine::NodeId(0) < lastmile_sim::engine::NodeId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A routing table of an engine.
+///
+/// ```
+/// assert_ne!(lastmile_sim::engine::RouterId(0), lastmile_sim::engine::RouterId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouterId(pub u32);
+
+/// Where what leaves a port goes.
+///
+/// ```
+/// use lastmile_sim::engine::*;
+/// assert_ne!(Target::Node(NodeId(0)), Target::Router(RouterId(0)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nowhere: it is counted as [unroutable](Engine::unroutable).
+    Nowhere,
+    /// To port 0 of a node.
+    Node(NodeId),
+    /// Wherever the table has its flow go.
+    Router(RouterId),
+}
+
+/// What stops an engine.
+///
+/// ```
+/// let error = lastmile_sim::engine::EngineError::NotExternal { host: 3 };
+/// assert_eq!(error.to_string(), "node 3 is not an external host: only those take packets from outside");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Nodes wake each other for ever at one moment.
+    #[error(
+        "time stands still at {at}: node {node} was woken {wakes} times at that moment; \
+         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed"
+    )]
+    Stuck {
+        /// The moment.
+        at: Time,
+        /// The node woken last.
+        node: u32,
+        /// How often nodes were woken at that moment.
+        wakes: u64,
+    },
+    /// A packet was injected where none can enter.
+    #[error("node {host} is not an external host: only those take packets from outside")]
+    NotExternal {
+        /// The node.
+        host: u32,
+    },
+    /// A meter was attached to what is no link, or to a link without a rate.
+    #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
+    NotMeterable {
+        /// The node.
+        node: u32,
+    },
+    /// More nodes than the event queue can tell apart.
+    #[error("more than {MAX_NODES} nodes")]
+    TooManyNodes,
+}

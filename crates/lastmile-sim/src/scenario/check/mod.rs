@@ -1,0 +1,181 @@
+//! From a file's text to a checked [`Scenario`]: the run, its hosts and clocks.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::ops::Range;
+
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
+
+use super::error::Place;
+use super::raw::{At, RawClock, RawScenario};
+use super::{HostSpec, Override, Scenario, ScenarioError};
+use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
+
+mod flows;
+mod links;
+
+/// Hosts that one scenario may have: as many as a /24 has room for.
+const MAX_HOSTS: usize = 250;
+/// Names become names of network interfaces in the lab, which Linux keeps this short.
+const MAX_NAME: usize = 15;
+const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
+const LARGEST_IP_PACKET: u64 = 65_535;
+
+type Checked<T> = Result<T, ScenarioError>;
+
+pub(super) fn load(
+    file: &str,
+    text: &str,
+    overrides: &[Override],
+    check_method: &dyn Fn(&str) -> Result<(), String>,
+) -> Checked<Scenario> {
+    let mut place = Place { file, text, document: DeTable::new() };
+    // What can be read of a broken document still tells which key an error belongs to.
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let span = root.span();
+    place.document = root.into_inner();
+    if let Some(error) = errors.first() {
+        return Err(place.toml_error(error));
+    }
+    for replace in overrides {
+        replace.apply(&mut place)?;
+    }
+    let document = Spanned::new(span, place.document.clone());
+    let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| place.toml_error(&e))?;
+    Check { place, raw: &raw }.scenario(check_method)
+}
+
+struct Check<'a> {
+    place: Place<'a>,
+    raw: &'a RawScenario,
+}
+
+impl Check<'_> {
+    fn error<T>(&self, span: Range<usize>, reason: impl Into<String>) -> Checked<T> {
+        Err(self.place.error(span, reason))
+    }
+
+    fn scenario(&self, check_method: &dyn Fn(&str) -> Result<(), String>) -> Checked<Scenario> {
+        let raw = self.raw;
+        let duration = self.positive(&raw.duration)?;
+        if duration > MAX_DURATION {
+            return self.error(raw.duration.span(), "longer than 31 days");
+        }
+        let warm_up = self.not_negative(raw.warm_up.as_ref())?.unwrap_or(Span::ZERO);
+        if let Some(late) = raw.warm_up.as_ref().filter(|_| warm_up >= duration) {
+            return self.error(late.span(), format!("the warm-up must end before the run does ({duration})"));
+        }
+        let mut scenario = Scenario {
+            name: raw.name.get_ref().clone(),
+            description: raw.description.clone(),
+            duration,
+            warm_up,
+            seed: raw.seed,
+            hosts: self.hosts()?,
+            routers: Vec::new(),
+            links: Vec::new(),
+            traffic: Vec::new(),
+            measures: Vec::new(),
+        };
+        self.links(&mut scenario)?;
+        self.traffic(&mut scenario)?;
+        self.measures(&mut scenario, check_method)?;
+        self.crossings(&scenario)?;
+        Ok(scenario)
+    }
+
+    fn positive(&self, value: &At<Span>) -> Checked<Span> {
+        match value.get_ref().0 {
+            span if span > Span::ZERO => Ok(span),
+            span => self.error(value.span(), format!("must be more than no time, not {span}")),
+        }
+    }
+
+    fn not_negative(&self, value: Option<&At<Span>>) -> Checked<Option<Span>> {
+        let Some(value) = value else { return Ok(None) };
+        match value.get_ref().0 {
+            span if span >= Span::ZERO => Ok(Some(span)),
+            span => self.error(value.span(), format!("must not be negative: {span}")),
+        }
+    }
+
+    fn rate(&self, value: &At<Rate>) -> Checked<Rate> {
+        match value.get_ref().0 {
+            rate if rate.bits_per_second() > 0 => Ok(rate),
+            _ => self.error(value.span(), "a rate of zero carries nothing"),
+        }
+    }
+
+    fn name(&self, name: &Spanned<String>) -> Checked<()> {
+        let text = name.get_ref();
+        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        if text.is_empty() || text.len() > MAX_NAME || !plain {
+            let reason = format!(
+                "{text:?} cannot be a name: 1 to {MAX_NAME} letters, digits, hyphens and underscores"
+            );
+            return self.error(name.span(), reason);
+        }
+        Ok(())
+    }
+
+    fn hosts(&self) -> Checked<Vec<HostSpec>> {
+        let mut in_order: Vec<_> = self.raw.host.iter().collect();
+        // The map sorts by name; addresses are given in the order of the file.
+        in_order.sort_by_key(|(name, _)| name.span().start);
+        if let Some((name, _)) = in_order.get(MAX_HOSTS) {
+            return self.error(name.span(), format!("more than {MAX_HOSTS} hosts"));
+        }
+        let mut hosts: Vec<HostSpec> = Vec::new();
+        for (index, (name, raw)) in in_order.into_iter().enumerate() {
+            self.name(name)?;
+            let number = index as u16 + 1;
+            let mut host = HostSpec {
+                name: name.get_ref().clone(),
+                v4: Ipv4Addr::new(10, 77, 0, number as u8),
+                v6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, number),
+                clock: self.clock(&raw.clock)?,
+            };
+            if let Some(address) = &raw.address {
+                match *address.get_ref() {
+                    IpAddr::V4(v4) => host.v4 = v4,
+                    IpAddr::V6(v6) => host.v6 = v6,
+                }
+                if address.get_ref().is_unspecified() || address.get_ref().is_multicast() {
+                    return self.error(address.span(), "no host can have this address");
+                }
+            }
+            if let Some(other) = hosts.iter().find(|other| other.v4 == host.v4 || other.v6 == host.v6) {
+                let at = raw.address.as_ref().map_or(name.span(), Spanned::span);
+                return self.error(at, format!("host {:?} has this address already", other.name));
+            }
+            hosts.push(host);
+        }
+        Ok(hosts)
+    }
+
+    fn clock(&self, raw: &RawClock) -> Checked<ClockConfig> {
+        let mut clock = ClockConfig::default();
+        if let Some(offset) = self.not_negative(raw.offset.as_ref())? {
+            clock.offset = offset;
+        }
+        if let Some(skew) = &raw.skew_ppm {
+            let ppb = skew.get_ref() * 1e3;
+            if ppb.is_nan() || ppb.abs() > MAX_SKEW_PPB as f64 {
+                return self.error(skew.span(), format!("at most {} ppm either way", MAX_SKEW_PPB / 1000));
+            }
+            clock.skew_ppb = libm::round(ppb) as i64;
+        }
+        if let Some(resolution) = &raw.resolution {
+            clock.resolution = self.positive(resolution)?;
+        }
+        for step in &raw.steps {
+            let at = Time::ZERO + self.not_negative(Some(&step.at))?.unwrap_or(Span::ZERO);
+            clock.steps.push(Step { at, by: step.by.get_ref().0, announced: step.announced });
+        }
+        clock.steps.sort_by_key(|step| step.at);
+        Ok(clock)
+    }
+}
