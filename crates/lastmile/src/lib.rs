@@ -4,6 +4,7 @@
 //! Nothing in this crate reads a clock, opens a socket, starts a thread or draws global randomness. It is
 //! given the time and packets, and answers with packets and the time at which it wants to be called again
 //! ([`node`]), so that the same code runs in a simulator, in an emulated lab and on real sockets.
+pub mod classify;
 pub mod endpoint;
 pub mod estimate;
 pub mod event;

@@ -4,6 +4,9 @@
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
+pub mod wbest;
+pub mod wbest_planner;
+
 use crate::node::Ecn;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;

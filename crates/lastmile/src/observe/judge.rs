@@ -1,9 +1,20 @@
-//! The verdict on a stream that its event carries.
+//! The verdict on a stream that its event carries, and by which estimators believe it or not.
 
 use crate::event::StreamVerdict;
-use crate::report::StreamRecord;
+use crate::observe::order::clock_stepped;
+use crate::observe::pairs::{PairSet, Timing};
+use crate::observe::schedule::Schedule;
+use crate::observe::train;
+use crate::report::{Pattern, StreamRecord};
+use crate::time::Span;
 
 /// What is generally true of a stream, whatever the method.
+///
+/// ```
+/// use lastmile::{event::StreamVerdict, observe::Judged};
+/// let good = Judged { gaps_held: 29, verdict: StreamVerdict::Believed };
+/// assert_eq!(good.verdict.to_string(), "believed");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// Gaps whose departures kept the schedule.
@@ -12,7 +23,52 @@ pub struct Judged {
     pub verdict: StreamVerdict,
 }
 
+/// Pairs of a stream that must be usable, as a share.
+const PAIRS_SHARE: usize = 3;
+
 /// Judges a stream by its schedule, its losses and its clocks.
+///
+/// Believed is a train of which half the gaps can be used ([`train::runs_of`]), and a stream of pairs of which a
+/// third can be used, or all of which say that the path is too fast to be timed.
+///
+/// ```
+/// use lastmile::{event::StreamVerdict, node::Ecn, observe::judge, report::*, time::{Span, Time}, units::Bytes};
+/// let packet = |seq: u64| PacketReport {
+///     seq, size: Bytes(1488), sent: Time::from_nanos(seq * 1_000), fate: Fate::Lost, ecn: Ecn::NotEct,
+/// };
+/// let record = StreamRecord {
+///     stream: 1, direction: Direction::Forward, pattern: Pattern::Train,
+///     planned: (0..30).map(Span::from_micros).collect(), packets: (0..30).map(packet).collect(),
+///     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+/// };
+/// let judged = judge(&record);
+/// assert_eq!((judged.gaps_held, judged.verdict), (29, StreamVerdict::TooLossy));
+/// ```
 pub fn judge(record: &StreamRecord) -> Judged {
-    Judged { gaps_held: record.packets.len() as u32, verdict: StreamVerdict::Believed }
+    let schedule = Schedule::of(record);
+    let n = record.packets.len();
+    let (gaps_held, enough) = match record.pattern {
+        Pattern::Pairs => {
+            let pairs = PairSet::of(record);
+            let fast = !matches!(pairs.timing(Span::ZERO), Timing::Timed);
+            let usable = !pairs.usable.is_empty() && pairs.usable.len() * PAIRS_SHARE * 2 >= n;
+            let enough = usable || (fast && pairs.arrived().count() * PAIRS_SHARE * 2 >= n);
+            // The gaps between pairs are no measure of anything.
+            ((1..n).step_by(2).filter(|i| schedule.held()[*i]).count(), enough)
+        }
+        Pattern::Train => {
+            let usable: usize = train::runs_of(record).iter().map(train::Run::gaps).sum();
+            (schedule.count(), usable >= train::gaps_needed(n))
+        }
+    };
+    let verdict = if clock_stepped(record) {
+        StreamVerdict::ClockStepped
+    } else if enough {
+        StreamVerdict::Believed
+    } else if record.lost() * 4 > n {
+        StreamVerdict::TooLossy
+    } else {
+        StreamVerdict::ScheduleBroken
+    };
+    Judged { gaps_held: u32::try_from(gaps_held).unwrap_or(u32::MAX), verdict }
 }

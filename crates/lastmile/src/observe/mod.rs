@@ -1,3 +1,17 @@
 //! Reports to samples: filters and statistics that estimators share.
+//!
+//! What a record says is taken apart before any formula sees it: did the departures keep the schedule
+//! ([`schedule`]), did packets arrive in order and are the clocks whole ([`order`]), are arrivals stamped in
+//! batches ([`batch`]), do the two clocks run alike ([`skew`]). [`mod@pairs`] and [`train`] put that together for the
+//! two shapes of streams, and [`judge`] is the verdict that events carry.
+pub mod batch;
 mod judge;
+pub mod order;
+pub mod pairs;
+pub mod schedule;
+pub mod skew;
+pub mod stats;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod train;
 pub use judge::{Judged, judge};

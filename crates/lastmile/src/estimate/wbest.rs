@@ -1,0 +1,483 @@
+//! WBest: effective capacity from packet pairs, available bandwidth from one train at that rate.
+//!
+//! Li, Claypool, Kinicki, "WBest: a bandwidth estimation tool for multimedia streaming application over IEEE
+//! 802.11 wireless networks" (seed 000), section II, Algorithm 1.
+//!
+//! **What is generalised.** The paper's fluid model of the last hop (eq. 13) is R_p / (R_p + C - A) = R / C: a train
+//! that comes at R_p to a busy queue shares the capacity C with C - A of other traffic and leaves at R. The paper
+//! sets R_p = C; solved for A with the R_p at which the used gaps were *really* sent it is
+//!
+//! > A = C + R_p (1 - C / R)
+//!
+//! which is the paper's C (2 - C / R) at R_p = C, and needs no more than that the queue was busy: R_p within the
+//! tolerance of [`schedule`](crate::observe::schedule) around C, or a backlog. With sums over the gaps,
+//! R_p = B / D_in and R = B / D_out, it is C - (C D_out - B) / D_in: the capacity less the bits of others that were
+//! served between the first packet and the last, and those arrived while the train was sent. So on a FIFO the
+//! estimate *is* the spare rate of the train's own window, without error; what remains against the long-run mean
+//! is the traffic's own variation over 35 ms.
+//!
+//! **What is left out by default.** The paper replaces each received gap that is shorter than its gap at sending by
+//! the latter (section II.E, last-hop compression). Jitter makes half of all gaps shorter and as many longer, and
+//! a rule that mends one half only is a bias: measured with 20 us of receive jitter on an idle path, -1.0 % of the
+//! capacity at 10 Mbit/s and -2.9 % at 30 Mbit/s, against 0.0 %. Here compression cancels within sums of gaps, receive
+//! batches are cut at their ends ([`batch`](crate::observe::batch)), and the result is capped at the capacity.
+//! [`WbestConfig::faithful`] has the paper's rule.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::classify::{Classifier, Loss, LossClass};
+use crate::estimate::wbest_planner::train_warning;
+use crate::estimate::{
+    Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
+    Value,
+};
+use crate::event::StreamVerdict;
+use crate::observe::pairs::{PairSet, Timing};
+use crate::observe::{batch::Batches, judge, stats, train};
+use crate::report::{Direction, Fate, StreamRecord};
+use crate::time::Span;
+use crate::units::{Bytes, Layer, Rate};
+
+/// Nominal confidence of all intervals.
+const CONFIDENCE: f64 = 0.9;
+
+/// WBest's parameters.
+///
+/// ```
+/// let config = lastmile::estimate::wbest::WbestConfig::default();
+/// assert_eq!((config.pairs, config.train, config.trains), (30, 30, 1));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct WbestConfig {
+    /// Packet pairs; paper: 30.
+    pub pairs: usize,
+    /// Between pairs, so that they do not fill a queue; paper: 10 ms.
+    pub pair_gap: Span,
+    /// Packets in a train; paper: 30, and fewer than 40.
+    pub train: usize,
+    /// Trains, whose results are averaged; paper: 1. From three on there is an interval.
+    pub trains: usize,
+    /// Between trains on average; each pause is drawn from half to one and a half of it, because trains in step with
+    /// periodic traffic would all see the same part of it.
+    pub pause: Span,
+    /// Size of the packets at the IP layer; paper: 1460 bytes of payload over IPv4, 1488 here.
+    pub packet_size: Bytes,
+    /// Take the upper decile of the pairs' rates for the capacity: never over-estimates what is left (section II.D).
+    pub conservative: bool,
+    /// Do as the original program: its median, which is half a rank high, its gap rule, no look at the schedule.
+    /// Its rates of payload differ from ours of IP packets by a factor that cancels in all its formulas.
+    pub faithful: bool,
+    /// The capacity at the IP layer, where it is known: no pairs are sent.
+    pub capacity: Option<Rate>,
+    /// Streams of pairs that may be sent until enough pairs are usable.
+    pub pair_attempts: u32,
+    /// Trains that may be sent in vain.
+    pub train_attempts: u32,
+    /// Uncertainty of the hosts' stamps beyond their resolution. A tenth of a dispersion at most, or the answer is
+    /// "more than".
+    pub timing_noise: Span,
+    /// Seeds the pauses.
+    pub seed: u64,
+}
+
+impl Default for WbestConfig {
+    fn default() -> WbestConfig {
+        WbestConfig {
+            pairs: 30,
+            pair_gap: Span::from_millis(10),
+            train: 30,
+            trains: 1,
+            pause: Span::from_millis(50),
+            packet_size: Bytes(1488),
+            conservative: false,
+            faithful: false,
+            capacity: None,
+            pair_attempts: 3,
+            train_attempts: 6,
+            timing_noise: Span::from_micros(2),
+            seed: 0,
+        }
+    }
+}
+
+/// The capacity, once it is known: rates in bit/s at the IP layer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Capacity {
+    rate: f64,
+    interval: Option<(f64, f64)>,
+}
+
+enum Phase {
+    Pairs,
+    Train,
+    Done(Outcome),
+}
+
+/// A rate at the IP layer, rounded; the cast takes what is below zero, and NaN, to zero.
+fn bits_per_second(rate: f64) -> Rate {
+    Rate::ip((rate + 0.5) as u64)
+}
+
+/// The tool.
+///
+/// ```
+/// use lastmile::estimate::{Estimator, Step, wbest::{Wbest, WbestConfig}};
+/// use lastmile::report::Pattern;
+/// let mut wbest = Wbest::new(WbestConfig::default(), None);
+/// let Step::Send(plan) = wbest.step() else { panic!("it starts with pairs") };
+/// assert_eq!((plan.pattern, plan.packets.len()), (Pattern::Pairs, 60));
+/// ```
+pub struct Wbest {
+    config: WbestConfig,
+    classifier: Option<Box<dyn Classifier>>,
+    phase: Phase,
+    pairs: PairSet,
+    pair_streams: Vec<u32>,
+    capacity: Capacity,
+    trains: Vec<f64>,
+    train_streams: Vec<u32>,
+    pause_due: bool,
+    random: Pcg64Mcg,
+    sent: u32,
+    wasted: u32,
+    last_verdict: StreamVerdict,
+    losses: (u32, u32),
+    warnings: Vec<String>,
+}
+
+impl Wbest {
+    /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
+    pub fn new(config: WbestConfig, classifier: Option<Box<dyn Classifier>>) -> Wbest {
+        let known = config.capacity.map(|rate| rate.bits_per_second() as f64);
+        Wbest {
+            classifier,
+            phase: if known.is_some() { Phase::Train } else { Phase::Pairs },
+            pairs: PairSet::default(),
+            pair_streams: Vec::new(),
+            capacity: Capacity { rate: known.unwrap_or(0.0), interval: None },
+            trains: Vec::new(),
+            train_streams: Vec::new(),
+            pause_due: false,
+            random: Pcg64Mcg::new(u128::from(config.seed) << 1 | 1),
+            sent: 0,
+            wasted: 0,
+            last_verdict: StreamVerdict::Believed,
+            losses: (0, 0),
+            warnings: train_warning(config.train).into_iter().collect(),
+            config,
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        self.phase = Phase::Done(Outcome::Refused(refusal));
+    }
+
+    fn warn(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// Counts a stream that told nothing; after too many there is no result, for the last reason seen.
+    fn waste(&mut self, verdict: StreamVerdict, attempts: u32) {
+        self.wasted += 1;
+        self.last_verdict = verdict;
+        if self.wasted >= attempts.max(1) {
+            let refusal = match verdict {
+                StreamVerdict::ClockStepped => Refusal::ClockStepped,
+                StreamVerdict::NoReport => {
+                    Refusal::Inconsistent("reports of other streams than those sent".into())
+                }
+                StreamVerdict::TooLossy => Refusal::TooLossy { lost: self.losses.0, sent: self.losses.1 },
+                _ => Refusal::ScheduleBroken { sent: self.sent, discarded: self.wasted },
+            };
+            self.refuse(refusal);
+        }
+    }
+
+    fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::NoReport) {
+            return self.waste(verdict, self.config.pair_attempts);
+        }
+        self.classify(record);
+        self.pairs.extend(PairSet::of(record));
+        self.pair_streams.push(record.stream);
+        let needed = self.config.pairs.div_ceil(3).max(5);
+        let noise = self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution);
+        let arrived = self.pairs.arrived().count();
+        if !self.config.faithful && arrived >= needed {
+            match self.pairs.timing(noise) {
+                Timing::Timed => {}
+                Timing::TooFast { gap } => return self.too_fast(gap),
+                Timing::Batched => {
+                    return self.refuse(Refusal::Inconsistent(
+                        "the receiver stamps packets in batches, closer together than they were sent: turn off GRO and interrupt coalescing there"
+                            .into(),
+                    ));
+                }
+            }
+        }
+        let rate =
+            |p: &crate::observe::pairs::Pair| p.size.bits() as f64 * 1e9 / p.received.as_nanos() as f64;
+        let rates: Vec<f64> = if self.config.faithful {
+            self.pairs.arrived().filter(|p| p.received > Span::ZERO).map(rate).collect()
+        } else {
+            self.pairs.usable.iter().map(rate).collect()
+        };
+        if rates.len() < needed {
+            let verdict =
+                if arrived < needed { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken };
+            return self.waste(verdict, self.config.pair_attempts);
+        }
+        self.capacity = self.capacity_of(&rates, noise);
+        self.wasted = 0;
+        self.phase = Phase::Train;
+        if self.capacity.rate < 1.0 {
+            self.refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
+        }
+    }
+
+    fn capacity_of(&self, rates: &[f64], noise: Span) -> Capacity {
+        if self.config.faithful {
+            let mut sorted = rates.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            // [ALGORITHMS 1.5] elements n/2 and n/2 + 1, counted from zero: half a rank high.
+            let (a, b) = (sorted.len() / 2, (sorted.len() / 2 + 1).min(sorted.len() - 1));
+            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None };
+        }
+        let q = if self.config.conservative { 0.9 } else { 0.5 };
+        let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
+        let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !self.config.conservative);
+        // Stamps that are coarser than the pairs' own spread hide it.
+        let blur = |rate: f64, by: i64| {
+            let bits = self.config.packet_size.bits() as f64 * 1e9;
+            bits / (bits / rate + by as f64).max(1.0)
+        };
+        let resolution = if noise > self.config.timing_noise { noise.as_nanos() } else { 1 };
+        Capacity {
+            rate,
+            interval: interval.map(|(low, high)| (blur(low, resolution), blur(high, -resolution))),
+        }
+    }
+
+    fn too_fast(&mut self, gap: Span) {
+        let above = Rate::over(self.config.packet_size, gap, Layer::Ip).unwrap_or(Rate::ip(u64::MAX));
+        self.phase = Phase::Done(Outcome::Found(vec![Estimate {
+            quantity: Quantity::Capacity,
+            value: Value::MoreThan(above),
+            interval: None,
+            truth_kind: TruthKind::Queue,
+            streams: self.pair_streams.clone(),
+            warning: Some(
+                "the path is faster than these hosts can time, so that no train was sent and what is left is unknown"
+                    .into(),
+            ),
+        }]));
+    }
+
+    fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        self.pause_due = true;
+        let lost_share = self.classify(record);
+        let fluid = match verdict {
+            StreamVerdict::ClockStepped | StreamVerdict::NoReport => None,
+            _ if self.config.faithful => self.faithful_train(record),
+            StreamVerdict::Believed => self.train(record),
+            _ => None,
+        };
+        let Some(fluid) = fluid else {
+            let verdict =
+                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict };
+            return self.waste(verdict, self.config.train_attempts);
+        };
+        // [WBest Algorithm 1, lines 4 to 13]
+        self.trains.push(fluid.max(0.0) * lost_share);
+        self.train_streams.push(record.stream);
+        let largest = Batches::of(record).largest();
+        if largest > 1 {
+            self.warn("arrivals were stamped in batches; only the last of each was used");
+        }
+        if self.trains.len() >= self.config.trains.max(1) {
+            self.finish();
+        }
+    }
+
+    /// What the gaps that hold say, before losses: A = C + R_p (1 - C / R).
+    fn train(&self, record: &StreamRecord) -> Option<f64> {
+        let runs = train::runs_of(record);
+        let sent: Span = runs.iter().map(|r| r.sent).sum();
+        let received: Span = runs.iter().map(|r| r.received).sum();
+        let bits = runs.iter().map(|r| r.bytes).sum::<Bytes>().bits() as f64 * 1e9;
+        if sent <= Span::ZERO || received <= Span::ZERO || bits <= 0.0 {
+            return None;
+        }
+        let before_hop = bits / sent.as_nanos() as f64;
+        let after_hop = bits / received.as_nanos() as f64;
+        Some(self.capacity.rate + before_hop * (1.0 - self.capacity.rate / after_hop)) // [WBest eq. 13]
+    }
+
+    /// What the original program makes of a train, before losses.
+    fn faithful_train(&self, record: &StreamRecord) -> Option<f64> {
+        let mut sum = 0.0;
+        let mut gaps = 0.0;
+        for i in 1..record.packets.len() {
+            let (Some((sent, _)), Some(received)) = (record.send_gap(i), record.receive_gap(i)) else {
+                continue;
+            };
+            let gap = received.max(sent); // [WBest section II.E]
+            if gap > Span::ZERO {
+                sum += gap.as_nanos() as f64;
+                gaps += 1.0;
+            }
+        }
+        let rate = (gaps > 0.0).then(|| self.config.packet_size.bits() as f64 * 1e9 * gaps / sum)?;
+        let capacity = self.capacity.rate;
+        // [WBest eq. 6]
+        Some(if rate >= capacity { rate } else { capacity * (2.0 - capacity / rate) })
+    }
+
+    /// Feeds the classifier, and gives the factor by which losses lower what the train says.
+    ///
+    /// Wireless losses lower it by their share (Algorithm 1, line 12). A loss by congestion says that nothing was
+    /// left while it happened: the gaps it spoiled count as zero bandwidth.
+    fn classify(&mut self, record: &StreamRecord) -> f64 {
+        let n = record.packets.len();
+        self.losses.0 += record.lost() as u32;
+        self.losses.1 += n as u32;
+        let plain = 1.0 - record.lost() as f64 / n.max(1) as f64;
+        let Some(mut classifier) = self.classifier.take() else { return plain };
+        if record.rx_resolution > classifier.resolution_needed() {
+            self.warn("stamps are too coarse for the loss classifier; all losses count as wireless");
+            self.classifier = Some(classifier);
+            return plain;
+        }
+        let mut by_congestion = vec![false; n];
+        let mut wireless = 0;
+        let mut waiting: Vec<usize> = Vec::new();
+        let mut judged = Vec::new();
+        for i in 0..=n {
+            match record.packets.get(i).map(|p| p.fate) {
+                Some(Fate::Lost) => waiting.push(i),
+                Some(Fate::Late) => {}
+                // At the end what waits is judged by the last state known.
+                arrived => {
+                    if let (Some(_), Some(packet)) = (arrived, record.packets.get(i)) {
+                        classifier.on_arrival(packet);
+                    }
+                    let run = waiting.len() as u32;
+                    let of = |i: usize| (i, classifier.classify(Loss { seq: record.packets[i].seq, run }));
+                    judged.extend(waiting.drain(..).map(of));
+                }
+            }
+        }
+        self.classifier = Some(classifier);
+        for (i, class) in judged {
+            match class {
+                LossClass::Wireless => wireless += 1,
+                LossClass::Congestion => by_congestion[i] = true,
+            }
+        }
+        let spoiled = (1..n).filter(|i| by_congestion[*i] || by_congestion[i - 1]).count();
+        (1.0 - f64::from(wireless) / n.max(1) as f64) * (1.0 - spoiled as f64 / (n.max(2) - 1) as f64)
+    }
+
+    /// Student's `half` width over trains, with the capacity's own uncertainty, which all trains share.
+    ///
+    /// That enters by dA/dC = 1 - R_p / R = (A - C) / C, in quadrature. On an idle path this vanishes and another
+    /// takes its place: a train sent below the capacity comes through undispersed and says only that all of its
+    /// own rate is left, so that an interval that reaches the capacity's reaches up to its upper end.
+    fn available_interval(&self, available: f64, half: f64) -> Interval {
+        let c = self.capacity.rate;
+        let (c_low, c_high) = self.capacity.interval.unwrap_or((c, c));
+        let of_capacity = (c_high - c_low) / 2.0 * (1.0 - available / c.max(1.0)).abs();
+        let half = libm::hypot(half, of_capacity);
+        let high = if available + half >= c_low { c_high } else { available + half };
+        Interval {
+            low: bits_per_second(libm::floor(available - half)),
+            high: bits_per_second(libm::ceil(high)),
+            confidence: CONFIDENCE,
+            method: IntervalMethod::StudentTrains,
+        }
+    }
+
+    fn finish(&mut self) {
+        let capacity = self.capacity;
+        let ceiling = if self.config.faithful { f64::INFINITY } else { capacity.rate };
+        let available = stats::mean(&self.trains).unwrap_or(0.0).min(ceiling);
+        let interval = stats::student_interval(&self.trains, CONFIDENCE)
+            .filter(|_| !self.config.faithful)
+            .map(|(low, high)| self.available_interval(available, (high - low) / 2.0));
+        let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
+        let mut found = Vec::new();
+        if self.config.capacity.is_none() {
+            found.push(Estimate {
+                quantity: Quantity::Capacity,
+                value: Value::Is(bits_per_second(capacity.rate)),
+                interval: capacity.interval.map(|(low, high)| Interval {
+                    low: bits_per_second(libm::floor(low)),
+                    high: bits_per_second(libm::ceil(high)),
+                    confidence: CONFIDENCE,
+                    method: IntervalMethod::MedianOrderStatistics,
+                }),
+                truth_kind: TruthKind::Queue,
+                streams: self.pair_streams.clone(),
+                warning: warning.clone(),
+            });
+        }
+        found.push(Estimate {
+            quantity: Quantity::AvailableBandwidth,
+            value: Value::Is(bits_per_second(available)),
+            interval,
+            truth_kind: TruthKind::Queue,
+            streams: self.train_streams.clone(),
+            warning,
+        });
+        self.phase = Phase::Done(Outcome::Found(found));
+    }
+}
+
+impl Estimator for Wbest {
+    fn step(&mut self) -> Step {
+        match &self.phase {
+            Phase::Done(outcome) => Step::Done(outcome.clone()),
+            Phase::Pairs => Step::Send(StreamPlan::pairs(
+                self.config.pairs,
+                self.config.packet_size,
+                self.config.pair_gap,
+            )),
+            Phase::Train if core::mem::take(&mut self.pause_due) => {
+                let share = 0.5 + f64::from(self.random.next_u32()) / f64::from(u32::MAX);
+                Step::Pause(self.config.pause.scaled(share))
+            }
+            Phase::Train => Step::Send(StreamPlan::train(
+                self.config.train,
+                self.config.packet_size,
+                Rate::ip((self.capacity.rate + 0.5) as u64),
+            )),
+        }
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        self.sent += 1;
+        if record.direction == Direction::RoundTrip {
+            self.warn(
+                "measured there and back: replies contend with probes, and the narrower direction counts",
+            );
+        }
+        let planned = match self.phase {
+            Phase::Pairs => 2 * self.config.pairs,
+            _ => self.config.train,
+        };
+        let verdict = if record.packets.len() == planned && record.planned.len() == planned {
+            judge(record).verdict
+        } else {
+            StreamVerdict::NoReport
+        };
+        match self.phase {
+            Phase::Pairs => self.on_pairs(record, verdict),
+            Phase::Train => self.on_train(record, verdict),
+            Phase::Done(_) => {}
+        }
+    }
+}
