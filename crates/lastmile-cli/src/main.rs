@@ -3,6 +3,9 @@
 mod commands;
 mod exit;
 mod network;
+mod options;
+mod result;
+mod scenarios;
 mod signals;
 mod table;
 
@@ -22,12 +25,22 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Serve(commands::serve::Args),
+    Measure(commands::measure::Args),
+    Sim(commands::sim::Args),
+    Lab(commands::lab::Args),
+    Methods(commands::methods::Args),
+    Classifiers(commands::methods::ClassifierArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(args) => commands::serve::run(args),
+        Command::Measure(args) => commands::measure::run(args),
+        Command::Sim(args) => commands::sim::run(args),
+        Command::Lab(args) => commands::lab::run(args),
+        Command::Methods(args) => commands::methods::run(args),
+        Command::Classifiers(args) => commands::methods::run_classifiers(args),
     };
     exit::code(done)
 }

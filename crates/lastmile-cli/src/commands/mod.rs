@@ -1,2 +1,21 @@
 //! One file per command, each with its `Args` and its `run`.
+pub(crate) mod lab;
+pub(crate) mod measure;
+pub(crate) mod methods;
 pub(crate) mod serve;
+pub(crate) mod sim;
+
+use std::path::Path;
+
+use anyhow::Context;
+use lastmile::event::Event;
+
+/// Writes decisions as JSON lines.
+fn write_events(file: &Path, events: &[Event]) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for event in events {
+        text.push_str(&serde_json::to_string(event)?);
+        text.push('\n');
+    }
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

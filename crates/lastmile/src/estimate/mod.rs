@@ -4,8 +4,12 @@
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
+pub mod capprobe;
+mod registry;
 pub mod wbest;
 pub mod wbest_planner;
+
+pub use registry::{METHODS, Method, MethodConfig, MethodError, build};
 
 use crate::node::Ecn;
 use crate::report::{Pattern, StreamRecord};

@@ -27,7 +27,7 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::classify::{Classifier, Loss, LossClass};
-use crate::estimate::wbest_planner::train_warning;
+use crate::estimate::wbest_planner::{sensitivity, train_warning};
 use crate::estimate::{
     Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
     Value,
@@ -41,6 +41,9 @@ use crate::units::{Bytes, Layer, Rate};
 
 /// Nominal confidence of all intervals.
 const CONFIDENCE: f64 = 0.9;
+
+/// From so many trains on there is an interval for what is left.
+const MIN_TRAINS: usize = 4;
 
 /// WBest's parameters.
 ///
@@ -56,7 +59,7 @@ pub struct WbestConfig {
     pub pair_gap: Span,
     /// Packets in a train; paper: 30, and fewer than 40.
     pub train: usize,
-    /// Trains, whose results are averaged; paper: 1. From three on there is an interval.
+    /// Trains, whose results are averaged; paper: 1. From four on there is an interval.
     pub trains: usize,
     /// Between trains on average; each pause is drawn from half to one and a half of it, because trains in step with
     /// periodic traffic would all see the same part of it.
@@ -391,7 +394,12 @@ impl Wbest {
         let c = self.capacity.rate;
         let (c_low, c_high) = self.capacity.interval.unwrap_or((c, c));
         let of_capacity = (c_high - c_low) / 2.0 * (1.0 - available / c.max(1.0)).abs();
-        let half = libm::hypot(half, of_capacity);
+        // Against periodic traffic trains see k packets or k + 1 and may all agree by chance, so that their spread is
+        // zero: the least width is Jeffreys' 95 % bound of a share of which none was seen, in packets a train
+        // [WBest eq. 8]. (1.92: half the 95 % point of chi-squared with one degree of freedom.)
+        let packet = sensitivity(bits_per_second(c), self.config.train).bits_per_second() as f64;
+        let least = packet * 1.92 / (self.trains.len() as f64 + 1.2);
+        let half = libm::hypot(half, of_capacity).max(least);
         let high = if available + half >= c_low { c_high } else { available + half };
         Interval {
             low: bits_per_second(libm::floor(available - half)),
@@ -406,7 +414,7 @@ impl Wbest {
         let ceiling = if self.config.faithful { f64::INFINITY } else { capacity.rate };
         let available = stats::mean(&self.trains).unwrap_or(0.0).min(ceiling);
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
-            .filter(|_| !self.config.faithful)
+            .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
             .map(|(low, high)| self.available_interval(available, (high - low) / 2.0));
         let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
         let mut found = Vec::new();

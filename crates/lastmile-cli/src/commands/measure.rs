@@ -1,0 +1,160 @@
+//! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use lastmile::endpoint::{Measurement, Prober, ProberConfig};
+use lastmile::event::{Decision, Event};
+use lastmile::report::Direction;
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+use lastmile_net::driver::{Driver, DriverConfig};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::network::{SocketArgs, any, random_seed, resolve};
+use crate::options::{KERNEL_NOISE, MethodArgs, bytes};
+use crate::result::{Row, exit, table};
+use crate::signals;
+
+/// Measure what the path to HOST carries, and what of it is left
+///
+/// HOST runs `lastmile serve`, or for `--direction round-trip` any STAMP or TWAMP Light reflector. Rates are those of IP
+/// packets of the probe's size. Forward is from here to HOST.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Host name, address, or either with a port
+    host: String,
+    #[command(flatten)]
+    method: MethodArgs,
+    /// Which way to measure
+    #[arg(long, value_enum, default_value_t = DirectionArg::Both)]
+    direction: DirectionArg,
+    /// Spend at most so many bytes, both directions together
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_bytes: Option<Bytes>,
+    /// Spend at most so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    max_seconds: Option<f64>,
+    #[command(flatten)]
+    socket: SocketArgs,
+    /// DiffServ codepoint of the packets
+    #[arg(long, value_name = "0-63", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: u8,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+/// The direction as an option.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub(crate) enum DirectionArg {
+    Forward,
+    Reverse,
+    Both,
+    RoundTrip,
+}
+
+impl DirectionArg {
+    pub(crate) fn directions(self) -> &'static [Direction] {
+        match self {
+            DirectionArg::Forward => &[Direction::Forward],
+            DirectionArg::Reverse => &[Direction::Reverse],
+            DirectionArg::Both => &[Direction::Forward, Direction::Reverse],
+            DirectionArg::RoundTrip => &[Direction::RoundTrip],
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let max_time = match args.max_seconds {
+        Some(s) if !(s > 0.0 && s < 1e9) => {
+            return Err(Exit::Usage.blame(anyhow!("--max-seconds must be more than 0, not {s}")));
+        }
+        limit => limit.map(Span::from_secs_f64),
+    };
+    let key = args.socket.key()?;
+    let seed = random_seed()?;
+    let directions = args.direction.directions();
+    let mut measurements = Vec::new();
+    for (k, &direction) in directions.iter().enumerate() {
+        let estimator = args.method.build(KERNEL_NOISE, u64::from(seed[k]))?;
+        measurements.push(Measurement { method: args.method.method.clone(), direction, estimator });
+    }
+    let peer = resolve(&args.host, args.socket.bind)?;
+    let socket = args.socket.open(any(peer.ip()), 0)?;
+    let mut driver = Driver::new(vec![socket], DriverConfig { realtime: args.socket.realtime })
+        .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))?;
+    let config = ProberConfig {
+        key,
+        epoch: driver.epoch(),
+        seed,
+        max_bytes: args.max_bytes,
+        max_time,
+        dscp: args.dscp,
+        ..ProberConfig::new(peer)
+    };
+    let mut prober = Prober::new(config, measurements);
+    let mut events: Vec<Event> = Vec::new();
+    driver.run(&mut prober, &mut |e: &Event| events.push(e.clone()), signals::stop(), Prober::is_finished)?;
+    if signals::stopped() {
+        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+    }
+    let rows = Row::all(&events);
+    let refused_at_once = events.iter().all(|e| !matches!(e.what, Decision::PeerReady { .. }));
+    if args.json {
+        let text = json!({ "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings(&events) });
+        crate::say(&serde_json::to_string_pretty(&text)?);
+    } else if refused_at_once {
+        // One line says it: the peer cannot be talked to at all.
+        let why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
+        return Err(Exit::Peer.blame(anyhow!(why)));
+    } else {
+        crate::say(table(&rows).trim_end());
+        warnings(&events).iter().for_each(|text| crate::say(text));
+        crate::say(&summary(&events));
+    }
+    Ok(if refused_at_once { Some(Exit::Peer) } else { exit(&rows) })
+}
+
+fn rtt(events: &[Event]) -> Option<f64> {
+    events.iter().find_map(|e| match e.what {
+        Decision::PeerReady { rtt, .. } => Some(rtt.as_secs_f64()),
+        _ => None,
+    })
+}
+
+fn warnings(events: &[Event]) -> Vec<String> {
+    let text = |e: &Event| match &e.what {
+        Decision::Warned { text } => Some(text.clone()),
+        Decision::ClockStepped { by } => Some(format!("the wall clock was stepped by {by} meanwhile")),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+/// One line: what it cost.
+pub(crate) fn summary(events: &[Event]) -> String {
+    let finished = events.iter().rev().find_map(|e| match e.what {
+        Decision::Finished { cost } => Some(cost),
+        _ => None,
+    });
+    let Some(cost) = finished else { return "not finished".into() };
+    let credit = match cost.credit_bytes {
+        Bytes::ZERO => String::new(),
+        credit => format!(" and {credit} only to pay for the reverse stream"),
+    };
+    format!(
+        "{:.2} s; sent {} of probes, {} of requests{credit}; received {}; {} streams, {} discarded",
+        cost.elapsed.as_secs_f64(),
+        cost.probe_bytes,
+        cost.control_bytes,
+        cost.bytes_received,
+        cost.streams + cost.streams_discarded,
+        cost.streams_discarded
+    )
+}

@@ -1,0 +1,75 @@
+//! `lastmile sim SCENARIO`: a scenario's measurements in virtual time.
+
+use std::path::PathBuf;
+
+use lastmile::time::Span;
+use lastmile_sim::run::{Hooks, RunError, simulate};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::result::{Row, exit, table};
+use crate::scenarios;
+
+/// Run a scenario's measurements in virtual time, beside the truth from its queues
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenario file, or the name of one that is built in: path, dumbbell
+    scenario: String,
+    /// Draws all random numbers; the scenario's own if left out
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the decisions to FILE as JSON lines
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let scenario = scenarios::load(&args.scenario, &[])?;
+    let seed = args.seed.unwrap_or(scenario.seed);
+    // Simulated stamps have their resolution and no other error.
+    let run =
+        simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default()).map_err(blame)?;
+    if let Some(file) = &args.events {
+        super::write_events(file, &run.events)?;
+    }
+    let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
+    let links: Vec<_> = run
+        .engine
+        .elements()
+        .filter_map(|(node, _)| Some((node, run.engine.link(node)?)))
+        .zip(&scenario.links)
+        .map(|((_, link), spec)| {
+            let counted = link.counters();
+            json!({
+                "from": scenario.vertex_name(spec.from), "to": scenario.vertex_name(spec.to),
+                "packets": counted.packets, "dropped": counted.drops,
+            })
+        })
+        .collect();
+    if args.json {
+        let text = json!({
+            "world": "sim", "scenario": scenario.name, "seed": seed,
+            "simulated_seconds": scenario.duration.as_secs_f64(), "results": rows, "links": links,
+        });
+        crate::say(&serde_json::to_string_pretty(&text)?);
+    } else {
+        crate::say(&format!("{}, seed {seed}, {} of virtual time", scenario.name, scenario.duration));
+        if rows.is_empty() {
+            links.iter().for_each(|link| crate::say(&link.to_string()));
+        } else {
+            crate::say(table(&rows).trim_end());
+        }
+    }
+    Ok(if scenario.measures.is_empty() { None } else { exit(&rows) })
+}
+
+/// Who is to blame for a run that could not be.
+pub(crate) fn blame(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Engine(_) => Exit::Machine.blame(error),
+        _ => Exit::Usage.blame(error),
+    }
+}

@@ -1,0 +1,222 @@
+//! Results: one row for each quantity, method and direction, as JSON and as a table.
+
+use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
+use lastmile::event::{Cost, Decision, Event};
+use lastmile::report::Direction;
+use lastmile::units::Rate;
+use lastmile_sim::run::{Outcome, Truth};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::table::Table;
+
+/// One number, or why there is none. Rates are bit/s at the IP layer.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    /// Hosts of a scenario; absent on real networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    pub(crate) method: String,
+    pub(crate) direction: Direction,
+    pub(crate) quantity: Option<Quantity>,
+    pub(crate) rate_bps: Option<u64>,
+    /// A lower bound, where the path is faster than these hosts can time.
+    pub(crate) more_than_bps: Option<u64>,
+    pub(crate) layer: &'static str,
+    pub(crate) interval: Option<IntervalRow>,
+    pub(crate) truth_kind: Option<TruthKind>,
+    pub(crate) warning: Option<String>,
+    /// Why there is no number.
+    pub(crate) refused: Option<String>,
+    #[serde(flatten)]
+    pub(crate) cost: CostRow,
+    #[serde(flatten)]
+    pub(crate) truth: Option<TruthRow>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct IntervalRow {
+    low_bps: u64,
+    high_bps: u64,
+    confidence: f64,
+    method: lastmile::estimate::IntervalMethod,
+}
+
+/// What the session cost up to this result. Bytes are IP bytes sent by the initiator but for `bytes_received`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct CostRow {
+    pub(crate) seconds: f64,
+    bytes: u64,
+    probe_bytes: u64,
+    control_bytes: u64,
+    credit_bytes: u64,
+    bytes_received: u64,
+    streams: u32,
+    streams_discarded: u32,
+}
+
+/// The truth beside the number, and the number's relative error against the truth of its own window.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct TruthRow {
+    truth_capacity_bps: u64,
+    truth_window_bps: Option<u64>,
+    truth_mean_bps: Option<u64>,
+    error: Option<f64>,
+}
+
+impl From<Cost> for CostRow {
+    fn from(cost: Cost) -> CostRow {
+        CostRow {
+            seconds: cost.elapsed.as_secs_f64(),
+            bytes: cost.bytes().0,
+            probe_bytes: cost.probe_bytes.0,
+            control_bytes: cost.control_bytes.0,
+            credit_bytes: cost.credit_bytes.0,
+            bytes_received: cost.bytes_received.0,
+            streams: cost.streams,
+            streams_discarded: cost.streams_discarded,
+        }
+    }
+}
+
+impl From<Interval> for IntervalRow {
+    fn from(interval: Interval) -> IntervalRow {
+        IntervalRow {
+            low_bps: interval.low.bits_per_second(),
+            high_bps: interval.high.bits_per_second(),
+            confidence: interval.confidence,
+            method: interval.method,
+        }
+    }
+}
+
+/// `estimate / truth - 1`, where both are there.
+pub(crate) fn relative_error(estimate: Option<Rate>, truth: Option<Rate>) -> Option<f64> {
+    Some(estimate?.ratio(truth?)? - 1.0)
+}
+
+impl Row {
+    /// The row of a decision, if it is a result.
+    pub(crate) fn of(what: &Decision) -> Option<Row> {
+        let (method, direction, estimate, refusal, cost) = match what {
+            Decision::Estimated { method, direction, estimate, cost } => {
+                (method, direction, Some(estimate), None, cost)
+            }
+            Decision::Refused { method, direction, refusal, cost } => {
+                (method, direction, None, Some(refusal), cost)
+            }
+            _ => return None,
+        };
+        let value = estimate.map(|e| e.value);
+        let bound = match value {
+            Some(Value::MoreThan(rate)) => Some(rate.bits_per_second()),
+            _ => None,
+        };
+        Some(Row {
+            from: None,
+            to: None,
+            method: method.clone(),
+            direction: *direction,
+            quantity: estimate.map(|e| e.quantity),
+            rate_bps: value.and_then(Value::rate).map(Rate::bits_per_second),
+            more_than_bps: bound,
+            layer: "ip",
+            interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
+            truth_kind: estimate.map(|e| e.truth_kind),
+            warning: estimate.and_then(|e| e.warning.clone()),
+            refused: refusal.map(ToString::to_string),
+            cost: (*cost).into(),
+            truth: None,
+        })
+    }
+
+    /// The rows of a run's decisions.
+    pub(crate) fn all(events: &[Event]) -> Vec<Row> {
+        events.iter().filter_map(|event| Row::of(&event.what)).collect()
+    }
+
+    /// The row of an outcome in a scenario, with its truth.
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Option<Row> {
+        let (method, direction, cost) = (outcome.method.clone(), outcome.direction, outcome.cost);
+        let decision = match (&outcome.estimate, &outcome.refusal) {
+            (Some(estimate), _) => {
+                Decision::Estimated { method, direction, estimate: estimate.clone(), cost }
+            }
+            (None, Some(refusal)) => Decision::Refused { method, direction, refusal: refusal.clone(), cost },
+            (None, None) => return None,
+        };
+        let mut row = Row::of(&decision)?;
+        row.from = Some(outcome.from.clone());
+        row.to = Some(outcome.to.clone());
+        let rate = row.rate_bps.map(Rate::ip);
+        row.truth = outcome.truth.map(|truth: Truth| TruthRow {
+            truth_capacity_bps: truth.capacity.bits_per_second(),
+            truth_window_bps: truth.window.map(Rate::bits_per_second),
+            truth_mean_bps: truth.mean.map(Rate::bits_per_second),
+            error: relative_error(rate, row.quantity.and_then(|q| truth.of(q))),
+        });
+        Some(row)
+    }
+
+    fn value(&self) -> String {
+        match (self.rate_bps, self.more_than_bps) {
+            (Some(bps), _) => Rate::ip(bps).to_string(),
+            (_, Some(bps)) => format!("> {}", Rate::ip(bps)),
+            _ => "none".into(),
+        }
+    }
+}
+
+/// The rows as a table, with what must be said beside them below it.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let truths = rows.iter().any(|row| row.truth.is_some());
+    let mut columns = vec!["direction", "method", "quantity", ">rate (IP)", ">90 % interval"];
+    if truths {
+        columns.extend([">truth", ">error"]);
+    }
+    columns.extend([">seconds", ">sent", ">received"]);
+    let mut table = Table::new(&columns);
+    let mut notes = Vec::new();
+    for row in rows {
+        let interval = row.interval.map_or_else(
+            || "-".to_owned(),
+            |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)),
+        );
+        let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
+        let mut cells = vec![row.direction.to_string(), row.method.clone(), quantity, row.value(), interval];
+        if truths {
+            let truth = row.truth.and_then(|t| match row.quantity {
+                Some(Quantity::Capacity) => Some(t.truth_capacity_bps),
+                _ => t.truth_window_bps,
+            });
+            cells.push(truth.map_or_else(|| "-".to_owned(), |bps| Rate::ip(bps).to_string()));
+            let error = row.truth.and_then(|t| t.error);
+            cells.push(error.map_or_else(|| "-".to_owned(), |e| format!("{:+.1} %", e * 100.0)));
+        }
+        cells.push(format!("{:.2}", row.cost.seconds));
+        cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
+        cells.push(lastmile::units::Bytes(row.cost.bytes_received).to_string());
+        table.row(cells);
+        if let Some(why) = &row.refused {
+            notes.push(format!("{} {}: no result: {why}", row.direction, row.method));
+        }
+        if let Some(warning) = row.warning.as_ref().filter(|w| !notes.iter().any(|n| n.ends_with(w.as_str())))
+        {
+            notes.push(format!("{} {}: {warning}", row.direction, row.method));
+        }
+    }
+    let mut text = table.text();
+    for note in notes {
+        text.push_str(&note);
+        text.push('\n');
+    }
+    text
+}
+
+/// The exit code that rows deserve: a refusal is no success.
+pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
+    let refused: Vec<&str> = rows.iter().filter_map(|row| row.refused.as_deref()).collect();
+    (!refused.is_empty() || rows.is_empty()).then_some(Exit::NoResult)
+}

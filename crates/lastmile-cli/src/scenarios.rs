@@ -1,0 +1,49 @@
+//! Scenarios for the commands: from a file, by a built-in name, and how their methods are made.
+
+use std::fs;
+
+use anyhow::anyhow;
+use lastmile::estimate::{Estimator, METHODS};
+use lastmile::time::Span;
+use lastmile_sim::scenario::{BUILTIN, MeasureSpec, Override, Scenario, builtin_text};
+
+use crate::exit::Exit;
+use crate::options::MethodArgs;
+
+/// The text of a scenario and what errors call it.
+pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
+    if let Some(text) = builtin_text(name) {
+        return Ok((format!("{name}.toml"), text.to_owned()));
+    }
+    match fs::read_to_string(name) {
+        Ok(text) => Ok((name.to_owned(), text)),
+        Err(error) => Err(Exit::Usage
+            .blame(anyhow!("cannot read scenario {name}: {error}; built in are: {}", BUILTIN.join(", ")))),
+    }
+}
+
+/// A checked scenario.
+pub(crate) fn load(name: &str, overrides: &[Override]) -> anyhow::Result<Scenario> {
+    let (file, text) = text(name)?;
+    Scenario::parse_with(&file, &text, overrides, &check_method).map_err(|error| Exit::Usage.blame(error))
+}
+
+/// Whether a scenario may name that method.
+pub(crate) fn check_method(name: &str) -> Result<(), String> {
+    if METHODS.iter().any(|m| m.name == name) {
+        return Ok(());
+    }
+    let known: Vec<_> = METHODS.iter().map(|m| m.name).collect();
+    Err(format!("there is no method {name:?}; known: {}", known.join(", ")))
+}
+
+/// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
+pub(crate) fn maker(
+    noise: Span,
+    seed: u64,
+) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
+    move |spec| {
+        let args = MethodArgs::named(&spec.method, spec.trains as usize);
+        args.build(noise, seed).map_err(|error| error.to_string())
+    }
+}
