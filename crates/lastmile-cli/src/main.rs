@@ -28,6 +28,7 @@ enum Command {
     Measure(commands::measure::Args),
     Sim(commands::sim::Args),
     Lab(commands::lab::Args),
+    Accuracy(commands::accuracy::Args),
     Methods(commands::methods::Args),
     Classifiers(commands::methods::ClassifierArgs),
 }
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Measure(args) => commands::measure::run(args),
         Command::Sim(args) => commands::sim::run(args),
         Command::Lab(args) => commands::lab::run(args),
+        Command::Accuracy(args) => commands::accuracy::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Classifiers(args) => commands::methods::run_classifiers(args),
     };

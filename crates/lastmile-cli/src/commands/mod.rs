@@ -1,4 +1,5 @@
 //! One file per command, each with its `Args` and its `run`.
+pub(crate) mod accuracy;
 pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod methods;
