@@ -25,9 +25,12 @@ use crate::udp::wait_readable;
 /// Priority of the pump: above the measuring threads, whose packets it carries.
 const PRIORITY: i32 = 20;
 /// Of each window of this length ...
-const SPIN_WINDOW_NS: u64 = 100_000_000;
+const SPIN_WINDOW_NS: u64 = 1_000_000_000;
 /// ... the pump spins at most so much: a real-time thread that never sleeps is throttled for 50 ms at a time.
-const SPIN_MOST_NS: u64 = 70_000_000;
+const SPIN_MOST_NS: u64 = 850_000_000;
+/// While packets come, the pump does not sleep for so long after each: a sleeping core takes 50 to 200 us to wake up,
+/// which would be added to a packet's time of entry.
+const ALERT_NS: u64 = 25_000_000;
 /// Tagged packets whose entry is noted.
 const MAX_NOTED: usize = 1_000_000;
 
@@ -127,6 +130,8 @@ pub struct Pump {
     entries: Vec<Entry>,
     refused: u64,
     ignored: u64,
+    /// When a packet last came in.
+    last_entry: u64,
     window: u64,
     spun: u64,
 }
@@ -145,6 +150,7 @@ impl Pump {
             entries: Vec::new(),
             refused: 0,
             ignored: 0,
+            last_entry: 0,
             window: 0,
             spun: 0,
         }
@@ -199,7 +205,7 @@ impl Pump {
             let now = self.now();
             self.engine.run_until(now)?;
             self.write()?;
-            self.rest(spin)?;
+            self.rest(spin, &mut buffer)?;
         }
         Ok(realtime.is_some())
     }
@@ -225,6 +231,7 @@ impl Pump {
                     continue;
                 };
                 self.late_in.add(waited);
+                self.last_entry = at;
                 if let Some((stream, index)) = stream_tag(&datagram.payload)
                     && self.entries.len() < MAX_NOTED
                 {
@@ -255,7 +262,7 @@ impl Pump {
     }
 
     /// Waits for a packet or for the next event: asleep until shortly before it, then spinning.
-    fn rest(&mut self, spin: u64) -> Result<(), PumpError> {
+    fn rest(&mut self, spin: u64, buffer: &mut [u8]) -> Result<(), PumpError> {
         let now = monotonic();
         let due = match self.engine.next_event() {
             Some(at) => self.started.saturating_add(at.as_nanos()),
@@ -266,8 +273,13 @@ impl Pump {
         if now / SPIN_WINDOW_NS != self.window {
             (self.window, self.spun) = (now / SPIN_WINDOW_NS, 0);
         }
-        let spin = if self.spun < SPIN_MOST_NS { spin } else { 0 };
-        if due > now + spin {
+        let alert = now < self.last_entry + ALERT_NS;
+        let spin = match (self.spun < SPIN_MOST_NS, alert) {
+            (false, _) => 0,
+            (true, true) if spin > 0 => u64::MAX,
+            (true, _) => spin,
+        };
+        if due > now.saturating_add(spin) {
             let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
             let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
             // The wait ended with the packet or with the time: until then the devices were empty.
@@ -280,10 +292,12 @@ impl Pump {
         let from = monotonic();
         if from < due {
             // The devices are read while spinning, so that what comes in is seen at once.
-            let mut buffer = [0; 2_048];
+            let entries = self.late_in.packets();
             while monotonic() < due {
-                self.read(&mut buffer)?;
-                if self.engine.next_event().is_some_and(|at| at <= self.engine.now()) {
+                self.read(buffer)?;
+                if self.late_in.packets() > entries
+                    || self.engine.next_event().is_some_and(|at| at <= self.engine.now())
+                {
                     break;
                 }
                 std::hint::spin_loop();
