@@ -6,7 +6,7 @@ mod spike;
 
 pub use spike::Spike;
 
-use crate::report::PacketReport;
+use crate::report::{Fate, PacketReport, StreamRecord};
 use crate::time::Span;
 
 /// What lost a packet.
@@ -54,6 +54,42 @@ pub trait Classifier: Send {
 
     /// The coarsest stamps of arrival with which it still works.
     fn resolution_needed(&self) -> Span;
+}
+
+/// Takes a classifier through a record; for each packet, what lost it if it was lost.
+///
+/// ```
+/// use lastmile::{classify::{self, LossClass, Spike}, node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+/// let packet = |seq: u64, fate| PacketReport { seq, size: Bytes(1488), sent: Time::from_nanos(seq), fate, ecn: Ecn::NotEct };
+/// let record = StreamRecord {
+///     stream: 1, direction: Direction::Forward, pattern: Pattern::Train, planned: vec![Span::ZERO; 2],
+///     packets: vec![packet(0, Fate::Arrived(Time::from_nanos(9))), packet(1, Fate::Lost)],
+///     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+/// };
+/// assert_eq!(classify::losses(&record, &mut Spike::default()), [None, Some(LossClass::Wireless)]);
+/// ```
+pub fn losses(record: &StreamRecord, classifier: &mut dyn Classifier) -> Vec<Option<LossClass>> {
+    let mut classes = vec![None; record.packets.len()];
+    let mut waiting: Vec<usize> = Vec::new();
+    let mut settle = |waiting: &mut Vec<usize>, classifier: &mut dyn Classifier| {
+        let run = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+        for i in waiting.drain(..) {
+            classes[i] = Some(classifier.classify(Loss { seq: record.packets[i].seq, run }));
+        }
+    };
+    for (i, packet) in record.packets.iter().enumerate() {
+        match packet.fate {
+            Fate::Lost => waiting.push(i),
+            Fate::Late => {}
+            Fate::Arrived(_) => {
+                classifier.on_arrival(packet);
+                settle(&mut waiting, classifier);
+            }
+        }
+    }
+    // What is lost at the end is judged by the last state known.
+    settle(&mut waiting, classifier);
+    classes
 }
 
 /// A registered algorithm.

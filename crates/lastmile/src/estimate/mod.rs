@@ -7,6 +7,7 @@
 pub mod capprobe;
 mod registry;
 pub mod wbest;
+mod wbest_config;
 pub mod wbest_planner;
 
 pub use registry::{METHODS, Method, MethodConfig, MethodError, build};
@@ -192,7 +193,8 @@ pub enum IntervalMethod {
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
-    /// Student's t over the trains' own estimates.
+    /// Student's t over the trains' own estimates: of the long-run spare rate, not of the trains' windows
+    /// ([`wbest`] says with which coverage).
     StudentTrains,
 }
 

@@ -173,7 +173,12 @@ fn capprobe(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     let sizes = config
         .packet_size
         .map_or(default.sizes, |size| [size, Bytes((size.0 * smaller.0 / larger.0).max(80))]);
-    Ok(Box::new(CapProbe::new(CapProbeConfig { sizes, timing_noise: config.timing_noise, ..default })))
+    Ok(Box::new(CapProbe::new(CapProbeConfig {
+        sizes,
+        timing_noise: config.timing_noise,
+        seed: config.seed,
+        ..default
+    })))
 }
 
 #[cfg(test)]

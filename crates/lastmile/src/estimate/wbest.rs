@@ -9,24 +9,35 @@
 //!
 //! > A = C + R_p (1 - C / R)
 //!
-//! which is the paper's C (2 - C / R) at R_p = C, and needs no more than that the queue was busy: R_p within the
-//! tolerance of [`schedule`](crate::observe::schedule) around C, or a backlog. With sums over the gaps,
+//! which is the paper's C (2 - C / R) at R_p = C, and needs no more than that the queue was busy. It is where a gap left
+//! as planned ([`schedule`](crate::observe::schedule)), and also where a packet came before the one ahead of it had
+//! left, which delays tell ([`train`]): so of a train with a hole and a burst only the hole is
+//! lost. With sums over the gaps,
 //! R_p = B / D_in and R = B / D_out, it is C - (C D_out - B) / D_in: the capacity less the bits of others that were
 //! served between the first packet and the last, and those arrived while the train was sent. So on a FIFO the
 //! estimate *is* the spare rate of the train's own window, without error; what remains against the long-run mean
 //! is the traffic's own variation over 35 ms.
 //!
 //! **What is left out by default.** The paper replaces each received gap that is shorter than its gap at sending by
-//! the latter (section II.E, last-hop compression). Jitter makes half of all gaps shorter and as many longer, and
-//! a rule that mends one half only is a bias: measured with 20 us of receive jitter on an idle path, -1.0 % of the
-//! capacity at 10 Mbit/s and -2.9 % at 30 Mbit/s, against 0.0 %. Here compression cancels within sums of gaps, receive
-//! batches are cut at their ends ([`batch`](crate::observe::batch)), and the result is capped at the capacity.
-//! [`WbestConfig::faithful`] has the paper's rule.
+//! the latter (section II.E, last-hop compression). Jitter makes some gaps shorter and others longer by as much,
+//! and a rule that mends one half only is a bias: with receive stamps late by up to 20 us on an idle path, -0.3 % of
+//! the capacity at 10 Mbit/s and -0.8 % at 30 Mbit/s, where sums have none. A band that the rule leaves alone (10 % of the
+//! gap) removes the bias as long as jitter stays below it; sums need none, so they are the default. Compression
+//! cancels within them, receive batches are cut at their ends ([`batch`](crate::observe::batch)), and the result is
+//! capped at the capacity. [`WbestConfig::faithful`] has the paper's rule.
+//!
+//! **What the interval aims at.** The estimate is of the trains' own windows; its interval is one for the *long-run*
+//! spare rate, because that is what varies: within the window there is next to no error. It is Student's t over
+//! trains, from four on. Of 1,000 noiseless runs at 10 Mbit/s, 40 % of it other traffic of 1500 B, nominally 90 %, it
+//! held the truth in 89 % under Poisson (87 to 92 % at other shares), 88 % under CBR (78 to 100 %: whether trains see k or
+//! k + 1 packets depends on how the window divides by the period), and always on an idle path, where without noise there is
+//! nothing to be wrong about (94 % with 20 us of receive jitter). A single train has none: resampling its gaps covers
+//! 90 % under Poisson but all of CBR, whose gaps are not independent.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
-use crate::classify::{Classifier, Loss, LossClass};
+use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::wbest_planner::{sensitivity, train_warning};
 use crate::estimate::{
     Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
@@ -35,74 +46,17 @@ use crate::estimate::{
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats, train};
-use crate::report::{Direction, Fate, StreamRecord};
+use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Layer, Rate};
+
+pub use super::wbest_config::WbestConfig;
 
 /// Nominal confidence of all intervals.
 const CONFIDENCE: f64 = 0.9;
 
 /// From so many trains on there is an interval for what is left.
 const MIN_TRAINS: usize = 4;
-
-/// WBest's parameters.
-///
-/// ```
-/// let config = lastmile::estimate::wbest::WbestConfig::default();
-/// assert_eq!((config.pairs, config.train, config.trains), (30, 30, 1));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct WbestConfig {
-    /// Packet pairs; paper: 30.
-    pub pairs: usize,
-    /// Between pairs, so that they do not fill a queue; paper: 10 ms.
-    pub pair_gap: Span,
-    /// Packets in a train; paper: 30, and fewer than 40.
-    pub train: usize,
-    /// Trains, whose results are averaged; paper: 1. From four on there is an interval.
-    pub trains: usize,
-    /// Between trains on average; each pause is drawn from half to one and a half of it, because trains in step with
-    /// periodic traffic would all see the same part of it.
-    pub pause: Span,
-    /// Size of the packets at the IP layer; paper: 1460 bytes of payload over IPv4, 1488 here.
-    pub packet_size: Bytes,
-    /// Take the upper decile of the pairs' rates for the capacity: never over-estimates what is left (section II.D).
-    pub conservative: bool,
-    /// Do as the original program: its median, which is half a rank high, its gap rule, no look at the schedule.
-    /// Its rates of payload differ from ours of IP packets by a factor that cancels in all its formulas.
-    pub faithful: bool,
-    /// The capacity at the IP layer, where it is known: no pairs are sent.
-    pub capacity: Option<Rate>,
-    /// Streams of pairs that may be sent until enough pairs are usable.
-    pub pair_attempts: u32,
-    /// Trains that may be sent in vain.
-    pub train_attempts: u32,
-    /// Uncertainty of the hosts' stamps beyond their resolution. A tenth of a dispersion at most, or the answer is
-    /// "more than".
-    pub timing_noise: Span,
-    /// Seeds the pauses.
-    pub seed: u64,
-}
-
-impl Default for WbestConfig {
-    fn default() -> WbestConfig {
-        WbestConfig {
-            pairs: 30,
-            pair_gap: Span::from_millis(10),
-            train: 30,
-            trains: 1,
-            pause: Span::from_millis(50),
-            packet_size: Bytes(1488),
-            conservative: false,
-            faithful: false,
-            capacity: None,
-            pair_attempts: 3,
-            train_attempts: 6,
-            timing_noise: Span::from_micros(2),
-            seed: 0,
-        }
-    }
-}
 
 /// The capacity, once it is known: rates in bit/s at the IP layer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -355,34 +309,12 @@ impl Wbest {
             self.classifier = Some(classifier);
             return plain;
         }
-        let mut by_congestion = vec![false; n];
-        let mut wireless = 0;
-        let mut waiting: Vec<usize> = Vec::new();
-        let mut judged = Vec::new();
-        for i in 0..=n {
-            match record.packets.get(i).map(|p| p.fate) {
-                Some(Fate::Lost) => waiting.push(i),
-                Some(Fate::Late) => {}
-                // At the end what waits is judged by the last state known.
-                arrived => {
-                    if let (Some(_), Some(packet)) = (arrived, record.packets.get(i)) {
-                        classifier.on_arrival(packet);
-                    }
-                    let run = waiting.len() as u32;
-                    let of = |i: usize| (i, classifier.classify(Loss { seq: record.packets[i].seq, run }));
-                    judged.extend(waiting.drain(..).map(of));
-                }
-            }
-        }
+        let classes = classify::losses(record, &mut *classifier);
         self.classifier = Some(classifier);
-        for (i, class) in judged {
-            match class {
-                LossClass::Wireless => wireless += 1,
-                LossClass::Congestion => by_congestion[i] = true,
-            }
-        }
-        let spoiled = (1..n).filter(|i| by_congestion[*i] || by_congestion[i - 1]).count();
-        (1.0 - f64::from(wireless) / n.max(1) as f64) * (1.0 - spoiled as f64 / (n.max(2) - 1) as f64)
+        let wireless = classes.iter().filter(|c| **c == Some(LossClass::Wireless)).count();
+        let congested = |i: usize| classes[i] == Some(LossClass::Congestion);
+        let spoiled = (1..n).filter(|i| congested(*i) || congested(i - 1)).count();
+        (1.0 - wireless as f64 / n.max(1) as f64) * (1.0 - spoiled as f64 / (n.max(2) - 1) as f64)
     }
 
     /// Student's `half` width over trains, with the capacity's own uncertainty, which all trains share.

@@ -28,7 +28,7 @@ const PAIRS_SHARE: usize = 3;
 
 /// Judges a stream by its schedule, its losses and its clocks.
 ///
-/// Believed is a train of which half the gaps can be used ([`train::runs_of`]), and a stream of pairs of which a
+/// Believed is a train of which half can be used ([`train::enough`]), and a stream of pairs of which a
 /// third can be used, or all of which say that the path is too fast to be timed.
 ///
 /// ```
@@ -56,10 +56,7 @@ pub fn judge(record: &StreamRecord) -> Judged {
             // The gaps between pairs are no measure of anything.
             ((1..n).step_by(2).filter(|i| schedule.held()[*i]).count(), enough)
         }
-        Pattern::Train => {
-            let usable: usize = train::runs_of(record).iter().map(train::Run::gaps).sum();
-            (schedule.count(), usable >= train::gaps_needed(n))
-        }
+        Pattern::Train => (schedule.count(), train::enough(record, &train::runs_of(record))),
     };
     let verdict = if clock_stepped(record) {
         StreamVerdict::ClockStepped

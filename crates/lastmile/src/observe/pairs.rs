@@ -118,7 +118,7 @@ impl PairSet {
     ///
     /// A pair that leaves with a gap of its own comes out of a fast path with that same gap, and a rate computed
     /// from it is the sender's, not the path's. So dispersion must be at least twice the gap at sending and
-    /// [`NOISE_SHARE`] times `noise`. The bound given instead uses the upper quartile of the gaps plus the noise,
+    /// [`NOISE_SHARE`] times `noise`. The bound given instead uses the upper quartile of the gaps plus the noise of both stamps,
     /// and never claims more than what could have been timed.
     pub fn timing(&self, noise: Span) -> Timing {
         let of = |gap: fn(&Pair) -> Span, q: f64| {
@@ -131,10 +131,10 @@ impl PairSet {
             return Timing::Timed;
         };
         let floor = noise * NOISE_SHARE;
-        let gap = (upper.max(sent) + noise).max(floor);
-        // Compressed: behind the queue nothing brings packets closer together than they left but the receiver.
-        let compressed = self.arrived().filter(|p| p.received + noise < p.sent).count();
-        if sent <= BACK_TO_BACK && compressed * 4 > self.arrived().count() {
+        let gap = (upper.max(sent) + noise * 2).max(floor);
+        // A queue brings a pair closer together where its first packet waits for others, but not most pairs, on a
+        // path that has room for them; a receiver that stamps in batches does.
+        if sent <= BACK_TO_BACK && received + noise < sent {
             Timing::Batched
         } else if received < floor || (sent <= BACK_TO_BACK && received < sent * 2) {
             Timing::TooFast { gap }
@@ -166,7 +166,7 @@ mod tests {
         // 1 Gbit/s: 12 us, six times the noise.
         assert_eq!(pairs(10, 3, 12).timing(noise), Timing::TooFast { gap: Span::from_micros(20) });
         // Loopback: pairs come as they left.
-        assert_eq!(pairs(10, 30, 31).timing(noise), Timing::TooFast { gap: Span::from_micros(33) });
+        assert_eq!(pairs(10, 30, 31).timing(noise), Timing::TooFast { gap: Span::from_micros(35) });
         // Coalesced: they left 9 us apart and have one stamp.
         assert_eq!(pairs(10, 9, 0).timing(noise), Timing::Batched);
         assert_eq!(PairSet::default().timing(noise), Timing::Timed);

@@ -1,0 +1,146 @@
+//! Whatever the records say: no panic, an end, values within bounds, and no number from stamps that were disowned.
+
+use lastmile::estimate::{
+    Estimate, Estimator, METHODS, MethodConfig, Outcome, Quantity, Step, StreamPlan, build,
+};
+use lastmile::node::Ecn;
+use lastmile::observe;
+use lastmile::report::{Direction, Fate, PacketReport, StreamRecord};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use proptest::prelude::*;
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
+/// How wild a record is.
+#[derive(Clone, Copy, Debug)]
+struct Wild {
+    seed: u64,
+    /// Of 256, how many stamps are anything at all.
+    absurd: u8,
+    lost: u8,
+    jitter: u32,
+    /// Service time of the path in nanoseconds.
+    service: u32,
+    resolution: u32,
+    cut: bool,
+    stepped: bool,
+}
+
+fn wild() -> impl Strategy<Value = Wild> {
+    (
+        any::<u64>(),
+        prop_oneof![Just(0_u8), any::<u8>()],
+        prop_oneof![Just(0_u8), any::<u8>()],
+        prop_oneof![Just(0_u32), 0_u32..100_000, any::<u32>()],
+        prop_oneof![0_u32..20_000, 100_000_u32..20_000_000],
+        prop_oneof![Just(1_u32), any::<u32>()],
+        prop::bool::weighted(0.05),
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(seed, absurd, lost, jitter, service, resolution, cut, stepped)| Wild {
+            seed,
+            absurd,
+            lost,
+            jitter,
+            service,
+            resolution,
+            cut,
+            stepped,
+        })
+}
+
+fn record(plan: &StreamPlan, wild: Wild, random: &mut Pcg64Mcg, stream: u32) -> StreamRecord {
+    let mut free = 0_u64;
+    let start = if random.next_u32().is_multiple_of(8) { random.next_u64() } else { 1_000_000_000 };
+    let mut packets: Vec<PacketReport> = plan
+        .packets
+        .iter()
+        .enumerate()
+        .map(|(k, packet)| {
+            let absurd = |random: &mut Pcg64Mcg| (random.next_u32() as u8) < wild.absurd;
+            let jitter = |random: &mut Pcg64Mcg| u64::from(random.next_u32()) % (u64::from(wild.jitter) + 1);
+            let left = start.saturating_add(packet.offset.as_nanos() as u64).saturating_add(jitter(random));
+            let sent = if absurd(random) { random.next_u64() } else { left };
+            free = free.max(left).saturating_add(u64::from(wild.service));
+            let arrived =
+                if absurd(random) { random.next_u64() } else { free.saturating_add(jitter(random)) };
+            let fate = match random.next_u32() as u8 {
+                n if n < wild.lost => Fate::Lost,
+                n if n == wild.lost && wild.lost > 0 => Fate::Late,
+                _ => Fate::Arrived(Time::from_nanos(arrived)),
+            };
+            let size = if absurd(random) { Bytes(u64::from(random.next_u32() % 3)) } else { packet.size };
+            PacketReport { seq: k as u64, size, sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct }
+        })
+        .collect();
+    if wild.cut {
+        packets.truncate(random.next_u32() as usize % (packets.len() + 1));
+    }
+    StreamRecord {
+        stream,
+        direction: if wild.seed.is_multiple_of(3) { Direction::RoundTrip } else { Direction::Forward },
+        pattern: plan.pattern,
+        planned: plan.packets.iter().map(|p| p.offset).collect(),
+        packets,
+        tx_resolution: Span::from_nanos(i64::from(wild.resolution)),
+        rx_resolution: Span::from_nanos(i64::from(wild.resolution)),
+        clock_stepped: wild.stepped,
+    }
+}
+
+fn check(found: &[Estimate], faithful: bool) -> Result<(), TestCaseError> {
+    prop_assert!(!found.is_empty());
+    let of = |quantity| found.iter().find(|e| e.quantity == quantity);
+    for estimate in found {
+        prop_assert!(!estimate.streams.is_empty());
+        if let (Some(interval), Some(rate)) = (estimate.interval, estimate.value.rate()) {
+            prop_assert!(interval.contains(rate), "{estimate:?}");
+        }
+    }
+    if let (Some(capacity), Some(available)) = (of(Quantity::Capacity), of(Quantity::AvailableBandwidth)) {
+        let (Some(capacity), Some(available)) = (capacity.value.rate(), available.value.rate()) else {
+            return Err(TestCaseError::fail("what is left of an unknown capacity"));
+        };
+        prop_assert!(faithful || available <= capacity, "{found:?}");
+    }
+    Ok(())
+}
+
+fn drive(tool: &mut dyn Estimator, wild: Wild) -> Result<Option<Outcome>, TestCaseError> {
+    let mut random = Pcg64Mcg::new(u128::from(wild.seed) * 2 + 1);
+    for stream in 0..200 {
+        match tool.step() {
+            Step::Send(plan) => {
+                let record = record(&plan, wild, &mut random, stream);
+                let _ = observe::judge(&record);
+                tool.on_stream(&record);
+            }
+            Step::Pause(span) => prop_assert!(span >= Span::ZERO),
+            Step::Done(outcome) => return Ok(Some(outcome)),
+        }
+    }
+    Ok(None)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_method_survives(wild in wild(), trains in 1_usize..6, faithful in any::<bool>(), conservative in any::<bool>(), spike in any::<bool>()) {
+        for method in METHODS {
+            let config = MethodConfig {
+                trains, faithful, conservative, classifier: spike.then(|| "spike".into()), ..MethodConfig::default()
+            };
+            let mut tool = build(method.name, &config).unwrap();
+            match drive(&mut *tool, wild)? {
+                Some(Outcome::Found(found)) => {
+                    prop_assert!(!wild.stepped, "{} believed a stepped clock", method.name);
+                    check(&found, faithful)?;
+                }
+                Some(Outcome::Refused(refusal)) => prop_assert!(!refusal.to_string().is_empty()),
+                None => prop_assert!(false, "{} does not come to an end", method.name),
+            }
+        }
+    }
+}
