@@ -89,10 +89,15 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions at a time from one source.
     pub sessions_per_source: usize,
+    /// Packets of forward and reverse streams whose stamps are kept, of all sessions together.
+    pub stamps: usize,
+    /// Packets of reverse streams that wait for their departure, of all sessions together.
+    pub planned: usize,
 }
 
 impl Default for Limits {
-    /// 20 Mbit/s and 8 MB at once to a source, 200 Mbit/s and 64 MB to all, 4,096 sessions, 64 from one source.
+    /// 20 Mbit/s and 8 MB at once to a source, 200 Mbit/s and 64 MB to all, 4,096 sessions, 64 from one source;
+    /// half a million stamps and 8,192 planned packets, which together stay below 30 MB.
     fn default() -> Limits {
         Limits {
             per_source_rate: Rate::ip(20_000_000),
@@ -101,12 +106,14 @@ impl Default for Limits {
             total_burst: Bytes(64_000_000),
             sessions: 4_096,
             sessions_per_source: 64,
+            stamps: 1 << 19,
+            planned: 8_192,
         }
     }
 }
 
 impl Limits {
-    /// No limit on bytes: for benchmarks and closed labs.
+    /// No limit on bytes, nor on the sessions of one source: for benchmarks and closed labs.
     ///
     /// ```
     /// assert_eq!(lastmile::endpoint::Limits::unlimited().sessions, 4_096);

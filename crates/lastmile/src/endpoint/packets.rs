@@ -302,6 +302,19 @@ impl Codec {
         Ok(Replied { sequence: base.sender_sequence, stamp: base.sender_timestamp, reply })
     }
 
+    /// A report request, or a smaller one of control, of so many entries at the IP layer.
+    pub(super) fn report_size(&self, entries: usize) -> Bytes {
+        let (base, hmac) = if self.key.is_some() { (112, 20) } else { (44, 0) };
+        // Beside the report there may be a Return Path TLV of 12 bytes.
+        Bytes(base + hmac + 4 + 12 + report_len(entries) as u64) + self.ip.udp_overhead()
+    }
+
+    /// What comes back for `n` packets of `bytes` in all at the IP layer: as much, and an HMAC TLV that some
+    /// reflectors add.
+    pub(super) fn reply_size(&self, bytes: Bytes, n: usize) -> Bytes {
+        if self.key.is_some() { bytes + Bytes(20) * n as u64 } else { bytes }
+    }
+
     /// Whether packets of `size` bytes at the IP layer hold all that a probe of `direction` must carry.
     pub(super) fn smallest_probe(&self) -> Bytes {
         let tlvs = if self.key.is_some() { 112 + 36 + 12 + 20 } else { 44 + 36 + 12 };

@@ -1,5 +1,6 @@
 //! A probing stream between its plan and its record.
 
+use super::packets::Replied;
 use crate::estimate::StreamPlan;
 use crate::node::Ecn;
 use crate::report::{Direction, Fate, PacketReport, StreamRecord};
@@ -28,6 +29,8 @@ pub(super) struct StreamInFlight {
     pub(super) first_id: u64,
     pub(super) departures: Vec<Option<Stamp>>,
     pub(super) arrivals: Vec<Option<Stamp>>,
+    /// Reverse: the requests that were sent, with the sequence number and stamp that replies repeat.
+    pub(super) asked: Vec<(u32, u64, ReverseRequest)>,
     sizes: Vec<Bytes>,
     /// Packets that left or could not.
     pub(super) answered: usize,
@@ -55,6 +58,7 @@ impl StreamInFlight {
             first_id: 0,
             departures: vec![None; n],
             arrivals: vec![None; n],
+            asked: Vec::new(),
             answered: 0,
             tx_resolution: resolution,
             rx_resolution: resolution,
@@ -111,39 +115,68 @@ impl StreamInFlight {
         }
     }
 
-    /// The requests that make a reflector send this stream: `(offset, first index, packets, burst, interval)`.
-    ///
-    /// One request where the plan is groups of equal size at equal intervals, as pairs and trains are; else one
-    /// for each group of packets that leave together.
-    pub(super) fn reverse_requests(&self) -> Vec<ReverseRequest> {
-        let packets = &self.plan.packets;
-        let mut groups: Vec<(usize, usize)> = Vec::new();
-        for (i, packet) in packets.iter().enumerate() {
-            match groups.last_mut() {
-                Some((first, n)) if packets[*first].offset == packet.offset => *n += 1,
-                _ => groups.push((i, 1)),
-            }
-        }
-        let (Some(&(_, burst)), Some(last)) = (groups.first(), packets.last()) else { return Vec::new() };
-        let interval = last.offset / (groups.len() as i64 - 1).max(1);
-        let uniform = groups.iter().enumerate().all(|(k, &(first, n))| {
-            let drift = packets[first].offset - interval * k as i64;
-            // The division's remainder, at most one nanosecond a group.
-            n == burst && drift.abs().as_nanos() <= k as i64 && packets[first].size == packets[0].size
-        });
-        let request = |offset, first: usize, count: usize, burst: usize, interval: Span| ReverseRequest {
-            offset,
-            first: first as u16,
-            count: count as u16,
-            burst: burst as u16,
-            interval,
-            size: packets[first].size,
+    /// The request that a packet from the peer answers.
+    pub(super) fn request_for(&self, replied: &Replied<'_>) -> Option<&ReverseRequest> {
+        let answers = |(sequence, stamp, _): &&(u32, u64, ReverseRequest)| {
+            *sequence == replied.sequence && *stamp == replied.stamp
         };
-        if uniform {
-            return vec![request(Span::ZERO, 0, packets.len(), burst, interval)];
-        }
-        groups.iter().map(|&(first, n)| request(packets[first].offset, first, n, n, Span::ZERO)).collect()
+        self.asked.iter().find(answers).map(|(_, _, what)| what)
     }
+
+    /// How many requests make a reflector send such a stream.
+    pub(super) fn requests_of(plan: &StreamPlan) -> u64 {
+        reverse_requests(plan).len() as u64
+    }
+
+    pub(super) fn reverse_requests(&self) -> Vec<ReverseRequest> {
+        reverse_requests(&self.plan)
+    }
+}
+
+/// One request asks for no more than this takes: reflectors refuse what lasts longer than a second, because a stream
+/// must end soon after its peer fell silent.
+const LONGEST_REQUEST: Span = Span::from_millis(900);
+
+/// The requests that make a reflector send a stream.
+///
+/// One request where the plan is groups of equal size at equal intervals, as pairs and trains are, and ends soon
+/// enough; else several, or one for each group of packets that leave together.
+fn reverse_requests(plan: &StreamPlan) -> Vec<ReverseRequest> {
+    let packets = &plan.packets;
+    let mut groups: Vec<(usize, usize)> = Vec::new();
+    for (i, packet) in packets.iter().enumerate() {
+        match groups.last_mut() {
+            Some((first, n)) if packets[*first].offset == packet.offset => *n += 1,
+            _ => groups.push((i, 1)),
+        }
+    }
+    let (Some(&(_, burst)), Some(last)) = (groups.first(), packets.last()) else { return Vec::new() };
+    let interval = last.offset / (groups.len() as i64 - 1).max(1);
+    let uniform = groups.iter().enumerate().all(|(k, &(first, n))| {
+        let drift = packets[first].offset - interval * k as i64;
+        // The division's remainder, at most one nanosecond a group.
+        n == burst && drift.abs().as_nanos() <= k as i64 && packets[first].size == packets[0].size
+    });
+    let request = |offset, first: usize, count: usize, burst: usize, interval: Span| ReverseRequest {
+        offset,
+        first: first as u16,
+        count: count as u16,
+        burst: burst as u16,
+        interval,
+        size: packets[first].size,
+    };
+    if uniform {
+        let together = match interval.as_nanos() {
+            0 => groups.len(),
+            ns => (LONGEST_REQUEST.as_nanos() / ns) as usize + 1,
+        };
+        let part = |part: &[(usize, usize)]| {
+            let first = part[0].0;
+            request(packets[first].offset, first, part.len() * burst, burst, interval)
+        };
+        return groups.chunks(together).map(part).collect();
+    }
+    groups.iter().map(|&(first, n)| request(packets[first].offset, first, n, n, Span::ZERO)).collect()
 }
 
 /// One request for packets of a reverse stream.
@@ -155,6 +188,13 @@ pub(super) struct ReverseRequest {
     pub(super) burst: u16,
     pub(super) interval: Span,
     pub(super) size: Bytes,
+}
+
+impl ReverseRequest {
+    /// Whether it asks for the packet with that index.
+    pub(super) fn holds(&self, index: u16) -> bool {
+        index.checked_sub(self.first).is_some_and(|i| i < self.count)
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +215,16 @@ mod tests {
         assert_eq!((pairs[0].count, pairs[0].burst, pairs[0].interval), (60, 2, Span::from_millis(10)));
         let train = stream(StreamPlan::train(30, Bytes(1488), Rate::ip(7_777_777))).reverse_requests();
         assert_eq!((train.len(), train[0].count, train[0].burst), (1, 30, 1));
+    }
+
+    #[test]
+    fn a_stream_longer_than_a_second_is_asked_for_in_parts() {
+        let pairs = stream(StreamPlan::pairs(30, Bytes(1488), Span::from_millis(100))).reverse_requests();
+        let parts: Vec<_> = pairs.iter().map(|r| (r.offset, r.first, r.count, r.burst)).collect();
+        let at = Span::from_millis;
+        assert_eq!(parts, [(at(0), 0, 20, 2), (at(1_000), 20, 20, 2), (at(2_000), 40, 20, 2)]);
+        let burst = stream(StreamPlan::pairs(1, Bytes(1488), Span::ZERO)).reverse_requests();
+        assert_eq!((burst.len(), burst[0].count), (1, 2));
     }
 
     #[test]

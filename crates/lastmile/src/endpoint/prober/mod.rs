@@ -1,0 +1,403 @@
+//! The initiator of a measurement: says hello, sends what the estimators ask for, fetches the reports.
+//!
+//! One session is a list of [`Measurement`]s, done one after the other. For each, the estimator's
+//! [`Step`]s become STAMP packets: a forward stream is sent without asking for replies (RFC 9503; a reply per
+//! probe would contend with the probes on a WLAN) and its arrivals are fetched afterwards; a reverse stream is
+//! asked for (Reflected Test Packet Control) and its departures are fetched afterwards; a round-trip stream
+//! needs no more than a plain STAMP reflector.
+
+mod receive;
+mod steps;
+
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+use super::packets::{Codec, Key, PAGE_ENTRIES, Request, derive_u64};
+use super::stream::StreamInFlight;
+use crate::estimate::{Estimator, Refusal, StreamPlan};
+use crate::event::{Cost, Decision, PacketSink};
+use crate::node::{Datagram, Ecn, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::report::Direction;
+use crate::time::{Epoch, Span, Time};
+use crate::units::{Bytes, IpVersion};
+use crate::wire::private::{Offer, ReportKind, Token};
+
+/// One method in one direction.
+pub struct Measurement {
+    /// The method's registered name.
+    pub method: String,
+    /// Which way its streams go.
+    pub direction: Direction,
+    /// Its state machine.
+    pub estimator: Box<dyn Estimator>,
+}
+
+/// What a prober needs to know.
+#[derive(Clone, Debug)]
+pub struct ProberConfig {
+    /// The reflector.
+    pub peer: SocketAddr,
+    /// The shared key; `None` for unauthenticated mode.
+    pub key: Option<Key>,
+    /// When the run started, for the stamps on the wire.
+    pub epoch: Epoch,
+    /// Makes nonces, session identifiers and sequence numbers that nobody can guess; random on real networks.
+    pub seed: [u8; 32],
+    /// Bytes at the IP layer, both directions together, that may be spent.
+    pub max_bytes: Option<Bytes>,
+    /// Time that may be spent.
+    pub max_time: Option<Span>,
+    /// When to begin.
+    pub start: Time,
+    /// Resolution of this host's stamps.
+    pub resolution: Span,
+    /// DiffServ codepoint of all packets.
+    pub dscp: u8,
+    /// The flow label for the simulator's observers.
+    pub flow: Flow,
+}
+
+impl ProberConfig {
+    /// Measures towards `peer` with no key and no limits.
+    ///
+    /// ```
+    /// let config = lastmile::endpoint::ProberConfig::new("192.0.2.7:8620".parse().unwrap());
+    /// assert!(config.key.is_none());
+    /// ```
+    pub fn new(peer: SocketAddr) -> ProberConfig {
+        ProberConfig {
+            peer,
+            key: None,
+            epoch: Epoch::default(),
+            seed: [0; 32],
+            max_bytes: None,
+            max_time: None,
+            start: Time::ZERO,
+            resolution: Span::from_nanos(1),
+            dscp: 0,
+            flow: Flow::default(),
+        }
+    }
+}
+
+/// Longer silence may close a NAT's mapping.
+const KEEP_ALIVE: Span = Span::from_secs(15);
+/// A stream's last packets may take this long beyond the plan before they count as lost.
+const GRACE: Span = Span::from_millis(500);
+const TRIES: usize = 5;
+
+/// What the session is doing.
+enum Phase {
+    /// Waiting for the peer's first answer.
+    Hello,
+    /// The peer is silent to our key: a hello without it tells a wrong key from no reflector.
+    KeyCheck,
+    /// Ask the estimator.
+    Step,
+    /// Before a reverse stream: a hello that says what the peer has counted in our favour.
+    Credit(StreamPlan, usize),
+    /// Sending packets that only pay, until then.
+    Paying(StreamPlan, usize, Time),
+    /// A stream is on its way.
+    Streaming(StreamInFlight),
+    /// Its report is being fetched, page by page.
+    Reporting(StreamInFlight, u16),
+    /// The estimator wants quiet until then.
+    Pausing(Time),
+    /// Nothing more to do.
+    Finished,
+}
+
+/// A request that waits for its reply. It is sent several times if need be, and a reply to any of them counts: on a
+/// path of long delay only the first may be answered before the last is sent.
+#[derive(Clone, Debug)]
+struct Waiting {
+    tries: Vec<Try>,
+    until: Time,
+    /// How often the peer answered that it is not ready.
+    unready: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Try {
+    sequence: u32,
+    stamp: u64,
+    sent: Time,
+}
+
+/// The initiator of a measurement.
+pub struct Prober<S: PacketSink = ()> {
+    config: ProberConfig,
+    codec: Codec,
+    measurements: VecDeque<Measurement>,
+    phase: Phase,
+    waiting: Option<Waiting>,
+    peer: Option<Offer>,
+    failure: Option<Failure>,
+    rtt: Span,
+    started: Option<Time>,
+    next_stream: u32,
+    next_id: u64,
+    cost: Cost,
+    /// IP bytes sent, and those that the peer may send for them.
+    committed: Bytes,
+    /// Round-trip streams in a row of which nothing came back.
+    silent_streams: u32,
+    last_sent: Time,
+    out: VecDeque<Output>,
+    sink: S,
+}
+
+impl Prober<()> {
+    /// A prober that keeps no per-packet records.
+    pub fn new(config: ProberConfig, measurements: Vec<Measurement>) -> Prober<()> {
+        Prober::with_sink(config, measurements, ())
+    }
+}
+
+impl<S: PacketSink> Prober<S> {
+    /// A prober that gives the record of every stream to `sink`.
+    pub fn with_sink(config: ProberConfig, measurements: Vec<Measurement>, sink: S) -> Prober<S> {
+        let ip = IpVersion::of(config.peer);
+        Prober {
+            codec: Codec::new(config.key.clone(), config.epoch, &config.seed, ip),
+            measurements: measurements.into(),
+            phase: Phase::Hello,
+            waiting: None,
+            peer: None,
+            failure: None,
+            rtt: Span::ZERO,
+            started: None,
+            next_stream: 1,
+            next_id: 1,
+            cost: Cost::default(),
+            committed: Bytes::ZERO,
+            silent_streams: 0,
+            last_sent: Time::ZERO,
+            out: VecDeque::new(),
+            sink,
+            config,
+        }
+    }
+
+    /// Whether all is done and said.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished) && self.out.is_empty()
+    }
+
+    /// The sink, with what it collected.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    fn token(&self) -> Token {
+        self.peer.map_or([0; 16], |offer| offer.token)
+    }
+
+    fn nonce(&self) -> u64 {
+        derive_u64(&self.config.seed, "nonce", 0)
+    }
+
+    // ---- sending ----------------------------------------------------------------------------------------------
+
+    fn transmit(&mut self, at: Time, ecn: Ecn, payload: Vec<u8>) -> TransmitId {
+        let id = TransmitId(self.next_id);
+        self.next_id += 1;
+        self.last_sent = self.last_sent.max(at);
+        let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+        let datagram = Datagram {
+            ecn,
+            dscp: self.config.dscp,
+            flow: self.config.flow,
+            ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload)
+        };
+        self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
+        id
+    }
+
+    /// Size of a packet of this session at the IP layer.
+    fn ip_size(&self, payload: &[u8]) -> Bytes {
+        Bytes(payload.len() as u64) + IpVersion::of(self.config.peer).udp_overhead()
+    }
+
+    /// Whether `more` bytes, of both directions together, stay within the byte limit.
+    fn afford(&self, more: Bytes) -> Result<(), Refusal> {
+        let spent = self.committed.max(self.cost.bytes() + self.cost.bytes_received);
+        match self.config.max_bytes {
+            Some(limit) if spent + more > limit => Err(Refusal::ByteLimit { limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a packet of control at once, if the byte limit allows it and its `answer`.
+    fn control(&mut self, now: Time, payload: Vec<u8>, answer: Bytes) -> Result<(), Refusal> {
+        let size = self.ip_size(&payload);
+        self.afford(size + answer)?;
+        self.committed += size + answer;
+        self.cost.control_bytes += size;
+        self.transmit(now, Ecn::NotEct, payload);
+        Ok(())
+    }
+
+    /// Sends, or sends again, the request that the phase waits for.
+    fn request(&mut self, now: Time) {
+        let token = self.token();
+        let this = Try { sequence: self.codec.next_sequence(), stamp: self.codec.stamp(now), sent: now };
+        let nonce = self.nonce();
+        let bytes = match &self.phase {
+            Phase::Hello | Phase::Credit(..) => {
+                self.codec.encode(now, &Request::Hello { nonce, token }, None)
+            }
+            Phase::KeyCheck => self.codec.encode_open_hello(now, nonce),
+            Phase::Reporting(stream, page) => {
+                let kind = match stream.direction {
+                    Direction::Reverse => ReportKind::Departures,
+                    _ => ReportKind::Arrivals,
+                };
+                let entries = stream.len().min(PAGE_ENTRIES);
+                let request = Request::Report { token, stream: stream.id, page: *page, kind, entries };
+                self.codec.encode(now, &request, None)
+            }
+            _ => return,
+        };
+        let answer = self.ip_size(&bytes);
+        if let Err(refusal) = self.control(now, bytes, answer) {
+            return self.refuse_all(now, &refusal);
+        }
+        let first = (self.rtt * 3).max(Span::from_millis(250));
+        let waiting = self.waiting.get_or_insert(Waiting { tries: Vec::new(), until: now, unready: 0 });
+        let timeout = (first * (1_i64 << waiting.tries.len().min(8))).min(Span::from_secs(1).max(first));
+        waiting.tries.push(this);
+        waiting.until = now + timeout;
+    }
+
+    /// Tells the peer something that needs no answer, or keeps a NAT's mapping open; left out where the byte limit
+    /// does not allow it.
+    fn courtesy(&mut self, now: Time, request: &Request, answered: bool) {
+        let bytes = self.codec.encode(now, request, None);
+        let answer = if answered { self.ip_size(&bytes) } else { Bytes::ZERO };
+        let _ = self.control(now, bytes, answer);
+    }
+
+    fn enter(&mut self, now: Time, phase: Phase) {
+        self.phase = phase;
+        self.waiting = None;
+        self.request(now);
+    }
+
+    // ---- time -------------------------------------------------------------------------------------------------
+
+    /// When the phase is over even if nothing comes.
+    fn deadline(&self) -> Option<Time> {
+        let phase = match &self.phase {
+            Phase::Streaming(s) => Some(s.ends() + GRACE + self.rtt * 2),
+            Phase::Pausing(until) => Some((*until).min(self.last_sent.max(Time::ZERO) + KEEP_ALIVE)),
+            Phase::Paying(_, _, until) => Some(*until + self.rtt),
+            _ => self.waiting.as_ref().map(|w| w.until),
+        };
+        let limit = match (&self.phase, self.started, self.config.max_time) {
+            (Phase::Finished, ..) => None,
+            (_, Some(started), Some(limit)) => Some(started + limit),
+            _ => None,
+        };
+        [phase, limit].into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if let (Some(started), Some(limit)) = (self.started, self.config.max_time)
+            && now >= started + limit
+            && !matches!(self.phase, Phase::Finished)
+        {
+            return self.refuse_all(now, &Refusal::TimeLimit { limit });
+        }
+        if self.waiting.as_ref().is_some_and(|w| now >= w.until) {
+            return self.on_silence(now);
+        }
+        match core::mem::replace(&mut self.phase, Phase::Step) {
+            Phase::Streaming(stream) if self.stream_is_over(now, &stream) => self.streamed(now, stream),
+            Phase::Paying(plan, tries, until) if now >= until + self.rtt => {
+                self.enter(now, Phase::Credit(plan, tries));
+            }
+            Phase::Pausing(until) if now >= until => {}
+            Phase::Pausing(until) if now >= self.last_sent + KEEP_ALIVE => {
+                let (nonce, token) = (self.nonce(), self.token());
+                self.courtesy(now, &Request::Hello { nonce, token }, true);
+                // Also where nothing could be sent: or this time would come again and again.
+                self.last_sent = now;
+                self.phase = Phase::Pausing(until);
+            }
+            phase => self.phase = phase,
+        }
+    }
+
+    fn stream_is_over(&self, now: Time, stream: &StreamInFlight) -> bool {
+        if now >= stream.ends() + GRACE + self.rtt * 2 {
+            return true;
+        }
+        let all_sent = stream.answered >= stream.len();
+        match stream.direction {
+            Direction::Forward => all_sent,
+            Direction::Reverse => stream.arrived() == stream.len() || stream.answered == usize::MAX,
+            Direction::RoundTrip => all_sent && stream.arrived() == stream.len(),
+        }
+    }
+
+    fn on_silence(&mut self, now: Time) {
+        let tries = self.waiting.as_ref().map_or(0, |w| w.tries.len());
+        let closed = self.failure == Some(Failure::PortClosed);
+        if tries < TRIES && !closed {
+            return self.request(now);
+        }
+        let peer = self.config.peer;
+        let refusal = match &self.phase {
+            Phase::Hello if closed => Refusal::PeerCannot(format!(
+                "{peer}: nothing listens on that port; start `lastmile serve` there, or name its port"
+            )),
+            Phase::Hello if self.codec.is_authenticated() => {
+                return self.enter(now, Phase::KeyCheck);
+            }
+            Phase::Hello | Phase::KeyCheck => Refusal::PeerCannot(match self.failure {
+                Some(failure) => format!("{peer}: {failure}"),
+                None => {
+                    format!("{peer} does not answer: no STAMP reflector there, or a firewall drops UDP to it")
+                }
+            }),
+            _ => Refusal::PeerSilent,
+        };
+        self.refuse_all(now, &refusal);
+    }
+}
+
+impl<S: PacketSink> Node for Prober<S> {
+    fn handle(&mut self, now: Time, input: Input) {
+        if self.started.is_none() {
+            if now < self.config.start {
+                return;
+            }
+            self.started = Some(now);
+            self.request(now);
+        }
+        match input {
+            Input::Datagram { at, datagram, .. } => self.on_datagram(now, at, &datagram),
+            Input::Sent { id, at } => self.on_sent(id, Some(at)),
+            Input::Failed { id, reason } => self.on_failed(now, id, reason),
+            Input::ClockStepped { by } => {
+                if let Phase::Streaming(stream) | Phase::Reporting(stream, _) = &mut self.phase {
+                    stream.clock_stepped = true;
+                }
+                self.out.push_back(Output::Event(Decision::ClockStepped { by }));
+            }
+            Input::Wake => {}
+        }
+        self.on_time(now);
+        while matches!(self.phase, Phase::Step) {
+            self.step(now);
+        }
+    }
+
+    fn poll(&mut self, _now: Time) -> Output {
+        self.out.pop_front().unwrap_or_else(|| {
+            Output::Wait(if self.started.is_none() { Some(self.config.start) } else { self.deadline() })
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! What the session makes of what arrives: replies, packets of streams, reports, departures.
+
+use super::{Phase, Prober, Try};
+use crate::endpoint::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
+use crate::endpoint::stream::Stamp;
+use crate::estimate::Refusal;
+use crate::event::{Decision, PacketSink};
+use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
+use crate::report::Direction;
+use crate::time::{Span, Time};
+use crate::wire::private::{Abilities, HelloReply, ReportKind, ReportPage, ReportStatus};
+
+/// A peer may say so often that a stream's report is not ready; with [`UNREADY_WAIT`] longer than any request lasts.
+const UNREADY: u32 = 40;
+const UNREADY_WAIT: Span = Span::from_millis(50);
+
+impl<S: PacketSink> Prober<S> {
+    pub(super) fn on_datagram(&mut self, now: Time, at: Time, datagram: &Datagram) {
+        let Some(bytes) = datagram.payload.udp() else { return };
+        if datagram.from.port() != self.config.peer.port()
+            || datagram.from.ip().to_canonical() != self.config.peer.ip().to_canonical()
+        {
+            return;
+        }
+        self.cost.bytes_received += datagram.ip_size();
+        let replied = match self.phase {
+            Phase::KeyCheck => self.codec.decode_open(bytes),
+            _ => self.codec.decode(bytes),
+        };
+        // What cannot be read, or answers nothing that was asked, is not from our peer or not for us.
+        let Ok(replied) = replied else { return };
+        if self.on_stream_packet(now, &replied, at, datagram) {
+            return;
+        }
+        let answers = |t: &&Try| t.sequence == replied.sequence && t.stamp == replied.stamp;
+        let Some(answered) = self.waiting.as_ref().and_then(|w| w.tries.iter().find(answers)).copied() else {
+            return;
+        };
+        match replied.reply {
+            Reply::Hello(hello) if hello.nonce == self.nonce() => self.on_hello(now, at, &answered, &hello),
+            Reply::Plain if matches!(self.phase, Phase::Hello) => {
+                self.ready(at, &answered, false);
+                self.phase = Phase::Step;
+                self.waiting = None;
+            }
+            Reply::Report(page) => self.on_report(now, &page),
+            _ => {}
+        }
+    }
+
+    fn on_stream_packet(&mut self, now: Time, replied: &Replied<'_>, at: Time, datagram: &Datagram) -> bool {
+        let token = self.token();
+        let Phase::Streaming(stream) = &mut self.phase else { return false };
+        let size = datagram.ip_size();
+        match (&replied.reply, stream.direction) {
+            (Reply::Stream(tag), Direction::Reverse) if tag.stream == stream.id && tag.token == token => {
+                // Only what a request of this stream asked for.
+                if stream.request_for(replied).is_some_and(|what| what.holds(tag.index)) {
+                    stream.on_arrival(usize::from(tag.index), at, datagram.ecn, size);
+                }
+            }
+            (Reply::Plain, Direction::RoundTrip) => {
+                let index = replied.sequence.wrapping_sub(stream.first_seq) as usize;
+                let planned = stream.plan.packets.get(index);
+                if let Some(packet) = planned
+                    && self.codec.stamp(stream.starts + packet.offset) == replied.stamp
+                {
+                    // A reflector without TLVs answers with less; the larger of the two is what took its time.
+                    stream.on_arrival(index, at, datagram.ecn, size.max(packet.size));
+                }
+            }
+            (Reply::ReverseRefused, Direction::Reverse) if stream.request_for(replied).is_some() => {
+                let why = format!(
+                    "{} does not send this reverse stream: a limit of its own, or what it owes others, forbids it; try again later",
+                    self.config.peer
+                );
+                self.refuse(now, Refusal::PeerCannot(why));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn ready(&mut self, at: Time, answered: &Try, lastmile: bool) {
+        self.rtt = (at - answered.sent).max(Span::ZERO);
+        if matches!(self.phase, Phase::Hello) {
+            let decision = Decision::PeerReady { peer: self.config.peer, lastmile, rtt: self.rtt };
+            self.out.push_back(Output::Event(decision));
+        }
+    }
+
+    fn on_hello(&mut self, now: Time, at: Time, answered: &Try, hello: &HelloReply) {
+        let peer = self.config.peer;
+        if matches!(self.phase, Phase::KeyCheck) {
+            return self.refuse_all(now, &Refusal::PeerCannot(if hello.offer.abilities.contains(Abilities::AUTHENTICATED) {
+                format!("{peer} asks for a key, and does not accept this one: the key is wrong")
+            } else {
+                format!("{peer} works without a key and does not know ours; leave out --key-file, or give the server the key")
+            }));
+        }
+        if hello.offer.abilities.contains(Abilities::AUTHENTICATED) && !self.codec.is_authenticated() {
+            let why = format!("{peer} asks for a key: give it with --key-file");
+            return self.refuse_all(now, &Refusal::PeerCannot(why));
+        }
+        if hello.offer.version != Some(VERSION) {
+            let (low, high) = (hello.version_min, hello.version_max);
+            let why = format!(
+                "{peer} speaks versions {low} to {high} of the exchange, this program {VERSION}: upgrade the older"
+            );
+            return self.refuse_all(now, &Refusal::PeerCannot(why));
+        }
+        self.ready(at, answered, true);
+        self.peer = Some(hello.offer);
+        match core::mem::replace(&mut self.phase, Phase::Step) {
+            Phase::Credit(plan, tries) => self.pay(now, hello.offer.credit, plan, tries),
+            _ => self.waiting = None,
+        }
+    }
+
+    fn on_report(&mut self, now: Time, page: &ReportPage<'_>) {
+        let Phase::Reporting(stream, wanted) = &mut self.phase else { return };
+        let kind = match stream.direction {
+            Direction::Reverse => ReportKind::Departures,
+            _ => ReportKind::Arrivals,
+        };
+        if page.head.stream != stream.id || page.head.page != *wanted || page.head.kind != kind {
+            return;
+        }
+        match page.head.status {
+            ReportStatus::Ok => {}
+            ReportStatus::Running if self.waiting.as_ref().is_some_and(|w| w.unready < UNREADY) => {
+                // Asked again soon, and as often as if for the first time: its last departures are being stamped.
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.tries.clear();
+                    waiting.unready += 1;
+                    waiting.until = now + UNREADY_WAIT;
+                }
+                return;
+            }
+            status => {
+                let why = match status {
+                    ReportStatus::CreditExhausted => "has spent its budget for this address; try again later",
+                    ReportStatus::Busy => "has no room for one more session or stream; try again later",
+                    ReportStatus::Running => "does not finish the stream that it was asked for",
+                    _ => "knows nothing of the stream: none of its packets came, or its lease ended",
+                };
+                let why = format!("{} {why}", self.config.peer);
+                return self.refuse(now, Refusal::PeerCannot(why));
+            }
+        }
+        let resolution = Span::from_nanos(i64::from(page.head.resolution_ns.max(1)));
+        let (stamps, own) = match stream.direction {
+            Direction::Reverse => (&mut stream.departures, &mut stream.tx_resolution),
+            _ => (&mut stream.arrivals, &mut stream.rx_resolution),
+        };
+        *own = resolution;
+        stream.clock_stepped |= page.head.clock_stepped;
+        for (index, arrival) in page.entries() {
+            if let (Some(slot), Some(arrival)) = (stamps.get_mut(usize::from(index)), arrival) {
+                let ns = page.head.base_ns.saturating_add(arrival.offset_ns);
+                *slot = Some(Stamp { ns, ecn: Ecn::from_bits(arrival.ecn), late: arrival.late });
+            }
+        }
+        let next = *wanted + 1;
+        // However many pages the peer claims to have.
+        let pages = page.head.pages.min(stream.len().div_ceil(PAGE_ENTRIES) as u16);
+        let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else { return };
+        if next < pages {
+            self.enter(now, Phase::Reporting(stream, next));
+        } else {
+            self.judge(now, stream);
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, id: TransmitId, at: Option<Time>) {
+        let Phase::Streaming(stream) = &mut self.phase else { return };
+        let Some(index) = id.0.checked_sub(stream.first_id).map(|i| i as usize) else { return };
+        if stream.direction != Direction::Reverse && index < stream.len() {
+            stream.answered = stream.answered.saturating_add(1);
+            if let Some(at) = at {
+                stream.departures[index] = Some(Stamp { ns: at.as_nanos(), ecn: Ecn::NotEct, late: false });
+            }
+        }
+    }
+
+    pub(super) fn on_failed(&mut self, now: Time, id: Option<TransmitId>, reason: Failure) {
+        self.failure = Some(reason);
+        if let Some(id) = id {
+            self.on_sent(id, None);
+        }
+        if reason == Failure::PortClosed && matches!(self.phase, Phase::Hello) {
+            self.on_silence(now);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! From the estimator's steps to streams, and from streams to its next step.
+
+use super::{Phase, Prober, TRIES};
+use crate::endpoint::packets::{PAGE_ENTRIES, Request};
+use crate::endpoint::stream::StreamInFlight;
+use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
+use crate::event::{Decision, PacketSink, StreamVerdict};
+use crate::node::{Ecn, Output};
+use crate::observe;
+use crate::report::Direction;
+use crate::time::{Span, Time};
+use crate::units::Bytes;
+use crate::wire::private::{Abilities, StreamTag};
+
+/// A stream is handed over this long before its first packet, so that a sending thread is awake and waiting.
+const LEAD: Span = Span::from_millis(2);
+/// Between packets that are sent only to pay.
+const CREDIT_GAP: Span = Span::from_millis(5);
+/// Size of packets that are sent only to pay.
+const CREDIT_SIZE: Bytes = Bytes(1_488);
+/// Round-trip streams in a row of which nothing comes back, until the peer counts as silent.
+const SILENT_STREAMS: u32 = 3;
+
+impl<S: PacketSink> Prober<S> {
+    pub(super) fn step(&mut self, now: Time) {
+        let Some(measurement) = self.measurements.front_mut() else {
+            return self.finish(now);
+        };
+        match measurement.estimator.step() {
+            Step::Pause(span) => self.phase = Phase::Pausing(now + span),
+            Step::Done(Outcome::Refused(refusal)) => self.refuse(now, refusal),
+            Step::Done(Outcome::Found(estimates)) => {
+                let Some(done) = self.measurements.pop_front() else { return };
+                self.cost.elapsed = now - self.started.unwrap_or(now);
+                for estimate in estimates {
+                    self.out.push_back(Output::Event(Decision::Estimated {
+                        method: done.method.clone(),
+                        direction: done.direction,
+                        estimate,
+                        cost: self.cost,
+                    }));
+                }
+                self.phase = Phase::Step;
+            }
+            Step::Send(plan) => {
+                let direction = measurement.direction;
+                if let Err(refusal) = self.admit(now, direction, &plan) {
+                    return self.refuse(now, refusal);
+                }
+                match direction {
+                    Direction::Reverse if !self.codec.is_authenticated() => {
+                        self.enter(now, Phase::Credit(plan, 0));
+                    }
+                    _ => self.start(now, direction, plan),
+                }
+            }
+        }
+    }
+
+    /// Whether a stream may be sent: the peer can take it, and the limits hold beyond it.
+    fn admit(&self, now: Time, direction: Direction, plan: &StreamPlan) -> Result<(), Refusal> {
+        let offer = self.peer.as_ref();
+        let most = offer.map_or(usize::MAX, |o| usize::from(o.max_packets));
+        let needed = match direction {
+            Direction::Forward => Abilities::ARRIVAL_REPORTS,
+            Direction::Reverse => Abilities::REVERSE_STREAMS | Abilities::DEPARTURE_REPORTS,
+            Direction::RoundTrip => Abilities::default(),
+        };
+        if !offer.map_or(Abilities::default(), |o| o.abilities).contains(needed) {
+            return Err(Refusal::PeerCannot(format!(
+                "{} speaks plain STAMP only, and the {direction} direction needs a lastmile reflector; use --method capprobe --direction round-trip, or run `lastmile serve` there",
+                self.config.peer
+            )));
+        }
+        if direction != Direction::RoundTrip && plan.packets.len() > most {
+            return Err(Refusal::PeerCannot(format!(
+                "{} takes streams of at most {most} packets, this method needs {}",
+                self.config.peer,
+                plan.packets.len()
+            )));
+        }
+        let smallest = self.codec.smallest_probe();
+        if plan.packets.iter().any(|p| p.size < smallest) {
+            return Err(Refusal::PeerCannot(format!(
+                "a probe packet needs at least {smallest} at the IP layer"
+            )));
+        }
+        self.afford(self.price(direction, plan))?;
+        self.in_time(now, plan.duration() + LEAD + self.rtt)?;
+        Ok(())
+    }
+
+    /// IP bytes that a stream and all that belongs to it take, both directions together, if nothing is lost.
+    fn price(&self, direction: Direction, plan: &StreamPlan) -> Bytes {
+        let (all, n) = (plan.bytes(), plan.packets.len());
+        let pages = n.div_ceil(PAGE_ENTRIES) as u64;
+        let report = self.codec.report_size(n.min(PAGE_ENTRIES)) * 2 * pages + self.codec.report_size(0);
+        match direction {
+            Direction::RoundTrip => all + self.codec.reply_size(all, n),
+            Direction::Forward => all + report,
+            Direction::Reverse => {
+                all + report + self.codec.report_size(0) * StreamInFlight::requests_of(plan)
+            }
+        }
+    }
+
+    /// Whether what takes so long ends within the time limit.
+    fn in_time(&self, now: Time, lasts: Span) -> Result<(), Refusal> {
+        match (self.config.max_time, self.started) {
+            (Some(limit), Some(started)) if now + lasts > started + limit => {
+                Err(Refusal::TimeLimit { limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Pays for a reverse stream, or sends it when the credit that the peer counted is enough.
+    pub(super) fn pay(&mut self, now: Time, credit: u64, plan: StreamPlan, tries: usize) {
+        let missing = plan.bytes() - Bytes(credit);
+        if missing == Bytes::ZERO {
+            return self.start(now, Direction::Reverse, plan);
+        }
+        let packets = missing.0.div_ceil(CREDIT_SIZE.0);
+        if tries >= TRIES {
+            return self.refuse(now, Refusal::PeerCannot(format!(
+                "{} counts too little of what is sent to pay for a reverse stream; the path loses too much, or give both sides a key",
+                self.config.peer
+            )));
+        }
+        let lasts = CREDIT_GAP * packets as i64;
+        let allowed = self
+            .afford(CREDIT_SIZE * packets + self.price(Direction::Reverse, &plan))
+            .and_then(|()| self.in_time(now, lasts + plan.duration() + self.rtt * 2));
+        if let Err(refusal) = allowed {
+            return self.refuse(now, refusal);
+        }
+        self.committed += CREDIT_SIZE * packets;
+        let token = self.token();
+        for k in 0..packets {
+            let at = now + CREDIT_GAP * k as i64;
+            let bytes = self.codec.encode(at, &Request::Pay { token }, Some(CREDIT_SIZE));
+            self.transmit(at, Ecn::NotEct, bytes);
+        }
+        self.cost.credit_bytes += CREDIT_SIZE * packets;
+        self.phase = Phase::Paying(plan, tries + 1, now + lasts);
+        self.waiting = None;
+    }
+
+    pub(super) fn start(&mut self, now: Time, direction: Direction, plan: StreamPlan) {
+        let id = self.next_stream;
+        self.next_stream += 1;
+        let starts = now + LEAD;
+        let mut stream = StreamInFlight::new(id, direction, plan, starts, self.config.resolution);
+        stream.first_seq = self.codec.next_sequence();
+        stream.first_id = self.next_id;
+        let (token, count) = (self.token(), stream.len() as u16);
+        if direction == Direction::Reverse {
+            for what in stream.reverse_requests() {
+                let at = starts + what.offset;
+                let request = Request::Reverse { token, stream: id, total: count, what };
+                stream.asked.push((self.codec.next_sequence(), self.codec.stamp(at), what));
+                let bytes = self.codec.encode(at, &request, None);
+                let size = self.ip_size(&bytes);
+                self.cost.control_bytes += size;
+                self.committed += size + what.size * u64::from(what.count);
+                self.transmit(at, Ecn::NotEct, bytes);
+            }
+        } else {
+            for (index, packet) in stream.plan.packets.iter().enumerate() {
+                let at = starts + packet.offset;
+                let request = match direction {
+                    Direction::Forward => Request::Forward {
+                        tag: StreamTag { stream: id, index: index as u16, count, burst: 0, token },
+                    },
+                    _ => Request::RoundTrip,
+                };
+                let bytes = self.codec.encode(at, &request, Some(packet.size));
+                self.transmit(at, packet.ecn, bytes);
+            }
+            let all = stream.plan.bytes();
+            self.cost.probe_bytes += all;
+            self.committed += all;
+            if direction == Direction::RoundTrip {
+                self.committed += self.codec.reply_size(all, stream.len());
+            }
+        }
+        self.phase = Phase::Streaming(stream);
+        self.waiting = None;
+    }
+
+    /// Fetches what the other side knows of a stream, or judges it when nothing is missing.
+    pub(super) fn streamed(&mut self, now: Time, stream: StreamInFlight) {
+        if stream.direction == Direction::RoundTrip {
+            self.judge(now, stream);
+        } else {
+            self.enter(now, Phase::Reporting(stream, 0));
+        }
+    }
+
+    pub(super) fn judge(&mut self, now: Time, stream: StreamInFlight) {
+        let record = stream.record();
+        self.sink.stream(&record);
+        let judged = observe::judge(&record);
+        self.out.push_back(Output::Event(Decision::StreamJudged {
+            stream: record.stream,
+            direction: record.direction,
+            pattern: record.pattern,
+            packets: record.packets.len() as u32,
+            lost: record.lost() as u32,
+            gaps_held: judged.gaps_held,
+            verdict: judged.verdict,
+        }));
+        match judged.verdict {
+            StreamVerdict::Believed => self.cost.streams += 1,
+            _ => self.cost.streams_discarded += 1,
+        }
+        match stream.direction {
+            Direction::RoundTrip if stream.arrived() > 0 => self.silent_streams = 0,
+            Direction::RoundTrip => self.silent_streams += 1,
+            _ => self.courtesy(now, &Request::Release { token: self.token(), stream: stream.id }, false),
+        }
+        if self.silent_streams >= SILENT_STREAMS {
+            return self.refuse_all(now, &Refusal::PeerSilent);
+        }
+        if let Some(measurement) = self.measurements.front_mut() {
+            measurement.estimator.on_stream(&record);
+        }
+        self.phase = Phase::Step;
+        self.waiting = None;
+    }
+
+    pub(super) fn refuse(&mut self, now: Time, refusal: Refusal) {
+        self.cost.elapsed = now - self.started.unwrap_or(now);
+        if let Some(measurement) = self.measurements.pop_front() {
+            self.out.push_back(Output::Event(Decision::Refused {
+                method: measurement.method,
+                direction: measurement.direction,
+                refusal,
+                cost: self.cost,
+            }));
+        }
+        self.phase = Phase::Step;
+        self.waiting = None;
+    }
+
+    /// What is wrong is wrong for every method that is left.
+    pub(super) fn refuse_all(&mut self, now: Time, refusal: &Refusal) {
+        while !self.measurements.is_empty() {
+            self.refuse(now, refusal.clone());
+        }
+        self.finish(now);
+    }
+
+    fn finish(&mut self, now: Time) {
+        self.cost.elapsed = now - self.started.unwrap_or(now);
+        self.out.push_back(Output::Event(Decision::Finished { cost: self.cost }));
+        self.phase = Phase::Finished;
+        self.waiting = None;
+    }
+}

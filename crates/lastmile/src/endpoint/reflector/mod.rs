@@ -1,0 +1,399 @@
+//! The reflector: answers STAMP packets, and serves deferred reports and reverse streams to proven peers.
+//!
+//! Anybody's plain STAMP packet is reflected without keeping anything. Only a peer that echoes the token of an
+//! earlier [hello](crate::wire::private), and so receives what is sent to its address, gets a session. What is sent
+//! to an unauthenticated peer never exceeds what came from it, byte for byte at the IP layer: replies have their
+//! request's size, and reverse streams are paid by credit. [`Limits`] bound the rest.
+
+mod reverse;
+mod tlvs;
+
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
+
+use self::reverse::{Asked, Leaving, Reversed};
+use self::tlvs::Wishes;
+use super::budget::{Budget, Limits};
+use super::packets::{Key, derive};
+use super::session::{MAX_PACKETS, Noted, Session, Sessions};
+use crate::event::Decision;
+use crate::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
+use crate::time::{Epoch, Span, Time};
+use crate::units::{Bytes, IpVersion};
+use crate::wire::private::{HelloRequest, ReportKind, STREAM_LEN, StreamTag, Token};
+use crate::wire::{
+    ErrorEstimate, Mode, Reflection, SenderPacket, TAG_LEN, TLV_HEADER_LEN, TimestampFormat, TlvType,
+    TlvValue, Tlvs, reflect_in_place, sequence_of, tlv_area, tlv_area_mut,
+};
+
+/// What a reflector needs to know.
+#[derive(Clone, Debug)]
+pub struct ReflectorConfig {
+    /// The shared key. With a key, packets without it are dropped (but for hellos, which are told so).
+    pub key: Option<Key>,
+    /// When the run started, for the stamps on the wire.
+    pub epoch: Epoch,
+    /// Makes tokens that nobody can guess; random on real networks.
+    pub seed: [u8; 32],
+    /// Budgets.
+    pub limits: Limits,
+    /// A session ends when its peer is silent for so long.
+    pub lease: Span,
+    /// Resolution of this host's stamps.
+    pub resolution: Span,
+}
+
+impl Default for ReflectorConfig {
+    fn default() -> ReflectorConfig {
+        ReflectorConfig {
+            key: None,
+            epoch: Epoch::default(),
+            seed: [0; 32],
+            limits: Limits::default(),
+            lease: Span::from_secs(30),
+            resolution: Span::from_nanos(1),
+        }
+    }
+}
+
+/// A token's age: it is good in the slot that it was made in and in the next.
+const TOKEN_SLOT: Span = Span::from_secs(300);
+/// The largest packet that is ever made up here rather than reflected: fits Ethernet.
+const MTU: Bytes = Bytes(1_500);
+/// Sessions are looked through for ended leases this often.
+const SWEEP: Span = Span::from_secs(1);
+
+/// What happened to the packets that came.
+///
+/// ```
+/// assert_eq!(lastmile::endpoint::Counters::default().reflected, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Counters {
+    /// Answered.
+    pub reflected: u64,
+    /// Packets of forward streams, written down and not answered.
+    pub logged: u64,
+    /// Packets of reverse streams, sent.
+    pub streamed: u64,
+    /// Not STAMP, or malformed.
+    pub malformed: u64,
+    /// Without the right key.
+    pub unauthenticated: u64,
+    /// Dropped, or not written down, because a budget was spent.
+    pub over_budget: u64,
+    /// Requests for reverse streams that need no answer: copies of those served before, or meant for others.
+    pub repeated: u64,
+}
+
+/// The reflector.
+pub struct Reflector {
+    config: ReflectorConfig,
+    mode: Mode,
+    error: ErrorEstimate,
+    sessions: Sessions,
+    budget: Budget,
+    counters: Counters,
+    next_id: u64,
+    /// Packets of reverse streams that have not left.
+    leaving: BTreeMap<u64, Leaving>,
+    /// UDP payload of the smallest packet that a reverse stream can have.
+    least_payload: usize,
+    next_sweep: Option<Time>,
+    out: VecDeque<Output>,
+}
+
+/// Whether a peer has shown that it receives what is sent to its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It has a session.
+    Served,
+    /// It has shown it, and there is no room for its session.
+    NoRoom,
+    /// It has not.
+    Unproven,
+}
+
+/// A packet that came, but for its bytes.
+struct Received {
+    port: PortId,
+    peer: SocketAddr,
+    own: SocketAddr,
+    flow: Flow,
+    at: Time,
+    ecn: Ecn,
+    dscp: u8,
+    hop_limit: u8,
+    mode: Mode,
+    request: SenderPacket,
+    standing: Standing,
+}
+
+impl Reflector {
+    /// A reflector that knows nobody yet.
+    pub fn new(config: ReflectorConfig) -> Reflector {
+        let resolution = config.resolution.as_nanos().max(1) as u64;
+        let (mode, hmac) = match config.key {
+            Some(_) => (Mode::Authenticated, TLV_HEADER_LEN + TAG_LEN),
+            None => (Mode::Open, 0),
+        };
+        Reflector {
+            mode,
+            least_payload: mode.base_len() + TLV_HEADER_LEN + STREAM_LEN + hmac,
+            error: ErrorEstimate::from_nanos(resolution, false, TimestampFormat::Ntp),
+            sessions: Sessions::default(),
+            budget: Budget::new(&config.limits, &config.seed),
+            counters: Counters::default(),
+            next_id: 1,
+            leaving: BTreeMap::new(),
+            next_sweep: None,
+            out: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Sessions at the moment.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    fn token(&self, peer: SocketAddr, slot: u64) -> Token {
+        derive(&self.config.seed, &format!("token {peer}"), slot)
+    }
+
+    fn slot(now: Time) -> u64 {
+        now.as_nanos() / TOKEN_SLOT.as_nanos() as u64
+    }
+
+    fn proves(&self, now: Time, peer: SocketAddr, token: &Token) -> bool {
+        let slot = Self::slot(now);
+        *token == self.token(peer, slot) || (slot > 0 && *token == self.token(peer, slot - 1))
+    }
+
+    /// The session of a peer that shows its token, begun if there is none; counts what came.
+    fn enter(&mut self, now: Time, peer: SocketAddr, token: &Token, size: Bytes) -> Standing {
+        let known = self.sessions.get(peer).map(|session| session.token == *token);
+        // Comparing tokens costs nothing and making one costs a hash, so the hash is only made for a new one.
+        if known != Some(true) && !self.proves(now, peer, token) {
+            return Standing::Unproven;
+        }
+        if known.is_none() {
+            if self.sessions.begin(now, self.config.lease, peer, *token, &self.config.limits).is_none() {
+                return Standing::NoRoom;
+            }
+            self.next_sweep.get_or_insert(now + SWEEP);
+            self.out.push_back(Output::Event(Decision::SessionOpened { peer }));
+        }
+        let Some(session) = self.sessions.get(peer) else { return Standing::NoRoom };
+        session.token = *token;
+        session.received += size;
+        session.lease_ends = now + self.config.lease;
+        Standing::Served
+    }
+
+    // ---- packets ----------------------------------------------------------------------------------------------
+
+    fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: Datagram) {
+        let size = datagram.ip_size();
+        let Datagram { from, to, flow, ecn, dscp, hop_limit, payload } = datagram;
+        let Payload::Udp(mut bytes) = payload else { return };
+        let mut mode = self.mode;
+        if let Some(key) = &self.config.key
+            && key.0.verify_base(&bytes).is_err()
+        {
+            // A hello without the key is told that one is needed; everything else is dropped (RFC 8762, 4.4).
+            mode = Mode::Open;
+            if !has_hello(&bytes) {
+                self.counters.unauthenticated += 1;
+                return;
+            }
+        }
+        let Ok(request) = SenderPacket::parse(mode, &bytes) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let keyless = self.config.key.is_some() && mode == Mode::Open;
+        let mut wishes = tlvs::read(self, mode, &mut bytes, (ecn, dscp));
+        if keyless {
+            wishes = Wishes { hello: wishes.hello, ..Wishes::default() };
+        }
+        // Credit is for those who show their token: a reply to them is paid by its request, and the rest earns none.
+        let shown = (wishes.tag.map(|tag| tag.token))
+            .or(wishes.report.map(|report| report.value.token))
+            .or(wishes.hello.map(|hello| hello.value.token).filter(|_| !keyless && !wishes.no_reply));
+        let standing = match &shown {
+            Some(token) => self.enter(now, from, token, size),
+            None => Standing::Unproven,
+        };
+        let packet =
+            Received { port, peer: from, own: to, flow, at, ecn, dscp, hop_limit, mode, request, standing };
+        if self.serve(now, &packet, &wishes, &mut bytes) && !wishes.no_reply {
+            self.reflect(now, &packet, &wishes, bytes);
+        }
+        // After the reply, which may be the last that tells of the stream.
+        if let Some(report) = wishes.report.filter(|r| r.value.acknowledge && standing == Standing::Served) {
+            self.sessions.release(from, request.ssid, report.value.stream);
+        }
+    }
+
+    /// Does what a packet asks for besides a reply; says whether it may have that too.
+    fn serve(&mut self, now: Time, packet: &Received, wishes: &Wishes, bytes: &mut [u8]) -> bool {
+        let proven = packet.standing == Standing::Served;
+        match (&wishes.tag, &wishes.report, &wishes.control) {
+            (Some(_), ..) if !proven => self.turn_away(packet.standing),
+            (Some(tag), _, Some(control)) if !wishes.no_reply => {
+                match self.reverse(now, &Asked { packet, tag, control: &control.value }) {
+                    Reversed::Sent => return false,
+                    Reversed::Ignored => {
+                        self.counters.repeated += 1;
+                        return false;
+                    }
+                    Reversed::Refused => tlvs::flag_not_conformant(packet.mode, bytes, control),
+                }
+                true
+            }
+            (Some(tag), ..) if wishes.no_reply => {
+                self.log(packet, tag);
+                false
+            }
+            (Some(_), ..) => true,
+            (None, Some(_), _) if packet.standing == Standing::Unproven => self.turn_away(packet.standing),
+            // Meant for others, or for nobody (asymmetrical-pkts, 3).
+            (None, None, Some(control)) if control.value.groups || control.value.count == 0 => false,
+            (None, None, Some(control)) => {
+                // Without a tag nobody has proved an address: one reply of the request's size, and C.
+                tlvs::flag_not_conformant(packet.mode, bytes, control);
+                true
+            }
+            (None, ..) => true,
+        }
+    }
+
+    fn turn_away(&mut self, standing: Standing) -> bool {
+        match standing {
+            Standing::NoRoom => self.counters.over_budget += 1,
+            _ => self.counters.malformed += 1,
+        }
+        false
+    }
+
+    /// Writes down a packet of a forward stream.
+    fn log(&mut self, packet: &Received, tag: &StreamTag) {
+        self.counters.logged += 1;
+        // Stream 0 only pays.
+        if tag.stream == 0 {
+            return;
+        }
+        let Received { peer, at, ecn, hop_limit, request: SenderPacket { ssid, .. }, .. } = *packet;
+        let (kind, stream, count, index) = (ReportKind::Arrivals, tag.stream, tag.count, tag.index);
+        let noted = Noted { ssid, stream, kind, count, index, at, ecn, hop_limit };
+        if !self.sessions.note(peer, &noted, &self.config.limits) {
+            self.counters.over_budget += 1;
+        }
+    }
+
+    /// Sends a packet back, of the size that it came with.
+    fn reflect(&mut self, now: Time, packet: &Received, wishes: &Wishes, mut bytes: Vec<u8>) {
+        let Received { port, peer, own, flow, at, dscp, hop_limit, mode, standing, .. } = *packet;
+        let size = Bytes(bytes.len() as u64) + IpVersion::of(peer).udp_overhead();
+        if !self.budget.take(now, peer.ip(), size) {
+            self.counters.over_budget += 1;
+            return;
+        }
+        let mut credit = 0;
+        if standing == Standing::Served
+            && let Some(session) = self.sessions.get(peer)
+        {
+            session.sent += size;
+            credit = session.credit().0;
+        }
+        if let Some(hello) = &wishes.hello {
+            let keyless = self.config.key.is_some() && mode == Mode::Open;
+            let token = if keyless { [0; 16] } else { self.token(peer, Self::slot(now)) };
+            let budget = self.budget.left(now, peer.ip()).0;
+            let offer = self.offer(&hello.value, keyless, token, credit, budget);
+            tlvs::fill_hello(mode, &mut bytes, hello, offer);
+        }
+        if let Some(report) = &wishes.report {
+            self.fill_report(packet, &mut bytes, report);
+        }
+        let facts = Reflection {
+            sequence: None,
+            timestamp: self.stamp(now),
+            error: self.error,
+            receive_timestamp: self.stamp(at),
+            sender_ttl: hop_limit,
+        };
+        if reflect_in_place(mode, &mut bytes, &facts).is_err() {
+            return;
+        }
+        if let (Mode::Authenticated, Some(key)) = (mode, &self.config.key) {
+            let sequence = sequence_of(&bytes).unwrap_or_default();
+            key.0.resign_tlvs(sequence, tlv_area_mut(mode, &mut bytes));
+            if key.0.sign_base(&mut bytes).is_err() {
+                return;
+            }
+        }
+        self.counters.reflected += 1;
+        let class = wishes.class.unwrap_or_default();
+        let datagram = Datagram {
+            from: own,
+            to: peer,
+            flow,
+            ecn: Ecn::from_bits(class.ecn_wanted),
+            dscp: if wishes.class.is_some() { class.dscp_wanted } else { dscp },
+            hop_limit: 0,
+            payload: Payload::Udp(bytes),
+        };
+        let id = TransmitId::UNTRACKED;
+        self.out.push_back(Output::Transmit(Transmit { id, at: now, port, datagram }));
+    }
+
+    fn stamp(&self, at: Time) -> u64 {
+        TimestampFormat::Ntp.from_unix_nanos(self.config.epoch.unix_nanos(at))
+    }
+
+    fn sweep(&mut self, now: Time) {
+        if self.next_sweep.is_none_or(|at| now < at) {
+            return;
+        }
+        for (peer, session) in self.sessions.expire(now) {
+            let (received, sent) = (session.received, session.sent);
+            self.out.push_back(Output::Event(Decision::SessionClosed { peer, received, sent }));
+        }
+        self.next_sweep = (self.sessions.len() > 0).then_some(now + SWEEP);
+    }
+}
+
+/// Whether an unauthenticated packet carries a hello.
+fn has_hello(bytes: &[u8]) -> bool {
+    Tlvs::new(tlv_area(Mode::Open, bytes))
+        .map_while(Result::ok)
+        .any(|tlv| tlv.kind == TlvType::HELLO && HelloRequest::decode_value(tlv.value).is_ok())
+}
+
+impl Node for Reflector {
+    fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Datagram { port, at, datagram } => self.on_datagram(now, port, at, datagram),
+            Input::Sent { id, at } => self.on_left(id, Some(at)),
+            Input::Failed { id: Some(id), .. } => self.on_left(id, None),
+            Input::ClockStepped { by } => {
+                self.sessions.iter_mut().for_each(Session::clock_stepped);
+                self.out.push_back(Output::Event(Decision::ClockStepped { by }));
+            }
+            _ => {}
+        }
+        self.sweep(now);
+    }
+
+    fn poll(&mut self, _now: Time) -> Output {
+        self.out.pop_front().unwrap_or(Output::Wait(self.next_sweep))
+    }
+}

@@ -1,0 +1,158 @@
+//! Streams in the reverse direction: asked for by a Reflected Test Packet Control TLV beside a Stream tag
+//! (draft-ietf-ippm-asymmetrical-pkts-14, 3), paid by credit or a key.
+
+use core::net::SocketAddr;
+
+use super::{MTU, Received, Reflector};
+use crate::endpoint::session::{MAX_PACKETS, NoLog, Noted};
+use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
+use crate::time::{Span, Time};
+use crate::units::{Bytes, IpVersion};
+use crate::wire::private::{ReportKind, StreamTag};
+use crate::wire::{PacketBuilder, Padding, ReflectedControl, ReflectorPacket, WireError};
+
+/// A reverse stream is handed over this long before its first packet, so that a sending thread is awake.
+const LEAD: Span = Span::from_millis(2);
+/// What one request asks for lasts no longer, so that a stream whose peer fell silent ends by itself.
+const LONGEST_BURST: Span = Span::from_secs(1);
+
+/// What became of a request for a reverse stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reversed {
+    /// Its packets are on their way.
+    Sent,
+    /// It needs no answer: nothing is asked for, others are meant, or it is a copy of one that was served. A copy
+    /// is not even refused: the refusal would overtake the stream, and the peer would give it up.
+    Ignored,
+    /// A limit forbids it: the peer is told so, by its own packet with flag C.
+    Refused,
+}
+
+/// A request for a reverse stream, and who asks.
+pub(super) struct Asked<'a> {
+    pub(super) packet: &'a Received,
+    pub(super) tag: &'a StreamTag,
+    pub(super) control: &'a ReflectedControl,
+}
+
+/// A packet of a reverse stream that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    peer: SocketAddr,
+    ssid: u16,
+    stream: u32,
+    index: u16,
+}
+
+impl Reflector {
+    /// Sends the packets that a request asks for, if nothing forbids it.
+    pub(super) fn reverse(&mut self, now: Time, asked: &Asked<'_>) -> Reversed {
+        let Asked { packet: &Received { peer, request, .. }, tag, control } = *asked;
+        if control.count == 0 || control.groups {
+            return Reversed::Ignored;
+        }
+        let payload = control.aligned_length();
+        let size = Bytes(payload as u64) + IpVersion::of(peer).udp_overhead();
+        let all = size * u64::from(control.count);
+        let interval = Span::from_nanos(i64::from(control.interval_ns));
+        let groups = i64::from((control.count - 1) / tag.burst.max(1));
+        let authenticated = self.config.key.is_some();
+        let planned = self.leaving.len() + usize::from(control.count);
+        let Some(session) = self.sessions.get(peer) else { return Reversed::Refused };
+        let allowed = size <= MTU
+            && payload >= self.least_payload
+            && interval * groups <= LONGEST_BURST
+            && u32::from(tag.index) + u32::from(control.count) <= u32::from(tag.count)
+            && session.leaving + usize::from(control.count) <= usize::from(MAX_PACKETS)
+            && planned <= self.config.limits.planned
+            && self.sessions.stamps() < self.config.limits.stamps;
+        if !allowed {
+            return Reversed::Refused;
+        }
+        let budget = &mut self.budget;
+        let verdict = self.sessions.change(peer, |session| {
+            let credit = session.credit();
+            let log = match session.open(request.ssid, tag.stream, ReportKind::Departures, tag.count) {
+                Ok(log) => log,
+                Err(NoLog::Past) => return Reversed::Ignored,
+                Err(NoLog::Unfit) => return Reversed::Refused,
+            };
+            if !log.ask(tag.index, control.count) {
+                return Reversed::Ignored;
+            }
+            // From here on a copy of this request is ignored, even if it is refused now.
+            if !(authenticated || credit >= all) || !budget.take(now, peer.ip(), all) {
+                return Reversed::Refused;
+            }
+            log.unsent += control.count;
+            session.sent += all;
+            session.leaving += usize::from(control.count);
+            Reversed::Sent
+        });
+        if verdict == Some(Reversed::Sent) {
+            (0..control.count).for_each(|k| self.plan(now, asked, k));
+        }
+        verdict.unwrap_or(Reversed::Refused)
+    }
+
+    /// Hands over packet `k` of those that were asked for.
+    fn plan(&mut self, now: Time, asked: &Asked<'_>, k: u16) {
+        let Asked { packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control } = *asked;
+        let interval = Span::from_nanos(i64::from(control.interval_ns));
+        let at = now + LEAD + interval * i64::from(k / tag.burst.max(1));
+        let sequence = self.sessions.get(peer).map_or(0, |session| {
+            session.sequence = session.sequence.wrapping_add(1);
+            session.sequence.wrapping_sub(1)
+        });
+        let base = ReflectorPacket {
+            sequence,
+            timestamp: self.stamp(at),
+            error: self.error,
+            ssid: request.ssid,
+            receive_timestamp: self.stamp(now),
+            sender_sequence: request.sequence,
+            sender_timestamp: request.timestamp,
+            sender_error: request.error,
+            sender_ttl: hop_limit,
+        };
+        let mut bytes = Vec::with_capacity(control.aligned_length());
+        let index = tag.index + k;
+        let tag = StreamTag { index, burst: 0, ..*tag };
+        let built = self.build(&mut bytes, &base, &tag, control.aligned_length());
+        debug_assert_eq!(built, Ok(()), "sizes were checked");
+        let id = self.next_id;
+        self.next_id += 1;
+        self.leaving.insert(id, Leaving { peer, ssid: request.ssid, stream: tag.stream, index });
+        let datagram = Datagram::udp(own, peer, bytes);
+        self.out.push_back(Output::Transmit(Transmit { id: TransmitId(id), at, port, datagram }));
+    }
+
+    fn build(
+        &self,
+        bytes: &mut Vec<u8>,
+        base: &ReflectorPacket,
+        tag: &StreamTag,
+        payload: usize,
+    ) -> Result<(), WireError> {
+        let b = PacketBuilder::reflector(bytes, self.mode, base).tlv(tag)?;
+        match &self.config.key {
+            Some(key) => b.tlv_hmac(&key.0)?.pad_to(payload, Padding::Zeros)?.sign(&key.0).map(drop),
+            None => b.pad_to(payload, Padding::Zeros).map(drop),
+        }
+    }
+
+    /// A packet of a reverse stream left, or could not.
+    pub(super) fn on_left(&mut self, id: TransmitId, at: Option<Time>) {
+        let Some(Leaving { peer, ssid, stream, index }) = self.leaving.remove(&id.0) else { return };
+        self.counters.streamed += u64::from(at.is_some());
+        let Some(session) = self.sessions.get(peer) else { return };
+        session.leaving = session.leaving.saturating_sub(1);
+        let Some(log) = session.log(ssid, stream) else { return };
+        log.unsent = log.unsent.saturating_sub(1);
+        let (kind, count) = (ReportKind::Departures, log.count);
+        if let Some(at) = at {
+            let noted = Noted { ssid, stream, kind, count, index, at, ecn: Ecn::NotEct, hop_limit: 0 };
+            self.sessions.note(peer, &noted, &self.config.limits);
+        }
+    }
+}
