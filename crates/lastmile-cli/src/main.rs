@@ -4,6 +4,7 @@ mod commands;
 mod exit;
 mod network;
 mod options;
+mod report;
 mod result;
 mod scenarios;
 mod signals;
@@ -15,7 +16,7 @@ use clap::{Parser, Subcommand};
 
 /// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
 #[derive(Parser)]
-#[command(version, about, long_about = None, propagate_version = true, max_term_width = 100)]
+#[command(name = "lastmile", version, about, long_about = None, propagate_version = true, max_term_width = 100)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -31,6 +32,10 @@ enum Command {
     Accuracy(commands::accuracy::Args),
     Methods(commands::methods::Args),
     Classifiers(commands::methods::ClassifierArgs),
+    Report(commands::report::Args),
+    Doctor(commands::doctor::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +48,10 @@ fn main() -> ExitCode {
         Command::Accuracy(args) => commands::accuracy::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Classifiers(args) => commands::methods::run_classifiers(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
     };
     exit::code(done)
 }

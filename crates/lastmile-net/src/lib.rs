@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod driver;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod recording;
 pub mod sched;
 pub mod udp;
 

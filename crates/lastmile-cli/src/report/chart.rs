@@ -1,0 +1,275 @@
+//! A small chart: two linear axes, points, lines, bars, marks, and a tooltip for each thing.
+
+use std::fmt::Write;
+
+use super::html::esc;
+
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 408.0;
+const TOP: f64 = 18.0;
+const BOTTOM: f64 = 208.0;
+/// Points of one series that are drawn; of more, every n-th.
+const MAX_POINTS: usize = 1_000;
+
+/// A linear axis.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    label: String,
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// An axis that holds all finite `values`, with a little room at either end.
+    pub(super) fn over(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
+        let finite = values.into_iter().filter(|v| v.is_finite());
+        let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (low, high) = match (low.is_finite(), high - low) {
+            (false, _) => (0.0, 1.0),
+            (true, spread) if spread > 0.0 => (low - spread * 0.04, high + spread * 0.06),
+            (true, _) => {
+                let room = (low.abs() * 0.05).max(0.5);
+                (low - room, high + room)
+            }
+        };
+        Axis { label: label.to_owned(), low, high }
+    }
+
+    /// The same, from exactly zero.
+    pub(super) fn from_zero(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
+        let high = Axis::over(label, values.into_iter().chain([0.0])).high;
+        Axis { label: label.to_owned(), low: 0.0, high }
+    }
+
+    /// Where to draw a value, from 0 to 1; values beyond the axis stick to its ends.
+    fn place(&self, value: f64) -> f64 {
+        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    /// Round numbers, at most `n` or one more, each with its text.
+    pub(super) fn ticks(&self, n: f64) -> Vec<(f64, String)> {
+        let rough = (self.high - self.low) / n;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough);
+        let step = step.unwrap_or(rough);
+        let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+        let first = (self.low / step).ceil();
+        let all = (0..).map(|i| (first + f64::from(i)) * step).take(n as usize + 2);
+        all.take_while(|v| *v <= self.high).map(|v| (v, number(v, decimals))).collect()
+    }
+}
+
+/// Large numbers without their zeros, and no minus before zero.
+fn number(value: f64, decimals: usize) -> String {
+    match value.abs() {
+        v if v >= 1e9 => format!("{}G", value / 1e9),
+        v if v >= 1e6 => format!("{}M", value / 1e6),
+        v if v >= 1e4 => format!("{}k", value / 1e3),
+        _ => format!("{:.decimals$}", value + 0.0),
+    }
+}
+
+/// A chart that is being drawn. Classes name colours: `c1`, `c2`, `cg` (good), `cb` (bad), `ci`.
+pub(super) struct Chart {
+    title: String,
+    keys: String,
+    x: Axis,
+    y: Axis,
+    body: String,
+}
+
+impl Chart {
+    pub(super) fn new(title: &str, x: Axis, y: Axis) -> Chart {
+        Chart { title: title.to_owned(), keys: String::new(), x, y, body: String::new() }
+    }
+
+    fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (LEFT + self.x.place(x) * (RIGHT - LEFT), BOTTOM - self.y.place(y) * (BOTTOM - TOP))
+    }
+
+    /// Says what a colour means.
+    pub(super) fn key(mut self, class: &str, text: &str) -> Chart {
+        let _ = write!(self.keys, "<span class=\"key {class}\"><i>{}</i></span>", esc(text));
+        self
+    }
+
+    /// Points with their tooltips.
+    pub(super) fn points(mut self, class: &str, points: &[(f64, f64, String)]) -> Chart {
+        for (x, y, tip) in points.iter().step_by(points.len().div_ceil(MAX_POINTS).max(1)) {
+            let (x, y) = self.at(*x, *y);
+            let _ = writeln!(
+                self.body,
+                "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{}</title></circle>",
+                esc(tip)
+            );
+        }
+        self
+    }
+
+    /// A line through points.
+    pub(super) fn line(mut self, class: &str, points: &[(f64, f64)]) -> Chart {
+        let mut path = String::new();
+        for &(x, y) in points.iter().step_by(points.len().div_ceil(MAX_POINTS).max(1)) {
+            let (x, y) = self.at(x, y);
+            let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { "M" } else { "L" });
+        }
+        let _ = writeln!(self.body, "<path class=\"line {class}\" d=\"{path}\"/>");
+        self
+    }
+
+    /// The line where y equals x, as far as both axes go; nothing where they do not meet.
+    pub(super) fn diagonal(mut self, class: &str) -> Chart {
+        let (low, high) = (self.x.low.max(self.y.low), self.x.high.min(self.y.high));
+        if low < high {
+            let ((x1, y1), (x2, y2)) = (self.at(low, low), self.at(high, high));
+            let _ = writeln!(
+                self.body,
+                "<line class=\"dash {class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+            );
+        }
+        self
+    }
+
+    /// A bar from zero up to `y`.
+    pub(super) fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
+        let ((x1, y1), (x2, y0)) = (self.at(from, y), self.at(to, 0.0));
+        let _ = writeln!(
+            self.body,
+            "<rect class=\"bar {class}\" x=\"{:.1}\" y=\"{y1:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+            x1 + 0.5,
+            (x2 - x1 - 1.0).max(0.5),
+            y0 - y1,
+            esc(tip)
+        );
+        self
+    }
+
+    /// A vertical line over the whole height, with a label at its top.
+    pub(super) fn vertical(mut self, class: &str, x: f64, label: &str) -> Chart {
+        let (x, _) = self.at(x, self.y.low);
+        // Beyond the middle the label stands to the left, so that it stays inside.
+        let (anchor, shift) = if x > (LEFT + RIGHT) / 2.0 { ("end", -4.0) } else { ("start", 4.0) };
+        let _ = writeln!(
+            self.body,
+            "<g class=\"{class}\"><line class=\"mark\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{BOTTOM}\"/>\
+             <text class=\"label\" text-anchor=\"{anchor}\" x=\"{:.1}\" y=\"{}\">{}</text></g>",
+            x + shift,
+            TOP + 9.0,
+            esc(label)
+        );
+        self
+    }
+
+    /// A horizontal line over the whole width, with a label at its right.
+    pub(super) fn horizontal(mut self, class: &str, y: f64, label: &str) -> Chart {
+        let (_, y) = self.at(self.x.low, y);
+        let _ = writeln!(
+            self.body,
+            "<g class=\"{class}\"><line class=\"dash\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>\
+             <text class=\"label\" text-anchor=\"end\" x=\"{RIGHT}\" y=\"{:.1}\">{}</text></g>",
+            y - 4.0,
+            esc(label)
+        );
+        self
+    }
+
+    /// A shaded range of x.
+    pub(super) fn band(mut self, class: &str, from: f64, to: f64, tip: &str) -> Chart {
+        let ((x1, _), (x2, _)) = (self.at(from, self.y.low), self.at(to, self.y.low));
+        let _ = writeln!(
+            self.body,
+            "<rect class=\"band {class}\" x=\"{x1:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+            (x2 - x1).max(1.0),
+            BOTTOM - TOP,
+            esc(tip)
+        );
+        self
+    }
+
+    /// Short marks at the top edge: what has an x but no y, such as lost packets.
+    pub(super) fn rug(mut self, class: &str, xs: &[(f64, String)]) -> Chart {
+        for (x, tip) in xs.iter().step_by(xs.len().div_ceil(MAX_POINTS).max(1)) {
+            let (x, _) = self.at(*x, self.y.low);
+            let _ = writeln!(
+                self.body,
+                "<line class=\"mark {class}\" x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{}\"><title>{}</title></line>",
+                TOP - 8.0,
+                TOP + 4.0,
+                esc(tip)
+            );
+        }
+        self
+    }
+
+    /// The chart as a figure.
+    pub(super) fn figure(self) -> String {
+        let mut frame = String::new();
+        for (value, text) in self.y.ticks(5.0) {
+            let (_, y) = self.at(self.x.low, value);
+            let _ = writeln!(
+                frame,
+                "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>\
+                 <text text-anchor=\"end\" x=\"{}\" y=\"{:.1}\">{text}</text>",
+                LEFT - 6.0,
+                y + 4.0
+            );
+        }
+        for (value, text) in self.x.ticks(6.0) {
+            let (x, _) = self.at(value, self.y.low);
+            let _ = writeln!(
+                frame,
+                "<line class=\"axis\" x1=\"{x:.1}\" y1=\"{BOTTOM}\" x2=\"{x:.1}\" y2=\"{}\"/>\
+                 <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{}\">{text}</text>",
+                BOTTOM + 4.0,
+                BOTTOM + 17.0
+            );
+        }
+        let _ = writeln!(
+            frame,
+            "<line class=\"axis\" x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\"/>\
+             <text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>\
+             <text text-anchor=\"middle\" transform=\"translate(11 {}) rotate(-90)\">{}</text>",
+            (LEFT + RIGHT) / 2.0,
+            BOTTOM + 34.0,
+            esc(&self.x.label),
+            (TOP + BOTTOM) / 2.0,
+            esc(&self.y.label)
+        );
+        let (title, keys, body) = (esc(&self.title), self.keys, self.body);
+        format!(
+            "<figure><figcaption><b>{title}</b>{keys}</figcaption>\n\
+             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n{frame}{body}</svg></figure>\n"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(axis: &Axis) -> Vec<String> {
+        axis.ticks(5.0).into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(texts(&Axis::from_zero("", [9.3])), ["0", "2", "4", "6", "8"]);
+        assert_eq!(texts(&Axis::over("", [0.11, 0.14])), ["0.11", "0.12", "0.13", "0.14"]);
+        assert_eq!(texts(&Axis::from_zero("", [2.1e7])), ["0", "5M", "10M", "15M", "20M"]);
+    }
+
+    #[test]
+    fn no_values_break_an_axis() {
+        for values in
+            [vec![], vec![f64::NAN], vec![5.0; 3], vec![0.0], vec![-1e300, 1e300], vec![1e18, 1e18 + 1.0]]
+        {
+            let axis = Axis::over("", values.iter().copied());
+            assert!(axis.low < axis.high && axis.ticks(5.0).len() <= 7, "{values:?} {axis:?}");
+            let drawn =
+                Chart::new("", axis.clone(), axis).points("c1", &[(5.0, f64::MAX, String::new())]).figure();
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf\""), "{drawn}");
+        }
+    }
+}

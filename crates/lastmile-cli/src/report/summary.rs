@@ -1,0 +1,76 @@
+//! The table of results.
+
+use lastmile::event::{Cost, Decision, Event};
+
+use super::html::esc;
+use super::{MAX_RESULTS, Run};
+
+/// Results, one row each.
+pub(super) fn section(run: &Run) -> String {
+    if run.results.is_empty() {
+        return "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n".to_owned();
+    }
+    let rows: String = run.results.iter().filter_map(row).collect();
+    let more = match run.results.len() {
+        n if n < MAX_RESULTS => String::new(),
+        n => format!("<p class=\"soft\">The first {n} are shown.</p>"),
+    };
+    format!(
+        "<h2>Results</h2>\n<div class=\"card scroll\"><table>\n<thead><tr><th>method</th><th>direction</th>\
+         <th>quantity</th><th>value</th><th>interval</th><th class=\"n\">seconds</th><th class=\"n\">bytes sent</th>\
+         <th class=\"n\">received</th><th class=\"n\">streams</th><th class=\"n\">discarded</th>\
+         </tr></thead>\n<tbody>\n{rows}</tbody></table>{more}</div>\n\
+         <p class=\"soft\">Rates are IP-layer rates at the probe's packet size. Seconds, bytes and streams are those of the \
+         whole session up to the result.</p>\n"
+    )
+}
+
+fn row(event: &Event) -> Option<String> {
+    let (method, direction, cells, cost) = match &event.what {
+        Decision::Estimated { method, direction, estimate, cost } => {
+            let interval = estimate.interval.map_or_else(
+                || "<td class=\"soft\">none</td>".to_owned(),
+                |i| {
+                    let share = i.confidence * 100.0;
+                    format!(
+                        "<td class=\"tight\">{} to {} <span class=\"soft\">({share:.0} %)</span></td>",
+                        i.low, i.high
+                    )
+                },
+            );
+            let remark = estimate.warning.as_deref().unwrap_or_default();
+            let cells = [estimate.quantity.to_string(), estimate.value.to_string(), interval, esc(remark)];
+            (method, direction, cells, cost)
+        }
+        Decision::Refused { method, direction, refusal, cost } => {
+            let why = format!("<span class=\"bad\">{}</span>", esc(&refusal.to_string()));
+            let cells = ["".to_owned(), "refused".to_owned(), "<td></td>".to_owned(), why];
+            (method, direction, cells, cost)
+        }
+        _ => return None,
+    };
+    let [quantity, value, interval, remark] = cells;
+    // Remarks are sentences: a row of their own keeps the columns of numbers narrow.
+    let (noted, note) = match remark.is_empty() {
+        true => ("", String::new()),
+        false => (" class=\"noted\"", format!("<tr><td></td><td colspan=\"9\">{remark}</td></tr>\n")),
+    };
+    Some(format!(
+        "<tr{noted}><td>{}</td><td>{direction}</td><td class=\"tight\">{quantity}</td><td class=\"value\">{value}</td>\
+         {interval}{}</tr>\n{note}",
+        esc(method),
+        numbers(cost)
+    ))
+}
+
+fn numbers(cost: &Cost) -> String {
+    let seconds = format!("{:.3}", cost.elapsed.as_secs_f64());
+    let cells = [
+        seconds,
+        cost.bytes().0.to_string(),
+        cost.bytes_received.0.to_string(),
+        cost.streams.to_string(),
+        cost.streams_discarded.to_string(),
+    ];
+    cells.iter().map(|cell| format!("<td class=\"n\">{cell}</td>")).collect()
+}

@@ -1,0 +1,96 @@
+//! What was decided when, in lanes.
+
+use std::fmt::Write;
+
+use lastmile::event::{Decision, Event};
+use lastmile::report::Direction;
+
+use super::Run;
+use super::chart::Axis;
+use super::describe::{Mood, sentence};
+use super::html::esc;
+
+const WIDTH: f64 = 1180.0;
+const LEFT: f64 = 100.0;
+const RIGHT: f64 = 1160.0;
+const ROW: f64 = 34.0;
+const LANES: [&str; 6] = ["session", "forward", "reverse", "round trip", "results", "rate"];
+
+fn lane(what: &Decision) -> usize {
+    match what {
+        Decision::StreamJudged { direction: Direction::Forward, .. } => 1,
+        Decision::StreamJudged { direction: Direction::Reverse, .. } => 2,
+        Decision::StreamJudged { direction: Direction::RoundTrip, .. } => 3,
+        Decision::Estimated { .. } | Decision::Refused { .. } => 4,
+        Decision::RateChanged { .. } => 5,
+        _ => 0,
+    }
+}
+
+/// The timeline of the run.
+pub(super) fn section(run: &Run) -> String {
+    let times = || run.events.iter().map(|e| e.at.as_secs_f64());
+    let (first, last) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    if run.events.is_empty() {
+        return String::new();
+    }
+    let used: Vec<usize> =
+        (0..LANES.len()).filter(|&i| run.events.iter().any(|e| lane(&e.what) == i)).collect();
+    let spread = if last > first { last - first } else { 1.0 };
+    let x = |at: f64| LEFT + 14.0 + (at - first) / spread * (RIGHT - LEFT - 28.0);
+    let bottom = used.len() as f64 * ROW;
+
+    let mut svg = String::new();
+    for (row, &i) in used.iter().enumerate() {
+        let y = row as f64 * ROW;
+        let _ = writeln!(
+            svg,
+            "<rect class=\"lane\" x=\"{LEFT}\" y=\"{:.1}\" width=\"{}\" height=\"{}\" rx=\"6\"/>\
+             <text text-anchor=\"end\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            y + 3.0,
+            RIGHT - LEFT,
+            ROW - 6.0,
+            LEFT - 10.0,
+            y + ROW / 2.0 + 4.0,
+            LANES[i]
+        );
+    }
+    for event in &run.events {
+        let row = used.iter().position(|&i| i == lane(&event.what)).unwrap_or(0);
+        mark(&mut svg, event, x(event.at.as_secs_f64()), row as f64 * ROW + ROW / 2.0);
+    }
+    for (at, text) in Axis::over("", [first, first + spread]).ticks(8.0) {
+        // The axis has more room at its ends than the lanes have.
+        if at >= first && at <= first + spread {
+            let (x, y) = (x(at), bottom + 16.0);
+            let _ = writeln!(svg, "<text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{y:.1}\">{text} s</text>");
+        }
+    }
+    format!(
+        "<h2>Timeline</h2>\n<div class=\"card timeline\"><figure><figcaption>\
+         <span class=\"key cg\"><i>believed, or a result</i></span><span class=\"key cb\"><i>discarded or refused</i></span>\
+         <span class=\"key ci\"><i>other</i></span>point at a mark to read it</figcaption>\n\
+         <svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"Timeline\">\n{svg}</svg></figure></div>\n",
+        bottom + 22.0
+    )
+}
+
+/// Shape and colour both say what it is: round for good, a cross for bad, a diamond for the rest.
+fn mark(svg: &mut String, event: &Event, x: f64, y: f64) {
+    let (mood, text) = sentence(&event.what);
+    let class = mood.class();
+    let shape = match mood {
+        Mood::Good => format!("<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5.5\"/>"),
+        Mood::Bad => {
+            let (a, b, c, d) = (x - 5.0, y - 5.0, x + 5.0, y + 5.0);
+            format!(
+                "<path class=\"mark\" stroke-width=\"2.5\" d=\"M{a:.1} {b:.1}L{c:.1} {d:.1}M{a:.1} {d:.1}L{c:.1} {b:.1}\"/>\
+                 <rect x=\"{a:.1}\" y=\"{b:.1}\" width=\"10\" height=\"10\" fill=\"transparent\"/>"
+            )
+        }
+        Mood::Neutral => {
+            format!("<path class=\"dot\" d=\"M{:.1} {y:.1}l5.5 -5.5l5.5 5.5l-5.5 5.5z\"/>", x - 5.5)
+        }
+    };
+    let _ = writeln!(svg, "<g class=\"{class}\"><title>{}: {}</title>{shape}</g>", event.at, esc(&text));
+}
