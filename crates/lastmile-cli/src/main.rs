@@ -7,6 +7,7 @@ mod options;
 mod report;
 mod result;
 mod scenarios;
+mod session;
 mod signals;
 mod table;
 
@@ -30,6 +31,8 @@ enum Command {
     Sim(commands::sim::Args),
     Lab(commands::lab::Args),
     Accuracy(commands::accuracy::Args),
+    Replay(commands::replay::Args),
+    Conformance(commands::conformance::Args),
     Methods(commands::methods::Args),
     Classifiers(commands::methods::ClassifierArgs),
     Report(commands::report::Args),
@@ -46,6 +49,8 @@ fn main() -> ExitCode {
         Command::Sim(args) => commands::sim::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Accuracy(args) => commands::accuracy::run(args),
+        Command::Replay(args) => commands::replay::run(args),
+        Command::Conformance(args) => commands::conformance::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Classifiers(args) => commands::methods::run_classifiers(args),
         Command::Report(args) => commands::report::run(args),

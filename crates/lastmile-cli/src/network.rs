@@ -47,7 +47,7 @@ impl SocketArgs {
     }
 }
 
-fn read_key(path: &Path) -> anyhow::Result<Key> {
+pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     let bytes = fs::read(path).with_context(|| format!("cannot read the key file {}", path.display()));
     let bytes = bytes.map_err(|error| Exit::Usage.blame(error))?;
     let end = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n')).map_or(0, |i| i + 1);

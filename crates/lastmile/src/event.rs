@@ -215,6 +215,15 @@ impl PacketSink for () {
     fn stream(&mut self, _record: &StreamRecord) {}
 }
 
+/// A sink that may be left out.
+impl<S: PacketSink> PacketSink for Option<S> {
+    fn stream(&mut self, record: &StreamRecord) {
+        if let Some(sink) = self {
+            sink.stream(record);
+        }
+    }
+}
+
 impl PacketSink for Vec<StreamRecord> {
     fn stream(&mut self, record: &StreamRecord) {
         self.push(record.clone());

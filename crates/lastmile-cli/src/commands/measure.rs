@@ -1,21 +1,25 @@
 //! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use lastmile::endpoint::{Measurement, Prober, ProberConfig};
+use lastmile::endpoint::{Prober, ProberConfig};
 use lastmile::event::{Decision, Event};
+use lastmile::node::{Input, Recorded};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_net::driver::{Driver, DriverConfig};
+use lastmile_net::recording::{SharedRecorder, World};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes};
 use crate::result::{Row, exit, table};
+use crate::session::Session;
 use crate::signals;
 
 /// Measure what the path to HOST carries, and what of it is left
@@ -80,11 +84,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let key = args.socket.key()?;
     let seed = random_seed()?;
     let directions = args.direction.directions();
-    let mut measurements = Vec::new();
-    for (k, &direction) in directions.iter().enumerate() {
-        let estimator = args.method.build(KERNEL_NOISE, u64::from(seed[k]))?;
-        measurements.push(Measurement { method: args.method.method.clone(), direction, estimator });
-    }
+    let method_seed = u64::from(seed[0]);
+    // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
+    args.method.build(KERNEL_NOISE, method_seed)?;
     let peer = resolve(&args.host, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = Driver::new(vec![socket], DriverConfig { realtime: args.socket.realtime })
@@ -98,9 +100,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         dscp: args.dscp,
         ..ProberConfig::new(peer)
     };
-    let mut prober = Prober::new(config, measurements);
+    let measured = directions.iter().map(|&direction| (direction, args.method.clone())).collect();
+    let session = Session::of(&config, KERNEL_NOISE, method_seed, measured);
+    let recorder = match &args.record {
+        None => None,
+        Some(path) => {
+            let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display()));
+            let file = File::create(path).map_err(cannot)?;
+            Some(SharedRecorder::new(file, &session.header(World::Real, &config)?).map_err(cannot)?)
+        }
+    };
+    let prober = Prober::with_sink(config, session.measurements()?, recorder.clone());
+    let tell = recorder.clone();
+    let mut node = Recorded::new(prober, move |now, input: &Input| {
+        if let Some(recorder) = &tell {
+            recorder.input(now, input);
+        }
+    });
     let mut events: Vec<Event> = Vec::new();
-    driver.run(&mut prober, &mut |e: &Event| events.push(e.clone()), signals::stop(), Prober::is_finished)?;
+    let mut on_event = |event: &Event| {
+        if let Some(recorder) = &recorder {
+            recorder.event(event);
+        }
+        events.push(event.clone());
+    };
+    driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;
+    if let Some(recorder) = &recorder {
+        recorder
+            .finish()
+            .map_err(|error| Exit::Machine.blame(anyhow!("the recording is not complete: {error}")))?;
+    }
     if signals::stopped() {
         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
     }

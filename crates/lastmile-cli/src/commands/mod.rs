@@ -1,11 +1,13 @@
 //! One file per command, each with its `Args` and its `run`.
 pub(crate) mod accuracy;
 pub(crate) mod completions;
+pub(crate) mod conformance;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod methods;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod sim;

@@ -318,3 +318,38 @@ pub trait Estimator: Send {
     /// Takes in what became of the stream that [`step`](Estimator::step) asked for.
     fn on_stream(&mut self, record: &StreamRecord);
 }
+
+/// Runs an estimator over streams that were recorded: each plan gets the next one of its shape.
+///
+/// # Errors
+/// What the recording lacks, in words.
+///
+/// ```
+/// use lastmile::estimate::{MethodConfig, build, replay};
+/// let mut capprobe = build("capprobe", &MethodConfig::default())?;
+/// let error = replay(&mut *capprobe, &[]).unwrap_err();
+/// assert_eq!(error, "the recording has no further stream of pairs (0 of 0 streams used)");
+/// # Ok::<(), lastmile::estimate::MethodError>(())
+/// ```
+pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Result<Outcome, String> {
+    let mut used = vec![false; records.len()];
+    loop {
+        match estimator.step() {
+            Step::Pause(_) => {}
+            Step::Done(outcome) => return Ok(outcome),
+            Step::Send(plan) => {
+                let next = (0..records.len()).find(|&i| !used[i] && records[i].pattern == plan.pattern);
+                let Some(next) = next else {
+                    let had = used.iter().filter(|used| **used).count();
+                    return Err(format!(
+                        "the recording has no further stream of {} ({had} of {} streams used)",
+                        plan.pattern,
+                        records.len()
+                    ));
+                };
+                used[next] = true;
+                estimator.on_stream(&records[next]);
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! `lastmile conformance`: every registered name in every world, recorded and replayed.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::anyhow;
+use lastmile::classify;
+use lastmile::endpoint::{Limits, Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::estimate::METHODS;
+use lastmile::event::Event;
+use lastmile::node::Recorded;
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::Span;
+use lastmile_net::driver::{Driver, DriverConfig};
+use lastmile_net::lab::LabError;
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
+use lastmile_net::recording::{Reader, SharedRecorder, World};
+use lastmile_net::udp::{UdpConfig, UdpSocket};
+use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::scenario::{MeasureSpec, Scenario};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::network::random_seed;
+use crate::options::{KERNEL_NOISE, MethodArgs};
+use crate::session::{Session, replay};
+use crate::table::Table;
+use crate::{scenarios, signals};
+
+/// Take every registered method and classifier through all three worlds, and replay what was recorded
+///
+/// Each name measures one path in the simulator, in the lab and over loopback sockets. Replaying a recording in virtual
+/// time must give the live run's decisions byte for byte.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    kind: &'static str,
+    name: &'static str,
+    world: World,
+    direction: Direction,
+    /// "same", "differs", or "skipped": this world cannot have it here.
+    verdict: &'static str,
+    decisions: usize,
+    inputs: u64,
+    reason: Option<String>,
+}
+
+/// The canonical path: 10 Mbit/s with Poisson cross traffic, clocks that disagree, and a direction back that is narrower.
+const CANONICAL: &str = r#"
+name = "conformance"
+duration = "20 s"
+seed = 1
+[host.sender]
+clock = { offset = "1 s", skew_ppm = -20.0 }
+[host.receiver]
+clock = { offset = "3 s", skew_ppm = 25.0 }
+[[link]]
+from = "sender"
+to = "receiver"
+rate = "10 Mbit/s"
+delay = "2 ms"
+queue = "60 kB"
+back = { rate = "8 Mbit/s" }
+[[traffic]]
+name = "cross"
+kind = "poisson"
+from = "sender"
+to = "receiver"
+rate = "4 Mbit/s"
+size = "1500 B"
+[[measure]]
+from = "sender"
+to = "receiver"
+method = "METHOD"
+direction = "DIRECTION"
+start = "100 ms"
+"#;
+
+/// A recording in memory.
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One name in one direction.
+struct Case {
+    kind: &'static str,
+    name: &'static str,
+    method: MethodArgs,
+    direction: Direction,
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for method in METHODS {
+        let mut directions = vec![Direction::Forward, Direction::Reverse];
+        if method.round_trip {
+            directions.push(Direction::RoundTrip);
+        }
+        for direction in directions {
+            let args = MethodArgs::named(method.name, 1);
+            cases.push(Case { kind: "method", name: method.name, method: args, direction });
+        }
+    }
+    for entry in classify::REGISTRY {
+        let args = MethodArgs { classifier: Some(entry.name.to_owned()), ..MethodArgs::named("wbest", 1) };
+        cases.push(Case {
+            kind: "classifier",
+            name: entry.name,
+            method: args,
+            direction: Direction::Forward,
+        });
+    }
+    cases
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
+    let mut rows = Vec::new();
+    for case in cases() {
+        for world in [World::Sim, World::Lab, World::Real] {
+            if signals::stopped() {
+                return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+            }
+            rows.push(row(&case, world)?);
+        }
+    }
+    let bad = rows.iter().filter(|row| row.verdict == "differs").count();
+    if args.json {
+        crate::say(&serde_json::to_string_pretty(&rows)?);
+    } else {
+        let mut table =
+            Table::new(&["kind", "name", "direction", "world", "replay", ">inputs", ">decisions", "reason"]);
+        for row in &rows {
+            table.row([
+                row.kind.to_owned(),
+                row.name.to_owned(),
+                row.direction.to_string(),
+                row.world.to_string(),
+                row.verdict.to_owned(),
+                row.inputs.to_string(),
+                row.decisions.to_string(),
+                row.reason.clone().unwrap_or_default(),
+            ]);
+        }
+        crate::say(table.text().trim_end());
+        let skipped = rows.iter().filter(|row| row.verdict == "skipped").count();
+        crate::say(&format!("{} rows, {bad} differ, {skipped} skipped with a reason", rows.len()));
+    }
+    Ok((bad > 0).then_some(Exit::NoResult))
+}
+
+fn row(case: &Case, world: World) -> anyhow::Result<Row> {
+    let mut row = Row {
+        kind: case.kind,
+        name: case.name,
+        world,
+        direction: case.direction,
+        verdict: "skipped",
+        decisions: 0,
+        inputs: 0,
+        reason: None,
+    };
+    let buffer = match record(case, world)? {
+        Ok((buffer, note)) => {
+            row.reason = note;
+            buffer
+        }
+        Err(why) => {
+            row.reason = Some(why);
+            return Ok(row);
+        }
+    };
+    let bytes = std::mem::take(&mut *buffer.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let reader = Reader::new("the recording", bytes.as_slice())?;
+    row.inputs = bytes.windows(9).filter(|w| w == b"\"input\":{" || w == b"\"input\":\"").count() as u64;
+    let replayed = replay(reader, None)?;
+    row.decisions = replayed.recorded.len();
+    match replayed.difference()? {
+        None if replayed.recorded.is_empty() => {
+            row.verdict = "differs";
+            row.reason = Some("the live run decided nothing".into());
+        }
+        None => row.verdict = "same",
+        Some(difference) => {
+            row.verdict = "differs";
+            row.reason = Some(difference);
+        }
+    }
+    Ok(row)
+}
+
+/// A finished recording with a remark, or why this world cannot have it here.
+type Recording = Result<(Buffer, Option<String>), String>;
+
+fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
+    match world {
+        World::Sim | World::Lab => record_scenario(case, world),
+        World::Real => record_loopback(case),
+    }
+}
+
+fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
+    let noise = if world == World::Lab { KERNEL_NOISE } else { Span::ZERO };
+    let text =
+        CANONICAL.replace("METHOD", &case.method.method).replace("DIRECTION", &case.direction.to_string());
+    let scenario = Scenario::parse_with("conformance", &text, &[], &scenarios::check_method)?;
+    let mut late = None;
+    // A lab that was late is tried again; even then its recording must replay.
+    for _ in 0..TRIES {
+        let (buffer, recorder) = (Buffer::default(), Arc::new(Mutex::new(None::<SharedRecorder>)));
+        let make = |_: &MeasureSpec| case.method.build(noise, 0).map_err(|error| error.to_string());
+        let hooks = hooks(case, world, noise, &buffer, &recorder);
+        let (events, streams, refused) = if world == World::Sim {
+            let run = simulate(&scenario, 1, &make, hooks).map_err(super::sim::blame)?;
+            (run.events.into_iter().filter(|e| e.node == 0).collect(), run.records, None)
+        } else {
+            match run_lab(&scenario, &make, LabConfig { seed: 1, realtime: false, hooks }, signals::stop()) {
+                Ok(run) => (run.events, run.records, run.lateness.refused),
+                Err(LabRunError::Lab(
+                    error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }),
+                )) => {
+                    return Ok(Err(error.to_string()));
+                }
+                Err(error) => return Err(super::lab::blame(error)),
+            }
+        };
+        finish(&recorder, &events, &streams)?;
+        match refused {
+            None => return Ok(Ok((buffer, None))),
+            Some(why) => late = Some((buffer, Some(format!("late {TRIES} times: {why}")))),
+        }
+    }
+    Ok(late.ok_or_else(|| "never run".into()))
+}
+
+/// Runs of a lab that is late.
+const TRIES: usize = 3;
+
+fn hooks(
+    case: &Case,
+    world: World,
+    noise: Span,
+    buffer: &Buffer,
+    recorder: &Arc<Mutex<Option<SharedRecorder>>>,
+) -> Hooks {
+    let (out, made, used) = (buffer.clone(), Arc::clone(recorder), Arc::clone(recorder));
+    let (method, direction) = (case.method.clone(), case.direction);
+    Hooks {
+        config: Some(Box::new(move |config: &ProberConfig| {
+            let session = Session::of(config, noise, 0, vec![(direction, method)]);
+            let header = session.header(world, config);
+            let recorder = header.ok().and_then(|header| SharedRecorder::new(out, &header).ok());
+            *made.lock().unwrap_or_else(PoisonError::into_inner) = recorder;
+        })),
+        input: Some(Box::new(move |now, input| {
+            if let Some(recorder) = &*used.lock().unwrap_or_else(PoisonError::into_inner) {
+                recorder.input(now, input);
+            }
+        })),
+    }
+}
+
+fn finish(
+    recorder: &Mutex<Option<SharedRecorder>>,
+    events: &[Event],
+    streams: &[StreamRecord],
+) -> anyhow::Result<()> {
+    use lastmile::event::PacketSink;
+    let taken = recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut recorder = taken.ok_or_else(|| anyhow!("nothing was recorded"))?;
+    events.iter().for_each(|event| recorder.event(event));
+    streams.iter().for_each(|stream| recorder.stream(stream));
+    recorder.finish()?;
+    Ok(())
+}
+
+fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
+    let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+    let socket = UdpSocket::open(&UdpConfig::new(bind))?;
+    let peer = socket.local_addr();
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let seed = random_seed()?;
+    let reflector = std::thread::spawn(move || -> io::Result<()> {
+        let mut driver = Driver::new(vec![socket], DriverConfig::default())?;
+        let config = ReflectorConfig {
+            epoch: driver.epoch(),
+            seed,
+            limits: Limits::unlimited(),
+            ..Default::default()
+        };
+        driver.run(&mut Reflector::new(config), &mut |_: &Event| {}, &flag, |_| false)
+    });
+    let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(bind))?], DriverConfig::default())?;
+    let config = ProberConfig { epoch: driver.epoch(), seed: random_seed()?, ..ProberConfig::new(peer) };
+    let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone())]);
+    let buffer = Buffer::default();
+    let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
+    let prober = Prober::with_sink(config, session.measurements()?, recorder.clone());
+    let (tell, told) = (recorder.clone(), recorder.clone());
+    let mut node = Recorded::new(prober, move |now, input| tell.input(now, input));
+    let ran = driver
+        .run(&mut node, &mut |event: &Event| told.event(event), signals::stop(), |n| n.node().is_finished());
+    stop.store(true, Ordering::Relaxed);
+    let served = reflector.join().map_err(|_| anyhow!("the reflector's thread panicked"))?;
+    ran?;
+    served?;
+    recorder.finish()?;
+    Ok(Ok((buffer, None)))
+}

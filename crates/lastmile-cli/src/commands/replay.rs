@@ -1,0 +1,90 @@
+//! `lastmile replay FILE`: a recorded session again, or another method on its time stamps.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use lastmile::estimate::{Outcome, replay as replay_streams};
+use lastmile::event::{Cost, Decision};
+use lastmile::report::Direction;
+use lastmile_net::recording::Reader;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::network::read_key;
+use crate::options::{KERNEL_NOISE, MethodArgs};
+use crate::result::{Row, exit, table};
+use crate::session::{Replayed, replay};
+
+/// Do a recorded measurement again, or run another method on its time stamps
+///
+/// Without options the recorded inputs are replayed in virtual time, and the decisions must be those of the recording,
+/// byte for byte. With --streams the method named is run on the recorded streams instead.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A file that `lastmile measure --record` wrote
+    file: PathBuf,
+    /// Run a method on the recorded streams
+    #[arg(long)]
+    streams: bool,
+    #[command(flatten)]
+    method: MethodArgs,
+    /// The key, if the recorded session had one
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let key = args.key_file.as_deref().map(read_key).transpose()?;
+    let reader = Reader::open(&args.file).map_err(|error| Exit::Usage.blame(error))?;
+    let replayed = replay(reader, key)?;
+    let rows = match args.streams {
+        true => on_streams(&args.method, &replayed)?,
+        false => {
+            if let Some(difference) = replayed.difference()? {
+                return Err(Exit::NoResult.blame(anyhow!(
+                    "the replay decides otherwise than the recording, which another version of lastmile wrote: {difference}"
+                )));
+            }
+            Row::all(&replayed.events)
+        }
+    };
+    if args.json {
+        let text = json!({ "recording": args.file, "decisions": replayed.events.len(), "results": rows });
+        crate::say(&serde_json::to_string_pretty(&text)?);
+    } else {
+        crate::say(table(&rows).trim_end());
+        if !args.streams {
+            crate::say(&format!("{} decisions, all as recorded", replayed.events.len()));
+        }
+    }
+    Ok(exit(&rows))
+}
+
+/// Runs a method on the streams of each direction that the recording holds.
+fn on_streams(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
+        let streams: Vec<_> = replayed.streams.iter().filter(|s| s.direction == direction).cloned().collect();
+        if streams.is_empty() {
+            continue;
+        }
+        let mut estimator = args.build(KERNEL_NOISE, 0)?;
+        let (method, cost) = (args.method.clone(), Cost::default());
+        match replay_streams(&mut *estimator, &streams) {
+            Ok(Outcome::Found(estimates)) => rows.extend(estimates.into_iter().filter_map(|estimate| {
+                Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
+            })),
+            Ok(Outcome::Refused(refusal)) => {
+                rows.extend(Row::of(&Decision::Refused { method, direction, refusal, cost }));
+            }
+            Err(why) => return Err(Exit::NoResult.blame(anyhow!("{direction}: {why}"))),
+        }
+    }
+    if rows.is_empty() {
+        return Err(Exit::NoResult.blame(anyhow!("the recording holds no streams")));
+    }
+    Ok(rows)
+}

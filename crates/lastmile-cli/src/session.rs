@@ -1,0 +1,164 @@
+//! What a recording keeps of a session, so that its prober can be built again.
+
+use std::net::SocketAddr;
+
+use anyhow::anyhow;
+use lastmile::endpoint::{Key, Measurement, Prober, ProberConfig};
+use lastmile::event::{Event, PacketSink};
+use lastmile::node::{Flow, Node, Output};
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::{Epoch, Span, Time};
+use lastmile::units::Bytes;
+use lastmile_net::recording::{Entry, Header, Reader, RecordingError, World};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Exit;
+use crate::options::MethodArgs;
+
+/// All that determines a prober beside its key, its seed and its epoch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) peer: SocketAddr,
+    /// Whether it had a key; the key itself is never written.
+    pub(crate) keyed: bool,
+    pub(crate) max_bytes: Option<Bytes>,
+    pub(crate) max_time: Option<Span>,
+    pub(crate) start: Time,
+    pub(crate) resolution: Span,
+    pub(crate) dscp: u8,
+    pub(crate) flow: Flow,
+    /// Uncertainty of stamps beyond their resolution.
+    pub(crate) noise: Span,
+    /// Seeds what the methods draw.
+    pub(crate) method_seed: u64,
+    pub(crate) measurements: Vec<(Direction, MethodArgs)>,
+}
+
+impl Session {
+    /// The session of a prober with that configuration.
+    pub(crate) fn of(
+        config: &ProberConfig,
+        noise: Span,
+        method_seed: u64,
+        measurements: Vec<(Direction, MethodArgs)>,
+    ) -> Session {
+        Session {
+            peer: config.peer,
+            keyed: config.key.is_some(),
+            max_bytes: config.max_bytes,
+            max_time: config.max_time,
+            start: config.start,
+            resolution: config.resolution,
+            dscp: config.dscp,
+            flow: config.flow,
+            noise,
+            method_seed,
+            measurements,
+        }
+    }
+
+    /// The first line of its recording.
+    pub(crate) fn header(&self, world: World, config: &ProberConfig) -> anyhow::Result<Header> {
+        Ok(Header { world, seed: config.seed, epoch: config.epoch, config: serde_json::to_value(self)? })
+    }
+
+    /// The methods' state machines.
+    pub(crate) fn measurements(&self) -> anyhow::Result<Vec<Measurement>> {
+        let one = |(direction, args): &(Direction, MethodArgs)| {
+            let estimator = args.build(self.noise, self.method_seed)?;
+            Ok(Measurement { method: args.method.clone(), direction: *direction, estimator })
+        };
+        self.measurements.iter().map(one).collect()
+    }
+
+    fn config(&self, key: Option<Key>, seed: [u8; 32], epoch: Epoch) -> ProberConfig {
+        ProberConfig {
+            key,
+            epoch,
+            seed,
+            max_bytes: self.max_bytes,
+            max_time: self.max_time,
+            start: self.start,
+            resolution: self.resolution,
+            dscp: self.dscp,
+            flow: self.flow,
+            ..ProberConfig::new(self.peer)
+        }
+    }
+}
+
+/// A session done again in virtual time.
+pub(crate) struct Replayed {
+    /// What the recording says was decided.
+    pub(crate) recorded: Vec<Event>,
+    /// What is decided now.
+    pub(crate) events: Vec<Event>,
+    /// The streams that the recording holds.
+    pub(crate) streams: Vec<StreamRecord>,
+}
+
+impl Replayed {
+    /// Where the decisions differ first, if they do: as written, byte for byte.
+    pub(crate) fn difference(&self) -> anyhow::Result<Option<String>> {
+        let line = |event: Option<&Event>| match event {
+            Some(event) => serde_json::to_string(event),
+            None => Ok("nothing".to_owned()),
+        };
+        for i in 0..self.recorded.len().max(self.events.len()) {
+            let (then, now) = (line(self.recorded.get(i))?, line(self.events.get(i))?);
+            if then != now {
+                return Ok(Some(format!("decision {}: then {then}, now {now}", i + 1)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Does a recorded session again: the same inputs at the same times.
+pub(crate) fn replay<R: std::io::BufRead>(
+    mut reader: Reader<R>,
+    key: Option<Key>,
+) -> anyhow::Result<Replayed> {
+    let usage = |error: RecordingError| Exit::Usage.blame(error);
+    let header = reader.header().cloned();
+    let header = header.ok_or_else(|| {
+        Exit::Usage.blame(anyhow!(
+            "this is an event file, not a recording: it has decisions and no inputs to replay"
+        ))
+    })?;
+    let session: Session = serde_json::from_value(header.config.clone())
+        .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))?;
+    if session.keyed && key.is_none() {
+        return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
+    }
+    let config = session.config(key, header.seed, header.epoch);
+    let mut prober = Prober::new(config, session.measurements()?);
+    let mut replayed = Replayed { recorded: Vec::new(), events: Vec::new(), streams: Vec::new() };
+    while let Some(entry) = reader.next_entry().map_err(usage)? {
+        match entry {
+            Entry::Input { now, input } => {
+                prober.handle(now, input);
+                drain(&mut prober, now, &mut replayed.events);
+            }
+            Entry::Event(event) => replayed.recorded.push(event),
+            Entry::Stream(record) => replayed.streams.push(record),
+        }
+    }
+    // Which node it was in its run is the run's business.
+    if let Some(node) = replayed.recorded.first().map(|event| event.node) {
+        replayed.events.iter_mut().for_each(|event| event.node = node);
+    }
+    Ok(replayed)
+}
+
+fn drain<S: PacketSink>(prober: &mut Prober<S>, now: Time, events: &mut Vec<Event>) {
+    loop {
+        match prober.poll(now) {
+            Output::Event(what) => {
+                events.push(Event { at: now, node: 0, seq: events.len() as u64, what });
+            }
+            Output::Transmit(_) => {}
+            Output::Wait(_) => return,
+        }
+    }
+}
