@@ -4,6 +4,7 @@ mod commands;
 mod exit;
 mod network;
 mod options;
+mod recorder;
 mod report;
 mod result;
 mod scenarios;
@@ -26,10 +27,12 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(commands::demo::Args),
     Serve(commands::serve::Args),
     Measure(commands::measure::Args),
     Sim(commands::sim::Args),
     Lab(commands::lab::Args),
+    Sweep(commands::sweep::Args),
     Accuracy(commands::accuracy::Args),
     Replay(commands::replay::Args),
     Conformance(commands::conformance::Args),
@@ -44,10 +47,12 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Demo(args) => commands::demo::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Measure(args) => commands::measure::run(args),
         Command::Sim(args) => commands::sim::run(args),
         Command::Lab(args) => commands::lab::run(args),
+        Command::Sweep(args) => commands::sweep::run(args),
         Command::Accuracy(args) => commands::accuracy::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Conformance(args) => commands::conformance::run(args),

@@ -56,6 +56,11 @@ impl Drop for RealTime {
     }
 }
 
+/// Whether this process may have real-time priority, tried on a thread of its own.
+pub fn may_be_realtime() -> bool {
+    std::thread::spawn(|| RealTime::fifo(1).is_ok()).join().unwrap_or(false)
+}
+
 /// `struct sched_attr` of linux/sched/types.h, first version (48 bytes).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,20 +11,21 @@ use lastmile::endpoint::{Limits, Prober, ProberConfig, Reflector, ReflectorConfi
 use lastmile::estimate::METHODS;
 use lastmile::event::Event;
 use lastmile::node::Recorded;
-use lastmile::report::{Direction, StreamRecord};
+use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, SharedRecorder, World};
 use lastmile_net::udp::{UdpConfig, UdpSocket};
-use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::run::simulate;
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::network::random_seed;
 use crate::options::{KERNEL_NOISE, MethodArgs};
+use crate::recorder::{self, ScenarioRecorder};
 use crate::session::{Session, replay};
 use crate::table::Table;
 use crate::{scenarios, signals};
@@ -224,10 +225,12 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     let mut late = None;
     // A lab that was late is tried again; even then its recording must replay.
     for _ in 0..TRIES {
-        let (buffer, recorder) = (Buffer::default(), Arc::new(Mutex::new(None::<SharedRecorder>)));
+        let buffer = Buffer::default();
+        let measurements = vec![(case.direction, case.method.clone())];
+        let what = recorder::Recorded { world, noise, method_seed: 0, measurements };
+        let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
         let make = |_: &MeasureSpec| case.method.build(noise, 0).map_err(|error| error.to_string());
-        let hooks = hooks(case, world, noise, &buffer, &recorder);
-        let (events, streams, refused) = if world == World::Sim {
+        let (events, streams, refused): (Vec<_>, _, _) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(super::sim::blame)?;
             (run.events.into_iter().filter(|e| e.node == 0).collect(), run.records, None)
         } else {
@@ -241,7 +244,7 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
                 Err(error) => return Err(super::lab::blame(error)),
             }
         };
-        finish(&recorder, &events, &streams)?;
+        recorder.finish(&events, &streams)?;
         match refused {
             None => return Ok(Ok((buffer, None))),
             Some(why) => late = Some((buffer, Some(format!("late {TRIES} times: {why}")))),
@@ -252,44 +255,6 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
 
 /// Runs of a lab that is late.
 const TRIES: usize = 3;
-
-fn hooks(
-    case: &Case,
-    world: World,
-    noise: Span,
-    buffer: &Buffer,
-    recorder: &Arc<Mutex<Option<SharedRecorder>>>,
-) -> Hooks {
-    let (out, made, used) = (buffer.clone(), Arc::clone(recorder), Arc::clone(recorder));
-    let (method, direction) = (case.method.clone(), case.direction);
-    Hooks {
-        config: Some(Box::new(move |config: &ProberConfig| {
-            let session = Session::of(config, noise, 0, vec![(direction, method)]);
-            let header = session.header(world, config);
-            let recorder = header.ok().and_then(|header| SharedRecorder::new(out, &header).ok());
-            *made.lock().unwrap_or_else(PoisonError::into_inner) = recorder;
-        })),
-        input: Some(Box::new(move |now, input| {
-            if let Some(recorder) = &*used.lock().unwrap_or_else(PoisonError::into_inner) {
-                recorder.input(now, input);
-            }
-        })),
-    }
-}
-
-fn finish(
-    recorder: &Mutex<Option<SharedRecorder>>,
-    events: &[Event],
-    streams: &[StreamRecord],
-) -> anyhow::Result<()> {
-    use lastmile::event::PacketSink;
-    let taken = recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut recorder = taken.ok_or_else(|| anyhow!("nothing was recorded"))?;
-    events.iter().for_each(|event| recorder.event(event));
-    streams.iter().for_each(|stream| recorder.stream(stream));
-    recorder.finish()?;
-    Ok(())
-}
 
 fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));

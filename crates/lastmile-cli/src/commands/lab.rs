@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use lastmile_net::lab::run::{LabConfig, LabLateness, LabRunError, Program, run as run_lab, run_programs};
+use lastmile_net::recording::World;
+use lastmile_sim::run::Hooks;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
+use crate::recorder::{Recorded, ScenarioRecorder};
 use crate::result::{Row, exit, table};
 use crate::{scenarios, signals};
 
@@ -32,6 +35,9 @@ pub(crate) struct Args {
     /// Write the decisions to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Run the command in this host; may be given several times
     #[arg(long = "in", value_name = "HOST")]
     hosts: Vec<String>,
@@ -55,11 +61,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             code => return Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}"))),
         });
     }
-    let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
+    let (recorder, hooks) = match &args.record {
+        None => (None, Hooks::default()),
+        Some(file) => {
+            let what = Recorded::of(&scenario, World::Lab, KERNEL_NOISE, seed)?;
+            let (recorder, hooks) = ScenarioRecorder::create(file, what)?;
+            (Some(recorder), hooks)
+        }
+    };
+    let config = LabConfig { seed, realtime: args.realtime, hooks };
     let make = scenarios::maker(KERNEL_NOISE, seed);
     let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
     if signals::stopped() {
         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+    }
+    if let Some(recorder) = recorder {
+        recorder.finish(&run.events, &run.records)?;
     }
     if let Some(file) = &args.events {
         super::write_events(file, &run.events)?;

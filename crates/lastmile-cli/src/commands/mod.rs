@@ -2,6 +2,7 @@
 pub(crate) mod accuracy;
 pub(crate) mod completions;
 pub(crate) mod conformance;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod man;
@@ -11,6 +12,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod sim;
+pub(crate) mod sweep;
 
 use std::path::Path;
 

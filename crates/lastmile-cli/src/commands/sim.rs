@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+use lastmile::event::Event;
 use lastmile::time::Span;
-use lastmile_sim::run::{Hooks, RunError, simulate};
+use lastmile_net::recording::World;
+use lastmile_sim::run::{Hooks, RunError, sessions, simulate};
+use lastmile_sim::scenario::Scenario;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::recorder::{Recorded, ScenarioRecorder};
 use crate::result::{Row, exit, table};
 use crate::scenarios;
 
@@ -24,14 +28,28 @@ pub(crate) struct Args {
     /// Write the decisions to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let scenario = scenarios::load(&args.scenario, &[])?;
     let seed = args.seed.unwrap_or(scenario.seed);
+    let (recorder, hooks) = match &args.record {
+        None => (None, Hooks::default()),
+        Some(file) => {
+            let what = Recorded::of(&scenario, World::Sim, Span::ZERO, seed)?;
+            let (recorder, hooks) = ScenarioRecorder::create(file, what)?;
+            (Some(recorder), hooks)
+        }
+    };
     // Simulated stamps have their resolution and no other error.
-    let run =
-        simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default()).map_err(blame)?;
+    let run = simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(blame)?;
+    if let Some(recorder) = recorder {
+        let own: Vec<_> = own_events(&scenario, &run.events);
+        recorder.finish(&own, &run.records)?;
+    }
     if let Some(file) = &args.events {
         super::write_events(file, &run.events)?;
     }
@@ -72,4 +90,10 @@ pub(crate) fn blame(error: RunError) -> anyhow::Error {
         RunError::Engine(_) => Exit::Machine.blame(error),
         _ => Exit::Usage.blame(error),
     }
+}
+
+/// The decisions of the first session's initiator.
+fn own_events(scenario: &Scenario, events: &[Event]) -> Vec<Event> {
+    let first = sessions(scenario).ok().and_then(|sessions| sessions.first().map(|s| s.from));
+    events.iter().filter(|e| Some(usize::from(e.node)) == first).cloned().collect()
 }

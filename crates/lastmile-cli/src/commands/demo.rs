@@ -1,0 +1,167 @@
+//! `lastmile demo`: real packets through a path whose truth is known.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use lastmile::time::Span;
+use lastmile_net::lab::LabError;
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
+use lastmile_net::recording::{Reader, World};
+use lastmile_net::sched;
+use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
+
+use crate::exit::Exit;
+use crate::options::KERNEL_NOISE;
+use crate::recorder::{Recorded, ScenarioRecorder};
+use crate::result::{Row, table};
+use crate::{scenarios, signals};
+
+/// Show it: measure paths whose truth is known, with real packets, within seconds
+///
+/// Needs root or user namespaces for the lab; without them only the simulator is shown, and what is missing is said.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Draws all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write a page with the plots of the first run, and its recording beside it
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+}
+
+struct Act {
+    title: &'static str,
+    path: &'static str,
+    measure: &'static str,
+}
+
+const ACTS: &[Act] = &[
+    Act {
+        title: "WBest, one train: half a second and 134 kB each way. Forward 4 of 10 Mbit/s are taken by other traffic.",
+        path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
+        measure: "method = \"wbest\"\ndirection = \"both\"",
+    },
+    Act {
+        title: "WBest, four trains: an interval for what is left on average.",
+        path: "rate = \"10 Mbit/s\"",
+        measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",
+    },
+    Act {
+        title: "CapProbe: the capacity alone, through the same traffic.",
+        path: "rate = \"30 Mbit/s\"",
+        measure: "method = \"capprobe\"\ndirection = \"forward\"",
+    },
+];
+
+fn scenario(act: &Act) -> anyhow::Result<Scenario> {
+    let text = format!(
+        "name = \"demo\"\nduration = \"8 s\"\nwarm_up = \"0.2 s\"\n[host.home]\n[host.server]\n\
+         [[link]]\nfrom = \"home\"\nto = \"server\"\n{}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n\
+         [[traffic]]\nname = \"others\"\nkind = \"poisson\"\nfrom = \"home\"\nto = \"server\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n\
+         [[measure]]\nfrom = \"home\"\nto = \"server\"\n{}\nstart = \"300 ms\"\n",
+        act.path, act.measure
+    );
+    Scenario::parse("demo", &text).map_err(|error| Exit::Usage.blame(error))
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
+    crate::say(
+        "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time.",
+    );
+    crate::say("Truth is read from the link's queue. Rates are IP packets of 1488 B.\n");
+    let mut shown = 0;
+    for (number, act) in ACTS.iter().enumerate() {
+        let scenario = scenario(act)?;
+        crate::say(act.title);
+        let html = args.html.as_ref().filter(|_| number == 0);
+        match in_lab(&scenario, args.seed, html) {
+            Ok(true) => shown += 1,
+            Ok(false) => {}
+            Err(LabFailure::Impossible(why)) => {
+                crate::say(&format!("The lab cannot be shown here: {why}.\nIn the simulator:"));
+                in_simulator(&scenario, args.seed)?;
+                continue;
+            }
+            Err(LabFailure::Other(error)) => return Err(error),
+        }
+        crate::say("The same session in virtual time:");
+        in_simulator(&scenario, args.seed)?;
+    }
+    if let Some(page) = &args.html {
+        crate::say(&format!("Plots of the first run: {}", page.display()));
+    }
+    if shown < ACTS.len() {
+        crate::say("Some runs were not shown, for the reason given; `lastmile doctor` says what to change.");
+    }
+    crate::say("Next: `lastmile serve` on one machine, `lastmile measure HOST` on another.");
+    Ok(None)
+}
+
+enum LabFailure {
+    /// This machine cannot have a lab.
+    Impossible(String),
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for LabFailure {
+    fn from(error: anyhow::Error) -> LabFailure {
+        LabFailure::Other(error)
+    }
+}
+
+/// Whether numbers were shown.
+fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool, LabFailure> {
+    let realtime = sched::may_be_realtime();
+    for attempt in 0..3 {
+        let (recorder, hooks) = match html {
+            None => (None, Hooks::default()),
+            Some(page) => {
+                let what = Recorded::of(scenario, World::Lab, KERNEL_NOISE, seed)?;
+                let (recorder, hooks) = ScenarioRecorder::create(&page.with_extension("jsonl"), what)?;
+                (Some(recorder), hooks)
+            }
+        };
+        let make = scenarios::maker(KERNEL_NOISE, seed);
+        let run = match run_lab(scenario, &make, LabConfig { seed, realtime, hooks }, signals::stop()) {
+            Ok(run) => run,
+            Err(LabRunError::Lab(error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }))) => {
+                return Err(LabFailure::Impossible(error.to_string()));
+            }
+            Err(error) => return Err(LabFailure::Other(super::lab::blame(error))),
+        };
+        if signals::stopped() {
+            return Err(LabFailure::Other(Exit::Interrupted.blame(anyhow!("interrupted"))));
+        }
+        if run.lateness.refused.is_some() && attempt < 2 {
+            continue;
+        }
+        if run.lateness.refused.is_none() {
+            let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
+            crate::say(table(&rows).trim_end());
+        }
+        super::lab::say_lateness(&run.lateness);
+        if let (Some(recorder), Some(page)) = (recorder, html) {
+            recorder.finish(&run.events, &run.records)?;
+            draw(page)?;
+        }
+        return Ok(run.lateness.refused.is_none());
+    }
+    Ok(false)
+}
+
+fn draw(page: &PathBuf) -> anyhow::Result<()> {
+    let recording = page.with_extension("jsonl");
+    let run = crate::report::Run::read(&recording.display().to_string(), Reader::open(&recording)?)?;
+    std::fs::write(page, run.page())
+        .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", page.display())))
+}
+
+fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
+    let run = simulate(scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default());
+    let run = run.map_err(super::sim::blame)?;
+    let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
+    crate::say(&table(&rows));
+    Ok(())
+}
