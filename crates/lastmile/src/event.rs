@@ -35,6 +35,12 @@ pub struct Event {
 
 impl Event {
     /// The key by which an event file is sorted.
+    ///
+    /// ```
+    /// # use lastmile::{event::{Decision, Event}, time::{Span, Time}};
+    /// let event = Event { at: Time::from_nanos(4), node: 2, seq: 0, what: Decision::ClockStepped { by: Span::ZERO } };
+    /// assert_eq!(event.order(), (Time::from_nanos(4), 2, 0));
+    /// ```
     pub fn order(&self) -> (Time, u16, u64) {
         (self.at, self.node, self.seq)
     }
@@ -68,12 +74,24 @@ pub struct Cost {
 
 impl Cost {
     /// All IP bytes that the initiator sent.
+    ///
+    /// ```
+    /// # use lastmile::{event::Cost, units::Bytes};
+    /// let cost = Cost { credit_bytes: Bytes(5), bytes_received: Bytes(9), ..Cost::default() };
+    /// assert_eq!(cost.bytes(), Bytes(5));
+    /// ```
     pub fn bytes(&self) -> Bytes {
         self.probe_bytes + self.control_bytes + self.credit_bytes
     }
 }
 
 /// What was decided.
+///
+/// ```
+/// use lastmile::event::Decision;
+/// let warned = Decision::Warned { text: "the train is longer than an AP's queue".into() };
+/// assert_ne!(warned, Decision::Warned { text: String::new() });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",

@@ -117,6 +117,11 @@ pub enum Ecn {
 
 impl Ecn {
     /// The codepoint in the two low bits of `bits`.
+    ///
+    /// ```
+    /// # use lastmile::node::Ecn;
+    /// assert_eq!(Ecn::from_bits(0b101), Ecn::Ect1); // only the two low bits count
+    /// ```
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -127,6 +132,10 @@ impl Ecn {
     }
 
     /// Whether a queue may mark this packet instead of dropping it.
+    ///
+    /// ```
+    /// assert!(lastmile::node::Ecn::Ect0.is_capable());
+    /// ```
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
@@ -167,6 +176,11 @@ pub struct Model {
 
 impl Payload {
     /// The size of the packet with its IP header; the version matters only to [`Payload::Udp`].
+    ///
+    /// ```
+    /// # use lastmile::{node::Payload, units::{Bytes, IpVersion}};
+    /// assert_eq!(Payload::Udp(vec![0; 1440]).ip_size(IpVersion::V6), Bytes(1488));
+    /// ```
     pub fn ip_size(&self, version: IpVersion) -> Bytes {
         match self {
             Payload::Udp(bytes) => Bytes(bytes.len() as u64) + version.udp_overhead(),
@@ -217,6 +231,12 @@ pub struct Datagram {
 
 impl Datagram {
     /// A UDP datagram of the default flow, not ECN-capable, best effort.
+    ///
+    /// ```
+    /// # use lastmile::node::{Datagram, Ecn};
+    /// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
+    /// assert_eq!(Datagram::udp(a, b, vec![]).ecn, Ecn::NotEct);
+    /// ```
     pub fn udp(from: SocketAddr, to: SocketAddr, payload: Vec<u8>) -> Datagram {
         Datagram {
             from,
@@ -230,12 +250,24 @@ impl Datagram {
     }
 
     /// The size of the packet with its IP header.
+    ///
+    /// ```
+    /// # use lastmile::{node::Datagram, units::Bytes};
+    /// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
+    /// assert_eq!(Datagram::udp(a, b, vec![0; 1460]).ip_size(), Bytes(1488));
+    /// ```
     pub fn ip_size(&self) -> Bytes {
         self.payload.ip_size(IpVersion::of(self.to))
     }
 }
 
 /// What happened, as told to [`Node::handle`].
+///
+/// ```
+/// use lastmile::{node::{Input, TransmitId}, time::Time};
+/// let left = Input::Sent { id: TransmitId(7), at: Time::from_nanos(1_000) };
+/// assert_ne!(left, Input::Wake);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
@@ -296,6 +328,13 @@ pub enum Failure {
 }
 
 /// A packet to send, as answered by [`Node::poll`].
+///
+/// ```
+/// use lastmile::{node::{Datagram, PortId, Transmit, TransmitId}, time::Time};
+/// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
+/// let planned = Transmit { id: TransmitId(1), at: Time::from_nanos(5), port: PortId(0), datagram: Datagram::udp(a, b, vec![]) };
+/// assert!(planned.at > Time::ZERO);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The node's name for it.
@@ -309,6 +348,12 @@ pub struct Transmit {
 }
 
 /// What [`Node::poll`] answers.
+///
+/// ```
+/// use lastmile::{node::Output, time::{Span, Time}};
+/// let later = Output::Wait(Some(Time::ZERO + Span::from_millis(5)));
+/// assert_ne!(later, Output::Wait(None));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// A packet to send, at once or at a planned time.
@@ -320,6 +365,18 @@ pub enum Output {
 }
 
 /// Everything that handles packets. The rules of its use stand at the head of [this module](self).
+///
+/// ```
+/// use lastmile::node::{Input, Node, Output};
+/// use lastmile::time::Time;
+/// /// Takes everything and answers nothing.
+/// struct Hole;
+/// impl Node for Hole {
+///     fn handle(&mut self, _now: Time, _input: Input) {}
+///     fn poll(&mut self, _now: Time) -> Output { Output::Wait(None) }
+/// }
+/// assert_eq!(Hole.poll(Time::ZERO), Output::Wait(None));
+/// ```
 pub trait Node {
     /// Takes in what happened at `now`.
     fn handle(&mut self, now: Time, input: Input);
@@ -357,11 +414,23 @@ pub struct Recorded<N, T> {
 
 impl<N: Node, T: FnMut(Time, &Input)> Recorded<N, T> {
     /// Records `node`.
+    ///
+    /// ```
+    /// # use lastmile::{endpoint::{Reflector, ReflectorConfig}, node::{Input, Recorded}, time::Time};
+    /// let node = Recorded::new(Reflector::new(ReflectorConfig::default()), |_: Time, _: &Input| {});
+    /// assert_eq!(node.node().sessions(), 0);
+    /// ```
     pub fn new(node: N, tell: T) -> Recorded<N, T> {
         Recorded { node, tell }
     }
 
     /// The node.
+    ///
+    /// ```
+    /// # use lastmile::{endpoint::{Reflector, ReflectorConfig}, node::{Input, Recorded}, time::Time};
+    /// let node = Recorded::new(Reflector::new(ReflectorConfig::default()), |_: Time, _: &Input| {});
+    /// assert_eq!(node.node().counters().reflected, 0);
+    /// ```
     pub fn node(&self) -> &N {
         &self.node
     }

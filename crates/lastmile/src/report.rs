@@ -27,6 +27,12 @@ pub enum Fate {
 
 impl Fate {
     /// The arrival's stamp, where there is one to be trusted.
+    ///
+    /// ```
+    /// # use lastmile::{report::Fate, time::Time};
+    /// assert_eq!(Fate::Arrived(Time::from_nanos(3)).arrived(), Some(Time::from_nanos(3)));
+    /// assert_eq!(Fate::Late.arrived(), None);
+    /// ```
     pub fn arrived(self) -> Option<Time<Rx>> {
         match self {
             Fate::Arrived(at) => Some(at),
@@ -61,6 +67,12 @@ pub struct PacketReport {
 
 impl PacketReport {
     /// Its relative one-way delay, if it arrived.
+    ///
+    /// ```
+    /// # use lastmile::{node::Ecn, report::*, time::Time, units::Bytes};
+    /// let lost = PacketReport { seq: 0, size: Bytes(100), sent: Time::ZERO, fate: Fate::Lost, ecn: Ecn::NotEct };
+    /// assert_eq!(lost.owd(), None);
+    /// ```
     pub fn owd(&self) -> Option<Owd> {
         Some(self.fate.arrived()? - self.sent)
     }
@@ -162,11 +174,36 @@ pub struct StreamRecord {
 
 impl StreamRecord {
     /// Packets that did not arrive.
+    ///
+    /// ```
+    /// # use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+    /// # let packet = |seq, sent, fate| PacketReport { seq, size: Bytes(1488), sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct };
+    /// # let at = |ns| Fate::Arrived(Time::from_nanos(ns));
+    /// # let record = StreamRecord {
+    /// #     stream: 1, direction: Direction::RoundTrip, pattern: Pattern::Train, planned: vec![Span::ZERO, Span::from_nanos(100), Span::from_nanos(200)],
+    /// #     packets: vec![packet(0, 0, at(7_000)), packet(1, 110, at(7_150)), packet(2, 200, Fate::Lost)],
+    /// #     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+    /// # };
+    /// assert_eq!(record.lost(), 1);
+    /// ```
     pub fn lost(&self) -> usize {
         self.packets.iter().filter(|p| p.fate == Fate::Lost).count()
     }
 
     /// The round-trip time of a packet, where there is one: [`Direction::RoundTrip`] and it came back.
+    ///
+    /// ```
+    /// # use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+    /// # let packet = |seq, sent, fate| PacketReport { seq, size: Bytes(1488), sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct };
+    /// # let at = |ns| Fate::Arrived(Time::from_nanos(ns));
+    /// # let record = StreamRecord {
+    /// #     stream: 1, direction: Direction::RoundTrip, pattern: Pattern::Train, planned: vec![Span::ZERO, Span::from_nanos(100), Span::from_nanos(200)],
+    /// #     packets: vec![packet(0, 0, at(7_000)), packet(1, 110, at(7_150)), packet(2, 200, Fate::Lost)],
+    /// #     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+    /// # };
+    /// assert_eq!(record.rtt(1), Some(Span::from_nanos(7_040)));
+    /// assert_eq!(record.rtt(2), None); // lost
+    /// ```
     pub fn rtt(&self, index: usize) -> Option<Span> {
         if self.direction != Direction::RoundTrip {
             return None;
@@ -177,6 +214,19 @@ impl StreamRecord {
     }
 
     /// Between a packet's departure and the one before it, really and as planned: `(sent, planned)`.
+    ///
+    /// ```
+    /// # use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+    /// # let packet = |seq, sent, fate| PacketReport { seq, size: Bytes(1488), sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct };
+    /// # let at = |ns| Fate::Arrived(Time::from_nanos(ns));
+    /// # let record = StreamRecord {
+    /// #     stream: 1, direction: Direction::RoundTrip, pattern: Pattern::Train, planned: vec![Span::ZERO, Span::from_nanos(100), Span::from_nanos(200)],
+    /// #     packets: vec![packet(0, 0, at(7_000)), packet(1, 110, at(7_150)), packet(2, 200, Fate::Lost)],
+    /// #     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+    /// # };
+    /// assert_eq!(record.send_gap(1), Some((Span::from_nanos(110), Span::from_nanos(100))));
+    /// assert_eq!(record.send_gap(0), None);
+    /// ```
     pub fn send_gap(&self, index: usize) -> Option<(Span, Span)> {
         let before = index.checked_sub(1)?;
         Some((
@@ -186,6 +236,19 @@ impl StreamRecord {
     }
 
     /// Between a packet's arrival and that of the one sent before it, where both arrived.
+    ///
+    /// ```
+    /// # use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
+    /// # let packet = |seq, sent, fate| PacketReport { seq, size: Bytes(1488), sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct };
+    /// # let at = |ns| Fate::Arrived(Time::from_nanos(ns));
+    /// # let record = StreamRecord {
+    /// #     stream: 1, direction: Direction::RoundTrip, pattern: Pattern::Train, planned: vec![Span::ZERO, Span::from_nanos(100), Span::from_nanos(200)],
+    /// #     packets: vec![packet(0, 0, at(7_000)), packet(1, 110, at(7_150)), packet(2, 200, Fate::Lost)],
+    /// #     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+    /// # };
+    /// assert_eq!(record.receive_gap(1), Some(Span::from_nanos(150)));
+    /// assert_eq!(record.receive_gap(2), None);
+    /// ```
     pub fn receive_gap(&self, index: usize) -> Option<Span> {
         let before = index.checked_sub(1)?;
         Some(self.packets.get(index)?.fate.arrived()? - self.packets.get(before)?.fate.arrived()?)

@@ -30,8 +30,17 @@ pub struct Span(i64);
 
 impl Span {
     /// No time at all.
+    ///
+    /// ```
+    /// assert!(lastmile::time::Span::ZERO < lastmile::time::Span::MAX);
+    /// ```
     pub const ZERO: Span = Span(0);
     /// The longest span, about 292 years.
+    ///
+    /// ```
+    /// # use lastmile::time::Span;
+    /// assert_eq!(Span::MAX + Span::from_secs(1), Span::MAX); // saturates
+    /// ```
     pub const MAX: Span = Span(i64::MAX);
 
     /// `ns` nanoseconds.
@@ -270,8 +279,18 @@ pub struct Time<C: Clock = Local> {
 
 impl<C: Clock> Time<C> {
     /// The start of the run.
+    ///
+    /// ```
+    /// # use lastmile::time::{Span, Time};
+    /// assert_eq!(Time::<lastmile::time::Local>::ZERO - Span::from_secs(1), Time::ZERO); // saturates
+    /// ```
     pub const ZERO: Time<C> = Time { ns: 0, clock: PhantomData };
     /// Later than everything.
+    ///
+    /// ```
+    /// # use lastmile::time::{Local, Time};
+    /// assert!(Time::<Local>::ZERO < Time::MAX);
+    /// ```
     pub const MAX: Time<C> = Time { ns: u64::MAX, clock: PhantomData };
 
     /// `ns` nanoseconds after the run's start.
@@ -486,6 +505,11 @@ impl Epoch {
     }
 
     /// Wall time, in nanoseconds since 1970-01-01 UTC, of a moment of the run.
+    ///
+    /// ```
+    /// # use lastmile::time::{Epoch, Time};
+    /// assert_eq!(Epoch::default().unix_nanos(Time::from_nanos(3)), 3);
+    /// ```
     pub const fn unix_nanos(self, at: Time) -> u64 {
         self.0.saturating_add(at.ns)
     }

@@ -24,6 +24,10 @@ pub struct Bytes(pub u64);
 
 impl Bytes {
     /// No bytes.
+    ///
+    /// ```
+    /// assert_eq!(lastmile::units::Bytes::ZERO.bits(), 0);
+    /// ```
     pub const ZERO: Bytes = Bytes(0);
 
     /// The number of bits.
@@ -119,6 +123,10 @@ pub enum IpVersion {
 
 impl IpVersion {
     /// Bytes of IP and UDP header in front of a UDP payload.
+    ///
+    /// ```
+    /// assert_eq!(lastmile::units::IpVersion::V6.udp_overhead(), lastmile::units::Bytes(48));
+    /// ```
     pub const fn udp_overhead(self) -> Bytes {
         match self {
             IpVersion::V4 => Bytes(28),
@@ -138,6 +146,10 @@ impl IpVersion {
 }
 
 /// Bytes of an Ethernet header, as the original tools count a frame (no FCS, preamble or gap).
+///
+/// ```
+/// assert_eq!(lastmile::units::ETHERNET_HEADER.bits(), 112);
+/// ```
 pub const ETHERNET_HEADER: Bytes = Bytes(14);
 
 /// Where packets are counted: which headers belong to their size.
@@ -163,6 +175,11 @@ pub enum Layer {
 
 impl Layer {
     /// The size, at this layer, of a packet with `payload` bytes of UDP payload.
+    ///
+    /// ```
+    /// # use lastmile::units::{Bytes, IpVersion, Layer};
+    /// assert_eq!(Layer::Ip.size_of(Bytes(1440), IpVersion::V6), Bytes(1488));
+    /// ```
     pub fn size_of(self, payload: Bytes, ip: IpVersion) -> Bytes {
         match self {
             Layer::Payload => payload,

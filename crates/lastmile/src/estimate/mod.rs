@@ -56,12 +56,24 @@ pub struct StreamPlan {
 
 impl StreamPlan {
     /// `n` pairs of back-to-back packets of `size` bytes at the IP layer, one pair every `gap`.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// let plan = StreamPlan::pairs(2, Bytes(1488), Span::from_millis(10));
+    /// assert_eq!((plan.packets.len(), plan.duration()), (4, Span::from_millis(10)));
+    /// ```
     pub fn pairs(n: usize, size: Bytes, gap: Span) -> StreamPlan {
         let packet = |k: usize| ProbePacket { offset: gap * (k / 2) as i64, size, ecn: Ecn::NotEct };
         StreamPlan { pattern: Pattern::Pairs, packets: (0..2 * n).map(packet).collect() }
     }
 
     /// `n` packets of `size` bytes at `rate`, both at the IP layer.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::{Bytes, Rate}};
+    /// let plan = StreamPlan::train(3, Bytes(1500), Rate::ip(10_000_000));
+    /// assert_eq!(plan.duration(), Span::from_micros(2_400));
+    /// ```
     pub fn train(n: usize, size: Bytes, rate: Rate) -> StreamPlan {
         // The offset is computed from the bytes before it, so that rounding does not add up.
         let packet =
@@ -70,17 +82,32 @@ impl StreamPlan {
     }
 
     /// Bytes at the IP layer.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// assert_eq!(StreamPlan::pairs(1, Bytes(700), Span::ZERO).bytes(), Bytes(1400));
+    /// ```
     pub fn bytes(&self) -> Bytes {
         self.packets.iter().map(|p| p.size).sum()
     }
 
     /// From the first packet to the last.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// assert_eq!(StreamPlan::pairs(1, Bytes(700), Span::from_secs(1)).duration(), Span::ZERO);
+    /// ```
     pub fn duration(&self) -> Span {
         self.packets.last().map_or(Span::ZERO, |p| p.offset)
     }
 }
 
 /// What an estimator wants next.
+///
+/// ```
+/// use lastmile::{estimate::Step, time::Span};
+/// assert_ne!(Step::Pause(Span::ZERO), Step::Pause(Span::from_millis(50)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Send this stream and give back its record.
@@ -185,6 +212,11 @@ impl core::fmt::Display for Value {
 }
 
 /// How an interval was made.
+///
+/// ```
+/// use lastmile::estimate::IntervalMethod;
+/// assert_ne!(IntervalMethod::BootstrapGaps, IntervalMethod::StudentTrains);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -222,6 +254,12 @@ pub struct Interval {
 
 impl Interval {
     /// Whether `rate` lies within; false across layers.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::{Interval, IntervalMethod}, units::Rate};
+    /// # let interval = Interval { low: Rate::ip(5), high: Rate::ip(7), confidence: 0.9, method: IntervalMethod::StudentTrains };
+    /// assert!(interval.contains(Rate::ip(5)) && !interval.contains(Rate::ip(8)));
+    /// ```
     pub fn contains(&self, rate: Rate) -> bool {
         self.low <= rate && rate <= self.high
     }
@@ -255,6 +293,11 @@ pub struct Estimate {
 }
 
 /// Why there is no number.
+///
+/// ```
+/// use lastmile::estimate::Refusal;
+/// assert_eq!(Refusal::PeerSilent.to_string(), "the peer stopped answering");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -310,6 +353,14 @@ pub enum Refusal {
 }
 
 /// A tool's state machine.
+///
+/// ```
+/// use lastmile::estimate::{MethodConfig, Step, build};
+/// let mut wbest = build("wbest", &MethodConfig::default())?;
+/// let Step::Send(plan) = wbest.step() else { panic!() };
+/// assert_eq!(plan.packets.len(), 60); // thirty pairs
+/// # Ok::<(), lastmile::estimate::MethodError>(())
+/// ```
 pub trait Estimator: Send {
     /// What to do next. Asked again only after the record of a stream was given, a pause is over, or
     /// at the start.
