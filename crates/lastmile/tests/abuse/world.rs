@@ -93,6 +93,15 @@ enum Due {
     Told(bool, Input),
 }
 
+/// A copy of a probe that arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ProbeCopy {
+    left: u64,
+    arrived: u64,
+    /// Damage to padding takes nothing from a packet, so one that is not whole may count or not.
+    whole: bool,
+}
+
 /// A prober, a peer and what really happened between them.
 pub(crate) struct World<P: Node> {
     pub(crate) prober: Prober<Vec<StreamRecord>>,
@@ -110,10 +119,9 @@ pub(crate) struct World<P: Node> {
     due: BTreeMap<(Time, u64), Due>,
     next: u64,
     wakes: (Option<Time>, Option<Time>),
-    seen: Vec<(bool, bool, Datagram)>,
+    seen: Vec<(bool, bool, Time, Datagram)>,
     departures: BTreeMap<(bool, u32, u16), u64>,
-    /// Of every copy, and whether it was whole: damage to padding takes nothing from a packet.
-    arrivals: BTreeMap<(bool, u32, u16), Vec<(u64, bool)>>,
+    arrivals: BTreeMap<(bool, u32, u16), Vec<ProbeCopy>>,
     /// Round-trip probes: departures, and first arrivals of their replies, by the stamp that replies repeat.
     echo_departures: BTreeMap<u64, u64>,
     echo_arrivals: BTreeMap<u64, BTreeSet<u64>>,
@@ -270,17 +278,17 @@ impl<P: Node> World<P> {
             }
             let mut copy = datagram.clone();
             let spoiled = self.spoil(&mut copy);
-            self.note_arrival((from_prober, tracked), arrives, &datagram, !spoiled);
+            self.note_arrival((from_prober, tracked), (at, arrives), &datagram, !spoiled);
             self.put(arrives, if from_prober { Due::AtPeer(copy) } else { Due::AtProber(copy) });
         }
-        self.seen.push((from_prober, tracked, datagram));
+        self.seen.push((from_prober, tracked, at, datagram));
         if self.dice.happens(self.path.replays) {
             let pick = self.dice.below(self.seen.len() as u64) as usize;
-            let (to_peer, tracked, copy) = self.seen[pick].clone();
+            let (to_peer, tracked, left, copy) = self.seen[pick].clone();
             // After the first copy: a replay is of something seen on the way.
             let later =
                 at + self.path.delay + self.path.jitter + Span::from_micros(self.dice.below(400_000) as i64);
-            self.note_arrival((to_peer, tracked), later, &copy, true);
+            self.note_arrival((to_peer, tracked), (left, later), &copy, true);
             self.put(later, if to_peer { Due::AtPeer(copy) } else { Due::AtProber(copy) });
         }
         if self.dice.happens(self.path.forgeries) {
@@ -325,12 +333,23 @@ impl<P: Node> World<P> {
         }
     }
 
-    fn note_arrival(&mut self, (forward, tracked): (bool, bool), at: Time, datagram: &Datagram, whole: bool) {
+    fn note_arrival(
+        &mut self,
+        (forward, tracked): (bool, bool),
+        (left, at): (Time, Time),
+        datagram: &Datagram,
+        whole: bool,
+    ) {
         let Some(bytes) = datagram.payload.udp() else { return };
         match probe_tag(bytes).filter(|_| tracked) {
             Some(tag) => {
-                let at = if forward { at + PEER_AHEAD } else { at }.as_nanos();
-                self.arrivals.entry((forward, tag.stream, tag.index)).or_default().push((at, whole));
+                let (tx, rx) = if forward { (Span::ZERO, PEER_AHEAD) } else { (PEER_AHEAD, Span::ZERO) };
+                let (left, arrived) = ((left + tx).as_nanos(), (at + rx).as_nanos());
+                self.arrivals.entry((forward, tag.stream, tag.index)).or_default().push(ProbeCopy {
+                    left,
+                    arrived,
+                    whole,
+                });
             }
             None if !forward => {
                 self.echo_arrivals.entry(stamp(bytes, 28, 64)).or_default().insert(at.as_nanos());
@@ -355,8 +374,9 @@ impl<P: Node> World<P> {
                 let key = (forward, record.stream, packet.seq as u16);
                 assert_eq!(self.departures.get(&key), Some(&sent), "departure of {packet:?}");
                 let copies = self.arrivals.get(&key).map_or(&[][..], Vec::as_slice);
-                assert!(copies.iter().any(|c| c.0 == arrived), "{packet:?} did not arrive then");
-                let earlier = copies.iter().find(|(at, whole)| *whole && *at < arrived);
+                let this = copies.iter().any(|c| (c.left, c.arrived) == (sent, arrived));
+                assert!(this, "{packet:?} did not leave and arrive then");
+                let earlier = copies.iter().find(|c| c.whole && c.arrived < arrived);
                 assert_eq!(earlier, None, "the first copy of {packet:?} counts");
             }
         }
