@@ -3,10 +3,11 @@
 use lastmile::endpoint::{Key, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::estimate::Step;
 use lastmile::event::Decision;
-use lastmile::node::{Input, Node};
+use lastmile::node::{Input, Node, Output, Payload};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
+use lastmile::wire::{Mode, TlvType, Tlvs, tlv_area_mut};
 use proptest::prelude::*;
 
 use crate::world::{NEAR, Nobody, Path, PlainReflector, World, closed, measurement, pairs, peer_address};
@@ -181,6 +182,79 @@ fn silence_in_any_phase_ends_the_session() {
             assert!(refusals[0].contains("stopped answering"), "{direction} at {ms} ms: {refusals:?}");
             let after = world.now - from;
             assert!(after < Span::from_secs(8), "{direction} at {ms} ms: {after}");
+        }
+    }
+}
+
+/// Changes the reports and hellos that it hands on.
+struct Liar<F> {
+    honest: Reflector,
+    lie: F,
+}
+
+impl<F: FnMut(TlvType, &mut [u8])> Node for Liar<F> {
+    fn handle(&mut self, now: Time, input: Input) {
+        self.honest.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        let mut output = self.honest.poll(now);
+        if let Output::Transmit(transmit) = &mut output
+            && let Payload::Udp(bytes) = &mut transmit.datagram.payload
+        {
+            let area = tlv_area_mut(Mode::Open, bytes);
+            let found =
+                Tlvs::new(area).flatten().find(|t| matches!(t.kind, TlvType::HELLO | TlvType::REPORT));
+            if let Some((kind, at)) = found.map(|t| (t.kind, t.offset + 4)) {
+                (self.lie)(kind, &mut area[at..]);
+            }
+        }
+        output
+    }
+}
+
+/// A peer may lie about what it saw, but it cannot keep a session from ending, soon, or break it.
+#[test]
+fn a_lying_peer_cannot_hold_a_session() {
+    type Lie = fn(TlvType, &mut [u8]);
+    // Offsets as in the figures of the Report and Hello TLVs.
+    let lies: [(&str, Lie); 6] = [
+        ("always running", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[5] = 5;
+            }
+        }),
+        ("busy", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[5] = 4;
+            }
+        }),
+        ("65,535 pages", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[28..30].fill(0xFF);
+            }
+        }),
+        ("times at the end of the world", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[36..48].fill(0xFF);
+            }
+        }),
+        ("never any credit", |kind, value| {
+            if kind == TlvType::HELLO {
+                value[44..52].fill(0);
+            }
+        }),
+        ("credit without end", |kind, value| {
+            if kind == TlvType::HELLO {
+                value[44..52].fill(0xFF);
+            }
+        }),
+    ];
+    for (name, lie) in lies {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let liar = Liar { honest: reflector(None), lie };
+            let mut world = world(config(None), direction, vec![pairs(100)], liar);
+            world.run(Span::from_secs(15));
+            assert_eq!(world.refusals().len(), 1, "{name}, {direction}");
         }
     }
 }
