@@ -81,7 +81,7 @@ pub struct Counters {
     pub malformed: u64,
     /// Without the right key.
     pub unauthenticated: u64,
-    /// Dropped, or not written down, because a budget was spent.
+    /// Dropped, refused or not written down, because a limit forbade it.
     pub over_budget: u64,
     /// Requests for reverse streams that need no answer: copies of those served before, or meant for others.
     pub repeated: u64,
@@ -254,8 +254,10 @@ impl Reflector {
                         self.counters.repeated += 1;
                         return false;
                     }
-                    Reversed::Refused => tlvs::flag_not_conformant(packet.mode, bytes, control),
+                    Reversed::Refused => {}
                 }
+                self.counters.over_budget += 1;
+                tlvs::flag_not_conformant(packet.mode, bytes, control);
                 true
             }
             (Some(tag), ..) if wishes.no_reply => {

@@ -1,0 +1,7 @@
+//! Attacks on the two endpoints: bad paths, forged and malformed packets, dishonest peers, and what must hold anyway.
+
+mod amplification;
+mod forge;
+mod paths;
+mod sessions;
+mod world;

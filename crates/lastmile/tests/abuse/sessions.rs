@@ -1,0 +1,298 @@
+//! What a session does when something is wrong: it ends, soon, and says who is to blame; and its limits are hard.
+
+use lastmile::endpoint::{Key, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::estimate::Step;
+use lastmile::event::Decision;
+use lastmile::node::{Input, Node, Output, Payload};
+use lastmile::report::Direction;
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use lastmile::wire::{Mode, TlvType, Tlvs, tlv_area_mut};
+use proptest::prelude::*;
+
+use crate::world::{NEAR, Nobody, Path, PlainReflector, World, closed, measurement, pairs, peer_address};
+
+const DIRECTIONS: [Direction; 3] = [Direction::Forward, Direction::Reverse, Direction::RoundTrip];
+
+fn key(text: &str) -> Option<Key> {
+    Some(Key::new(text.as_bytes()).unwrap())
+}
+
+fn config(key: Option<Key>) -> ProberConfig {
+    ProberConfig { key, seed: [5; 32], ..ProberConfig::new(peer_address()) }
+}
+
+fn reflector(key: Option<Key>) -> Reflector {
+    Reflector::new(ReflectorConfig { key, seed: [6; 32], ..ReflectorConfig::default() })
+}
+
+fn world<P: Node>(config: ProberConfig, direction: Direction, steps: Vec<Step>, peer: P) -> World<P> {
+    World::new(config, vec![measurement(direction, steps)], peer, NEAR, 1)
+}
+
+/// Runs one stream and returns why it was refused, and after how long.
+fn refusal<P: Node>(config: ProberConfig, direction: Direction, peer: P) -> (String, Span) {
+    let mut world = world(config, direction, vec![pairs(10)], peer);
+    world.run(Span::from_secs(30));
+    let refusals = world.refusals();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    assert!(world.prober.sink().is_empty());
+    (refusals[0].clone(), world.now - Time::ZERO)
+}
+
+#[test]
+fn no_reflector_is_said_within_seconds() {
+    for key in [None, key("a key of many bytes")] {
+        let (why, after) = refusal(config(key), Direction::Forward, Nobody);
+        assert!(why.contains("does not answer"), "{why}");
+        assert!(after < Span::from_secs(8), "{after}");
+    }
+}
+
+#[test]
+fn a_closed_port_is_said_at_once() {
+    let mut world = world(config(None), Direction::Forward, vec![pairs(10)], Nobody);
+    world.tell_at(Time::ZERO + Span::from_millis(20), true, closed());
+    world.run(Span::from_secs(1));
+    assert!(world.refusals()[0].contains("nothing listens on that port"), "{:?}", world.refusals());
+    assert_eq!(world.now, Time::ZERO + Span::from_millis(20));
+}
+
+#[test]
+fn a_plain_stamp_reflector_serves_round_trips_and_nothing_else() {
+    for echo_tlvs in [true, false] {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let plain = PlainReflector { echo_tlvs, out: Vec::new() };
+            let (why, _) = refusal(config(None), direction, plain);
+            assert!(why.contains("speaks plain STAMP only") && why.contains("lastmile serve"), "{why}");
+        }
+        let plain = PlainReflector { echo_tlvs, out: Vec::new() };
+        let mut world = world(config(None), Direction::RoundTrip, vec![pairs(10)], plain);
+        world.run(Span::from_secs(5));
+        world.check_records();
+        let record = &world.prober.sink()[0];
+        assert_eq!(record.rtt(0), Some(Span::from_millis(20)));
+        // The reply may be smaller; what crossed the path in the larger size is what counts.
+        assert!(record.packets.iter().all(|p| p.size == Bytes(1_488)));
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_are_said() {
+    let (ours, other) = ("a key of many bytes", "another key of many bytes");
+    let said =
+        |ours: Option<Key>, theirs: Option<Key>| refusal(config(ours), Direction::Forward, reflector(theirs));
+    let cases = [
+        (key(ours), key(other), "the key is wrong"),
+        (None, key(other), "asks for a key: give it with --key-file"),
+        (key(ours), None, "works without a key"),
+    ];
+    for (ours, theirs, text) in cases {
+        let (why, after) = said(ours, theirs);
+        assert!(why.contains(text), "{why}");
+        assert!(after < Span::from_secs(8), "{after}");
+    }
+}
+
+#[test]
+fn with_the_right_key_every_direction_works_on_both_ip_versions() {
+    for peer in ["198.51.100.1:8620", "[2001:db8:9::1]:8620"] {
+        for key in [None, key("a key of many bytes")] {
+            let peer = peer.parse().unwrap();
+            let config = ProberConfig { key: key.clone(), ..ProberConfig::new(peer) };
+            let measurements = DIRECTIONS.map(|d| measurement(d, vec![pairs(70)])).into();
+            let mut world = World::new(config, measurements, reflector(key), NEAR, 1);
+            world.run(Span::from_secs(20));
+            world.check_records();
+            let records = world.prober.sink();
+            assert_eq!(records.iter().map(|r| r.direction).collect::<Vec<_>>(), DIRECTIONS);
+            assert!(records.iter().flat_map(|r| &r.packets).all(|p| p.fate.arrived().is_some()), "{peer}");
+            assert!(records.iter().flat_map(|r| &r.packets).all(|p| p.size == Bytes(1_488)), "{peer}");
+        }
+    }
+}
+
+#[test]
+fn a_reverse_measurement_alone_earns_its_credit_and_says_so() {
+    let mut world = world(config(None), Direction::Reverse, vec![pairs(30)], reflector(None));
+    world.run(Span::from_secs(20));
+    assert!(world.prober.sink()[0].packets.iter().all(|p| p.fate.arrived().is_some()));
+    let cost = world.cost();
+    assert!(cost.credit_bytes >= Bytes(59 * 1_488) && cost.credit_bytes <= Bytes(60 * 1_488), "{cost:?}");
+    assert!(cost.bytes_received <= cost.bytes(), "not amplified: {cost:?}");
+    assert_eq!(cost.probe_bytes, Bytes::ZERO);
+}
+
+#[test]
+fn a_reverse_stream_of_several_seconds_is_whole() {
+    let slow = Step::Send(lastmile::estimate::StreamPlan::pairs(30, Bytes(1_488), Span::from_millis(100)));
+    let mut world = world(config(None), Direction::Reverse, vec![slow], reflector(None));
+    world.run(Span::from_secs(20));
+    world.check_records();
+    let record = &world.prober.sink()[0];
+    assert!(record.packets.iter().all(|p| p.fate.arrived().is_some()));
+    assert!((1..60).all(|i| record.send_gap(i).is_some_and(|(sent, planned)| sent == planned)), "{record:?}");
+}
+
+#[test]
+fn a_pause_of_a_minute_keeps_the_session() {
+    let steps = || vec![pairs(5), Step::Pause(Span::from_secs(60)), pairs(5)];
+    for direction in DIRECTIONS {
+        let mut world = world(config(None), direction, steps(), reflector(None));
+        world.run(Span::from_secs(90));
+        assert!(world.now - Time::ZERO > Span::from_secs(60));
+        assert_eq!(world.prober.sink().len(), 2, "{direction}: {:?}", world.refusals());
+        assert!(world.prober.sink()[1].packets.iter().all(|p| p.fate.arrived().is_some()));
+    }
+}
+
+#[test]
+fn a_clock_step_on_either_side_marks_the_stream() {
+    for direction in DIRECTIONS {
+        for at_prober in [true, false] {
+            if direction == Direction::RoundTrip && !at_prober {
+                continue; // The peer's clock stamps nothing there.
+            }
+            let mut world = world(
+                config(key("a key of many bytes")),
+                direction,
+                vec![pairs(30), pairs(3)],
+                reflector(key("a key of many bytes")),
+            );
+            let step = Input::ClockStepped { by: Span::from_millis(-7) };
+            world.tell_at(Time::ZERO + Span::from_millis(90), at_prober, step);
+            world.run(Span::from_secs(20));
+            let stepped: Vec<_> = world.prober.sink().iter().map(|r| r.clock_stepped).collect();
+            assert_eq!(stepped, [true, false], "{direction}, at the prober: {at_prober}");
+        }
+    }
+}
+
+/// Whenever the peer falls silent, the session ends, within what its own timers take.
+#[test]
+fn silence_in_any_phase_ends_the_session() {
+    let endless = || (0..200).map(|_| pairs(5)).collect::<Vec<_>>();
+    for direction in DIRECTIONS {
+        for ms in (15..600).step_by(9) {
+            let mut world = world(config(None), direction, endless(), reflector(None));
+            let from = Time::ZERO + Span::from_millis(ms);
+            world.silent_from = Some(from);
+            world.run(Span::from_secs(60));
+            let refusals = world.refusals();
+            assert!(refusals[0].contains("stopped answering"), "{direction} at {ms} ms: {refusals:?}");
+            let after = world.now - from;
+            assert!(after < Span::from_secs(8), "{direction} at {ms} ms: {after}");
+        }
+    }
+}
+
+/// Changes the reports and hellos that it hands on.
+struct Liar<F> {
+    honest: Reflector,
+    lie: F,
+}
+
+impl<F: FnMut(TlvType, &mut [u8])> Node for Liar<F> {
+    fn handle(&mut self, now: Time, input: Input) {
+        self.honest.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        let mut output = self.honest.poll(now);
+        if let Output::Transmit(transmit) = &mut output
+            && let Payload::Udp(bytes) = &mut transmit.datagram.payload
+        {
+            let area = tlv_area_mut(Mode::Open, bytes);
+            let found =
+                Tlvs::new(area).flatten().find(|t| matches!(t.kind, TlvType::HELLO | TlvType::REPORT));
+            if let Some((kind, at)) = found.map(|t| (t.kind, t.offset + 4)) {
+                (self.lie)(kind, &mut area[at..]);
+            }
+        }
+        output
+    }
+}
+
+/// A peer may lie about what it saw, but it cannot keep a session from ending, soon, or break it.
+#[test]
+fn a_lying_peer_cannot_hold_a_session() {
+    type Lie = fn(TlvType, &mut [u8]);
+    // Offsets as in the figures of the Report and Hello TLVs.
+    let lies: [(&str, Lie); 6] = [
+        ("always running", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[5] = 5;
+            }
+        }),
+        ("busy", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[5] = 4;
+            }
+        }),
+        ("65,535 pages", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[28..30].fill(0xFF);
+            }
+        }),
+        ("times at the end of the world", |kind, value| {
+            if kind == TlvType::REPORT {
+                value[36..48].fill(0xFF);
+            }
+        }),
+        ("never any credit", |kind, value| {
+            if kind == TlvType::HELLO {
+                value[44..52].fill(0);
+            }
+        }),
+        ("credit without end", |kind, value| {
+            if kind == TlvType::HELLO {
+                value[44..52].fill(0xFF);
+            }
+        }),
+    ];
+    for (name, lie) in lies {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let liar = Liar { honest: reflector(None), lie };
+            let mut world = world(config(None), direction, vec![pairs(100)], liar);
+            world.run(Span::from_secs(15));
+            assert_eq!(world.refusals().len(), 1, "{name}, {direction}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Both directions together, however much is lost and however often something is asked again.
+    #[test]
+    fn the_byte_limit_is_hard(
+        limit in 0_u64..600_000, loss in 0_u64..40, delay in 0_i64..500, keyed: bool, seed: u64, pause in 0_i64..60,
+    ) {
+        let key = key("a key of many bytes").filter(|_| keyed);
+        let config = ProberConfig { max_bytes: Some(Bytes(limit)), ..config(key.clone()) };
+        let steps = || vec![pairs(5), Step::Pause(Span::from_secs(pause)), pairs(40), pairs(5), pairs(70)];
+        let measurements = DIRECTIONS.map(|d| measurement(d, steps())).into();
+        let path = Path { loss, delay: Span::from_millis(delay), ..NEAR };
+        let mut world = World::new(config, measurements, reflector(key), path, seed);
+        world.run(Span::from_secs(600));
+        let (sent, received) = world.carried;
+        prop_assert!(sent + received <= Bytes(limit), "{sent} and {received} of {limit}");
+        let cost = world.cost();
+        prop_assert_eq!((cost.bytes(), cost.bytes_received <= received), (sent, true));
+    }
+
+    #[test]
+    fn the_time_limit_is_hard(ms in 0_i64..20_000, loss in 0_u64..40, delay in 0_i64..500, keyed: bool, seed: u64) {
+        let key = key("a key of many bytes").filter(|_| keyed);
+        let limit = Span::from_millis(ms);
+        let config = ProberConfig { max_time: Some(limit), ..config(key.clone()) };
+        let steps = || vec![pairs(5), pairs(100), Step::Pause(Span::from_secs(3)), pairs(5)];
+        let measurements = DIRECTIONS.map(|d| measurement(d, steps())).into();
+        let path = Path { loss, delay: Span::from_millis(delay), ..NEAR };
+        let mut world = World::new(config, measurements, reflector(key), path, seed);
+        world.run(Span::from_secs(600));
+        prop_assert!(world.now - Time::ZERO <= limit, "{} of {limit}", world.now);
+        prop_assert!(world.last_departure <= Time::ZERO + limit, "{} of {limit}", world.last_departure);
+        let finished = world.events.iter().filter(|e| matches!(e, Decision::Finished { .. })).count();
+        prop_assert_eq!(finished, 1);
+    }
+}

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
+# scapy and stamp-suite. Exits with 0 or at the first difference.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+suite=$root/interop/target/stamp-suite/bin/stamp-suite
+work=$(mktemp -d)
+server=
+stop() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+        server=
+    fi
+}
+trap 'stop; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+say() { printf '== %s\n' "$*"; }
+
+# 16 octets, as bytes for us and as hexadecimal for stamp-suite.
+printf 'interop key 0123' >"$work/key"
+hex=$(od -An -v -tx1 "$work/key" | tr -d ' \n')
+
+# The last line of stamp-suite's standard output is its summary; says whether an expression over it holds.
+holds() {
+    interop/.venv/bin/python - "$1" "$2" <<'PY'
+import json, sys
+lines = [line for line in open(sys.argv[1]) if line.startswith("{")]
+if not lines:
+    sys.exit("stamp-suite printed no summary:\n" + open(sys.argv[1]).read())
+m = json.loads(lines[-1])["measurements"]
+if not eval(sys.argv[2], {"m": m}):
+    sys.exit(f"does not hold: {sys.argv[2]}\n{json.dumps(m, indent=1)}")
+PY
+}
+
+say "codec against scapy"
+[ -x interop/.venv/bin/python ] || python3 -m venv interop/.venv
+interop/.venv/bin/pip install --quiet --disable-pip-version-check -r interop/requirements.txt
+interop/.venv/bin/python interop/scapy_check.py
+
+say "codec against stamp-suite as a library"
+cargo run --quiet --manifest-path interop/Cargo.toml
+
+say "programs"
+[ -x "$suite" ] || cargo install --quiet stamp-suite --version 1.0.0 --locked --root "$root/interop/target/stamp-suite"
+cargo build --quiet --release -p lastmile-cli
+cargo build --quiet --release -p lastmile-net --example round_trip
+
+port=18630
+for mode in O A; do
+    port=$((port + 1))
+    keyed=
+    [ "$mode" = A ] && keyed="--key-file $work/key"
+    # shellcheck disable=SC2086
+    target/release/lastmile serve --bind 127.0.0.1 --port "$port" $keyed >"$work/serve" 2>&1 &
+    server=$!
+    sleep 0.5
+    keyed=
+    [ "$mode" = A ] && keyed="--hmac-key $hex"
+    say "stamp-suite's sender to lastmile serve, mode $mode"
+    # shellcheck disable=SC2086
+    "$suite" --remote-addr 127.0.0.1 --remote-port "$port" --local-port 0 -c 10 -d 20ms -L 1 -A "$mode" $keyed \
+        --ssid 7 --cos --dscp 10 --ecn 1 --extra-padding 100 --output-format json >"$work/sender" 2>"$work/log" ||
+        { cat "$work/log"; exit 1; }
+    holds "$work/sender" 'm["answered_probes"] == 10'
+    [ "$mode" = A ] && holds "$work/sender" \
+        'm["tlv_validation"]["hmac"]["verified"] == 10 and m["tlv_validation"]["hmac"]["failed"] == 0'
+    stop
+
+    port=$((port + 1))
+    # shellcheck disable=SC2086
+    "$suite" -i --local-addr 127.0.0.1 --local-port "$port" -A "$mode" ${keyed:+$keyed --verify-tlv-hmac} \
+        --stateful-reflector >"$work/reflector" 2>&1 &
+    server=$!
+    sleep 0.5
+    say "lastmile's prober to stamp-suite's reflector, mode $mode"
+    keyed=
+    [ "$mode" = A ] && keyed=$work/key
+    # shellcheck disable=SC2086
+    target/release/examples/round_trip "127.0.0.1:$port" $keyed
+    stop
+done
+
+say "a key on one side only is said"
+port=$((port + 1))
+target/release/lastmile serve --bind 127.0.0.1 --port "$port" --key-file "$work/key" >"$work/serve" 2>&1 &
+server=$!
+sleep 0.5
+if target/release/examples/round_trip "127.0.0.1:$port" 2>"$work/said"; then
+    echo "a keyed reflector served a prober without a key"
+    exit 1
+fi
+grep -q "asks for a key" "$work/said"
+stop
+say "interop: all well"
