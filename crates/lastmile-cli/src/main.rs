@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 /// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
 #[derive(Parser)]
-#[command(name = "lastmile", version, about, long_about = None, propagate_version = true, max_term_width = 100)]
+#[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 100)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]

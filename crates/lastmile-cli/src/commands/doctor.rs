@@ -29,7 +29,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let findings = machine.findings();
     if args.json {
-        crate::say(&to_json(&machine, &findings).to_string());
+        crate::say(&serde_json::to_string_pretty(&to_json(&machine, &findings))?);
     } else {
         crate::say(to_text(&findings).trim_end());
     }

@@ -210,6 +210,7 @@ fn histogram(stream: &StreamRecord, results: &[Event]) -> String {
 fn pair_gaps(stream: &StreamRecord, results: &[Event]) -> String {
     let gaps: Vec<_> = pairs(stream).collect();
     let (chart, by) = gap_chart("Gaps within pairs", stream, &gaps);
+    let chart = chart.diagonal("ci").key("ci", "as sent");
     let read = capacity(stream, results).and_then(|e| e.value.rate()).zip(stream.packets.first());
     match read {
         Some((rate, packet)) => chart.horizontal("c2", scaled(rate.time_for(packet.size), by), "estimate"),

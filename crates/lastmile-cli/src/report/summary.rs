@@ -17,7 +17,7 @@ pub(super) fn section(run: &Run) -> String {
     };
     format!(
         "<h2>Results</h2>\n<div class=\"card scroll\"><table>\n<thead><tr><th>method</th><th>direction</th>\
-         <th>quantity</th><th>value</th><th>interval</th><th class=\"n\">seconds</th><th class=\"n\">bytes sent</th>\
+         <th>quantity</th><th>value</th><th>interval</th><th class=\"n\">seconds</th><th class=\"n\">sent</th>\
          <th class=\"n\">received</th><th class=\"n\">streams</th><th class=\"n\">discarded</th>\
          </tr></thead>\n<tbody>\n{rows}</tbody></table>{more}</div>\n\
          <p class=\"soft\">Rates are IP-layer rates at the probe's packet size. Seconds, bytes and streams are those of the \
@@ -67,8 +67,8 @@ fn numbers(cost: &Cost) -> String {
     let seconds = format!("{:.3}", cost.elapsed.as_secs_f64());
     let cells = [
         seconds,
-        cost.bytes().0.to_string(),
-        cost.bytes_received.0.to_string(),
+        cost.bytes().to_string(),
+        cost.bytes_received.to_string(),
         cost.streams.to_string(),
         cost.streams_discarded.to_string(),
     ];

@@ -14,7 +14,7 @@ use super::{Counts, Entry, Header, MAX_LINE, VERSION};
 #[non_exhaustive]
 pub enum RecordingError {
     /// The system does not give the file.
-    #[error("{file}: {source}")]
+    #[error("cannot read {file}")]
     Io {
         /// The file.
         file: String,

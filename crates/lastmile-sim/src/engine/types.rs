@@ -4,7 +4,7 @@ use lastmile::time::Time;
 
 use crate::queue::MAX_NODES;
 
-/// A node of an engine, numbered from zero in the order of [`Engine::add`].
+/// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).
 ///
 /// ```
 /// assert!(lastmile_sim::engine::NodeId(0) < lastmile_sim::engine::NodeId(1));
@@ -28,7 +28,7 @@ pub struct RouterId(pub u32);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Nowhere: it is counted as [unroutable](Engine::unroutable).
+    /// Nowhere: it is counted as [unroutable](super::Engine::unroutable).
     Nowhere,
     /// To port 0 of a node.
     Node(NodeId),

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change goes in, cheapest first; the last lines are a summary.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+logs=target/test-logs
+mkdir -p "$logs"
+summary=()
+began=$SECONDS
+
+finish() {
+    echo
+    echo "== summary"
+    printf '%s\n' "${summary[@]}"
+    echo "$1 in $((SECONDS - began)) s"
+}
+
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    echo
+    echo "== $name: $*"
+    if ! "$@" 2>&1 | tee "$logs/$name.log"; then
+        summary+=("$name: FAILED after $((SECONDS - start)) s: $*")
+        finish FAILED
+        exit 1
+    fi
+    summary+=("$name: $((SECONDS - start)) s$(counts "$logs/$name.log")")
+}
+
+# ", N passed, M ignored" from the lines of the test harness, if there are any.
+counts() {
+    awk '/^test result:/ { passed += $4; ignored += $8; seen = 1 }
+         END { if (seen) printf ", %d passed, %d ignored", passed, ignored }' "$1"
+}
+
+step format cargo fmt --all --check
+step clippy cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
+step tests cargo test --workspace --all-features --locked
+step fuzz-build cargo check --manifest-path fuzz/Cargo.toml --bins --locked
+# What users run is what meets the wall clock: conformance and the lab take the release build.
+step build cargo build --release --locked
+step conformance target/release/lastmile conformance
+# Tests that meet the wall clock are named wallclock_* and ignored above: they run here alone, one at a time. They print
+# "lab: refused: NAME: WHY" for a run that was late three times, and "lab: scored: NAME" for one that counted.
+step lab cargo test --workspace --all-features --locked --lib --bins --tests -- \
+    --ignored --nocapture --test-threads=1 wallclock_
+scored=$(grep -c '^lab: scored' "$logs/lab.log")
+refused=$(grep -c '^lab: refused' "$logs/lab.log")
+summary+=("lab runs: $scored scored, $refused refused")
+summary+=("conformance: $(tail -n 1 "$logs/conformance.log")")
+if ((refused * 3 > scored + refused)); then
+    finish "FAILED: more than a third of the lab runs was refused"
+    exit 1
+fi
+finish "all passed"
