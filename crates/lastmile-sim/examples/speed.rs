@@ -15,13 +15,13 @@ fn main() -> Result<(), EngineError> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60);
     for arrivals in [Arrivals::Cbr, Arrivals::Poisson] {
         for flows in [1, 10, 100, 1000] {
-            measure(arrivals, flows, seconds)?;
+            measure(&arrivals, flows, seconds)?;
         }
     }
     Ok(())
 }
 
-fn measure(arrivals: Arrivals, flows: u32, seconds: i64) -> Result<(), EngineError> {
+fn measure(arrivals: &Arrivals, flows: u32, seconds: i64) -> Result<(), EngineError> {
     let mut engine = Engine::new();
     let any = "10.77.0.1:9".parse().expect("an address");
     let stop = Time::ZERO + Span::from_secs(seconds);
@@ -38,7 +38,7 @@ fn measure(arrivals: Arrivals, flows: u32, seconds: i64) -> Result<(), EngineErr
     let mut sinks = Vec::new();
     for flow in (0..flows).map(Flow) {
         let config = SourceConfig {
-            arrivals,
+            arrivals: arrivals.clone(),
             rate: Rate::ip(90_000_000 / u64::from(flows)),
             ip_size: Bytes(1500),
             start: Time::ZERO,

@@ -87,7 +87,19 @@ fn every_error_names_file_line_key_and_reason() {
         (14, ""),
         (16, r#"one_way = true"#),
         (17, r#"back = { rate = "2 Mbit/s", jitter = "1 ms" }"#),
+        (20, r#"kind = "fractal""#),
         (20, r#"kind = "pareto""#),
+        (20, "kind = \"pareto\"\nshape = 0.9\non = \"1 s\"\noff = \"1 s\""),
+        (20, "kind = \"onoff\"\noff = \"1 s\""),
+        (20, "kind = \"onoff\"\non = \"1 us\"\noff = \"1 us\""),
+        (20, "kind = \"poisson\"\non = \"1 s\""),
+        (20, "kind = \"trace\"\npackets = \"0 1500\""),
+        (20, "kind = \"cbr\"\nfile = \"packets.txt\""),
+        (23, ""),
+        (
+            23,
+            "rate = \"0 bit/s\"\nchanges = [{ at = \"3 s\", rate = \"1 Mbit/s\" }, { at = \"2 s\", rate = \"0 bit/s\" }]",
+        ),
         (21, r#"from = "c""#),
         (21, r#"from = "r""#),
         (21, r#"from = "b""#),
@@ -127,6 +139,38 @@ fn duplicates_and_unreachable_hosts() {
     assert_eq!(
         parse("name = \"x\"\nduration = \"1 s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n"),
         "x.toml:4: link[0].from: \"a\" is no host, and as a router it leads nowhere"
+    );
+}
+
+#[test]
+fn traces_are_read_from_beside_the_scenario_and_checked() {
+    let parse = |keys: &str| {
+        let size_and_rate = "rate = \"4 Mbit/s\"\nsize = \"1500 B\"\n";
+        let text =
+            GOOD.replace("kind = \"cbr\"", &format!("kind = \"trace\"\n{keys}")).replace(size_and_rate, "");
+        Scenario::parse("no/such/folder/x.toml", &text)
+            .map(|s| s.traffic[0].size.0)
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(parse("packets = \"\"\"\n0 1500\n0.1 40\n\"\"\""), Ok(1500));
+    let at = "no/such/folder/x.toml:2";
+    assert_eq!(
+        parse("packets = \"0 x\"").unwrap_err(),
+        format!(
+            "{at}1: traffic[0].packets: line 1: after the time comes the size of an IP packet, 28 to 65535 bytes"
+        )
+    );
+    assert_eq!(
+        parse("").unwrap_err(),
+        format!("{at}0: traffic[0].kind: a trace needs `file`, or `packets` as lines of seconds and bytes")
+    );
+    let missing = parse("file = \"p.txt\"").unwrap_err();
+    assert!(
+        missing.starts_with(&format!("{at}1: traffic[0].file: cannot read no/such/folder/p.txt: ")),
+        "{missing}"
+    );
+    assert!(
+        parse("file = \"p.txt\"\npackets = \"0 99\"").unwrap_err().contains("`packets` or `file`, not both")
     );
 }
 

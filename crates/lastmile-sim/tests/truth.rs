@@ -110,7 +110,7 @@ impl Path {
 #[test]
 fn with_packets_of_one_size_a_noiseless_wbest_equals_the_truth_of_its_window() {
     for (arrivals, name) in [(Arrivals::Poisson, "Poisson"), (Arrivals::Cbr, "CBR")] {
-        let path = path(arrivals, 1500);
+        let path = path(arrivals.clone(), 1500);
         for (stream, estimate) in path.estimates().into_iter().enumerate() {
             let truth = path.truth(stream);
             assert!((estimate - truth).abs() <= 1e-6 * CAPACITY, "{name} {stream}: {estimate} {truth}");

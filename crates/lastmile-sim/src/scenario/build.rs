@@ -125,7 +125,7 @@ pub fn build(
         let flow = Flow(flows.len() as u32);
         let address = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), DISCARD);
         let config = SourceConfig {
-            arrivals: spec.arrivals,
+            arrivals: spec.arrivals.clone(),
             rate: spec.rate,
             ip_size: spec.size,
             start: spec.start,
@@ -135,7 +135,7 @@ pub fn build(
             to: address(spec.to),
         };
         let random = Stream::new(seed, &format!("traffic/{}", spec.name));
-        let source = engine.add(Source::new(config, random))?;
+        let source = engine.add(Source::new(config, random).with_changes(spec.changes.clone()))?;
         engine.connect(source, Target::Router(routers[spec.from]));
         sources.push(source);
         let sink = engine.add(Sink::default())?;

@@ -20,13 +20,14 @@
 //!
 //! [[traffic]]
 //! name = "cross"                                  # decides its random numbers
-//! kind = "poisson"                                # or "cbr"
+//! kind = "poisson"                                # "cbr"; "onoff" with on and off, "pareto" also with shape; "trace"
 //! from = "sender"
 //! to = "receiver"
 //! rate = "4 Mbit/s"                               # of IP packets
 //! size = "1500 B"
 //! start = "0 s"
 //! stop = "10 s"
+//! changes = [{ at = "5 s", rate = "0 bit/s" }]    # the rate from then on
 //!
 //! [[measure]]
 //! from = "sender"
@@ -148,6 +149,25 @@ pub struct TrafficSpec {
     pub start: Time,
     /// When it stops.
     pub stop: Time,
+    /// Other mean rates from some times on.
+    pub changes: Vec<(Time, Rate)>,
+}
+
+impl TrafficSpec {
+    /// How many packets it sends up to `end`, on the mean.
+    pub(crate) fn packets(&self, end: Time) -> f64 {
+        if let Arrivals::Trace(trace) = &self.arrivals {
+            return trace.packets().len() as f64;
+        }
+        let (mut from, mut rate, mut bits) = (self.start, self.rate, 0.0);
+        let stop = self.stop.min(end);
+        for &(at, next) in self.changes.iter().chain([&(stop, Rate::ip(0))]) {
+            let to = at.clamp(from, stop.max(from));
+            bits += rate.bits_per_second() as f64 * (to - from).as_secs_f64();
+            (from, rate) = (to, next);
+        }
+        bits / self.size.bits().max(1) as f64
+    }
 }
 
 /// Which way a measurement looks.

@@ -12,7 +12,6 @@ use toml::Spanned;
 
 use crate::path::link::QueueLimit;
 use crate::scenario::MeasureDirection;
-use crate::traffic::Arrivals;
 
 /// A quantity that stands in the file as a text with its unit.
 #[derive(Clone, Copy, Debug)]
@@ -121,29 +120,38 @@ impl FromStr for Queue {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTraffic {
     pub(super) name: Option<Spanned<String>>,
-    pub(super) kind: Kind,
+    pub(super) kind: Spanned<Kind>,
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,
-    pub(super) rate: At<Rate>,
-    pub(super) size: At<Bytes>,
+    pub(super) rate: Option<At<Rate>>,
+    pub(super) size: Option<At<Bytes>>,
     pub(super) start: Option<At<Span>>,
     pub(super) stop: Option<At<Span>>,
+    pub(super) on: Option<At<Span>>,
+    pub(super) off: Option<At<Span>>,
+    pub(super) shape: Option<Spanned<f64>>,
+    pub(super) file: Option<Spanned<String>>,
+    pub(super) packets: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) changes: Vec<Spanned<RawChange>>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// A source's rate from some time on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawChange {
+    pub(super) at: At<Span>,
+    pub(super) rate: At<Rate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
     Cbr,
     Poisson,
-}
-
-impl From<Kind> for Arrivals {
-    fn from(kind: Kind) -> Arrivals {
-        match kind {
-            Kind::Cbr => Arrivals::Cbr,
-            Kind::Poisson => Arrivals::Poisson,
-        }
-    }
+    OnOff,
+    Pareto,
+    Trace,
 }
 
 #[derive(Debug, Deserialize)]

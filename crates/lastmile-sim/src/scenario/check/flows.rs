@@ -1,15 +1,10 @@
-//! Traffic and measurements.
+//! Measurements, and what they share with traffic.
 
-use lastmile::time::{Span, Time};
+use lastmile::time::Time;
 use toml::Spanned;
 
-use super::{Check, Checked, LARGEST_IP_PACKET};
-use crate::scenario::{MeasureSpec, Scenario, TrafficSpec};
-
-/// Times that a packet may cross a link in one run; at 100 ns each this is seven minutes.
-const MAX_CROSSINGS: f64 = 4e9;
-/// IPv4 and UDP header.
-const SMALLEST_IP_PACKET: u64 = 28;
+use super::{Check, Checked};
+use crate::scenario::{MeasureSpec, Scenario};
 
 impl Check<'_> {
     fn host(&self, scenario: &Scenario, name: &Spanned<String>) -> Checked<usize> {
@@ -22,7 +17,7 @@ impl Check<'_> {
     }
 
     /// Two different hosts with a path between them.
-    fn ends(
+    pub(super) fn ends(
         &self,
         scenario: &Scenario,
         from: &Spanned<String>,
@@ -41,51 +36,6 @@ impl Check<'_> {
             let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
             let reason = format!("no path leads from {from} to {to} (hosts do not forward)");
             return self.error(at.span(), reason);
-        }
-        Ok(())
-    }
-
-    pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<()> {
-        let end = Time::ZERO + scenario.duration;
-        for (index, spanned) in self.raw.traffic.iter().enumerate() {
-            let raw = spanned.get_ref();
-            let (from, to) = self.ends(scenario, &raw.from, &raw.to)?;
-            let name = match &raw.name {
-                Some(name) => {
-                    self.name(name)?;
-                    name.get_ref().clone()
-                }
-                None => format!("traffic{index}"),
-            };
-            if scenario.traffic.iter().any(|other| other.name == name) {
-                let at = raw.name.as_ref().map_or(spanned.span(), Spanned::span);
-                return self.error(at, format!("two flows are called {name:?}"));
-            }
-            let size = raw.size.get_ref().0;
-            if !(SMALLEST_IP_PACKET..=LARGEST_IP_PACKET).contains(&size.0) {
-                let reason =
-                    format!("an IP packet has {SMALLEST_IP_PACKET} to {LARGEST_IP_PACKET} bytes, not {size}");
-                return self.error(raw.size.span(), reason);
-            }
-            let start = Time::ZERO + self.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
-            let stop = self.not_negative(raw.stop.as_ref())?.map_or(end, |stop| Time::ZERO + stop);
-            if let Some(raw_start) = raw.start.as_ref().filter(|_| start >= end) {
-                return self.error(raw_start.span(), "starts after the run's end");
-            }
-            if let Some(raw_stop) = raw.stop.as_ref().filter(|_| stop <= start) {
-                return self.error(raw_stop.span(), "stops before it starts");
-            }
-            let rate = self.rate(&raw.rate)?;
-            scenario.traffic.push(TrafficSpec {
-                name,
-                arrivals: raw.kind.into(),
-                from,
-                to,
-                rate,
-                size,
-                start,
-                stop,
-            });
         }
         Ok(())
     }
@@ -117,25 +67,6 @@ impl Check<'_> {
                 start: Time::ZERO + start,
                 realtime: raw.realtime,
             });
-        }
-        Ok(())
-    }
-
-    /// Refuses traffic that would take for ever.
-    pub(super) fn crossings(&self, scenario: &Scenario) -> Checked<()> {
-        let mut total = 0.0;
-        let end = Time::ZERO + scenario.duration;
-        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
-            let seconds = (flow.stop.min(end) - flow.start).as_secs_f64();
-            let packets = flow.rate.bits_per_second() as f64 * seconds / flow.size.bits() as f64;
-            total += packets * scenario.path(flow.from, flow.to).map_or(0, |path| path.len()) as f64;
-            if total > MAX_CROSSINGS {
-                let reason = format!(
-                    "up to this flow packets would cross links {total:.1e} times, more than {MAX_CROSSINGS:.0e}: \
-                     lower the rate or shorten the run"
-                );
-                return self.error(raw.get_ref().rate.span(), reason);
-            }
         }
         Ok(())
     }

@@ -20,7 +20,8 @@ const MAX_DELAY: Span = Span::from_secs(60);
 
 impl Check<'_> {
     pub(super) fn links(&self, scenario: &mut Scenario) -> Checked<()> {
-        let largest_traffic = self.raw.traffic.iter().map(|t| t.get_ref().size.get_ref().0.0).max();
+        let largest_traffic =
+            self.raw.traffic.iter().filter_map(|t| Some(t.get_ref().size.as_ref()?.get_ref().0.0)).max();
         let probe = if self.raw.measure.is_empty() { 0 } else { PROBE };
         let largest = Bytes(largest_traffic.unwrap_or(0).max(probe));
         for spanned in &self.raw.link {

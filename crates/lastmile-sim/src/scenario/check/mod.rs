@@ -16,6 +16,7 @@ use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 
 mod flows;
 mod links;
+mod traffic;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;

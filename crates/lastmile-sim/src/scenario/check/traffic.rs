@@ -1,0 +1,213 @@
+//! The simulator's own traffic.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use toml::Spanned;
+
+use super::{Check, Checked, LARGEST_IP_PACKET};
+use crate::scenario::raw::{Kind, RawTraffic};
+use crate::scenario::{Scenario, TrafficSpec};
+use crate::traffic::{Arrivals, Lengths, OnOff, Trace};
+
+/// Times that a packet may cross a link in one run; at 100 ns each this is seven minutes.
+const MAX_CROSSINGS: f64 = 4e9;
+/// IPv4 and UDP header.
+const SMALLEST_IP_PACKET: u64 = 28;
+/// A file of packets that is larger is not read.
+const MAX_TRACE_FILE: u64 = 64_000_000;
+/// Changes of one source's rate.
+const MAX_CHANGES: usize = 10_000;
+/// Tails heavier than this have no mean, or one that no run would show.
+const SHAPES: core::ops::RangeInclusive<f64> = 1.05..=100.0;
+
+impl Check<'_> {
+    pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<()> {
+        let end = Time::ZERO + scenario.duration;
+        for (index, spanned) in self.raw.traffic.iter().enumerate() {
+            let raw = spanned.get_ref();
+            let (from, to) = self.ends(scenario, &raw.from, &raw.to)?;
+            let name = match &raw.name {
+                Some(name) => {
+                    self.name(name)?;
+                    name.get_ref().clone()
+                }
+                None => format!("traffic{index}"),
+            };
+            if scenario.traffic.iter().any(|other| other.name == name) {
+                let at = raw.name.as_ref().map_or(spanned.span(), Spanned::span);
+                return self.error(at, format!("two flows are called {name:?}"));
+            }
+            let start = Time::ZERO + self.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
+            let stop = self.not_negative(raw.stop.as_ref())?.map_or(end, |stop| Time::ZERO + stop);
+            if let Some(raw_start) = raw.start.as_ref().filter(|_| start >= end) {
+                return self.error(raw_start.span(), "starts after the run's end");
+            }
+            if let Some(raw_stop) = raw.stop.as_ref().filter(|_| stop <= start) {
+                return self.error(raw_stop.span(), "stops before it starts");
+            }
+            self.only_its_keys(raw)?;
+            let (arrivals, rate, size) = match raw.kind.get_ref() {
+                Kind::Trace => {
+                    let trace = self.trace(raw)?;
+                    let largest = trace.packets().iter().map(|packet| packet.1).max().unwrap_or(Bytes::ZERO);
+                    (Arrivals::Trace(Arc::new(trace)), Rate::ip(0), largest)
+                }
+                _ => {
+                    let rate = self.required(raw, "rate", raw.rate.as_ref())?;
+                    // A schedule may begin with silence; without one it would never send.
+                    let rate = if raw.changes.is_empty() { self.rate(rate)? } else { rate.get_ref().0 };
+                    let size = self.size(self.required(raw, "size", raw.size.as_ref())?)?;
+                    (self.arrivals(raw, rate, size)?, rate, size)
+                }
+            };
+            let changes = self.changes(raw)?;
+            scenario.traffic.push(TrafficSpec { name, arrivals, from, to, rate, size, start, stop, changes });
+        }
+        Ok(())
+    }
+
+    fn required<'r, T>(&self, raw: &RawTraffic, key: &str, value: Option<&'r T>) -> Checked<&'r T> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.error(raw.kind.span(), format!("traffic of this kind needs the key `{key}`")),
+        }
+    }
+
+    /// Refuses keys that mean nothing to the kind: they would be read as if they did something.
+    fn only_its_keys(&self, raw: &RawTraffic) -> Checked<()> {
+        let kind = *raw.kind.get_ref();
+        let bursts = matches!(kind, Kind::OnOff | Kind::Pareto);
+        let span = |at: Option<core::ops::Range<usize>>, fits: bool, key: &'static str| {
+            at.filter(|_| !fits).map(|at| (at, key))
+        };
+        let trace = kind == Kind::Trace;
+        let stray = [
+            span(raw.rate.as_ref().map(Spanned::span), !trace, "rate"),
+            span(raw.size.as_ref().map(Spanned::span), !trace, "size"),
+            span(raw.on.as_ref().map(Spanned::span), bursts, "on"),
+            span(raw.off.as_ref().map(Spanned::span), bursts, "off"),
+            span(raw.shape.as_ref().map(Spanned::span), kind == Kind::Pareto, "shape"),
+            span(raw.file.as_ref().map(Spanned::span), trace, "file"),
+            span(raw.packets.as_ref().map(Spanned::span), trace, "packets"),
+            span(raw.changes.first().map(Spanned::span), !trace, "changes"),
+        ];
+        match stray.into_iter().flatten().next() {
+            Some((at, key)) => self.error(at, format!("`{key}` means nothing to traffic of this kind")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn size(&self, raw: &super::At<Bytes>) -> Checked<Bytes> {
+        let size = raw.get_ref().0;
+        if !(SMALLEST_IP_PACKET..=LARGEST_IP_PACKET).contains(&size.0) {
+            let reason =
+                format!("an IP packet has {SMALLEST_IP_PACKET} to {LARGEST_IP_PACKET} bytes, not {size}");
+            return self.error(raw.span(), reason);
+        }
+        Ok(size)
+    }
+
+    fn arrivals(&self, raw: &RawTraffic, rate: Rate, size: Bytes) -> Checked<Arrivals> {
+        let lengths = match raw.kind.get_ref() {
+            Kind::Cbr => return Ok(Arrivals::Cbr),
+            Kind::Poisson | Kind::Trace => return Ok(Arrivals::Poisson),
+            Kind::OnOff => Lengths::Exponential,
+            Kind::Pareto => {
+                let shape = raw.shape.as_ref();
+                let shape = self.required(raw, "shape", shape)?;
+                if !SHAPES.contains(shape.get_ref()) {
+                    let (least, most) = (SHAPES.start(), SHAPES.end());
+                    return self.error(
+                        shape.span(),
+                        format!("a shape from {least} to {most}: below one there is no mean"),
+                    );
+                }
+                Lengths::Pareto { shape: *shape.get_ref() }
+            }
+        };
+        let raw_on = self.required(raw, "on", raw.on.as_ref())?;
+        let raw_off = self.required(raw, "off", raw.off.as_ref())?;
+        let off = self.not_negative(Some(raw_off))?.unwrap_or(Span::ZERO);
+        let on_off = OnOff { lengths, on: self.positive(raw_on)?, off };
+        let packet = on_off.peak(rate).time_for(size);
+        if rate.bits_per_second() > 0 && on_off.on < packet {
+            return self.error(
+                raw_on.span(),
+                format!("shorter than one packet takes at the bursts' rate ({packet})"),
+            );
+        }
+        Ok(Arrivals::OnOff(on_off))
+    }
+
+    fn changes(&self, raw: &RawTraffic) -> Checked<Vec<(Time, Rate)>> {
+        if let Some(more) = raw.changes.get(MAX_CHANGES) {
+            return self.error(more.span(), format!("more than {MAX_CHANGES} changes"));
+        }
+        let mut changes: Vec<(Time, Rate)> = Vec::new();
+        for spanned in &raw.changes {
+            let change = spanned.get_ref();
+            let at = Time::ZERO + self.not_negative(Some(&change.at))?.unwrap_or(Span::ZERO);
+            if changes.last().is_some_and(|before| before.0 >= at) {
+                return self.error(change.at.span(), "not later than the change before");
+            }
+            changes.push((at, change.rate.get_ref().0));
+        }
+        Ok(changes)
+    }
+
+    /// A trace from the scenario itself or from a file beside it.
+    fn trace(&self, raw: &RawTraffic) -> Checked<Trace> {
+        let (at, text) = match (&raw.packets, &raw.file) {
+            (Some(_), Some(file)) => {
+                return self.error(file.span(), "a trace has `packets` or `file`, not both");
+            }
+            (Some(packets), None) => (packets.span(), packets.get_ref().clone()),
+            (None, Some(file)) => {
+                let folder = Path::new(self.place.file).parent().unwrap_or(Path::new(""));
+                let path = folder.join(file.get_ref());
+                let text = match std::fs::metadata(&path) {
+                    Ok(found) if found.len() > MAX_TRACE_FILE => {
+                        Err(format!("larger than {}", Bytes(MAX_TRACE_FILE)))
+                    }
+                    Ok(found) if !found.is_file() => Err("is no file".to_owned()),
+                    _ => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+                };
+                match text {
+                    Ok(text) => (file.span(), text),
+                    Err(why) => {
+                        return self.error(file.span(), format!("cannot read {}: {why}", path.display()));
+                    }
+                }
+            }
+            (None, None) => {
+                return self.error(
+                    raw.kind.span(),
+                    "a trace needs `file`, or `packets` as lines of seconds and bytes",
+                );
+            }
+        };
+        text.parse().or_else(|why: String| self.error(at, why))
+    }
+
+    /// Refuses traffic that would take for ever.
+    pub(super) fn crossings(&self, scenario: &Scenario) -> Checked<()> {
+        let mut total = 0.0;
+        let end = Time::ZERO + scenario.duration;
+        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+            total +=
+                flow.packets(end) * scenario.path(flow.from, flow.to).map_or(0, |path| path.len()) as f64;
+            if total > MAX_CROSSINGS {
+                let reason = format!(
+                    "up to this flow packets would cross links {total:.1e} times, more than {MAX_CROSSINGS:.0e}: \
+                     lower the rate or shorten the run"
+                );
+                let raw = raw.get_ref();
+                return self.error(raw.rate.as_ref().map_or(raw.kind.span(), Spanned::span), reason);
+            }
+        }
+        Ok(())
+    }
+}
