@@ -63,7 +63,7 @@ impl ScenarioRecorder {
                 recorder.input(now, input);
             }
         });
-        (ScenarioRecorder(slot), Hooks { config: Some(config), input: Some(input) })
+        (ScenarioRecorder(slot), Hooks { config: Some(config), input: Some(input), ..Hooks::default() })
     }
 
     /// A recording to a file.

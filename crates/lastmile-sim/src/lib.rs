@@ -9,6 +9,7 @@ pub mod element;
 pub mod engine;
 pub mod host;
 pub mod path;
+pub mod pcap;
 mod queue;
 pub mod rng;
 pub mod run;

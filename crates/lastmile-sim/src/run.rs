@@ -304,6 +304,9 @@ pub type TellConfig = Box<dyn FnOnce(&ProberConfig) + Send>;
 /// Is told every input of a node.
 pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 
+/// Is given a simulation before it runs.
+pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
+
 /// Who is told what the first session's prober is given: what a recording needs.
 #[derive(Default)]
 pub struct Hooks {
@@ -311,6 +314,8 @@ pub struct Hooks {
     pub config: Option<TellConfig>,
     /// Told every input.
     pub input: Option<TellInput>,
+    /// Given the simulation before it runs, to attach what else shall look on.
+    pub prepare: Option<Prepare>,
 }
 
 impl Hooks {
@@ -364,6 +369,9 @@ pub fn simulate(
     let mut simulation = build(scenario, seed, attached)?;
     let meters: Vec<_> =
         sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
+    if let Some(prepare) = hooks.prepare.take() {
+        prepare(scenario, &mut simulation);
+    }
     let end = Time::ZERO + scenario.duration;
     simulation.engine.run_until(end)?;
     let events = simulation.engine.take_events();

@@ -75,6 +75,18 @@ pub struct Engine {
     events: Vec<(Time, Event)>,
     /// The external hosts, since a pump asks after each event what reached them.
     externals: Vec<usize>,
+    tap: Option<Hook>,
+}
+
+/// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
+pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
+
+struct Hook(Tap);
+
+impl core::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Tap")
+    }
 }
 
 impl Engine {
@@ -108,6 +120,17 @@ impl Engine {
     pub fn add_router(&mut self) -> RouterId {
         self.routes.push(Vec::new());
         RouterId((self.routes.len() - 1) as u32)
+    }
+
+    /// Has `tap` told of every packet that goes from a node to another; of one that is dropped in a queue, only
+    /// up to there.
+    ///
+    /// ```
+    /// use lastmile_sim::engine::Engine;
+    /// Engine::new().set_tap(Box::new(|_, _, _, datagram| assert!(datagram.ip_size().0 > 0)));
+    /// ```
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(Hook(tap));
     }
 
     /// Has what leaves `node` go to `target`.
@@ -331,6 +354,9 @@ impl Engine {
                         self.unroutable += 1;
                         continue;
                     };
+                    if let Some(Hook(tap)) = &mut self.tap {
+                        tap(self.now, NodeId(node as u32), NodeId(next as u32), &transmit.datagram);
+                    }
                     if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
                         self.aside.push_back((next, transmit.datagram));
                         if self.at_once > STUCK_AFTER {
