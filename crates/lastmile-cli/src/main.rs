@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod journal;
 mod network;
 mod options;
 mod recorder;

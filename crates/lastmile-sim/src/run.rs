@@ -14,6 +14,7 @@ use lastmile::units::{Bytes, Rate};
 use lastmile::wire::private::StreamTag;
 
 use crate::engine::{Engine, EngineError};
+use crate::flows::{FlowOutcome, FlowWatch};
 use crate::rng::Stream;
 use crate::scenario::{
     Attach, BuildError, MeasureDirection, MeasureSpec, PathMeter, Scenario, Simulation, build,
@@ -259,6 +260,8 @@ impl PacketSink for SharedRecords {
 pub struct SimulatedRun {
     /// What was found, session by session.
     pub outcomes: Vec<Outcome>,
+    /// What the scenario's traffic got.
+    pub flows: Vec<FlowOutcome>,
     /// All decisions, in order.
     pub events: Vec<Event>,
     /// All streams, session by session.
@@ -372,8 +375,10 @@ pub fn simulate(
     if let Some(prepare) = hooks.prepare.take() {
         prepare(scenario, &mut simulation);
     }
-    let end = Time::ZERO + scenario.duration;
-    simulation.engine.run_until(end)?;
+    simulation.engine.run_until(Time::ZERO + scenario.warm_up)?;
+    let watch = FlowWatch::begin(&simulation);
+    simulation.engine.run_until(Time::ZERO + scenario.duration)?;
+    let flows = watch.end(scenario, &simulation);
     let events = simulation.engine.take_events();
     let mut all = Vec::new();
     for (session, meters) in sessions.iter().zip(&meters) {
@@ -381,5 +386,5 @@ pub fn simulate(
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
         all.extend(outcomes(scenario, session, meters, &simulation.engine, &own));
     }
-    Ok(SimulatedRun { outcomes: all, events, records: records.take(), engine: simulation.engine })
+    Ok(SimulatedRun { outcomes: all, flows, events, records: records.take(), engine: simulation.engine })
 }

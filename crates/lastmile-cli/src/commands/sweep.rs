@@ -1,5 +1,6 @@
 //! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
@@ -14,12 +15,15 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
+use crate::journal::{self, Journal, Rows};
 use crate::result::Row;
 use crate::{scenarios, signals};
 
 /// Run a scenario with every combination of values and seeds, on all cores
 ///
 /// Results are the same whatever the number of cores: one line for each number, in the order of the combinations.
+/// With --output a sweep that was interrupted goes on where it stood when it is called again: finished runs stand in
+/// FILE.part meanwhile. `lastmile report FILE` draws the result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Scenario file, or the name of one that is built in: path, dumbbell
@@ -52,14 +56,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let parameters = args.set.iter().map(|set| parameter(set)).collect::<anyhow::Result<_>>()?;
     let sweep = Sweep { parameters, seeds: (1..=args.seeds.max(1)).collect() };
     let runs = sweep.runs(&file, &text, &scenarios::check_method).map_err(|e| Exit::Usage.blame(e))?;
+    let journal = match &args.output {
+        None => None,
+        Some(output) => {
+            let all = format!("{sweep:?}");
+            let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), &text, &all]);
+            Some(Journal::open(output, which, runs.len()).map_err(|e| Exit::Usage.blame(e))?)
+        }
+    };
+    let (journal, mut finished) = journal.map_or((None, BTreeMap::new()), |(j, f)| (Some(j), f));
+    if !finished.is_empty() {
+        crate::say(&format!("{} of {} runs were finished before", finished.len(), runs.len()));
+    }
     signals::stop();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build()?;
-    let bar = ProgressBar::new(runs.len() as u64);
+    let bar = ProgressBar::new(runs.len() as u64).with_position(finished.len() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}")?);
-    let results: Vec<Vec<Map<String, Value>>> =
-        pool.install(|| runs.par_iter().progress_with(bar.clone()).map(one).collect::<anyhow::Result<_>>())?;
+    let missing: Vec<&Run> = runs.iter().filter(|run| !finished.contains_key(&run.index)).collect();
+    let done = |run: &&Run| -> anyhow::Result<(usize, Rows)> {
+        let rows = one(run)?;
+        if let Some(journal) = &journal {
+            journal.add(run.index, &rows)?;
+        }
+        Ok((run.index, rows))
+    };
+    let added: Vec<(usize, Rows)> = pool
+        .install(|| missing.par_iter().progress_with(bar.clone()).map(done).collect::<anyhow::Result<_>>())?;
     bar.finish_and_clear();
-    let rows: Vec<Map<String, Value>> = results.into_iter().flatten().collect();
+    finished.extend(added);
+    // By run's number: neither the cores nor an interruption show.
+    let rows: Rows = finished.into_values().flatten().collect();
     match &args.output {
         None => write(&mut stdout().lock(), &rows, args.format)?,
         Some(path) => {
@@ -68,6 +94,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             let mut file = BufWriter::new(file);
             write(&mut file, &rows, args.format)?;
             file.flush().with_context(cannot)?;
+            if let Some(journal) = journal {
+                journal.remove();
+            }
             crate::say(&format!("{} runs, {} results in {}", runs.len(), rows.len(), path.display()));
         }
     }
@@ -83,26 +112,33 @@ fn parameter(text: &str) -> anyhow::Result<Parameter> {
 }
 
 /// The rows of one run: its parameters, its seed, and each number found.
-fn one(run: &Run) -> anyhow::Result<Vec<Map<String, Value>>> {
+fn one(run: &Run) -> anyhow::Result<Rows> {
     if signals::stopped() {
         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
     }
     let make = scenarios::maker(Span::ZERO, run.seed);
     let simulated = simulate(&run.scenario, run.seed, &make, Hooks::default()).map_err(super::sim::blame)?;
-    let row = |row: Row| -> anyhow::Result<Map<String, Value>> {
+    let row = |found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));
         all.insert("seed".into(), json!(run.seed));
         for parameter in &run.overrides {
             all.insert(parameter.key.clone(), json!(parameter.value));
         }
-        match serde_json::to_value(row)? {
+        match found {
             Value::Object(found) => all.extend(found),
             other => all.extend([("result".to_owned(), other)]),
         }
-        Ok(all)
+        all
     };
-    simulated.outcomes.iter().filter_map(Row::of_outcome).map(row).collect()
+    let mut rows = Vec::new();
+    for found in simulated.outcomes.iter().filter_map(Row::of_outcome) {
+        rows.push(row(serde_json::to_value(found)?));
+    }
+    for flow in &simulated.flows {
+        rows.push(row(serde_json::to_value(flow)?));
+    }
+    Ok(rows)
 }
 
 fn write(out: &mut impl Write, rows: &[Map<String, Value>], format: Format) -> anyhow::Result<()> {
@@ -134,4 +170,57 @@ fn write(out: &mut impl Write, rows: &[Map<String, Value>], format: Format) -> a
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const SCENARIO: &str = "name = \"s\"\nduration = \"200 ms\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+        rate = \"10 Mbit/s\"\n[[traffic]]\nname = \"t\"\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n";
+
+    fn sweep(dir: &Path, output: &str, threads: usize) -> anyhow::Result<Option<Exit>> {
+        let scenario = dir.join("s.toml");
+        std::fs::write(&scenario, SCENARIO)?;
+        run(Args {
+            scenario: scenario.display().to_string(),
+            set: vec!["traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s".into()],
+            seeds: 4,
+            output: Some(dir.join(output)),
+            format: Format::Jsonl,
+            threads: Some(threads),
+        })
+    }
+
+    #[test]
+    fn the_file_is_the_same_whatever_the_cores_and_wherever_it_was_killed() {
+        let dir = std::env::temp_dir().join(format!("lastmile-sweep-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        sweep(&dir, "one", 1).unwrap();
+        let whole = std::fs::read_to_string(dir.join("one")).unwrap();
+        assert_eq!(whole.lines().count(), 12);
+        assert!(!Journal::path(&dir.join("one")).exists());
+        sweep(&dir, "three", 3).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("three")).unwrap(), whole);
+
+        // A journal as a kill leaves it: some runs in any order, and half a line.
+        let (file, text) = (dir.join("s.toml").display().to_string(), SCENARIO);
+        let parameters = vec![parameter("traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s").unwrap()];
+        let plan = Sweep { parameters, seeds: (1..=4).collect() };
+        let runs = plan.runs(&file, text, &scenarios::check_method).unwrap();
+        let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &format!("{plan:?}")]);
+        let (journal, _) = Journal::open(&dir.join("cut"), which, runs.len()).unwrap();
+        for index in [7, 0, 11] {
+            journal.add(index, &one(&runs[index]).unwrap()).unwrap();
+        }
+        drop(journal);
+        let part = Journal::path(&dir.join("cut"));
+        let mut left = std::fs::read(&part).unwrap();
+        left.extend_from_slice(b"{\"run\":3,\"rows\":[{\"se");
+        std::fs::write(&part, left).unwrap();
+        sweep(&dir, "cut", 2).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("cut")).unwrap(), whole);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -46,7 +46,7 @@ use lastmile::units::{Bytes, Rate};
 
 use crate::clock::ClockConfig;
 use crate::path::link::LinkConfig;
-use crate::traffic::Arrivals;
+use crate::traffic::{Arrivals, Lengths, OnOff};
 
 mod build;
 mod check;
@@ -154,6 +154,17 @@ pub struct TrafficSpec {
 }
 
 impl TrafficSpec {
+    /// What the file calls its kind.
+    pub fn kind(&self) -> &'static str {
+        match &self.arrivals {
+            Arrivals::Cbr => "cbr",
+            Arrivals::Poisson => "poisson",
+            Arrivals::OnOff(OnOff { lengths: Lengths::Exponential, .. }) => "onoff",
+            Arrivals::OnOff(_) => "pareto",
+            Arrivals::Trace(_) => "trace",
+        }
+    }
+
     /// How many packets it sends up to `end`, on the mean.
     pub(crate) fn packets(&self, end: Time) -> f64 {
         if let Arrivals::Trace(trace) = &self.arrivals {

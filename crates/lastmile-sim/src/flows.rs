@@ -1,0 +1,109 @@
+//! [`FlowOutcome`]: what each flow of the simulator's own traffic got.
+
+use std::collections::BTreeMap;
+
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+
+use crate::element::Element;
+use crate::scenario::{Scenario, Simulation};
+use crate::traffic::SinkCounters;
+
+/// What one flow of traffic got, over the whole run but for its goodput.
+///
+/// ```
+/// use lastmile::time::Time;
+/// use lastmile_sim::{flows::FlowWatch, scenario::*};
+/// let scenario = builtin("path").unwrap();
+/// let mut run = build(&scenario, 1, vec![])?;
+/// run.engine.run_until(Time::ZERO + scenario.warm_up)?;
+/// let watch = FlowWatch::begin(&run);
+/// run.engine.run_until(Time::ZERO + scenario.duration)?;
+/// let flows = watch.end(&scenario, &run);
+/// assert!((3.6e6..4.4e6).contains(&flows[0].goodput_bps));
+/// # Ok::<(), BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct FlowOutcome {
+    /// Its name in the scenario.
+    pub flow: String,
+    /// What kind of traffic it is.
+    pub kind: &'static str,
+    /// The sending host's name.
+    pub from: String,
+    /// The receiving host's name.
+    pub to: String,
+    /// IP bits per second that arrived, from the warm-up's end or the flow's start to its stop or the run's end.
+    pub goodput_bps: f64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets lost, by true cause; what is neither here nor received was under way at the end.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Mean time from departure to arrival.
+    pub delay_mean_s: Option<f64>,
+    /// The longest.
+    pub delay_max_s: Option<f64>,
+    /// Packets overtaken by a later one.
+    pub out_of_order: u64,
+}
+
+/// Counts from the warm-up's end on.
+#[derive(Clone, Debug)]
+pub struct FlowWatch {
+    at: Time,
+    before: Vec<SinkCounters>,
+}
+
+impl FlowWatch {
+    /// Takes the counts as they are: the measured part of the run begins.
+    pub fn begin(simulation: &Simulation) -> FlowWatch {
+        FlowWatch {
+            at: simulation.engine.now(),
+            before: (0..simulation.sinks.len()).map(|flow| counters(simulation, flow)).collect(),
+        }
+    }
+
+    /// What each flow got, in the scenario's order.
+    pub fn end(self, scenario: &Scenario, simulation: &Simulation) -> Vec<FlowOutcome> {
+        let host = |index: usize| scenario.hosts.get(index).map_or_else(String::new, |h| h.name.clone());
+        let flow = |(index, (spec, before)): (usize, (&crate::scenario::TrafficSpec, &SinkCounters))| {
+            let now = counters(simulation, index);
+            let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
+            let seconds = (to - from).max(Span::ZERO).as_secs_f64();
+            let bytes = now.bytes.0 - before.bytes.0;
+            FlowOutcome {
+                flow: spec.name.clone(),
+                kind: spec.kind(),
+                from: host(spec.from),
+                to: host(spec.to),
+                goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+                sent: sent(simulation, index),
+                received: now.packets,
+                lost: BTreeMap::new(),
+                delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
+                delay_max_s: (now.packets > 0).then(|| now.max_delay.as_secs_f64()),
+                out_of_order: now.out_of_order,
+            }
+        };
+        scenario.traffic.iter().zip(&self.before).enumerate().map(flow).collect()
+    }
+}
+
+fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
+    let sink = simulation.sinks.get(flow).and_then(|&node| simulation.engine.sink(node));
+    sink.map(|sink| *sink.counters()).unwrap_or_default()
+}
+
+fn sent(simulation: &Simulation, flow: usize) -> u64 {
+    match simulation.sources.get(flow).and_then(|&node| simulation.engine.element(node)) {
+        Some(Element::Source(source)) => source.sent(),
+        _ => 0,
+    }
+}
+
+/// Bits per second as a rate, for tables.
+pub fn as_rate(bits_per_second: f64) -> Rate {
+    Rate::ip(libm::round(bits_per_second.max(0.0)) as u64)
+}
