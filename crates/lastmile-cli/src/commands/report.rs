@@ -1,6 +1,7 @@
 //! `lastmile report`: a run redrawn as a page.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -8,11 +9,15 @@ use lastmile_net::recording::{Reader, RecordingError};
 
 use crate::exit::Exit;
 use crate::report::Run;
+use crate::report::sweep::{self, SweepResult};
 
-/// Redraw a run from its event file or recording as one HTML page that needs nothing else
+/// By its first line a sweep is told from a recording; one longer than this is neither.
+const MAX_FIRST_LINE: u64 = 1_000_000;
+
+/// Redraw a run from its event file or recording, or a sweep from its results, as one HTML page that needs nothing else
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A recording (--record), or a file of events (--events)
+    /// A recording (--record), a file of events (--events), or a sweep's JSON lines
     file: PathBuf,
     /// Where to write the page; FILE with the ending .html unless named, - for standard output
     #[arg(short, long, value_name = "OUT.html")]
@@ -26,7 +31,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Exit::Usage.blame(anyhow!("{} would be overwritten: name the page with -o", output.display()))
         );
     }
-    let page = draw(&args.file).map_err(|error| Exit::Usage.blame(error))?;
+    let page = match draw_sweep(&args.file)? {
+        Some(page) => page,
+        None => draw(&args.file).map_err(|error| Exit::Usage.blame(error))?,
+    };
     if output == Path::new("-") {
         crate::say(page.trim_end());
         return Ok(None);
@@ -36,6 +44,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         .map_err(|error| Exit::Usage.blame(error))?;
     crate::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
     Ok(None)
+}
+
+/// The page of a sweep; nothing where the file is none, or cannot be read, which the other reader explains.
+fn draw_sweep(file: &Path) -> anyhow::Result<Option<String>> {
+    let Ok(open) = File::open(file) else { return Ok(None) };
+    let mut reader = BufReader::new(open);
+    let mut first = String::new();
+    let read = Read::by_ref(&mut reader).take(MAX_FIRST_LINE).read_line(&mut first);
+    if read.is_err() || !sweep::is_sweep(&first) {
+        return Ok(None);
+    }
+    let result = SweepResult::read(Cursor::new(first).chain(reader))
+        .with_context(|| format!("cannot read {}", file.display()))
+        .map_err(|error| Exit::Usage.blame(error))?;
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+    Ok(Some(result.page(&name)))
 }
 
 fn draw(file: &Path) -> Result<String, RecordingError> {

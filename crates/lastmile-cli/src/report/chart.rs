@@ -132,6 +132,17 @@ impl Chart {
         self
     }
 
+    /// A vertical line from one value to another.
+    pub(super) fn whisker(mut self, class: &str, x: f64, low: f64, high: f64, tip: &str) -> Chart {
+        let ((x, y1), (_, y2)) = (self.at(x, low), self.at(x, high));
+        let _ = writeln!(
+            self.body,
+            "<line class=\"mark {class}\" x1=\"{x:.1}\" y1=\"{y1:.1}\" x2=\"{x:.1}\" y2=\"{y2:.1}\"><title>{}</title></line>",
+            esc(tip)
+        );
+        self
+    }
+
     /// A bar from zero up to `y`.
     pub(super) fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
         let ((x1, y1), (x2, y0)) = (self.at(from, y), self.at(to, 0.0));

@@ -9,6 +9,7 @@ mod describe;
 mod html;
 mod streams;
 mod summary;
+pub(crate) mod sweep;
 mod timeline;
 
 use std::io::BufRead;
