@@ -12,5 +12,6 @@ pub mod lab;
 pub mod recording;
 pub mod sched;
 pub mod udp;
+pub mod usage;
 
 mod sys;

@@ -1,5 +1,6 @@
 //! One file per command, each with its `Args` and its `run`.
 pub(crate) mod accuracy;
+pub(crate) mod bench_sim;
 pub(crate) mod completions;
 pub(crate) mod conformance;
 pub(crate) mod demo;

@@ -1,0 +1,315 @@
+//! `lastmile bench-sim`: what a simulated second costs, beside ns-2 and ns-3 where they are installed.
+//!
+//! Every run is a process of its own, measured by a second process that waits for it alone: CPU time and peak memory
+//! are the kernel's figures and include start-up.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, anyhow, bail};
+use lastmile_net::usage::Usage;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::table::Table;
+
+/// Measure what a simulated second costs, beside ns-2 and ns-3 where they are installed
+///
+/// On Debian both come with `apt-get install ns2 libns3-dev g++ pkg-config`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Simulated seconds of each run
+    #[arg(long, value_name = "S", default_value_t = 15)]
+    seconds: u32,
+    /// Leave out the other simulators
+    #[arg(long)]
+    only_ours: bool,
+    /// Run each measurement so often and take the least CPU time
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeat: u32,
+    /// Folder with the other simulators' programs
+    #[arg(long, value_name = "DIR", default_value = "benches/ns")]
+    programs: PathBuf,
+    /// Run a command, and print what it cost
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true, value_name = "COMMAND")]
+    child: Vec<OsString>,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    scenario: String,
+    tool: &'static str,
+    cpu_s_per_sim_s: f64,
+    peak_mb: f64,
+    /// That crossed the bottleneck, or that a WLAN's receiver got.
+    packets: u64,
+    simulated_s: u32,
+}
+
+/// A scenario, and how each tool is called for it.
+struct Bench {
+    name: String,
+    text: String,
+    ns2: Option<Vec<String>>,
+    ns3: Option<Vec<String>>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some((program, rest)) = args.child.split_first() {
+        return child(program, rest);
+    }
+    if !(1..=3600).contains(&args.seconds) {
+        return Err(Exit::Usage.blame(anyhow!("--seconds: 1 to 3600, not {}", args.seconds)));
+    }
+    let folder = Folder::new()?;
+    let ns2 = (!args.only_ours).then(|| find(&["ns2", "ns"])).flatten();
+    let ns3 =
+        if args.only_ours { Err("left out".to_owned()) } else { Ns3::compile(&args.programs, &folder.0) };
+    let mut rows = Vec::new();
+    for bench in benches(args.seconds) {
+        let file = folder.0.join(format!("{}.toml", bench.name.replace([' ', ','], "-")));
+        fs::write(&file, &bench.text)?;
+        let ours = vec![env::current_exe()?.into(), "sim".into(), file.into(), "--json".into()];
+        rows.push(measure(&bench.name, "lastmile", &ours, &args, &our_packets)?);
+        if let (Some(ns2), Some(call)) = (&ns2, &bench.ns2) {
+            let script = args.programs.join(&call[0]);
+            let mut command: Vec<OsString> = vec![ns2.into(), script.into()];
+            command.extend(call[1..].iter().map(OsString::from));
+            rows.push(measure(&bench.name, "ns-2", &command, &args, &their_packets)?);
+        }
+        if let (Ok(ns3), Some(call)) = (&ns3, &bench.ns3) {
+            let mut command: Vec<OsString> = vec![ns3.program(&call[0]).into()];
+            command.extend(call[1..].iter().map(OsString::from));
+            rows.push(measure(&bench.name, "ns-3", &command, &args, &their_packets)?);
+        }
+    }
+    if args.json {
+        crate::say(&serde_json::to_string_pretty(&rows)?);
+        return Ok(None);
+    }
+    let columns = ["scenario", "tool", ">CPU s per simulated s", ">peak MB", ">packets", ">us per packet"];
+    let mut table = Table::new(&columns);
+    for row in &rows {
+        let each = row.cpu_s_per_sim_s * f64::from(row.simulated_s) / row.packets.max(1) as f64;
+        table.row([
+            row.scenario.clone(),
+            row.tool.to_owned(),
+            format!("{:.5}", row.cpu_s_per_sim_s),
+            format!("{:.1}", row.peak_mb),
+            row.packets.to_string(),
+            format!("{:.2}", each * 1e6),
+        ]);
+    }
+    crate::say(table.text().trim_end());
+    if ns2.is_none() && !args.only_ours {
+        crate::say("ns-2 is not installed: apt-get install ns2");
+    }
+    if let (Err(why), false) = (&ns3, args.only_ours) {
+        crate::say(&format!("ns-3 is left out: {why}"));
+    }
+    Ok(None)
+}
+
+/// Runs a command to its end and prints, below its output, what it cost.
+fn child(program: &OsString, rest: &[OsString]) -> anyhow::Result<Option<Exit>> {
+    let output = Command::new(program).args(rest).stdin(Stdio::null()).output()?;
+    let usage = Usage::of_children()?;
+    let text = json!({
+        "ok": output.status.success(),
+        "output": String::from_utf8_lossy(&output.stdout),
+        "errors": String::from_utf8_lossy(&output.stderr),
+        "cpu": usage.cpu_seconds,
+        "peak": usage.peak_bytes,
+    });
+    crate::say(&text.to_string());
+    Ok(None)
+}
+
+fn measure(
+    scenario: &str,
+    tool: &'static str,
+    command: &[OsString],
+    args: &Args,
+    packets: &dyn Fn(&str) -> Option<u64>,
+) -> anyhow::Result<Row> {
+    let mut best: Option<Row> = None;
+    for _ in 0..args.repeat.clamp(1, 100) {
+        let output =
+            Command::new(env::current_exe()?).args(["bench-sim", "--child"]).args(command).output()?;
+        let told: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+            format!("{tool}, {scenario}: {}", String::from_utf8_lossy(&output.stderr).trim())
+        })?;
+        let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+        if told["ok"] != json!(true) {
+            bail!("{tool}, {scenario}: {}", text("errors").trim());
+        }
+        let Some(packets) = packets(&text("output")) else {
+            bail!("{tool}, {scenario}: the program did not say how many packets it carried");
+        };
+        let row = Row {
+            scenario: scenario.to_owned(),
+            tool,
+            cpu_s_per_sim_s: told["cpu"].as_f64().unwrap_or(f64::NAN) / f64::from(args.seconds),
+            peak_mb: told["peak"].as_f64().unwrap_or(f64::NAN) / 1e6,
+            packets,
+            simulated_s: args.seconds,
+        };
+        // Whatever else the machine did only adds.
+        if best.as_ref().is_none_or(|b| row.cpu_s_per_sim_s < b.cpu_s_per_sim_s) {
+            best = Some(row);
+        }
+    }
+    best.ok_or_else(|| anyhow!("no run"))
+}
+
+/// Of our own runs: the packets on the link called so, or what all flows received.
+fn our_packets(output: &str) -> Option<u64> {
+    let told: Value = serde_json::from_str(output).ok()?;
+    let bottleneck = told["links"].as_array()?.iter().find(|l| l["from"] == "west" && l["to"] == "east");
+    match bottleneck {
+        Some(link) => link["packets"].as_u64(),
+        None => told["flows"].as_array()?.iter().map(|flow| flow["received"].as_u64()).sum(),
+    }
+}
+
+fn their_packets(output: &str) -> Option<u64> {
+    output.lines().find_map(|line| line.strip_prefix("packets ")?.trim().parse().ok())
+}
+
+fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    names.iter().find_map(|name| env::split_paths(&path).map(|dir| dir.join(name)).find(|p| p.is_file()))
+}
+
+/// A folder that goes away again.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Folder> {
+        let path = env::temp_dir().join(format!("lastmile-bench-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// ns-3's programs, compiled.
+struct Ns3(PathBuf);
+
+impl Ns3 {
+    const MODULES: [&str; 8] = [
+        "ns3-applications",
+        "ns3-core",
+        "ns3-internet",
+        "ns3-mobility",
+        "ns3-network",
+        "ns3-point-to-point",
+        "ns3-traffic-control",
+        "ns3-wifi",
+    ];
+
+    fn compile(programs: &Path, into: &Path) -> Result<Ns3, String> {
+        let flags = Command::new("pkg-config").args(["--cflags", "--libs"]).args(Ns3::MODULES).output();
+        let flags = match flags {
+            Ok(flags) if flags.status.success() => String::from_utf8_lossy(&flags.stdout).into_owned(),
+            _ => return Err("apt-get install libns3-dev g++ pkg-config".to_owned()),
+        };
+        for program in ["dumbbell", "wlan"] {
+            let compiler = Command::new("g++")
+                .args(["-O2", "-o"])
+                .arg(into.join(program))
+                .arg(programs.join(format!("{program}.cc")))
+                .args(flags.split_whitespace())
+                .output()
+                .map_err(|error| format!("g++: {error}"))?;
+            if !compiler.status.success() {
+                let errors = String::from_utf8_lossy(&compiler.stderr).into_owned();
+                let error = errors.lines().find(|l| l.contains("error")).unwrap_or_default();
+                return Err(format!("{program}.cc does not compile: {error}"));
+            }
+        }
+        Ok(Ns3(into.to_owned()))
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<Vec<String>> {
+    Some(words.into_iter().map(str::to_owned).collect())
+}
+
+/// The three scenarios that are compared, and the dumbbell with 1 to 1000 flows.
+fn benches(seconds: u32) -> Vec<Bench> {
+    let s = seconds.to_string();
+    let dur = format!("--dur={seconds}");
+    let mut benches = vec![Bench {
+        name: "dumbbell, 10 TCP flows".into(),
+        text: dumbbell(seconds, 10),
+        ns2: words(["dumbbell.tcl", &s, "10"]),
+        ns3: words(["dumbbell", &dur, "--flows=10"]),
+    }];
+    for flows in [1, 100, 1000] {
+        benches.push(Bench {
+            name: format!("dumbbell, {flows} TCP flows"),
+            text: dumbbell(seconds, flows),
+            ns2: None,
+            ns3: None,
+        });
+    }
+    benches
+}
+
+/// 100 Mbit/s, 10 ms, 200 packets; access links of 1 Gbit/s and 1 ms. NewReno with delayed ACKs, as ns-2's.
+fn dumbbell(seconds: u32, flows: usize) -> String {
+    // So many hosts have addresses; more flows share them.
+    let pairs = flows.min(100);
+    let mut text = format!("name = \"dumbbell-{flows}\"\nduration = \"{seconds} s\"\n\nlink = [\n");
+    text += "  { from = \"west\", to = \"east\", rate = \"100 Mbit/s\", delay = \"10 ms\", queue = \"200 packets\" },\n";
+    for i in 0..pairs {
+        let access = "rate = \"1 Gbit/s\", delay = \"1 ms\", queue = \"10000 packets\"";
+        let _ = writeln!(text, "  {{ from = \"s{i}\", to = \"west\", {access} }},");
+        let _ = writeln!(text, "  {{ from = \"east\", to = \"d{i}\", {access} }},");
+    }
+    text += "]\n\n";
+    for i in 0..pairs {
+        let _ = writeln!(text, "[host.s{i}]\n[host.d{i}]");
+    }
+    for i in 0..flows {
+        let (pair, start) = (i % pairs, 100 + 500 * i / flows);
+        let _ = writeln!(
+            text,
+            "\n[[traffic]]\nname = \"t{i}\"\nkind = \"ftp\"\nfrom = \"s{pair}\"\nto = \"d{pair}\"\nstart = \"{start} ms\""
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_read_from_all_programs() {
+        assert_eq!(their_packets("num_nodes is set 11\npackets 2387\n"), Some(2387));
+        assert_eq!(their_packets("nothing"), None);
+        let link = r#"{"links":[{"from":"west","to":"east","packets":5}],"flows":[]}"#;
+        assert_eq!(our_packets(link), Some(5));
+        assert_eq!(our_packets(r#"{"links":[],"flows":[{"received":3},{"received":4}]}"#), Some(7));
+    }
+}
