@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lastmile::time::{Span, Time};
-use lastmile::units::Rate;
+use lastmile::units::{Bytes, Rate};
 
 use crate::element::Element;
 use crate::scenario::{Scenario, Simulation};
@@ -33,7 +33,7 @@ pub struct FlowOutcome {
     pub from: String,
     /// The receiving host's name.
     pub to: String,
-    /// IP bits per second that arrived, from the warm-up's end or the flow's start to its stop or the run's end.
+    /// IP bits per second that arrived for the first time, from the warm-up's end or the flow's start to its stop or the run's end.
     pub goodput_bps: f64,
     /// Packets sent.
     pub sent: u64,
@@ -43,7 +43,7 @@ pub struct FlowOutcome {
     pub lost: BTreeMap<&'static str, u64>,
     /// Mean time from departure to arrival.
     pub delay_mean_s: Option<f64>,
-    /// The longest.
+    /// The longest, where the receiver takes note of it.
     pub delay_max_s: Option<f64>,
     /// Packets overtaken by a later one.
     pub out_of_order: u64,
@@ -81,9 +81,9 @@ impl FlowWatch {
                 goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
                 sent: sent(simulation, index),
                 received: now.packets,
-                lost: BTreeMap::new(),
+                lost: lost(simulation, index),
                 delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
-                delay_max_s: (now.packets > 0).then(|| now.max_delay.as_secs_f64()),
+                delay_max_s: (now.max_delay > Span::ZERO).then(|| now.max_delay.as_secs_f64()),
                 out_of_order: now.out_of_order,
             }
         };
@@ -92,13 +92,35 @@ impl FlowWatch {
 }
 
 fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
-    let sink = simulation.sinks.get(flow).and_then(|&node| simulation.engine.sink(node));
-    sink.map(|sink| *sink.counters()).unwrap_or_default()
+    match simulation.sinks.get(flow).and_then(|&node| simulation.engine.element(node)) {
+        Some(Element::Sink(sink)) => *sink.counters(),
+        Some(Element::TcpReceiver(receiver)) => {
+            let seen = receiver.counters();
+            // What came twice did nobody any good.
+            let twice = seen.bytes.0 / seen.segments.max(1) * seen.duplicates;
+            let bytes = Bytes(seen.bytes.0.saturating_sub(twice));
+            let (packets, total_delay) = (seen.segments, seen.total_delay);
+            SinkCounters { packets, bytes, total_delay, ..SinkCounters::default() }
+        }
+        _ => SinkCounters::default(),
+    }
+}
+
+fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
+    let mut lost = BTreeMap::new();
+    let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
+    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)) {
+        for (cause, packets) in link.drops_of(label).filter(|found| found.1 > 0) {
+            *lost.entry(cause.name()).or_insert(0) += packets;
+        }
+    }
+    lost
 }
 
 fn sent(simulation: &Simulation, flow: usize) -> u64 {
     match simulation.sources.get(flow).and_then(|&node| simulation.engine.element(node)) {
         Some(Element::Source(source)) => source.sent(),
+        Some(Element::TcpSender(sender)) => sender.counters().segments,
         _ => 0,
     }
 }

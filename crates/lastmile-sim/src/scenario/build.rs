@@ -12,6 +12,7 @@ use crate::engine::{Engine, EngineError, NodeId, RouterId, Target};
 use crate::host::{AddressBook, External, Host};
 use crate::path::link::Link;
 use crate::rng::Stream;
+use crate::tcp::{Ends, Receiver, Sender};
 use crate::traffic::{Sink, Source, SourceConfig};
 use crate::truth::{MeterConfig, ReadProbe, TruthError};
 
@@ -64,10 +65,12 @@ pub struct Simulation {
     pub hosts: Vec<NodeId>,
     /// The node of each unidirectional link, in the scenario's order.
     pub links: Vec<NodeId>,
-    /// The source of each traffic flow, in the scenario's order.
+    /// The source of each traffic flow or the sender of a TCP connection, in the scenario's order.
     pub sources: Vec<NodeId>,
-    /// The sink of each traffic flow, in the scenario's order.
+    /// The sink of each traffic flow or the receiver of a TCP connection, in the scenario's order.
     pub sinks: Vec<NodeId>,
+    /// The label of each traffic flow's packets, in the scenario's order; a TCP connection's ACKs have the next one.
+    pub traffic_flows: Vec<Flow>,
     /// The flow between each two hosts that carry something, as (from, to, flow).
     pairs: Vec<(usize, usize, Flow)>,
 }
@@ -113,8 +116,14 @@ pub fn build(
         hosts.push(node);
     }
     let mut links = Vec::new();
+    let labels = labels(scenario, pairs.len());
     for spec in &scenario.links {
-        let node = engine.add(Link::new(spec.config.clone()))?;
+        let mut config = spec.config.clone();
+        for (loss, flows) in config.losses.iter_mut().zip(&spec.loss_flows) {
+            loss.flows = flows.iter().filter_map(|&flow| Some(labels.get(flow)?.0)).collect();
+        }
+        let name = format!("link/{}>{}", scenario.vertex_name(spec.from), scenario.vertex_name(spec.to));
+        let node = engine.add(Link::seeded(config, seed, &name))?;
         engine.connect(node, Target::Router(routers[spec.to]));
         links.push(node);
     }
@@ -124,6 +133,21 @@ pub fn build(
     for spec in &scenario.traffic {
         let flow = Flow(flows.len() as u32);
         let address = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), DISCARD);
+        if let Some(tcp) = &spec.tcp {
+            let acks = Flow(flow.0 + 1);
+            let (sender, receiver) = (address(spec.from), address(spec.to));
+            let ends = Ends { sender, receiver, data: flow, acks };
+            let random = Stream::new(seed, &format!("traffic/{}", spec.name));
+            let sender = Sender::new(&tcp.config, ends, tcp.app.clone(), spec.start, spec.stop, random);
+            let (sender, receiver) = (engine.add(sender)?, engine.add(Receiver::new(&tcp.config, ends))?);
+            engine.connect(sender, Target::Router(routers[spec.from]));
+            engine.connect(receiver, Target::Router(routers[spec.to]));
+            sources.push(sender);
+            sinks.push(receiver);
+            flows.push((spec.from, spec.to, flow, receiver));
+            flows.push((spec.to, spec.from, acks, sender));
+            continue;
+        }
         let config = SourceConfig {
             arrivals: spec.arrivals.clone(),
             rate: spec.rate,
@@ -143,7 +167,18 @@ pub fn build(
         flows.push((spec.from, spec.to, flow, sink));
     }
     route(scenario, &mut engine, &routers, &links, &flows);
-    Ok(Simulation { engine, hosts, links, sources, sinks, pairs })
+    Ok(Simulation { engine, hosts, links, sources, sinks, traffic_flows: labels, pairs })
+}
+
+/// The labels of the traffic's packets, where `taken` flows come before; a TCP connection has one more, for its ACKs.
+fn labels(scenario: &Scenario, taken: usize) -> Vec<Flow> {
+    let mut next = taken as u32;
+    let label = |spec: &super::TrafficSpec| {
+        let own = next;
+        next += if spec.tcp.is_some() { 2 } else { 1 };
+        Flow(own)
+    };
+    scenario.traffic.iter().map(label).collect()
 }
 
 /// The port of the simulator's own traffic: discard (RFC 863).

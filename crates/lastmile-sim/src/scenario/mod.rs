@@ -16,11 +16,15 @@
 //! delay = "5 ms"
 //! queue = "60 kB"                                 # or "50 packets", the default
 //! overhead = "14 B"                               # framing around every IP packet
-//! back = { rate = "2 Mbit/s" }                    # or one_way = true
+//! discipline = { kind = "red" }                   # "tc-red", "codel", "step", with their parameters
+//! changes = [{ at = "5 s", rate = "2 Mbit/s" }]   # and delay
+//! losses = [{ model = { kind = "bernoulli", rate = 0.01 }, flows = ["cross"] }] # without flows: all packets
+//! back = { rate = "2 Mbit/s", losses = [] }       # what differs the other way; or one_way = true
 //!
 //! [[traffic]]
 //! name = "cross"                                  # decides its random numbers
-//! kind = "poisson"                                # "cbr"; "onoff" with on and off, "pareto" also with shape; "trace"
+//! kind = "poisson"                                # "cbr"; "onoff" with on and off, "pareto" also with shape; "trace";
+//!                                                 # "ftp"; "file" with bytes, "files" also with bytes_max and pause
 //! from = "sender"
 //! to = "receiver"
 //! rate = "4 Mbit/s"                               # of IP packets
@@ -28,6 +32,7 @@
 //! start = "0 s"
 //! stop = "10 s"
 //! changes = [{ at = "5 s", rate = "0 bit/s" }]    # the rate from then on
+//! # tcp = { recovery = "newreno" }                # options of a TCP connection, see TcpConfig
 //!
 //! [[measure]]
 //! from = "sender"
@@ -46,6 +51,7 @@ use lastmile::units::{Bytes, Rate};
 
 use crate::clock::ClockConfig;
 use crate::path::link::LinkConfig;
+use crate::tcp::{App, TcpConfig};
 use crate::traffic::{Arrivals, Lengths, OnOff};
 
 mod build;
@@ -121,8 +127,11 @@ pub struct LinkSpec {
     pub from: usize,
     /// The vertex where they leave.
     pub to: usize,
-    /// Rate, delay and queue.
+    /// Rate, delay, queue and channels.
     pub config: LinkConfig,
+    /// For each of the configuration's losses the traffic that it is for, by its place in
+    /// [`Scenario::traffic`]; empty for all packets.
+    pub loss_flows: Vec<Vec<usize>>,
 }
 
 /// A source of the simulator's own traffic, and its sink.
@@ -151,11 +160,34 @@ pub struct TrafficSpec {
     pub stop: Time,
     /// Other mean rates from some times on.
     pub changes: Vec<(Time, Rate)>,
+    /// A TCP connection, which knows no arrivals and no rate; its size is that of a full segment.
+    pub tcp: Option<TcpSpec>,
+}
+
+/// A TCP connection and what it has to send.
+///
+/// ```
+/// let ftp = lastmile_sim::scenario::TcpSpec::default();
+/// assert_eq!(ftp.app, lastmile_sim::tcp::App::Bulk);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TcpSpec {
+    /// Its options.
+    pub config: TcpConfig,
+    /// What there is to send.
+    pub app: App,
 }
 
 impl TrafficSpec {
     /// What the file calls its kind.
     pub fn kind(&self) -> &'static str {
+        if let Some(tcp) = &self.tcp {
+            return match tcp.app {
+                App::Bulk => "ftp",
+                App::File { .. } => "file",
+                App::Files { .. } => "files",
+            };
+        }
         match &self.arrivals {
             Arrivals::Cbr => "cbr",
             Arrivals::Poisson => "poisson",
@@ -269,8 +301,26 @@ impl Scenario {
     }
 }
 
-/// The names of the scenarios that come with the program.
-pub const BUILTIN: &[&str] = &["dumbbell", "path"];
+macro_rules! builtin {
+    ($($name:literal),+ $(,)?) => {
+        /// The names of the scenarios that come with the program.
+        pub const BUILTIN: &[&str] = &[$($name),+];
+
+        /// The text of a scenario that comes with the program.
+        ///
+        /// ```
+        /// use lastmile_sim::scenario::builtin_text;
+        /// assert!(builtin_text("dumbbell").unwrap().lines().count() <= 40); // one screen
+        /// ```
+        pub fn builtin_text(name: &str) -> Option<&'static str> {
+            match name {
+                $($name => Some(include_str!(concat!("../../scenarios/", $name, ".toml"))),)+
+                _ => None,
+            }
+        }
+    };
+}
+builtin!["asymmetric", "dumbbell", "dumbbell-tcp", "path", "red-ecn", "wb", "wlan", "wlh"];
 
 /// A scenario that comes with the program, by its name.
 ///
@@ -282,17 +332,4 @@ pub const BUILTIN: &[&str] = &["dumbbell", "path"];
 pub fn builtin(name: &str) -> Option<Scenario> {
     let text = builtin_text(name)?;
     Scenario::parse(&format!("{name}.toml"), text).ok()
-}
-
-/// The text of a scenario that comes with the program.
-///
-/// ```
-/// assert!(lastmile_sim::scenario::builtin_text("dumbbell").unwrap().lines().count() <= 40); // one screen
-/// ```
-pub fn builtin_text(name: &str) -> Option<&'static str> {
-    match name {
-        "dumbbell" => Some(include_str!("../../scenarios/dumbbell.toml")),
-        "path" => Some(include_str!("../../scenarios/path.toml")),
-        _ => None,
-    }
 }

@@ -10,8 +10,11 @@ use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::path::link::QueueLimit;
+use crate::path::error::{ErrorModel, Place};
+use crate::path::link::{Change, QueueLimit};
+use crate::path::queue::{Discipline, Shaper};
 use crate::scenario::MeasureDirection;
+use crate::tcp::TcpConfig;
 
 /// A quantity that stands in the file as a text with its unit.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +85,10 @@ pub(super) struct RawLink {
     pub(super) delay: Option<At<Span>>,
     pub(super) queue: Option<At<Queue>>,
     pub(super) overhead: Option<At<Bytes>>,
+    pub(super) discipline: Option<Spanned<Discipline>>,
+    pub(super) shaper: Option<Spanned<Shaper>>,
+    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
     #[serde(default)]
     pub(super) one_way: bool,
     pub(super) back: Option<Spanned<RawBack>>,
@@ -95,6 +102,23 @@ pub(super) struct RawBack {
     pub(super) delay: Option<At<Span>>,
     pub(super) queue: Option<At<Queue>>,
     pub(super) overhead: Option<At<Bytes>>,
+    pub(super) discipline: Option<Spanned<Discipline>>,
+    pub(super) shaper: Option<Spanned<Shaper>>,
+    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
+}
+
+/// A channel on a link; flows are named as in `[[traffic]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLoss {
+    pub(super) model: ErrorModel,
+    #[serde(default)]
+    pub(super) place: Place,
+    #[serde(default)]
+    pub(super) flows: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) name: String,
 }
 
 /// A queue limit as "60 kB" or "50 packets".
@@ -134,6 +158,10 @@ pub(super) struct RawTraffic {
     pub(super) packets: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) changes: Vec<Spanned<RawChange>>,
+    pub(super) bytes: Option<At<Bytes>>,
+    pub(super) bytes_max: Option<At<Bytes>>,
+    pub(super) pause: Option<At<Span>>,
+    pub(super) tcp: Option<Spanned<TcpConfig>>,
 }
 
 /// A source's rate from some time on.
@@ -152,6 +180,20 @@ pub(super) enum Kind {
     OnOff,
     Pareto,
     Trace,
+    /// One TCP connection with as much to send as goes.
+    Ftp,
+    /// The same.
+    Tcp,
+    /// One TCP transfer.
+    File,
+    /// TCP transfers with pauses between.
+    Files,
+}
+
+impl Kind {
+    pub(super) fn is_tcp(self) -> bool {
+        matches!(self, Kind::Ftp | Kind::Tcp | Kind::File | Kind::Files)
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -22,6 +22,28 @@ pub enum DropCause {
 }
 
 impl DropCause {
+    /// All causes.
+    ///
+    /// ```
+    /// # use lastmile_sim::path::link::DropCause;
+    /// assert!(DropCause::ALL.contains(&DropCause::Channel));
+    /// ```
+    pub const ALL: [DropCause; 3] = [DropCause::QueueFull, DropCause::Early, DropCause::Channel];
+
+    /// One word for tables.
+    ///
+    /// ```
+    /// # use lastmile_sim::path::link::DropCause;
+    /// assert_eq!(DropCause::Early.name(), "early");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            DropCause::QueueFull => "queue",
+            DropCause::Early => "early",
+            DropCause::Channel => "channel",
+        }
+    }
+
     /// Whether load is to blame.
     ///
     /// ```

@@ -18,7 +18,7 @@
 
 use std::collections::VecDeque;
 
-use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -119,8 +119,13 @@ struct Common {
     counters: LinkCounters,
     channel: Option<Box<Channel>>,
     drops: Option<Box<DropLog>>,
+    /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
+    by_flow: Vec<[u64; 3]>,
     meters: Vec<Meter>,
 }
+
+/// Flows whose drops are counted apart.
+const MAX_COUNTED_FLOWS: usize = 1 << 16;
 
 impl Common {
     #[cold]
@@ -133,6 +138,13 @@ impl Common {
             self.counters.drops += 1;
             self.counters.dropped_bytes += size;
             self.counters.early_drops += u64::from(cause == DropCause::Early);
+        }
+        let flow = datagram.flow.0 as usize;
+        if flow < MAX_COUNTED_FLOWS {
+            if self.by_flow.len() <= flow {
+                self.by_flow.resize(flow + 1, [0; 3]);
+            }
+            self.by_flow[flow][cause as usize] += 1;
         }
         if let Some(log) = &mut self.drops {
             log.push(Dropped { at: Time::from_nanos(at), cause, datagram });
@@ -215,6 +227,7 @@ impl Link {
                 counters: LinkCounters::default(),
                 channel: Channel::new(&config.losses, seed, name).map(Box::new),
                 drops: None,
+                by_flow: Vec::new(),
                 meters: Vec::new(),
             },
             kind,
@@ -224,6 +237,18 @@ impl Link {
     /// What the link has done so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.common.counters
+    }
+
+    /// Packets of a flow that did not arrive, by their cause.
+    ///
+    /// ```
+    /// # use lastmile_sim::path::link::*;
+    /// let link = Link::new(LinkConfig::default());
+    /// assert!(link.drops_of(lastmile::node::Flow(0)).all(|(_, packets)| packets == 0));
+    /// ```
+    pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (DropCause, u64)> {
+        let counted = self.common.by_flow.get(flow.0 as usize).copied().unwrap_or_default();
+        DropCause::ALL.into_iter().zip(counted)
     }
 
     /// Packets that wait, are in transmission or propagate.

@@ -31,7 +31,13 @@ impl Check<'_> {
         Ok(ends)
     }
 
-    fn reach(&self, scenario: &Scenario, from: usize, to: usize, at: &Spanned<String>) -> Checked<()> {
+    pub(super) fn reach(
+        &self,
+        scenario: &Scenario,
+        from: usize,
+        to: usize,
+        at: &Spanned<String>,
+    ) -> Checked<()> {
         if scenario.path(from, to).is_none() {
             let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
             let reason = format!("no path leads from {from} to {to} (hosts do not forward)");

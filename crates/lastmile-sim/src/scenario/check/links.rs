@@ -7,8 +7,9 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
-use crate::path::link::{DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
-use crate::scenario::raw::{RawBack, RawLink};
+use crate::path::error::Loss;
+use crate::path::link::{DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
+use crate::scenario::raw::{RawBack, RawLink, RawLoss, RawTraffic};
 use crate::scenario::{LinkSpec, Scenario};
 
 /// What endpoints send; a queue that cannot hold one would never let a probe pass.
@@ -16,6 +17,8 @@ const PROBE: u64 = 1500;
 /// What waits and what is on its way is kept in memory.
 const MAX_QUEUE_PACKETS: u32 = 1_000_000;
 const MAX_QUEUE_BYTES: Bytes = Bytes(100_000_000);
+/// Changes of one link.
+const MAX_CHANGES: usize = 100_000;
 const MAX_DELAY: Span = Span::from_secs(60);
 
 impl Check<'_> {
@@ -31,7 +34,7 @@ impl Check<'_> {
                 return self.error(raw.to.span(), "a link from a node to itself");
             }
             let forth = self.link(raw, None, largest)?;
-            self.add_link(scenario, LinkSpec { from, to, config: forth }, &raw.to)?;
+            self.add_link(scenario, LinkSpec { from, to, config: forth.0, loss_flows: forth.1 }, &raw.to)?;
             match &raw.back {
                 Some(back) if raw.one_way => {
                     return self.error(back.span(), "a link that is one_way has no way back");
@@ -39,8 +42,9 @@ impl Check<'_> {
                 back => {
                     let back = back.as_ref().map(Spanned::get_ref);
                     if !raw.one_way {
-                        let config = self.link(raw, back, largest)?;
-                        self.add_link(scenario, LinkSpec { from: to, to: from, config }, &raw.to)?;
+                        let (config, loss_flows) = self.link(raw, back, largest)?;
+                        let spec = LinkSpec { from: to, to: from, config, loss_flows };
+                        self.add_link(scenario, spec, &raw.to)?;
                     }
                 }
             }
@@ -102,7 +106,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn link(&self, forth: &RawLink, back: Option<&RawBack>, largest: Bytes) -> Checked<LinkConfig> {
+    fn link(
+        &self,
+        forth: &RawLink,
+        back: Option<&RawBack>,
+        largest: Bytes,
+    ) -> Checked<(LinkConfig, Vec<Vec<usize>>)> {
         let back_or = |b: Option<Range<usize>>, f: Option<Range<usize>>| b.or(f).unwrap_or(0..0);
         let rate = back.and_then(|b| b.rate.as_ref()).or(forth.rate.as_ref());
         let delay = back.and_then(|b| b.delay.as_ref()).or(forth.delay.as_ref());
@@ -138,12 +147,72 @@ impl Check<'_> {
         if let (Some(queue), None) = (queue, rate) {
             return self.error(queue.span(), "without a rate nothing ever waits: name a rate, or no queue");
         }
-        Ok(LinkConfig {
+        let discipline = back.and_then(|b| b.discipline.as_ref()).or(forth.discipline.as_ref());
+        let shaper = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref());
+        let changes = back.and_then(|b| b.changes.as_ref()).or(forth.changes.as_ref());
+        let losses = back.and_then(|b| b.losses.as_ref()).or(forth.losses.as_ref());
+        let (losses_found, loss_flows) = self.losses(losses.map_or(&[], |l| l.get_ref()))?;
+        let config = LinkConfig {
             rate: rate.map(|rate| self.rate(rate)).transpose()?,
             delay: self.not_negative(delay)?.unwrap_or(Span::ZERO),
             overhead: frame,
             queue: limit,
+            discipline: discipline.map(|d| d.get_ref().clone()).unwrap_or_default(),
+            shaper: shaper.map(|s| s.get_ref().clone()),
+            schedule: changes.map(|c| c.get_ref().clone()).unwrap_or_default(),
+            losses: losses_found,
             ..LinkConfig::default()
-        })
+        };
+        if let Err(LinkConfigError { key, reason }) = config.check() {
+            let spans = [
+                ("discipline", discipline.map(Spanned::span)),
+                ("shaper", shaper.map(Spanned::span)),
+                ("losses", losses.map(Spanned::span)),
+                ("delay", changes.map(Spanned::span)),
+            ];
+            let at = spans.into_iter().find(|(name, _)| key.starts_with(name)).and_then(|found| found.1);
+            // What stands below the key that the span names.
+            let below = key.split_once(": ").map_or(String::new(), |(_, rest)| format!("{rest}: "));
+            return self.error(back_or(at, Some(forth.from.span())), format!("{below}{reason}"));
+        }
+        if let Some(late) = changes.filter(|c| c.get_ref().len() > MAX_CHANGES) {
+            return self.error(late.span(), format!("more than {MAX_CHANGES} changes"));
+        }
+        if let Some(at) =
+            changes.filter(|c| c.get_ref().iter().any(|c| c.delay.is_some_and(|d| d > MAX_DELAY)))
+        {
+            return self.error(at.span(), format!("a delay longer than {MAX_DELAY}"));
+        }
+        Ok((config, loss_flows))
+    }
+
+    fn losses(&self, raw: &[Spanned<RawLoss>]) -> Checked<(Vec<Loss>, Vec<Vec<usize>>)> {
+        let (mut losses, mut flows) = (Vec::new(), Vec::new());
+        for spanned in raw {
+            let one = spanned.get_ref();
+            losses.push(Loss {
+                model: one.model.clone(),
+                place: one.place,
+                flows: Vec::new(),
+                name: one.name.clone(),
+            });
+            let named = |(index, traffic): (usize, &Spanned<RawTraffic>), wanted: &str| {
+                let own = traffic.get_ref().name.as_ref().map(Spanned::get_ref);
+                own.map_or(format!("traffic{index}") == wanted, |own| own == wanted)
+            };
+            let mut of = Vec::new();
+            for flow in &one.flows {
+                let found = self.raw.traffic.iter().enumerate().position(|t| named(t, flow.get_ref()));
+                match found {
+                    Some(found) => of.push(found),
+                    None => {
+                        let reason = format!("no traffic is called {:?}", flow.get_ref());
+                        return self.error(flow.span(), reason);
+                    }
+                }
+            }
+            flows.push(of);
+        }
+        Ok((losses, flows))
     }
 }

@@ -9,7 +9,8 @@ use toml::Spanned;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
 use crate::scenario::raw::{Kind, RawTraffic};
-use crate::scenario::{Scenario, TrafficSpec};
+use crate::scenario::{Scenario, TcpSpec, TrafficSpec};
+use crate::tcp::{App, FileSize, MAX_WINDOW};
 use crate::traffic::{Arrivals, Lengths, OnOff, Trace};
 
 /// Times that a packet may cross a link in one run; at 100 ns each this is seven minutes.
@@ -18,6 +19,8 @@ const MAX_CROSSINGS: f64 = 4e9;
 const SMALLEST_IP_PACKET: u64 = 28;
 /// A file of packets that is larger is not read.
 const MAX_TRACE_FILE: u64 = 64_000_000;
+/// The largest file of a TCP transfer.
+const MAX_FILE: Bytes = Bytes(1_000_000_000_000);
 /// Changes of one source's rate.
 const MAX_CHANGES: usize = 10_000;
 /// Tails heavier than this have no mean, or one that no run would show.
@@ -49,8 +52,10 @@ impl Check<'_> {
                 return self.error(raw_stop.span(), "stops before it starts");
             }
             self.only_its_keys(raw)?;
-            let (arrivals, rate, size) = match raw.kind.get_ref() {
-                Kind::Trace => {
+            let tcp = self.tcp(raw)?;
+            let (arrivals, rate, size) = match (&tcp, raw.kind.get_ref()) {
+                (Some(tcp), _) => (Arrivals::Cbr, Rate::ip(0), tcp.config.segment + tcp.config.header),
+                (None, Kind::Trace) => {
                     let trace = self.trace(raw)?;
                     let largest = trace.packets().iter().map(|packet| packet.1).max().unwrap_or(Bytes::ZERO);
                     (Arrivals::Trace(Arc::new(trace)), Rate::ip(0), largest)
@@ -64,7 +69,11 @@ impl Check<'_> {
                 }
             };
             let changes = self.changes(raw)?;
-            scenario.traffic.push(TrafficSpec { name, arrivals, from, to, rate, size, start, stop, changes });
+            if tcp.is_some() {
+                self.reach(scenario, to, from, &raw.to)?;
+            }
+            let spec = TrafficSpec { name, arrivals, from, to, rate, size, start, stop, changes, tcp };
+            scenario.traffic.push(spec);
         }
         Ok(())
     }
@@ -84,15 +93,21 @@ impl Check<'_> {
             at.filter(|_| !fits).map(|at| (at, key))
         };
         let trace = kind == Kind::Trace;
+        let source = !trace && !kind.is_tcp();
+        let files = matches!(kind, Kind::File | Kind::Files);
         let stray = [
-            span(raw.rate.as_ref().map(Spanned::span), !trace, "rate"),
-            span(raw.size.as_ref().map(Spanned::span), !trace, "size"),
+            span(raw.rate.as_ref().map(Spanned::span), source, "rate"),
+            span(raw.size.as_ref().map(Spanned::span), source, "size"),
             span(raw.on.as_ref().map(Spanned::span), bursts, "on"),
             span(raw.off.as_ref().map(Spanned::span), bursts, "off"),
             span(raw.shape.as_ref().map(Spanned::span), kind == Kind::Pareto, "shape"),
             span(raw.file.as_ref().map(Spanned::span), trace, "file"),
             span(raw.packets.as_ref().map(Spanned::span), trace, "packets"),
-            span(raw.changes.first().map(Spanned::span), !trace, "changes"),
+            span(raw.changes.first().map(Spanned::span), source, "changes"),
+            span(raw.bytes.as_ref().map(Spanned::span), files, "bytes"),
+            span(raw.bytes_max.as_ref().map(Spanned::span), kind == Kind::Files, "bytes_max"),
+            span(raw.pause.as_ref().map(Spanned::span), kind == Kind::Files, "pause"),
+            span(raw.tcp.as_ref().map(Spanned::span), kind.is_tcp(), "tcp"),
         ];
         match stray.into_iter().flatten().next() {
             Some((at, key)) => self.error(at, format!("`{key}` means nothing to traffic of this kind")),
@@ -113,7 +128,6 @@ impl Check<'_> {
     fn arrivals(&self, raw: &RawTraffic, rate: Rate, size: Bytes) -> Checked<Arrivals> {
         let lengths = match raw.kind.get_ref() {
             Kind::Cbr => return Ok(Arrivals::Cbr),
-            Kind::Poisson | Kind::Trace => return Ok(Arrivals::Poisson),
             Kind::OnOff => Lengths::Exponential,
             Kind::Pareto => {
                 let shape = raw.shape.as_ref();
@@ -127,6 +141,7 @@ impl Check<'_> {
                 }
                 Lengths::Pareto { shape: *shape.get_ref() }
             }
+            _ => return Ok(Arrivals::Poisson),
         };
         let raw_on = self.required(raw, "on", raw.on.as_ref())?;
         let raw_off = self.required(raw, "off", raw.off.as_ref())?;
@@ -140,6 +155,55 @@ impl Check<'_> {
             );
         }
         Ok(Arrivals::OnOff(on_off))
+    }
+
+    /// A TCP connection, where it is one.
+    fn tcp(&self, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
+        if !raw.kind.get_ref().is_tcp() {
+            return Ok(None);
+        }
+        let config = raw.tcp.as_ref().map(|tcp| tcp.get_ref().clone()).unwrap_or_default();
+        let at = raw.tcp.as_ref().map_or(raw.kind.span(), Spanned::span);
+        let (segment, header) = (config.segment.0, config.header.0);
+        let whole = segment.saturating_add(header);
+        if segment == 0 || header < 40 || whole > LARGEST_IP_PACKET {
+            let reason = format!(
+                "segments of {segment} B and headers of {header} B: at least 1 B and 40 B, together at most {LARGEST_IP_PACKET} B"
+            );
+            return self.error(at, reason);
+        }
+        if config.max_window == 0 || config.max_window > MAX_WINDOW || config.initial_window == Some(0) {
+            return self.error(at, format!("windows have 1 to {MAX_WINDOW} segments"));
+        }
+        if config.min_rto <= Span::ZERO || config.max_rto < config.min_rto || config.initial_rto <= Span::ZERO
+        {
+            return self.error(at, "timeouts must be more than no time, and min_rto at most max_rto");
+        }
+        if config.tick < Span::ZERO || config.delayed_ack < Span::ZERO {
+            return self.error(at, "tick and delayed_ack must not be negative");
+        }
+        let app = match raw.kind.get_ref() {
+            Kind::File => App::File { size: self.file_size(raw)? },
+            Kind::Files => {
+                let min = self.file_size(raw)?;
+                let max = raw.bytes_max.as_ref().map_or(min, |max| max.get_ref().0);
+                if let Some(small) = raw.bytes_max.as_ref().filter(|_| max < min || max > MAX_FILE) {
+                    return self.error(small.span(), format!("from `bytes` ({min}) to {MAX_FILE}"));
+                }
+                let pause = self.positive(self.required(raw, "pause", raw.pause.as_ref())?)?;
+                App::Files { size: FileSize { min, max }, pause }
+            }
+            _ => App::Bulk,
+        };
+        Ok(Some(TcpSpec { config, app }))
+    }
+
+    fn file_size(&self, raw: &RawTraffic) -> Checked<Bytes> {
+        let bytes = self.required(raw, "bytes", raw.bytes.as_ref())?;
+        match bytes.get_ref().0 {
+            size if size > Bytes::ZERO && size <= MAX_FILE => Ok(size),
+            size => self.error(bytes.span(), format!("a file has 1 B to {MAX_FILE}, not {size}")),
+        }
     }
 
     fn changes(&self, raw: &RawTraffic) -> Checked<Vec<(Time, Rate)>> {
@@ -192,13 +256,35 @@ impl Check<'_> {
         text.parse().or_else(|why: String| self.error(at, why))
     }
 
+    /// How often packets of a flow cross a link, on the mean, or at most where that is not known beforehand.
+    fn crossings_of(&self, scenario: &Scenario, flow: &TrafficSpec, end: Time) -> f64 {
+        let path = scenario.path(flow.from, flow.to).unwrap_or_default();
+        let Some(tcp) = &flow.tcp else {
+            return flow.packets(end) * path.len() as f64;
+        };
+        let back = scenario.path(flow.to, flow.from).unwrap_or_default();
+        let links = || path.iter().filter_map(|&link| scenario.links.get(link));
+        let seconds = (flow.stop.min(end) - flow.start).max(Span::ZERO).as_secs_f64();
+        let narrowest = links().filter_map(|link| link.config.rate).map(Rate::bits_per_second).min();
+        let by_rate = narrowest.map_or(f64::INFINITY, |r| r as f64 * seconds / flow.size.bits() as f64);
+        let there_and_back = path.iter().chain(&back).filter_map(|&link| scenario.links.get(link));
+        let round: f64 = there_and_back.map(|link| link.config.delay.as_secs_f64()).sum();
+        let by_window = f64::from(tcp.config.max_window) * seconds / round.max(1e-6);
+        let bytes = match &tcp.app {
+            App::File { size } => size.0 as f64,
+            _ => f64::INFINITY,
+        };
+        let by_file = bytes / tcp.config.segment.0.max(1) as f64;
+        // An ACK each, and losses.
+        by_rate.min(by_window).min(by_file * 1.5) * (path.len() + back.len()) as f64
+    }
+
     /// Refuses traffic that would take for ever.
     pub(super) fn crossings(&self, scenario: &Scenario) -> Checked<()> {
         let mut total = 0.0;
         let end = Time::ZERO + scenario.duration;
         for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
-            total +=
-                flow.packets(end) * scenario.path(flow.from, flow.to).map_or(0, |path| path.len()) as f64;
+            total += self.crossings_of(scenario, flow, end);
             if total > MAX_CROSSINGS {
                 let reason = format!(
                     "up to this flow packets would cross links {total:.1e} times, more than {MAX_CROSSINGS:.0e}: \

@@ -1,0 +1,50 @@
+//! Every scenario that comes with the program loads, runs, and carries what it is meant to carry.
+
+use lastmile::time::Time;
+use lastmile_sim::flows::FlowWatch;
+use lastmile_sim::scenario::{BUILTIN, Override, Scenario, build, builtin_text};
+
+/// Runs so many seconds of it; gives the goodput of each flow in bit/s.
+fn goodputs(name: &str, seconds: u32, overrides: &[(&str, &str)]) -> Vec<f64> {
+    let mut all = vec![Override::new("duration", format!("{seconds} s")), Override::new("warm_up", "0 s")];
+    all.extend(overrides.iter().map(|(key, value)| Override::new(*key, *value)));
+    let text = builtin_text(name).unwrap();
+    let scenario = Scenario::parse_with(name, text, &all, &|_| Ok(())).unwrap();
+    let mut run = build(&scenario, 1, vec![]).unwrap();
+    let watch = FlowWatch::begin(&run);
+    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
+    let flows = watch.end(&scenario, &run);
+    for flow in &flows {
+        let lost: u64 = flow.lost.values().sum();
+        assert!(flow.received + lost <= flow.sent, "{name}: {flow:?}");
+        assert!(flow.sent - flow.received - lost < 400, "{name}: what is neither here nor there: {flow:?}");
+    }
+    flows.iter().map(|flow| flow.goodput_bps).collect()
+}
+
+#[test]
+fn all_of_them_carry_all_their_flows() {
+    for name in BUILTIN {
+        let text = builtin_text(name).unwrap();
+        let scenario = Scenario::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.name, *name);
+        assert!(!scenario.description.is_empty());
+        let goodputs = goodputs(name, 32, &[]);
+        for (flow, goodput) in scenario.traffic.iter().zip(goodputs) {
+            assert!(goodput > 1_000.0, "{name}: {} got {goodput} bit/s", flow.name);
+        }
+    }
+}
+
+#[test]
+fn five_flows_fill_the_dumbbell() {
+    let sum: f64 = goodputs("dumbbell-tcp", 12, &[]).iter().sum();
+    assert!((0.85e8..1.0e8).contains(&sum), "{sum}");
+}
+
+#[test]
+fn losses_make_tcp_slower_and_their_cause_is_known() {
+    // Table II: Reno gets 55 % of 150 kbit/s; without losses nearly all.
+    let lossy = goodputs("wlh", 222, &[])[0];
+    assert!((60e3..105e3).contains(&lossy), "{lossy}");
+}
