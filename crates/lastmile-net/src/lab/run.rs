@@ -71,10 +71,13 @@ pub struct LabLateness {
     /// Packets carried.
     pub packets: u64,
     /// Median of the larger of output and ingress lateness.
+    #[serde(rename = "p50_ns")]
     pub p50: Span,
     /// 99th percentile of it.
+    #[serde(rename = "p99_ns")]
     pub p99: Span,
     /// The latest packet.
+    #[serde(rename = "worst_ns")]
     pub worst: Span,
     /// Packets late by 100 us or more.
     pub over_100us: u64,
