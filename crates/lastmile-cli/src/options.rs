@@ -1,7 +1,7 @@
 //! Options that say how to measure, for every command that measures.
 
 use anyhow::anyhow;
-use lastmile::estimate::{Estimator, MethodConfig};
+use lastmile::estimate::{COALESCING, Estimator, MethodConfig};
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,8 @@ impl MethodArgs {
             classifier: self.classifier.clone(),
             capacity: self.capacity,
             timing_noise: noise,
+            // Where stamps are exact nobody coalesces interrupts.
+            coalescing: if noise > Span::ZERO { COALESCING } else { Span::ZERO },
             seed,
         };
         lastmile::estimate::build(&self.method, &config)
