@@ -87,6 +87,9 @@ pub struct Wbest {
     warnings: Vec<String>,
 }
 
+/// Stamps of this resolution and without noise are exact: a simulator's.
+const EXACT: Span = Span::from_nanos(1);
+
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
     pub fn new(config: WbestConfig, classifier: Option<Box<dyn Classifier>>) -> Wbest {
@@ -189,15 +192,15 @@ impl Wbest {
         let q = if self.config.conservative { 0.9 } else { 0.5 };
         let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
         let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !self.config.conservative);
-        // Stamps that are coarser than the pairs' own spread hide it.
+        // What the stamps add alike to every pair is in no pair's spread: each end of a dispersion may be off by it.
         let blur = |rate: f64, by: i64| {
             let bits = self.config.packet_size.bits() as f64 * 1e9;
             bits / (bits / rate + by as f64).max(1.0)
         };
-        let resolution = if noise > self.config.timing_noise { noise.as_nanos() } else { 1 };
+        let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
         Capacity {
             rate,
-            interval: interval.map(|(low, high)| (blur(low, resolution), blur(high, -resolution))),
+            interval: interval.map(|(low, high)| (blur(low, by), blur(high, -by))),
         }
     }
 
