@@ -176,7 +176,7 @@ fn row(
         let (outcomes, refused) = match world {
             World::Sim => {
                 let make = scenarios::maker(Span::ZERO, seed);
-                let run = simulate(&scenario, seed, &make, Hooks::default()).map_err(super::sim::blame)?;
+                let run = simulate(&scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
                 (run.outcomes, None)
             }
             World::Lab => {

@@ -114,7 +114,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
 /// Who is to blame for a lab that did not run.
 pub(crate) fn blame(error: LabRunError) -> anyhow::Error {
     match error {
-        LabRunError::Run(error) => super::sim::blame(error),
+        LabRunError::Run(error) => scenarios::blame(error),
         LabRunError::UnknownHost(..) => Exit::Usage.blame(error),
         _ => Exit::Machine.blame(error),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile_net::recording::World;
-use lastmile_sim::run::{Hooks, RunError, sessions, simulate};
+use lastmile_sim::run::{Hooks, sessions, simulate};
 use lastmile_sim::scenario::Scenario;
 use serde_json::json;
 
@@ -45,7 +45,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     };
     // Simulated stamps have their resolution and no other error.
-    let run = simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(blame)?;
+    let run =
+        simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     if let Some(recorder) = recorder {
         let own: Vec<_> = own_events(&scenario, &run.events);
         recorder.finish(&own, &run.records)?;
@@ -82,14 +83,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     Ok(if scenario.measures.is_empty() { None } else { exit(&rows) })
-}
-
-/// Who is to blame for a run that could not be.
-pub(crate) fn blame(error: RunError) -> anyhow::Error {
-    match error {
-        RunError::Engine(_) => Exit::Machine.blame(error),
-        _ => Exit::Usage.blame(error),
-    }
 }
 
 /// The decisions of the first session's initiator.

@@ -198,10 +198,7 @@ impl Wbest {
             bits / (bits / rate + by as f64).max(1.0)
         };
         let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
-        Capacity {
-            rate,
-            interval: interval.map(|(low, high)| (blur(low, by), blur(high, -by))),
-        }
+        Capacity { rate, interval: interval.map(|(low, high)| (blur(low, by), blur(high, -by))) }
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
