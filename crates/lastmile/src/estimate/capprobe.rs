@@ -18,15 +18,17 @@
 //! shrinks with the size and stamps do not, so that these start at 1488 B and 0.9 of it: 100 Mbit/s disperse 1488 B by
 //! 119 us and 700 B by 56. Sizes further apart would disagree on 802.11 without any error, because each packet
 //! pays the same overhead there (3.6 % between these at 11 Mbit/s).
+//!
+//! **Fast paths.** Dispersion that a receiver's interrupt coalescing may have made up is believed only if a burst of
+//! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
+//! ([`burst`](crate::observe::burst)).
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
 use crate::estimate::capprobe_minima::Minima;
-use crate::estimate::{
-    COALESCING, Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
-};
+use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
 use crate::observe::{judge, stats};
@@ -34,71 +36,7 @@ use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
-/// CapProbe's parameters.
-///
-/// ```
-/// use lastmile::estimate::capprobe::CapProbeConfig;
-/// assert_eq!(CapProbeConfig::default().max_samples, 100);
-/// assert_eq!(CapProbeConfig::faithful().sizes[0].0, 900);
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct CapProbeConfig {
-    /// The two packet sizes at the IP layer, the larger first; paper: 900 and 700 B, here 1488 and 1340.
-    pub sizes: [Bytes; 2],
-    /// Pairs in a stream; between streams the queues may drain and convergence is looked at.
-    pub pairs: usize,
-    /// Between pairs at least, and at most one and a half of it; widened to four times their service time once that
-    /// is known.
-    pub pair_gap: Span,
-    /// Between streams.
-    pub pause: Span,
-    /// Samples of a size needed at least one way.
-    pub min_samples: usize,
-    /// Samples of a size after which a run has failed; paper: 100.
-    pub max_samples: usize,
-    /// Samples over which the minima must stand still, there and back; PBProbe: 40.
-    pub unchanged: usize,
-    /// By how much the minimum sum may exceed the sum of minima, as a share of the dispersion.
-    pub tolerance: f64,
-    /// Runs, each with sizes a fifth smaller than the last; packets that take less time meet less traffic.
-    pub max_runs: u32,
-    /// Uncertainty of the hosts' stamps beyond their resolution, as in WBest.
-    pub timing_noise: Span,
-    /// By how much a receiver that coalesces interrupts may stamp late, as in WBest.
-    pub coalescing: Span,
-    /// Seeds the gaps between pairs.
-    pub seed: u64,
-    /// The papers' rules and nothing else: sizes 900 and 700 B, the round-trip test as coded, the one best sample,
-    /// no look at the schedule.
-    pub faithful: bool,
-}
-
-impl Default for CapProbeConfig {
-    fn default() -> CapProbeConfig {
-        CapProbeConfig {
-            sizes: [Bytes(1488), Bytes(1340)],
-            pairs: 20,
-            pair_gap: Span::from_millis(10),
-            pause: Span::from_millis(20),
-            min_samples: 20,
-            max_samples: 100,
-            unchanged: 40,
-            tolerance: 0.02,
-            max_runs: 3,
-            timing_noise: Span::from_micros(2),
-            coalescing: COALESCING,
-            seed: 0,
-            faithful: false,
-        }
-    }
-}
-
-impl CapProbeConfig {
-    /// The papers' rules.
-    pub fn faithful() -> CapProbeConfig {
-        CapProbeConfig { sizes: [Bytes(900), Bytes(700)], faithful: true, ..CapProbeConfig::default() }
-    }
-}
+pub use super::capprobe_config::CapProbeConfig;
 
 /// Sizes must agree within this share (CapProbe).
 const AGREE: f64 = 0.05;
@@ -169,6 +107,7 @@ impl CapProbe {
         }
     }
 
+    /// The size whose turn it is.
     fn size(&self) -> Bytes {
         self.sizes[usize::from(self.larger.is_some())]
     }

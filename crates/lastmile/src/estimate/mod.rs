@@ -6,6 +6,7 @@
 
 mod burst_check;
 pub mod capprobe;
+mod capprobe_config;
 mod capprobe_minima;
 mod registry;
 pub mod wbest;
