@@ -251,7 +251,7 @@ fn idle() -> String {
 
 /// Medians of both worlds on the idle path, within 2 %.
 fn medians_agree() -> Verdict {
-    let (text, late) = (idle(), std::cell::RefCell::new(None));
+    let (text, late) = (idle(), std::cell::RefCell::new(Vec::new()));
     let lab = idle_median(|seed| {
         let mut found = Vec::new();
         let verdict = in_lab(&text, seed, |outcomes| {
@@ -259,12 +259,15 @@ fn medians_agree() -> Verdict {
             Ok(String::new())
         });
         if !matches!(verdict, Verdict::Scored(Ok(_))) {
-            late.replace(Some(verdict));
+            late.borrow_mut().push(verdict);
         }
         found
     });
-    if let Some(verdict) = late.take() {
-        return verdict;
+    // The median of the runs that were on time, if they are most.
+    let mut late = late.into_inner();
+    let only_late = late.iter().all(|verdict| matches!(verdict, Verdict::Late(_)));
+    if let Some(last) = late.pop().filter(|_| !only_late || late.len() as u64 * 2 + 2 > IDLE_RUNS) {
+        return last;
     }
     let sim = idle_median(|seed| in_simulator(&text, seed)).expect("numbers");
     let Some(apart) = lab.and_then(|lab| lab.ratio(sim)).map(|r| r - 1.0) else {
