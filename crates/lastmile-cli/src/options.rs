@@ -15,7 +15,7 @@ pub(crate) struct MethodArgs {
     /// How to measure; `lastmile methods` lists the names
     #[arg(long, value_name = "NAME", default_value = "wbest")]
     pub(crate) method: String,
-    /// Trains to average; from three on there is an interval for the available bandwidth
+    /// Trains to average; from four on there is an interval for the available bandwidth
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) trains: usize,
     /// Packets in a train [default: 30]

@@ -36,6 +36,7 @@
 //! trains = 1
 //! start = "1 s"
 //! realtime = false
+//! ipv6 = false
 //! ipv6 = false                                    # true: by the hosts' IPv6 addresses
 //! ```
 
