@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastmile::node::{Datagram, Ecn, Flow, Payload};
 use lastmile::time::{Span, Time};
-use lastmile::wire::private::StreamTag;
 use lastmile_sim::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::host::Egress;
+use lastmile_sim::run::read_probe;
+use lastmile_sim::truth::udp_payload;
 
 use super::ip;
 use super::tun::Tun;
@@ -239,7 +240,7 @@ impl Pump {
                 };
                 self.late_in.add(waited);
                 self.last_entry = at;
-                if let Some((stream, index)) = stream_tag(&datagram.payload)
+                if let Some((stream, index)) = udp_payload(&datagram.payload).and_then(read_probe)
                     && self.entries.len() < MAX_NOTED
                 {
                     let to = datagram.to.ip();
@@ -356,20 +357,6 @@ fn datagram(packet: &[u8]) -> Option<Datagram> {
         hop_limit: 0,
         payload: Payload::Ip(packet.get(..header.total_len)?.to_vec()),
     })
-}
-
-/// The stream and index of a probe packet, raw or not: what an observer of the path reads.
-pub fn stream_tag(payload: &Payload) -> Option<(u32, u16)> {
-    let udp = match payload {
-        Payload::Udp(bytes) => bytes.as_slice(),
-        Payload::Ip(bytes) => {
-            let header = ip::parse(bytes).filter(|h| h.protocol == ip::UDP)?;
-            bytes.get(header.transport + 8..header.total_len)?
-        }
-        Payload::Model(_) => return None,
-    };
-    let tag = StreamTag::find(udp)?;
-    (tag.stream != 0).then_some((tag.stream, tag.index))
 }
 
 #[cfg(test)]
