@@ -16,3 +16,4 @@ pub mod scenario;
 pub mod sweep;
 pub mod traffic;
 pub mod truth;
+pub mod wlan;
