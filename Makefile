@@ -19,13 +19,22 @@ build: setup
 	cargo build --release --locked
 
 demo: build
-	target/release/lastmile demo
+	target/release/lastmile demo --html target/demo.html
 
 test: setup
 	@scripts/test.sh
 
+# Without ARGS: what the README and the changelog claim. Leave the machine alone meanwhile; it takes about ten minutes.
 accuracy: build
+ifdef ARGS
 	target/release/lastmile accuracy $(ARGS)
+else
+	target/release/lastmile accuracy --runs 1000 --trains 1,4
+	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+	target/release/lastmile accuracy --world lab --realtime --runs 30 --trains 1,4
+	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30
+	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+endif
 
 bench-sim: build
 	target/release/lastmile bench-sim $(ARGS)

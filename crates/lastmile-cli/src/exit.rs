@@ -31,7 +31,7 @@ pub(crate) struct Blamed {
 
 impl fmt::Display for Blamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.source)
+        f.write_str(&one_line(&self.source))
     }
 }
 
@@ -51,9 +51,37 @@ pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(exit)) => ExitCode::from(exit as u8),
         Err(error) => {
-            eprintln!("lastmile: {error:#}");
+            eprintln!("lastmile: {}", one_line(&error));
             let exit = error.downcast_ref::<Blamed>().map_or(Exit::Machine, |b| b.exit);
             ExitCode::from(exit as u8)
         }
+    }
+}
+
+/// The error and its causes. Many errors of libraries say their cause themselves: it is not said again.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line.lines().map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn an_error_is_one_line_that_says_nothing_twice() {
+        let io = || std::io::Error::other("no such thing");
+        let with_context = Err::<(), _>(io()).context("cannot read x").unwrap_err();
+        assert_eq!(one_line(&with_context), "cannot read x: no such thing");
+        assert_eq!(one_line(&Exit::Usage.blame(with_context)), "cannot read x: no such thing");
+        let says_itself = anyhow::Error::new(io()).context("host a: no such thing");
+        assert_eq!(one_line(&says_itself), "host a: no such thing");
+        assert_eq!(one_line(&anyhow!("two\n  lines\n")), "two lines");
     }
 }

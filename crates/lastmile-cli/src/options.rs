@@ -1,7 +1,7 @@
 //! Options that say how to measure, for every command that measures.
 
 use anyhow::anyhow;
-use lastmile::estimate::{Estimator, MethodConfig};
+use lastmile::estimate::{COALESCING, Estimator, MethodConfig};
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub(crate) struct MethodArgs {
     /// How to measure; `lastmile methods` lists the names
     #[arg(long, value_name = "NAME", default_value = "wbest")]
     pub(crate) method: String,
-    /// Trains to average; from three on there is an interval for the available bandwidth
+    /// Trains to average; from four on there is an interval for the available bandwidth
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) trains: usize,
     /// Packets in a train [default: 30]
@@ -77,6 +77,8 @@ impl MethodArgs {
             classifier: self.classifier.clone(),
             capacity: self.capacity,
             timing_noise: noise,
+            // Where stamps are exact nobody coalesces interrupts.
+            coalescing: if noise > Span::ZERO { COALESCING } else { Span::ZERO },
             seed,
         };
         lastmile::estimate::build(&self.method, &config)

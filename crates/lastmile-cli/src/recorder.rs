@@ -31,7 +31,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// The first session of a scenario.
     pub(crate) fn of(scenario: &Scenario, world: World, noise: Span, seed: u64) -> anyhow::Result<Recorded> {
-        let sessions = sessions(scenario).map_err(crate::commands::sim::blame)?;
+        let sessions = sessions(scenario).map_err(crate::scenarios::blame)?;
         let first = sessions.first().ok_or_else(|| {
             Exit::Usage.blame(anyhow!("the scenario measures nothing, so there is nothing to record"))
         })?;

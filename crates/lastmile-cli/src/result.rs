@@ -132,6 +132,11 @@ impl Row {
         })
     }
 
+    /// Whether no stream had been sent when this was decided.
+    pub(crate) fn is_before_streams(&self) -> bool {
+        self.cost.probe_bytes == 0 && self.cost.streams + self.cost.streams_discarded == 0
+    }
+
     /// The rows of a run's decisions.
     pub(crate) fn all(events: &[Event]) -> Vec<Row> {
         events.iter().filter_map(|event| Row::of(&event.what)).collect()

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::anyhow;
 use lastmile::estimate::{Estimator, METHODS};
 use lastmile::time::Span;
+use lastmile_sim::run::RunError;
 use lastmile_sim::scenario::{BUILTIN, MeasureSpec, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;
@@ -45,5 +46,13 @@ pub(crate) fn maker(
     move |spec| {
         let args = MethodArgs::named(&spec.method, spec.trains as usize);
         args.build(noise, seed).map_err(|error| error.to_string())
+    }
+}
+
+/// Who is to blame for a run that could not be.
+pub(crate) fn blame(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Engine(_) => Exit::Machine.blame(error),
+        _ => Exit::Usage.blame(error),
     }
 }

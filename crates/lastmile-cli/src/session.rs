@@ -120,12 +120,13 @@ pub(crate) fn replay<R: std::io::BufRead>(
     key: Option<Key>,
 ) -> anyhow::Result<Replayed> {
     let usage = |error: RecordingError| Exit::Usage.blame(error);
-    let header = reader.header().cloned();
-    let header = header.ok_or_else(|| {
-        Exit::Usage.blame(anyhow!(
+    let Some(header) = reader.header().cloned() else {
+        // What is not even an event file is said to be broken where it is.
+        reader.next_entry().map_err(usage)?;
+        return Err(Exit::Usage.blame(anyhow!(
             "this is an event file, not a recording: it has decisions and no inputs to replay"
-        ))
-    })?;
+        )));
+    };
     let session: Session = serde_json::from_value(header.config.clone())
         .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))?;
     if session.keyed && key.is_none() {

@@ -7,6 +7,7 @@ use crate::host::{External, Host};
 use crate::path::link::Link;
 use crate::tcp;
 use crate::traffic::{Sink, Source};
+use crate::wlan::Medium;
 
 /// A node of the engine. All variants are used through [`Node`] alone; the enum spares links and traffic the
 /// indirect call.
@@ -18,6 +19,8 @@ use crate::traffic::{Sink, Source};
 pub enum Element {
     /// One direction of a link.
     Link(Box<Link>),
+    /// A WLAN: all stations on one channel.
+    Wlan(Box<Medium>),
     /// A source of the simulator's own traffic.
     Source(Box<Source>),
     /// The end of the simulator's own traffic.
@@ -38,6 +41,7 @@ impl core::fmt::Debug for Element {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Element::Link(link) => link.fmt(f),
+            Element::Wlan(wlan) => wlan.fmt(f),
             Element::Source(source) => source.fmt(f),
             Element::Sink(sink) => sink.fmt(f),
             Element::TcpSender(sender) => sender.fmt(f),
@@ -54,6 +58,7 @@ impl Node for Element {
     fn handle(&mut self, now: Time, input: Input) {
         match self {
             Element::Link(link) => link.handle(now, input),
+            Element::Wlan(wlan) => wlan.handle(now, input),
             Element::Source(source) => source.handle(now, input),
             Element::Sink(sink) => sink.handle(now, input),
             Element::TcpSender(sender) => sender.handle(now, input),
@@ -68,6 +73,7 @@ impl Node for Element {
     fn poll(&mut self, now: Time) -> Output {
         match self {
             Element::Link(link) => link.poll(now),
+            Element::Wlan(wlan) => wlan.poll(now),
             Element::Source(source) => source.poll(now),
             Element::Sink(sink) => sink.poll(now),
             Element::TcpSender(sender) => sender.poll(now),
@@ -90,6 +96,7 @@ macro_rules! from {
 }
 from! {
     Link(Link) = Box::new,
+    Wlan(Medium) = Box::new,
     Source(Source) = Box::new,
     Sink(Sink) = std::convert::identity,
     TcpSender(tcp::Sender) = Box::new,

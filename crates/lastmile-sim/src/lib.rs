@@ -19,3 +19,4 @@ pub mod sweep;
 pub mod tcp;
 pub mod traffic;
 pub mod truth;
+pub mod wlan;

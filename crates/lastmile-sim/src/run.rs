@@ -40,7 +40,7 @@ pub enum RunError {
     Engine(#[from] EngineError),
     /// A host has more to do than one endpoint can.
     #[error(
-        "host {0:?} initiates measurements to two hosts, or both initiates and reflects: give each role a host of its own"
+        "host {0:?} initiates measurements to two hosts or by both IP versions, or both initiates and reflects: give each role a host of its own"
     )]
     TwoRoles(String),
     /// No such method.
@@ -55,6 +55,8 @@ pub struct Session {
     pub from: usize,
     /// The reflecting host.
     pub to: usize,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
     /// What is measured, in order, each with its direction.
     pub measures: Vec<(MeasureSpec, Direction)>,
 }
@@ -86,15 +88,20 @@ pub fn sessions(scenario: &Scenario) -> Result<Vec<Session>, RunError> {
             MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
         };
         let added = directions.iter().map(|&direction| (spec.clone(), direction));
-        match sessions.iter_mut().find(|s| (s.from, s.to) == (spec.from, spec.to)) {
+        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6) == (spec.from, spec.to, spec.ipv6)) {
             Some(session) => session.measures.extend(added),
-            None => sessions.push(Session { from: spec.from, to: spec.to, measures: added.collect() }),
+            None => sessions.push(Session {
+                from: spec.from,
+                to: spec.to,
+                ipv6: spec.ipv6,
+                measures: added.collect(),
+            }),
         }
     }
     for session in &sessions {
         let conflict = sessions
             .iter()
-            .any(|other| other.to == session.from || (other.from == session.from && other.to != session.to));
+            .any(|other| other.to == session.from || (other.from == session.from && other != session));
         if conflict {
             let name = scenario.hosts.get(session.from).map_or("?", |h| &h.name);
             return Err(RunError::TwoRoles(name.to_owned()));
@@ -272,7 +279,7 @@ pub struct SimulatedRun {
 
 /// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
 pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
-    let peer = scenario.hosts[session.to].v4;
+    let peer = scenario.hosts[session.to].address(session.ipv6);
     ProberConfig {
         seed: endpoint_seed(seed, "prober"),
         // A random phase against periodic cross traffic, drawn for each run.
@@ -387,4 +394,45 @@ pub fn simulate(
         all.extend(outcomes(scenario, session, meters, &simulation.engine, &own));
     }
     Ok(SimulatedRun { outcomes: all, flows, events, records: records.take(), engine: simulation.engine })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions_of(measures: &str) -> Result<Vec<Session>, RunError> {
+        let link = |from| format!("[[link]]\nfrom = \"{from}\"\nto = \"middle\"\n");
+        let links: String = ["a", "b", "c"].map(link).concat();
+        let hosts = "[host.a]\n[host.b]\n[host.c]\n";
+        let text = format!("name = \"x\"\nduration = \"1 s\"\n{hosts}{links}{measures}");
+        sessions(&Scenario::parse("x", &text).unwrap())
+    }
+
+    fn measure(from: &str, to: &str, rest: &str) -> String {
+        format!("[[measure]]\nfrom = \"{from}\"\nto = \"{to}\"\nmethod = \"wbest\"\n{rest}\n")
+    }
+
+    #[test]
+    fn a_host_has_one_session_by_one_ip_version() {
+        let (ab, cb) = (measure("a", "b", ""), measure("c", "b", "ipv6 = true"));
+        let found = sessions_of(&[ab.as_str(), &ab, &cb].concat()).unwrap();
+        assert_eq!(
+            found.iter().map(|s| (s.from, s.ipv6, s.measures.len())).collect::<Vec<_>>(),
+            [(0, false, 4), (2, true, 2)]
+        );
+        for other in [measure("a", "b", "ipv6 = true"), measure("a", "c", ""), measure("b", "a", "")] {
+            let error = sessions_of(&[ab.as_str(), &other].concat()).unwrap_err();
+            assert!(matches!(error, RunError::TwoRoles(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_session_by_ipv6_is_with_the_ipv6_address() {
+        let mut scenario = crate::scenario::builtin("path").unwrap();
+        for ipv6 in [false, true] {
+            scenario.measures[0].ipv6 = ipv6;
+            let session = sessions(&scenario).unwrap().remove(0);
+            assert_eq!(prober_config(&scenario, &session, 1).peer.is_ipv6(), ipv6);
+        }
+    }
 }

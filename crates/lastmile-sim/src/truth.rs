@@ -256,8 +256,14 @@ impl Seen {
     }
 }
 
-/// The UDP payload of a packet, also where a foreign program sent it as a whole IP packet.
-fn udp_payload(payload: &Payload) -> Option<&[u8]> {
+/// The UDP payload of a packet, also where a foreign program sent it as a whole IP packet; IPv6 extension headers are
+/// not looked behind.
+///
+/// ```
+/// use lastmile::node::Payload;
+/// assert_eq!(lastmile_sim::truth::udp_payload(&Payload::Udp(vec![7])), Some(&[7][..]));
+/// ```
+pub fn udp_payload(payload: &Payload) -> Option<&[u8]> {
     const UDP: u8 = 17;
     match payload {
         Payload::Udp(bytes) => Some(bytes),

@@ -117,6 +117,8 @@ pub enum Pattern {
     Pairs,
     /// Packets at one rate.
     Train,
+    /// Packets that all leave back to back.
+    Burst,
 }
 
 impl core::fmt::Display for Pattern {
@@ -124,6 +126,7 @@ impl core::fmt::Display for Pattern {
         f.pad(match self {
             Pattern::Pairs => "pairs",
             Pattern::Train => "train",
+            Pattern::Burst => "burst",
         })
     }
 }

@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Simulator or lab
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     world: Vec<World>,
-    /// Rate of the link; several with commas
-    #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s")]
+    /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s", value_parser = rate)]
     rate: Vec<Rate>,
     /// Cross traffic
     #[arg(long, value_enum, value_delimiter = ',', default_value = "idle,cbr,poisson")]
@@ -52,6 +52,19 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A rate with its unit, or a bare number of Mbit/s.
+fn rate(text: &str) -> Result<Rate, String> {
+    let with_unit = match text.trim().parse::<f64>() {
+        Ok(_) => format!("{text} Mbit/s"),
+        Err(_) => text.to_owned(),
+    };
+    match with_unit.parse::<Rate>() {
+        Ok(rate) if rate.bits_per_second() >= 10_000 => Ok(rate),
+        Ok(rate) => Err(format!("{rate} is too slow for probes of 1488 B: at least 10 kbit/s")),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Where runs take place.
@@ -163,7 +176,7 @@ fn row(
         let (outcomes, refused) = match world {
             World::Sim => {
                 let make = scenarios::maker(Span::ZERO, seed);
-                let run = simulate(&scenario, seed, &make, Hooks::default()).map_err(super::sim::blame)?;
+                let run = simulate(&scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
                 (run.outcomes, None)
             }
             World::Lab => {

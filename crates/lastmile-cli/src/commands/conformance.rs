@@ -231,7 +231,7 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
         let make = |_: &MeasureSpec| case.method.build(noise, 0).map_err(|error| error.to_string());
         let (events, streams, refused): (Vec<_>, _, _) = if world == World::Sim {
-            let run = simulate(&scenario, 1, &make, hooks).map_err(super::sim::blame)?;
+            let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
             (run.events.into_iter().filter(|e| e.node == 0).collect(), run.records, None)
         } else {
             match run_lab(&scenario, &make, LabConfig { seed: 1, realtime: false, hooks }, signals::stop()) {

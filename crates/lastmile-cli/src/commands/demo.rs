@@ -160,7 +160,7 @@ fn draw(page: &PathBuf) -> anyhow::Result<()> {
 
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
     let run = simulate(scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default());
-    let run = run.map_err(super::sim::blame)?;
+    let run = run.map_err(scenarios::blame)?;
     let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
     crate::say(&table(&rows));
     Ok(())

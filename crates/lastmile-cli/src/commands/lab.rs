@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabLateness, LabRunError, Program, run as run_lab, run_programs};
 use lastmile_net::recording::World;
 use lastmile_sim::run::Hooks;
@@ -47,9 +48,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
     let scenario = scenarios::load(&args.scenario, &[])?;
     let seed = args.seed.unwrap_or(scenario.seed);
-    signals::stop();
     if !args.command.is_empty() || !args.hosts.is_empty() {
         let programs = programs(&args.hosts, &args.command)?;
         let (code, lateness) = run_programs(&scenario, seed, &programs, signals::stop()).map_err(blame)?;
@@ -114,8 +115,8 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
 /// Who is to blame for a lab that did not run.
 pub(crate) fn blame(error: LabRunError) -> anyhow::Error {
     match error {
-        LabRunError::Run(error) => super::sim::blame(error),
-        LabRunError::UnknownHost(..) => Exit::Usage.blame(error),
+        LabRunError::Run(error) => scenarios::blame(error),
+        LabRunError::UnknownHost(..) | LabRunError::Lab(LabError::Start { .. }) => Exit::Usage.blame(error),
         _ => Exit::Machine.blame(error),
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::endpoint::{Prober, ProberConfig};
+use lastmile::estimate::Refusal;
 use lastmile::event::{Decision, Event};
 use lastmile::node::{Input, Recorded};
 use lastmile::report::Direction;
@@ -134,12 +135,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
     }
     let rows = Row::all(&events);
-    let refused_at_once = events.iter().all(|e| !matches!(e.what, Decision::PeerReady { .. }));
+    let peer_at_fault = is_peer_at_fault(&events);
     if args.json {
         let text = json!({ "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings(&events) });
         crate::say(&serde_json::to_string_pretty(&text)?);
-    } else if refused_at_once {
-        // One line says it: the peer cannot be talked to at all.
+    } else if peer_at_fault && rows.iter().all(Row::is_before_streams) {
+        // One line says it: nothing could even be tried.
         let why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
         return Err(Exit::Peer.blame(anyhow!(why)));
     } else {
@@ -147,7 +148,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         warnings(&events).iter().for_each(|text| crate::say(text));
         crate::say(&summary(&events));
     }
-    Ok(if refused_at_once { Some(Exit::Peer) } else { exit(&rows) })
+    Ok(if peer_at_fault { Some(Exit::Peer) } else { exit(&rows) })
+}
+
+/// Whether there is no result, and the peer or the way to it is why.
+fn is_peer_at_fault(events: &[Event]) -> bool {
+    let mut results = events
+        .iter()
+        .filter(|e| matches!(e.what, Decision::Estimated { .. } | Decision::Refused { .. }))
+        .peekable();
+    let peers = |e: &Event| match &e.what {
+        Decision::Refused { refusal, .. } => matches!(refusal, Refusal::PeerCannot(_) | Refusal::PeerSilent),
+        _ => false,
+    };
+    results.peek().is_some() && results.all(peers)
 }
 
 fn rtt(events: &[Event]) -> Option<f64> {

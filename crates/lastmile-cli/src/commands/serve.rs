@@ -96,13 +96,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if !args.json {
         let counted = reflector.counters();
         crate::say(&format!(
-            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget",
+            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget, {} repeated",
             counted.reflected,
             counted.logged,
             counted.streamed,
             counted.malformed,
             counted.unauthenticated,
-            counted.over_budget
+            counted.over_budget,
+            counted.repeated
         ));
     }
     Ok(None)

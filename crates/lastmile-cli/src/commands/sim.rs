@@ -11,7 +11,7 @@ use lastmile::time::Span;
 use lastmile_net::recording::World;
 use lastmile_sim::flows::{FlowOutcome, as_rate};
 use lastmile_sim::pcap::Capture;
-use lastmile_sim::run::{Hooks, RunError, sessions, simulate};
+use lastmile_sim::run::{Hooks, sessions, simulate};
 use lastmile_sim::scenario::Scenario;
 use serde_json::json;
 
@@ -56,7 +56,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     let capture = args.pcap.as_deref().map(|file| capture(file, &mut hooks)).transpose()?;
     // Simulated stamps have their resolution and no other error.
-    let run = simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(blame)?;
+    let run =
+        simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     if let Some(recorder) = recorder {
         let own: Vec<_> = own_events(&scenario, &run.events);
         recorder.finish(&own, &run.records)?;
@@ -143,14 +144,6 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
         ]);
     }
     table.text()
-}
-
-/// Who is to blame for a run that could not be.
-pub(crate) fn blame(error: RunError) -> anyhow::Error {
-    match error {
-        RunError::Engine(_) => Exit::Machine.blame(error),
-        _ => Exit::Usage.blame(error),
-    }
 }
 
 /// The decisions of the first session's initiator.

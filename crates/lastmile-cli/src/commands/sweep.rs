@@ -117,7 +117,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
     }
     let make = scenarios::maker(Span::ZERO, run.seed);
-    let simulated = simulate(&run.scenario, run.seed, &make, Hooks::default()).map_err(super::sim::blame)?;
+    let simulated = simulate(&run.scenario, run.seed, &make, Hooks::default()).map_err(scenarios::blame)?;
     let row = |found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));

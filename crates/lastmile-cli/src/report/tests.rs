@@ -182,7 +182,7 @@ fn extremes_and_emptiness_are_drawn_too() {
         vec![packet(0, 0, Fate::Late), packet(1, 0, Fate::Lost), packet(2, 0, Fate::Arrived(Time::ZERO))],
     ];
     let mut record = through_a_queue(1, Direction::Reverse, &StreamPlan::train(0, Bytes(1), Rate::ip(1)));
-    for pattern in [Pattern::Pairs, Pattern::Train] {
+    for pattern in [Pattern::Pairs, Pattern::Train, Pattern::Burst] {
         record.pattern = pattern;
         for packets in &streams {
             // Fewer planned departures than packets: the file may say so.

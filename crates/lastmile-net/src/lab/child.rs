@@ -76,12 +76,25 @@ impl LabChild {
         self.child.wait()
     }
 
+    /// Asks the program to end (SIGTERM to its group), and does not wait.
+    pub fn ask_to_end(&mut self) {
+        self.signal(libc::SIGTERM);
+    }
+
     /// Asks the program to end (SIGTERM to its group), and kills it if it has not after `grace`.
     ///
     /// # Errors
     /// None in practice.
     pub fn terminate(&mut self, grace: Duration) -> io::Result<ExitStatus> {
-        self.signal(libc::SIGTERM);
+        self.ask_to_end();
+        self.end_within(grace)
+    }
+
+    /// Waits for the end of a program that was asked to, and kills it if it has not after `grace`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn end_within(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         let until = Instant::now() + grace;
         while Instant::now() < until {
             if let Some(status) = self.child.try_wait()? {

@@ -4,17 +4,22 @@
 //! time if that is later, and leaves when the engine's model says, so that lateness does not add up. How late the
 //! pump was is measured for every packet both ways: going out, the time written less the time due; coming in, the
 //! time since the device was last seen empty, because a packet may have waited there for as long. A pump that was
-//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time.
+//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. A sleeping pump does not
+//! see its devices; what the scheduler made it wait after its wake-up was due is added in its place.
 
+use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastmile::node::{Datagram, Ecn, Flow, Payload};
 use lastmile::time::{Span, Time};
-use lastmile::wire::private::StreamTag;
 use lastmile_sim::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::host::Egress;
+use lastmile_sim::run::read_probe;
+use lastmile_sim::truth::udp_payload;
 
 use super::ip;
 use super::tun::Tun;
@@ -104,6 +109,8 @@ impl LatenessCounts {
 pub struct Entry {
     /// The host that sent it.
     pub host: usize,
+    /// Where it goes: two sessions of one host number their streams alike.
+    pub to: IpAddr,
     /// Its stream.
     pub stream: u32,
     /// Its place in the stream.
@@ -200,12 +207,13 @@ impl Pump {
         self.started = monotonic();
         self.ports.iter_mut().for_each(|port| port.last_empty = self.started);
         let mut buffer = vec![0; 65_536];
+        let queued = RunDelay::of_this_thread();
         while !stop.load(Ordering::Relaxed) {
             self.read(&mut buffer)?;
             let now = self.now();
             self.engine.run_until(now)?;
             self.write()?;
-            self.rest(spin, &mut buffer)?;
+            self.rest(spin, &queued, &mut buffer)?;
         }
         Ok(realtime.is_some())
     }
@@ -232,10 +240,11 @@ impl Pump {
                 };
                 self.late_in.add(waited);
                 self.last_entry = at;
-                if let Some((stream, index)) = stream_tag(&datagram.payload)
+                if let Some((stream, index)) = udp_payload(&datagram.payload).and_then(read_probe)
                     && self.entries.len() < MAX_NOTED
                 {
-                    self.entries.push(Entry { host, stream, index, read: at });
+                    let to = datagram.to.ip();
+                    self.entries.push(Entry { host, to, stream, index, read: at });
                 }
                 let node = self.ports[host].node;
                 let entered = Time::from_nanos(at - self.started).max(self.engine.now());
@@ -262,7 +271,7 @@ impl Pump {
     }
 
     /// Waits for a packet or for the next event: asleep until shortly before it, then spinning.
-    fn rest(&mut self, spin: u64, buffer: &mut [u8]) -> Result<(), PumpError> {
+    fn rest(&mut self, spin: u64, queued: &RunDelay, buffer: &mut [u8]) -> Result<(), PumpError> {
         let now = monotonic();
         let due = match self.engine.next_event() {
             Some(at) => self.started.saturating_add(at.as_nanos()),
@@ -281,11 +290,17 @@ impl Pump {
         };
         if due > now.saturating_add(spin) {
             let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
+            let before = queued.read();
             let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
-            // The wait ended with the packet or with the time: until then the devices were empty.
             let woken = monotonic();
-            self.ports.iter_mut().for_each(|port| port.last_empty = woken);
-            if readable {
+            // The wait ended with the packet or with the time, but for what the scheduler took to let this thread go on.
+            let empty = match readable {
+                true => woken.saturating_sub(queued.read().saturating_sub(before)),
+                false => woken,
+            };
+            self.ports.iter_mut().for_each(|port| port.last_empty = port.last_empty.max(empty));
+            // A signal ends the wait with nothing to read, and before its time.
+            if readable || woken < due - spin {
                 return Ok(());
             }
         }
@@ -308,6 +323,24 @@ impl Pump {
     }
 }
 
+/// How long a thread has been ready to run and had no core: the second number of Linux's
+/// Documentation/scheduler/sched-stats, in nanoseconds since the thread's start.
+struct RunDelay(Option<File>);
+
+impl RunDelay {
+    fn of_this_thread() -> RunDelay {
+        RunDelay(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// 0 always, on kernels that do not count it.
+    fn read(&self) -> u64 {
+        let mut text = [0; 64];
+        let n = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..n]).unwrap_or("");
+        text.split(' ').nth(1).and_then(|delay| delay.parse().ok()).unwrap_or(0)
+    }
+}
+
 /// A raw packet as the engine carries it; `None` for what is not whole, or no host's business.
 fn datagram(packet: &[u8]) -> Option<Datagram> {
     let header = ip::parse(packet)?;
@@ -326,23 +359,38 @@ fn datagram(packet: &[u8]) -> Option<Datagram> {
     })
 }
 
-/// The stream and index of a probe packet, raw or not: what an observer of the path reads.
-pub fn stream_tag(payload: &Payload) -> Option<(u32, u16)> {
-    let udp = match payload {
-        Payload::Udp(bytes) => bytes.as_slice(),
-        Payload::Ip(bytes) => {
-            let header = ip::parse(bytes).filter(|h| h.protocol == ip::UDP)?;
-            bytes.get(header.transport + 8..header.total_len)?
-        }
-        Payload::Model(_) => return None,
-    };
-    let tag = StreamTag::find(udp)?;
-    (tag.stream != 0).then_some((tag.stream, tag.index))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_without_a_core_is_seen_waiting() {
+        // Two threads bound to one core: while one works, the other waits.
+        let one_core = || {
+            // SAFETY: an all-zero set is valid; the calls read and write only it.
+            unsafe {
+                let mut set: nix::libc::cpu_set_t = std::mem::zeroed();
+                nix::libc::sched_getaffinity(0, size_of_val(&set), &mut set);
+                let first = (0..1024).find(|&c| nix::libc::CPU_ISSET(c, &set)).unwrap_or(0);
+                nix::libc::CPU_ZERO(&mut set);
+                nix::libc::CPU_SET(first, &mut set);
+                nix::libc::sched_setaffinity(0, size_of_val(&set), &set);
+            }
+        };
+        let work = move || {
+            one_core();
+            let delay = RunDelay::of_this_thread();
+            let (before, until) = (delay.read(), monotonic() + 100_000_000);
+            while monotonic() < until {
+                std::hint::spin_loop();
+            }
+            (delay.0.is_some(), delay.read() - before)
+        };
+        let other = std::thread::spawn(work);
+        let (counted, waited) = std::thread::spawn(work).join().unwrap();
+        other.join().unwrap();
+        assert!(!counted || waited > 10_000_000, "{waited} ns");
+    }
 
     #[test]
     fn quantiles_of_lateness() {

@@ -1,12 +1,12 @@
 //! A whole lab: a scenario's hosts as namespaces, joined by the pump, with our own endpoints or anybody's programs
 //! inside.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lastmile::endpoint::{Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
@@ -22,14 +22,16 @@ use lastmile_sim::scenario::{Attach, Scenario, build};
 use super::LabError;
 use super::child::LabChild;
 use super::netns::NetNs;
-use super::pump::{LatenessCounts, Pump, PumpError};
+use super::pump::{Entry, LatenessCounts, Pump, PumpError};
 use super::tun::{Tun, TunConfig};
 use crate::clock::now as monotonic;
-use crate::driver::{Driver, DriverConfig};
+use crate::driver::{Driver, DriverConfig, Waker};
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
 
 /// The share of packets that may be late by 100 us or more before a run is refused.
 pub const LATE_SHARE: f64 = 0.01;
+/// What programs get to end in when the lab does.
+const GRACE: Duration = Duration::from_millis(500);
 /// Name of the device in every host.
 const DEVICE: &str = "lab0";
 
@@ -71,10 +73,13 @@ pub struct LabLateness {
     /// Packets carried.
     pub packets: u64,
     /// Median of the larger of output and ingress lateness.
+    #[serde(rename = "p50_ns")]
     pub p50: Span,
     /// 99th percentile of it.
+    #[serde(rename = "p99_ns")]
     pub p99: Span,
     /// The latest packet.
+    #[serde(rename = "worst_ns")]
     pub worst: Span,
     /// Packets late by 100 us or more.
     pub over_100us: u64,
@@ -164,8 +169,15 @@ impl Lab {
         for &index in wanted {
             let spec = &scenario.hosts[index];
             let host = NetNs::new(&spec.name)?;
-            let config =
-                TunConfig { v4: Some((spec.v4, 16)), v6: Some((spec.v6, 64)), ..TunConfig::new(DEVICE) };
+            // By name, since a scenario may give its hosts addresses that have nothing in common.
+            let others = scenario.hosts.iter().filter(|other| other.name != spec.name);
+            let routes = others.flat_map(|other| [(other.v4.into(), 32), (other.v6.into(), 128)]);
+            let config = TunConfig {
+                v4: Some((spec.v4, 32)),
+                v6: Some((spec.v6, 128)),
+                routes: routes.collect(),
+                ..TunConfig::new(DEVICE)
+            };
             tuns.push((index, Tun::new(&host, &config)?));
             hosts.push((index, host));
         }
@@ -190,12 +202,17 @@ impl Lab {
         found.ok_or_else(|| unknown(&self.scenario, &index.to_string()))
     }
 
-    /// Opens a socket inside a host, on its IPv4 address.
-    fn socket(&self, index: usize, port: u16) -> Result<UdpSocket, LabRunError> {
+    /// Opens a socket inside a host, on its address of that IP version.
+    fn socket(&self, index: usize, ipv6: bool, port: u16) -> Result<UdpSocket, LabRunError> {
         let spec = &self.scenario.hosts[index];
-        let bind = SocketAddr::new(IpAddr::V4(spec.v4), port);
+        let bind = SocketAddr::new(spec.address(ipv6), port);
         let opened = self.host(index)?.run(move || UdpSocket::open(&UdpConfig::new(bind)))?;
         opened.map_err(|source| LabRunError::Socket { host: spec.name.clone(), source })
+    }
+
+    /// Whether the pump has ended by itself, which it does only with an error.
+    fn has_failed(&self) -> bool {
+        self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Stops the pump and gives it back, with whether it had real-time priority.
@@ -225,6 +242,7 @@ fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
 /// A reflector that answers inside a host until it is stopped.
 struct Serving {
     stop: Arc<AtomicBool>,
+    waker: Waker,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     /// When its clock started, in nanoseconds of CLOCK_MONOTONIC.
     started: u64,
@@ -238,11 +256,11 @@ impl Serving {
         let thread = std::thread::Builder::new().name("lastmile-serve".into()).spawn(move || {
             let mut driver = Driver::new(vec![socket], DriverConfig { realtime })?;
             let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..config });
-            let _ = tell.send(driver.started());
+            let _ = tell.send((driver.started(), driver.waker()));
             driver.run(&mut reflector, &mut |_: &Event| {}, &flag, |_| false)
         })?;
         match told.recv() {
-            Ok(started) => Ok(Serving { stop, thread: Some(thread), started }),
+            Ok((started, waker)) => Ok(Serving { stop, waker, thread: Some(thread), started }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error.into()),
                 _ => Err(LabRunError::Panicked),
@@ -254,6 +272,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -275,24 +294,26 @@ pub fn run(
     wanted.sort_unstable();
     wanted.dedup();
     let mut lab = Lab::start(scenario, config.seed, &wanted, &sessions)?;
-    let mut serving: Vec<(usize, Serving)> = Vec::new();
+    let mut serving: Vec<((usize, bool), Serving)> = Vec::new();
     let records = SharedRecords::default();
     let mut found: Vec<(Vec<Event>, Vec<StreamRecord>, u64)> = Vec::new();
     for session in &sessions {
-        if !serving.iter().any(|(host, _)| *host == session.to) {
-            let socket = lab.socket(session.to, REFLECTOR_PORT)?;
-            serving
-                .push((session.to, Serving::start(socket, reflector_config(config.seed), config.realtime)?));
+        let at = (session.to, session.ipv6);
+        let realtime = config.realtime || session.measures.iter().any(|(spec, _)| spec.realtime);
+        if !serving.iter().any(|(served, _)| *served == at) {
+            let socket = lab.socket(session.to, session.ipv6, REFLECTOR_PORT)?;
+            serving.push((at, Serving::start(socket, reflector_config(config.seed), realtime)?));
         }
-        let socket = lab.socket(session.from, 0)?;
-        let mut driver = Driver::new(vec![socket], DriverConfig { realtime: config.realtime })?;
+        let socket = lab.socket(session.from, session.ipv6, 0)?;
+        let mut driver = Driver::new(vec![socket], DriverConfig { realtime })?;
         let prober = ProberConfig { epoch: driver.epoch(), ..prober_config(scenario, session, config.seed) };
         let mut node = config.hooks.prober(prober, session.measurements(make)?, records.clone());
         let mut events = Vec::new();
         let over = driver.now() + scenario.duration;
         let started = driver.started();
         let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
-            node.node().is_finished() || Time::from_nanos(monotonic() - started) >= over
+            let now = Time::from_nanos(monotonic() - started);
+            node.node().is_finished() || now >= over || lab.has_failed()
         };
         driver.run(&mut node, &mut |event: &Event| events.push(event.clone()), stop, is_over)?;
         found.push((events, records.take(), started));
@@ -300,7 +321,8 @@ pub fn run(
     let (pump, realtime) = lab.finish()?;
     let mut probes = LatenessCounts::default();
     for (session, (_, records, started)) in sessions.iter().zip(&found) {
-        let reflector = serving.iter().find(|(host, _)| *host == session.to).map_or(0, |(_, s)| s.started);
+        let at = (session.to, session.ipv6);
+        let reflector = serving.iter().find(|(served, _)| *served == at).map_or(0, |(_, s)| s.started);
         compare(&pump, &lab, session, records, (*started, reflector), &mut probes);
     }
     let lateness = LabLateness::of(pump.late_out(), pump.late_in(), &probes, realtime);
@@ -324,11 +346,13 @@ fn compare(
 ) {
     let position = |host: usize| lab.hosts.iter().position(|(h, _)| *h == host);
     for record in records {
-        let (host, started) = match record.direction {
-            Direction::Reverse => (position(session.to), reflector),
-            _ => (position(session.from), prober),
+        let (from, to, started) = match record.direction {
+            Direction::Reverse => (session.to, session.from, reflector),
+            _ => (session.from, session.to, prober),
         };
-        for entry in pump.entries().iter().filter(|e| Some(e.host) == host && e.stream == record.stream) {
+        let (host, to) = (position(from), lab.scenario.hosts[to].address(session.ipv6));
+        let own = |e: &&Entry| (Some(e.host), e.to, e.stream) == (host, to, record.stream);
+        for entry in pump.entries().iter().filter(own) {
             if let Some(packet) = record.packets.get(usize::from(entry.index)) {
                 counts.add(entry.read.saturating_sub(started + packet.sent.as_nanos()));
             }
@@ -380,11 +404,17 @@ pub fn run_programs(
                 code = 130;
                 break;
             }
+            if lab.has_failed() {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+    // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
+    children.iter_mut().for_each(LabChild::ask_to_end);
+    let until = Instant::now() + GRACE;
     for child in &mut children {
-        let _ = child.terminate(Duration::from_millis(500));
+        let _ = child.end_within(until.saturating_duration_since(Instant::now()));
     }
     drop(children);
     let (pump, realtime) = lab.finish()?;

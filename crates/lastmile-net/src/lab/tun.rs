@@ -11,10 +11,14 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
 
 // linux/if_tun.h: _IOW('T', 202, int) and _IOW('T', 212, int).
 const TUNSETIFF: u64 = 0x4004_54ca;
 const TUNSETSNDBUF: u64 = 0x4004_54d4;
+
+/// How long an address may take to become usable.
+const ADDRESS_WAIT: Duration = Duration::from_secs(2);
 
 /// How to make a TUN device.
 #[derive(Clone, Debug)]
@@ -82,6 +86,7 @@ impl Tun {
         if let Some((addr, prefix)) = config.v6 {
             let name = config.name.clone();
             host.step("setting its IPv6 address", move || address_v6(&name, addr, prefix))?;
+            host.step("waiting for its IPv6 address", move || usable_v6(addr))?;
         }
         for (to, prefix) in config.routes.iter().copied() {
             let name = config.name.clone();
@@ -205,6 +210,26 @@ fn address_v6(name: &str, addr: Ipv6Addr, prefix: u8) -> io::Result<()> {
     };
     // SAFETY: on an IPv6 socket SIOCSIFADDR takes an `in6_ifreq`.
     unsafe { interface_ioctl(libc::AF_INET6, libc::SIOCSIFADDR, &mut req) }
+}
+
+/// Waits until the address can be bound to. Without duplicate detection too an address is tentative until a worker of
+/// the kernel has looked at it, which takes a while on a busy machine.
+fn usable_v6(addr: Ipv6Addr) -> io::Result<()> {
+    // net/if_inet6: address, interface, prefix length, scope, flags (linux/if_addr.h), name; all numbers in hex.
+    let hex: String = addr.octets().iter().map(|byte| format!("{byte:02x}")).collect();
+    let until = Instant::now() + ADDRESS_WAIT;
+    loop {
+        let list = std::fs::read_to_string("/proc/thread-self/net/if_inet6")?;
+        let line = list.lines().find(|line| line.starts_with(&hex));
+        let flags = line.and_then(|line| u32::from_str_radix(line.split_whitespace().nth(4)?, 16).ok());
+        if flags.is_some_and(|flags| flags & libc::IFA_F_TENTATIVE == 0) {
+            return Ok(());
+        }
+        if Instant::now() > until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
 }
 
 fn route_v4(name: &str, to: Ipv4Addr, prefix: u8) -> io::Result<()> {

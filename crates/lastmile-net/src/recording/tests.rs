@@ -37,7 +37,7 @@ fn direction() -> impl Strategy<Value = Direction> {
     select(vec![Direction::Forward, Direction::Reverse, Direction::RoundTrip])
 }
 fn pattern() -> impl Strategy<Value = Pattern> {
-    select(vec![Pattern::Pairs, Pattern::Train])
+    select(vec![Pattern::Pairs, Pattern::Train, Pattern::Burst])
 }
 
 fn payload() -> impl Strategy<Value = Payload> {

@@ -8,6 +8,8 @@
 //! a later time: a hop costs one wake, of the link that it crosses. Routers are tables that the engine consults
 //! on the way, by flow, since they do nothing in time.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use lastmile::event::Event;
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId};
 use lastmile::time::Time;
@@ -19,6 +21,7 @@ use crate::queue::{EventQueue, Key, MAX_NODES};
 use crate::tcp;
 use crate::traffic::Sink;
 use crate::truth::{Meter, MeterConfig};
+use crate::wlan::Medium;
 
 mod types;
 
@@ -30,10 +33,32 @@ const STUCK_AFTER: u64 = 10_000_000;
 const MAX_DEPTH: u32 = 32;
 const NO_ROUTE: u32 = u32::MAX;
 
+/// Where a packet enters next, in one word of a routing table: the port above the node's number.
+#[derive(Clone, Copy, Debug)]
+struct Hop(u32);
+
+impl Hop {
+    fn new(node: NodeId, port: PortId) -> Hop {
+        Hop(u32::from(port.0.min(types::MAX_PORTS)) << NODE_BITS | node.0)
+    }
+    #[inline]
+    fn node(self) -> usize {
+        self.0 as usize & (MAX_NODES - 1)
+    }
+    #[inline]
+    fn port(self) -> PortId {
+        PortId((self.0 >> NODE_BITS) as u16)
+    }
+}
+
+const NODE_BITS: u32 = MAX_NODES.trailing_zeros();
+
 #[derive(Debug)]
 struct Slot {
     element: Element,
+    /// Where what leaves goes, whatever the port, unless `ports` is the way.
     target: Target,
+    by_port: bool,
     /// The wake that counts, and the one in the queue that stands for it: the same, or an earlier one.
     wanted: Key,
     queued: Key,
@@ -66,13 +91,15 @@ pub struct Engine {
     slots: Vec<Slot>,
     /// Per router, the node that each flow goes to.
     routes: Vec<Vec<u32>>,
+    /// The targets of nodes whose ports differ.
+    ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
     seq: u64,
     /// Wakes and hand-overs at `now`.
     at_once: u64,
     executed: u64,
     unroutable: u64,
-    aside: std::collections::VecDeque<(usize, Datagram)>,
+    aside: VecDeque<(Hop, Datagram)>,
     events: Vec<(Time, Event)>,
     /// The external hosts, since a pump asks after each event what reached them.
     externals: Vec<usize>,
@@ -99,7 +126,8 @@ impl Engine {
     /// Adds a node. It is first polled when time starts to run.
     pub fn add(&mut self, element: impl Into<Element>) -> Result<NodeId, EngineError> {
         let node = self.slots.len();
-        if node >= MAX_NODES {
+        // The last number is part of what stands for no route.
+        if node + 1 >= MAX_NODES {
             return Err(EngineError::TooManyNodes);
         }
         let element = element.into();
@@ -109,6 +137,7 @@ impl Engine {
         self.slots.push(Slot {
             element,
             target: Target::Nowhere,
+            by_port: false,
             wanted: Key::NONE,
             queued: Key::NONE,
             decisions: 0,
@@ -134,21 +163,44 @@ impl Engine {
         self.tap = Some(Hook(tap));
     }
 
-    /// Has what leaves `node` go to `target`.
+    /// Has what leaves `node` go to `target`, by whatever port.
     pub fn connect(&mut self, node: NodeId, target: Target) {
         if let Some(slot) = self.slots.get_mut(node.0 as usize) {
-            slot.target = target;
+            (slot.target, slot.by_port) = (target, false);
         }
+    }
+
+    /// Has what leaves `node` by `port` go to `target`; ports that were given none lead where
+    /// [`connect`](Engine::connect) said before.
+    pub fn connect_port(&mut self, node: NodeId, port: PortId, target: Target) -> Result<(), EngineError> {
+        if port.0 >= types::MAX_PORTS {
+            return Err(EngineError::TooManyPorts { port: port.0 });
+        }
+        if let Some(slot) = self.slots.get_mut(node.0 as usize) {
+            slot.by_port = true;
+            let ports = self.ports.entry(node.0 as usize).or_default();
+            let port = usize::from(port.0);
+            if ports.len() <= port {
+                ports.resize(port + 1, slot.target);
+            }
+            ports[port] = target;
+        }
+        Ok(())
     }
 
     /// Has `flow` go from that table to that node.
     pub fn route(&mut self, router: RouterId, flow: Flow, to: NodeId) {
+        self.route_port(router, flow, to, PortId(0));
+    }
+
+    /// Has `flow` go from that table to that port of that node; a port beyond the last counts as the last.
+    pub fn route_port(&mut self, router: RouterId, flow: Flow, to: NodeId, port: PortId) {
         if let Some(table) = self.routes.get_mut(router.0 as usize) {
             let flow = flow.0 as usize;
             if table.len() <= flow {
                 table.resize(flow + 1, NO_ROUTE);
             }
-            table[flow] = to.0;
+            table[flow] = Hop::new(to, port).0;
         }
     }
 
@@ -180,10 +232,10 @@ impl Engine {
             slot.element.handle(self.now, Input::Wake);
             self.executed += 1;
             self.drain(node, 0);
-            while let Some((node, datagram)) = self.aside.pop_front() {
-                self.hand_over(node, datagram, 0);
+            while let Some((hop, datagram)) = self.aside.pop_front() {
+                self.hand_over(hop, datagram, 0);
                 if self.at_once > STUCK_AFTER {
-                    return Err(self.stuck(node));
+                    return Err(self.stuck(hop.node()));
                 }
             }
             if self.at_once > STUCK_AFTER {
@@ -263,6 +315,22 @@ impl Engine {
     pub fn link(&self, node: NodeId) -> Option<&Link> {
         match self.element(node)? {
             Element::Link(link) => Some(link),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is a WLAN.
+    pub fn wlan(&self, node: NodeId) -> Option<&Medium> {
+        match self.element(node)? {
+            Element::Wlan(wlan) => Some(wlan),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is a WLAN, to take its losses.
+    pub fn wlan_mut(&mut self, node: NodeId) -> Option<&mut Medium> {
+        match &mut self.slots.get_mut(node.0 as usize)?.element {
+            Element::Wlan(wlan) => Some(wlan),
             _ => None,
         }
     }
@@ -367,12 +435,12 @@ impl Engine {
             match self.slots[node].element.poll(self.now) {
                 Output::Transmit(transmit) => {
                     self.at_once += 1;
-                    let Some(next) = self.next_hop(node, transmit.datagram.flow) else {
+                    let Some(next) = self.next_hop(node, transmit.port, transmit.datagram.flow) else {
                         self.unroutable += 1;
                         continue;
                     };
                     if let Some(Hook(tap)) = &mut self.tap {
-                        tap(self.now, NodeId(node as u32), NodeId(next as u32), &transmit.datagram);
+                        tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), &transmit.datagram);
                     }
                     if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
                         self.aside.push_back((next, transmit.datagram));
@@ -400,20 +468,29 @@ impl Engine {
     }
 
     #[inline]
-    fn hand_over(&mut self, node: usize, datagram: Datagram, depth: u32) {
-        let input = Input::Datagram { port: PortId(0), at: self.now, datagram };
+    fn hand_over(&mut self, hop: Hop, datagram: Datagram, depth: u32) {
+        let node = hop.node();
+        let input = Input::Datagram { port: hop.port(), at: self.now, datagram };
         self.slots[node].element.handle(self.now, input);
         self.drain(node, depth);
     }
 
     #[inline]
-    fn next_hop(&self, node: usize, flow: Flow) -> Option<usize> {
-        let next = match self.slots[node].target {
+    fn next_hop(&self, node: usize, port: PortId, flow: Flow) -> Option<Hop> {
+        let slot = &self.slots[node];
+        let target = if slot.by_port { self.port_target(node, port) } else { slot.target };
+        let hop = match target {
             Target::Nowhere => return None,
-            Target::Node(next) => next.0,
-            Target::Router(router) => *self.routes.get(router.0 as usize)?.get(flow.0 as usize)?,
+            Target::Node(next) => Hop(next.0),
+            Target::Port(next, port) => Hop::new(next, port),
+            Target::Router(router) => Hop(*self.routes.get(router.0 as usize)?.get(flow.0 as usize)?),
         };
-        ((next as usize) < self.slots.len()).then_some(next as usize)
+        (hop.node() < self.slots.len()).then_some(hop)
+    }
+
+    fn port_target(&self, node: usize, port: PortId) -> Target {
+        let ports = self.ports.get(&node);
+        ports.and_then(|ports| ports.get(usize::from(port.0))).copied().unwrap_or(self.slots[node].target)
     }
 
     fn record(&mut self, node: usize, what: lastmile::event::Decision) {

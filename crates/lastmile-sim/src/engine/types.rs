@@ -1,8 +1,12 @@
 //! What the engine's callers name things by.
 
+use lastmile::node::PortId;
 use lastmile::time::Time;
 
 use crate::queue::MAX_NODES;
+
+/// Ports of a node: what remains of 32 bits beside its number, less one that stands for no route.
+pub(crate) const MAX_PORTS: u16 = 4095;
 
 /// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).
 ///
@@ -32,6 +36,8 @@ pub enum Target {
     Nowhere,
     /// To port 0 of a node.
     Node(NodeId),
+    /// To a port of a node: a WLAN has one for each direction of each association.
+    Port(NodeId, PortId),
     /// Wherever the table has its flow go.
     Router(RouterId),
 }
@@ -69,6 +75,12 @@ pub enum EngineError {
     NotMeterable {
         /// The node.
         node: u32,
+    },
+    /// A port beyond what a route can name.
+    #[error("port {port}: a node has at most {MAX_PORTS} ports")]
+    TooManyPorts {
+        /// The port.
+        port: u16,
     },
     /// More nodes than the event queue can tell apart.
     #[error("more than {MAX_NODES} nodes")]

@@ -42,9 +42,11 @@
 //! trains = 1
 //! start = "1 s"
 //! realtime = false
+//! ipv6 = false
+//! ipv6 = false                                    # true: by the hosts' IPv6 addresses
 //! ```
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -113,6 +115,18 @@ pub struct HostSpec {
     pub v6: Ipv6Addr,
     /// How its clock errs.
     pub clock: ClockConfig,
+}
+
+impl HostSpec {
+    /// Its address of that IP version.
+    ///
+    /// ```
+    /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+    /// assert!(scenario.hosts[0].address(true).is_ipv6());
+    /// ```
+    pub fn address(&self, ipv6: bool) -> IpAddr {
+        if ipv6 { self.v6.into() } else { self.v4.into() }
+    }
 }
 
 /// One direction of a link between two vertices: a host's number, or the number of hosts plus a router's.
@@ -254,6 +268,8 @@ pub struct MeasureSpec {
     pub start: Time,
     /// Whether the lab's endpoints ask for real-time priority.
     pub realtime: bool,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
 }
 
 impl Scenario {

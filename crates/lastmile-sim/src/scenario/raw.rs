@@ -208,6 +208,8 @@ pub(super) struct RawMeasure {
     pub(super) start: Option<At<Span>>,
     #[serde(default)]
     pub(super) realtime: bool,
+    #[serde(default)]
+    pub(super) ipv6: bool,
 }
 
 fn one() -> u64 {

@@ -8,7 +8,7 @@
 //! **One way.** Clocks are not synchronised, so delays have an unknown offset. In
 //! min(d1 + d2) - (min d1 + min d2) it cancels, but as a *share* of min(d1 + d2), which is how the test is coded in
 //! its descendants, it means nothing. What the difference bounds is the error of the dispersion; so it is compared
-//! with the dispersion. Clock skew is removed first ([`skew`]).
+//! with the dispersion. Clock skew is removed first ([`skew`](crate::observe::skew)).
 //!
 //! **There and back.** As coded: the three minima unchanged over 40 samples and the difference below 1 % of
 //! min(d1 + d2). One per cent of a long round trip is more than a dispersion on a fast link, so that by default
@@ -18,80 +18,25 @@
 //! shrinks with the size and stamps do not, so that these start at 1488 B and 0.9 of it: 100 Mbit/s disperse 1488 B by
 //! 119 us and 700 B by 56. Sizes further apart would disagree on 802.11 without any error, because each packet
 //! pays the same overhead there (3.6 % between these at 11 Mbit/s).
+//!
+//! **Fast paths.** Dispersion that a receiver's interrupt coalescing may have made up is believed only if a burst of
+//! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
+//! ([`burst`](crate::observe::burst)).
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
+use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
+use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
-use crate::observe::{judge, skew, stats};
+use crate::observe::{judge, stats};
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
-use crate::units::{Bytes, Layer, Rate};
+use crate::units::{Bytes, Rate};
 
-/// CapProbe's parameters.
-///
-/// ```
-/// use lastmile::estimate::capprobe::CapProbeConfig;
-/// assert_eq!(CapProbeConfig::default().max_samples, 100);
-/// assert_eq!(CapProbeConfig::faithful().sizes[0].0, 900);
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct CapProbeConfig {
-    /// The two packet sizes at the IP layer, the larger first; paper: 900 and 700 B, here 1488 and 1340.
-    pub sizes: [Bytes; 2],
-    /// Pairs in a stream; between streams the queues may drain and convergence is looked at.
-    pub pairs: usize,
-    /// Between pairs at least, and at most one and a half of it; widened to four times their service time once that
-    /// is known.
-    pub pair_gap: Span,
-    /// Between streams.
-    pub pause: Span,
-    /// Samples of a size needed at least one way.
-    pub min_samples: usize,
-    /// Samples of a size after which a run has failed; paper: 100.
-    pub max_samples: usize,
-    /// Samples over which the minima must stand still, there and back; PBProbe: 40.
-    pub unchanged: usize,
-    /// By how much the minimum sum may exceed the sum of minima, as a share of the dispersion.
-    pub tolerance: f64,
-    /// Runs, each with sizes a fifth smaller than the last; packets that take less time meet less traffic.
-    pub max_runs: u32,
-    /// Uncertainty of the hosts' stamps beyond their resolution, as in WBest.
-    pub timing_noise: Span,
-    /// Seeds the gaps between pairs.
-    pub seed: u64,
-    /// The papers' rules and nothing else: sizes 900 and 700 B, the round-trip test as coded, the one best sample,
-    /// no look at the schedule.
-    pub faithful: bool,
-}
-
-impl Default for CapProbeConfig {
-    fn default() -> CapProbeConfig {
-        CapProbeConfig {
-            sizes: [Bytes(1488), Bytes(1340)],
-            pairs: 20,
-            pair_gap: Span::from_millis(10),
-            pause: Span::from_millis(20),
-            min_samples: 20,
-            max_samples: 100,
-            unchanged: 40,
-            tolerance: 0.02,
-            max_runs: 3,
-            timing_noise: Span::from_micros(2),
-            seed: 0,
-            faithful: false,
-        }
-    }
-}
-
-impl CapProbeConfig {
-    /// The papers' rules.
-    pub fn faithful() -> CapProbeConfig {
-        CapProbeConfig { sizes: [Bytes(900), Bytes(700)], faithful: true, ..CapProbeConfig::default() }
-    }
-}
+pub use super::capprobe_config::CapProbeConfig;
 
 /// Sizes must agree within this share (CapProbe).
 const AGREE: f64 = 0.05;
@@ -105,68 +50,6 @@ const MAX_STREAMS: u32 = 40;
 const MIN_TIED: usize = 2;
 /// Streams in a row that may tell nothing.
 const ATTEMPTS: u32 = 4;
-
-/// The minima over the samples of one size (nanoseconds, relative to the first sample's delay).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Minima {
-    first: i64,
-    second: i64,
-    sum: i64,
-    /// Delay to which these are relative.
-    base: i64,
-    /// Dispersion of the sample with the smallest sum, or of all that tie with it.
-    dispersion: f64,
-    /// Samples that tie with the smallest sum, it included.
-    tied: usize,
-    /// Samples since one of the minima fell.
-    unchanged: usize,
-}
-
-impl Minima {
-    fn of(samples: &[Pair], noise: Span, tolerance: f64, faithful: bool) -> Option<Minima> {
-        let (since, base) = (samples.first()?.at, samples.first()?.first.relative_nanos());
-        let points: Vec<(i64, i64)> = samples.iter().map(|p| (p.at, p.first.relative_nanos())).collect();
-        let slope = skew::skew(&points).unwrap_or(0.0);
-        let level = |at, delay: i64| skew::corrected(at, delay.saturating_sub(base), slope, since);
-        // A fall within the stamps' noise is none.
-        let step = if faithful { 0 } else { noise.as_nanos() };
-        let mut minima =
-            Minima { first: i64::MAX, second: i64::MAX, sum: i64::MAX, base, ..Minima::default() };
-        let mut sums = Vec::with_capacity(samples.len());
-        for pair in samples {
-            let first = level(pair.at, pair.first.relative_nanos());
-            let second = level(pair.at, pair.second.relative_nanos());
-            let sum = first.saturating_add(second);
-            let falls = |new: i64, old: i64| new < old.saturating_sub(step);
-            let fell = falls(first, minima.first) || falls(second, minima.second) || falls(sum, minima.sum);
-            minima.unchanged = if fell { 0 } else { minima.unchanged + 1 };
-            if sum < minima.sum {
-                minima.dispersion = pair.received.as_nanos() as f64;
-            }
-            minima.first = minima.first.min(first);
-            minima.second = minima.second.min(second);
-            minima.sum = minima.sum.min(sum);
-            sums.push((sum, pair.received.as_nanos() as f64));
-        }
-        if !faithful {
-            // Sums that tie within what is tolerated are equally good samples; their median is less noisy than one.
-            let within = (tolerance * minima.dispersion).max(noise.as_nanos() as f64);
-            let tied: Vec<f64> = sums
-                .iter()
-                .filter(|(sum, _)| sum.saturating_sub(minima.sum) as f64 <= within)
-                .map(|s| s.1)
-                .collect();
-            minima.dispersion = stats::median(&tied)?;
-            minima.tied = tied.len();
-        }
-        Some(minima)
-    }
-
-    /// How far the best sample is from one that met no traffic at all.
-    fn excess(&self) -> f64 {
-        self.sum.saturating_sub(self.first.saturating_add(self.second)) as f64
-    }
-}
 
 /// The tool.
 ///
@@ -184,6 +67,12 @@ pub struct CapProbe {
     samples: PairSet,
     /// The larger size's rate, once it has converged.
     larger: Option<f64>,
+    /// What both sizes converged to and agree on.
+    agreed: Option<f64>,
+    /// What bursts proved of a path whose pairs did not converge, and by which streams.
+    proven: Option<(Rate, Vec<u32>)>,
+    /// Set while bursts are sent about what the pairs said.
+    bursts: Option<BurstCheck>,
     streams: Vec<u32>,
     sent: u32,
     wasted: u32,
@@ -203,6 +92,9 @@ impl CapProbe {
             run: 1,
             samples: PairSet::default(),
             larger: None,
+            agreed: None,
+            proven: None,
+            bursts: None,
             streams: Vec::new(),
             sent: 0,
             wasted: 0,
@@ -215,15 +107,13 @@ impl CapProbe {
         }
     }
 
+    /// The size whose turn it is.
     fn size(&self) -> Bytes {
         self.sizes[usize::from(self.larger.is_some())]
     }
 
-    fn done(&mut self, value: Value) {
-        let mut warnings = Vec::new();
-        if matches!(value, Value::MoreThan(_)) {
-            warnings.push("the path is faster than these hosts can time".to_owned());
-        }
+    fn done(&mut self, value: Value, why: Option<String>) {
+        let mut warnings = Vec::from_iter(why);
         if self.round_trip {
             warnings.push(
                 "measured there and back: replies have their requests' size, so that the narrower direction counts".into(),
@@ -243,8 +133,34 @@ impl CapProbe {
         }]));
     }
 
-    fn more_than(&mut self, gap: Span) {
-        self.done(Value::MoreThan(Rate::over(self.size(), gap, Layer::Ip).unwrap_or(Rate::ip(u64::MAX))));
+    /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
+    fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
+        let check = BurstCheck::new(pairs, self.sizes[0], self.config.coalescing, record);
+        self.bursts = Some(check);
+    }
+
+    fn on_burst(&mut self, mut check: BurstCheck, record: &StreamRecord) {
+        let finding = check.on_stream(record, self.noise(record));
+        match finding {
+            None => self.bursts = Some(check),
+            Some(Finding::BorneOut) => match self.agreed {
+                Some(rate) => self.done(Value::Is(Rate::ip((rate + 0.5) as u64)), None),
+                None => {
+                    self.proven = Some((check.bound, check.streams));
+                    self.next_run();
+                }
+            },
+            Some(Finding::MoreThan(bound, why)) => {
+                self.streams = core::mem::take(&mut check.streams);
+                self.done(Value::MoreThan(bound), Some(why));
+            }
+            Some(Finding::Refused(refusal)) => self.outcome = Some(Outcome::Refused(refusal)),
+        }
+    }
+
+    /// How uncertain the stamps of a record are.
+    fn noise(&self, record: &StreamRecord) -> Span {
+        self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
 
     fn waste(&mut self, verdict: StreamVerdict) {
@@ -278,6 +194,19 @@ impl CapProbe {
             && (self.config.faithful || minima.excess() < of_dispersion)
     }
 
+    /// This run failed: smaller packets, but first a look whether the receiver's coalescing is to blame, against which
+    /// they are of no help.
+    fn fail_run(&mut self, samples: &[Pair], record: &StreamRecord) {
+        let gaps: Vec<f64> = samples.iter().map(|p| p.received.as_nanos() as f64).collect();
+        let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps).unwrap_or(f64::INFINITY);
+        // A receiver that takes interrupts by the clock shows a gap as one period or as the next.
+        let doubtful = BurstCheck::needed(2.0 * rate, self.size(), self.config.coalescing);
+        if !self.config.faithful && self.run == 1 && doubtful {
+            return self.burst(Pairs::Claim(rate), record);
+        }
+        self.next_run();
+    }
+
     /// Smaller packets, or the end.
     fn next_run(&mut self) {
         let (times, over) = SHRINK;
@@ -286,12 +215,27 @@ impl CapProbe {
         self.samples = PairSet::default();
         self.larger = None;
         if self.run > self.config.max_runs || smaller[1].0 < SMALLEST {
-            self.outcome = Some(Outcome::Refused(Refusal::NotConverged { streams: self.sent }));
+            return self.give_up();
         }
         self.sizes = smaller;
     }
 
-    fn look(&mut self, noise: Span) {
+    /// No convergence: a bound where bursts proved one, or nothing.
+    fn give_up(&mut self) {
+        let Some((bound, streams)) = self.proven.take() else {
+            self.outcome = Some(Outcome::Refused(Refusal::NotConverged { streams: self.sent }));
+            return;
+        };
+        self.streams = streams;
+        let why = format!(
+            "packet pairs did not converge, because delays or stamps change too much; a burst of {PACKETS} packets proves the bound"
+        );
+        self.done(Value::MoreThan(bound), Some(why));
+    }
+
+    /// Looks whether this size's samples have converged, now that those of `record` are among them.
+    fn look(&mut self, record: &StreamRecord) {
+        let noise = self.noise(record);
         let samples: Vec<Pair> = if self.config.faithful {
             self.samples.arrived().filter(|p| p.received > Span::ZERO).copied().collect()
         } else {
@@ -300,41 +244,48 @@ impl CapProbe {
         let minima = Minima::of(&samples, noise, self.config.tolerance, self.config.faithful);
         let Some(minima) = minima.filter(|m| self.converged(m, samples.len(), noise)) else {
             if samples.len() >= self.config.max_samples {
-                self.next_run();
+                self.fail_run(&samples, record);
             }
             return;
         };
         if !self.config.faithful && minima.dispersion < (noise * NOISE_SHARE).as_nanos() as f64 {
-            let gaps: Vec<f64> = samples.iter().map(|p| p.received.as_nanos() as f64).collect();
-            let upper = Span::from_nanos(stats::quantile(&gaps, 0.75).unwrap_or(0.0) as i64);
-            return self.more_than((upper + noise * 2).max(noise * NOISE_SHARE));
+            return self.burst(Pairs::TooFast, record);
         }
         let rate = self.size().bits() as f64 * 1e9 / minima.dispersion;
         self.samples = PairSet::default();
         match self.larger {
             None => self.larger = Some(rate),
             Some(larger) if (rate / larger - 1.0).abs() <= AGREE => {
-                self.done(Value::Is(Rate::ip((larger + 0.5) as u64)));
+                let doubtful = BurstCheck::needed(larger, self.sizes[0], self.config.coalescing);
+                if !self.config.faithful && doubtful {
+                    self.agreed = Some(larger);
+                    return self.burst(Pairs::Claim(larger), record);
+                }
+                self.done(Value::Is(Rate::ip((larger + 0.5) as u64)), None);
             }
-            Some(_) => self.next_run(),
+            Some(_) => self.fail_run(&samples, record),
         }
     }
 }
 
 impl Estimator for CapProbe {
     fn step(&mut self) -> Step {
-        match &self.outcome {
-            Some(outcome) => Step::Done(outcome.clone()),
-            None if core::mem::take(&mut self.pause_due) => Step::Pause(self.config.pause),
-            // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
-            None if self.config.faithful => {
-                Step::Send(StreamPlan::pairs(self.config.pairs, self.size(), self.gap))
-            }
-            None => {
-                let share = 1.0 + f64::from(self.random.next_u32()) / f64::from(u32::MAX) / 2.0;
-                Step::Send(StreamPlan::pairs(self.config.pairs, self.size(), self.gap.scaled(share)))
-            }
+        if let Some(outcome) = &self.outcome {
+            return Step::Done(outcome.clone());
         }
+        if core::mem::take(&mut self.pause_due) {
+            return Step::Pause(self.config.pause);
+        }
+        if let Some(check) = &self.bursts {
+            return Step::Send(check.plan());
+        }
+        // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
+        let share = if self.config.faithful {
+            1.0
+        } else {
+            1.0 + f64::from(self.random.next_u32()) / f64::from(u32::MAX) / 2.0
+        };
+        Step::Send(StreamPlan::pairs(self.config.pairs, self.size(), self.gap.scaled(share)))
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
@@ -346,6 +297,9 @@ impl Estimator for CapProbe {
         self.round_trip = record.direction == Direction::RoundTrip;
         self.losses.0 += record.lost() as u32;
         self.losses.1 += record.packets.len() as u32;
+        if let Some(check) = self.bursts.take() {
+            return self.on_burst(check, record);
+        }
         let planned = 2 * self.config.pairs;
         if record.packets.len() != planned || record.planned.len() != planned {
             return self.waste(StreamVerdict::NoReport);
@@ -355,21 +309,12 @@ impl Estimator for CapProbe {
             return self.waste(verdict);
         }
         let set = PairSet::of(record);
-        let noise = self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution);
+        let noise = self.noise(record);
         if !self.config.faithful && set.arrived().count() * 3 >= self.config.pairs {
             match set.timing(noise) {
                 Timing::Timed => {}
-                Timing::TooFast { gap } => {
-                    self.streams.push(record.stream);
-                    return self.more_than(gap);
-                }
-                Timing::Batched => {
-                    self.outcome = Some(Outcome::Refused(Refusal::Inconsistent(
-                        "the receiver stamps packets in batches, closer together than they were sent: turn off GRO and interrupt coalescing there"
-                            .into(),
-                    )));
-                    return;
-                }
+                Timing::TooFast => return self.burst(Pairs::TooFast, record),
+                Timing::Batched => return self.burst(Pairs::Batched, record),
             }
         }
         let usable = if self.config.faithful { set.arrived().count() } else { set.usable.len() };
@@ -384,47 +329,9 @@ impl Estimator for CapProbe {
         self.gap =
             (service * 8).max(self.config.pair_gap).min(Span::from_millis(200).max(self.config.pair_gap));
         self.samples.extend(set);
-        self.look(noise);
-        if self.outcome.is_none() && self.sent >= MAX_STREAMS {
-            self.outcome = Some(Outcome::Refused(Refusal::NotConverged { streams: self.sent }));
+        self.look(record);
+        if self.outcome.is_none() && self.bursts.is_none() && self.sent >= MAX_STREAMS {
+            self.give_up();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::observe::testing::record;
-    use crate::report::Pattern;
-
-    /// Pairs from (at, first delay, second delay) in microseconds, both delays from the first departure.
-    fn samples(of: &[(u64, u64, u64)]) -> Vec<Pair> {
-        let twice = |f: fn(&(u64, u64, u64)) -> [u64; 2]| of.iter().flat_map(f).collect::<Vec<_>>();
-        let (sent, came) = (twice(|p| [p.0, p.0]), twice(|p| [p.0 + p.1, p.0 + p.2]));
-        let came: Vec<Option<u64>> = came.into_iter().map(Some).collect();
-        PairSet::of(&record(Pattern::Pairs, &sent, &sent, &came)).usable
-    }
-
-    /// By hand: 10 Mbit/s, 1488 B: 1190 us. The first pair's second packet met 1200 us of others (expansion), the
-    /// second pair's first packet did (compression), the third met nothing.
-    #[test]
-    fn the_pair_that_met_nothing_has_the_smallest_sum() {
-        let all = samples(&[(0, 5_000, 7_390), (10_000, 6_200, 6_800), (20_000, 5_000, 6_190)]);
-        let noise = Span::from_nanos(1);
-        let minima = Minima::of(&all, noise, 0.02, true).unwrap();
-        assert_eq!((minima.dispersion, minima.excess(), minima.unchanged), (1_190_000.0, 0.0, 0));
-        // Without it the minima come from different pairs, and do not add up.
-        let minima = Minima::of(&all[..2], noise, 0.02, true).unwrap();
-        assert_eq!(minima.excess(), 12_390e3_f64.min(13_000e3) - (5_000e3 + 6_800e3));
-        assert!(Minima::of(&[], noise, 0.02, true).is_none());
-    }
-
-    /// The offset of the clocks does not matter to the difference, and would to its share of the sum.
-    #[test]
-    fn the_offset_cancels() {
-        let near = samples(&[(0, 5_000, 7_390), (10_000, 6_200, 6_800)]);
-        let far = samples(&[(0, 3_600_005_000, 3_600_007_390), (10_000, 3_600_006_200, 3_600_006_800)]);
-        let excess = |of: &[Pair]| Minima::of(of, Span::from_nanos(1), 0.02, true).unwrap().excess();
-        assert_eq!(excess(&near), excess(&far));
     }
 }

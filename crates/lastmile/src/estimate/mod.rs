@@ -4,12 +4,17 @@
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
+mod burst_check;
 pub mod capprobe;
+mod capprobe_config;
+mod capprobe_minima;
 mod registry;
 pub mod wbest;
 mod wbest_config;
+mod wbest_fluid;
 pub mod wbest_planner;
 
+pub use burst_check::COALESCING;
 pub use registry::{METHODS, Method, MethodConfig, MethodError, build};
 
 use crate::node::Ecn;
@@ -79,6 +84,12 @@ impl StreamPlan {
         let packet =
             |k: usize| ProbePacket { offset: rate.time_for(size * k as u64), size, ecn: Ecn::NotEct };
         StreamPlan { pattern: Pattern::Train, packets: (0..n).map(packet).collect() }
+    }
+
+    /// `n` packets of `size` bytes at the IP layer, back to back.
+    pub fn burst(n: usize, size: Bytes) -> StreamPlan {
+        let packet = ProbePacket { offset: Span::ZERO, size, ecn: Ecn::NotEct };
+        StreamPlan { pattern: Pattern::Burst, packets: vec![packet; n] }
     }
 
     /// Bytes at the IP layer.

@@ -3,7 +3,7 @@
 use crate::classify::{self, UnknownClassifier};
 use crate::estimate::capprobe::{CapProbe, CapProbeConfig};
 use crate::estimate::wbest::{Wbest, WbestConfig};
-use crate::estimate::{Estimator, Quantity};
+use crate::estimate::{COALESCING, Estimator, Quantity};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -35,6 +35,8 @@ pub struct MethodConfig {
     /// Uncertainty of the hosts' stamps beyond their resolution: two microseconds for kernels, nothing for exact
     /// simulated stamps.
     pub timing_noise: Span,
+    /// By how much a receiver that coalesces interrupts may stamp late; nothing for simulated hosts, which never do.
+    pub coalescing: Span,
     /// Seeds what a method draws at random.
     pub seed: u64,
 }
@@ -51,6 +53,7 @@ impl Default for MethodConfig {
             classifier: None,
             capacity: None,
             timing_noise: Span::from_micros(2),
+            coalescing: COALESCING,
             seed: 0,
         }
     }
@@ -159,6 +162,7 @@ fn wbest(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
         faithful: config.faithful,
         capacity: config.capacity.filter(|c| c.bits_per_second() > 0),
         timing_noise: config.timing_noise,
+        coalescing: config.coalescing,
         seed: config.seed,
         ..default
     };
@@ -176,6 +180,7 @@ fn capprobe(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     Ok(Box::new(CapProbe::new(CapProbeConfig {
         sizes,
         timing_noise: config.timing_noise,
+        coalescing: config.coalescing,
         seed: config.seed,
         ..default
     })))

@@ -3,28 +3,10 @@
 //! Li, Claypool, Kinicki, "WBest: a bandwidth estimation tool for multimedia streaming application over IEEE
 //! 802.11 wireless networks" (seed 000), section II, Algorithm 1.
 //!
-//! **What is generalised.** The paper's fluid model of the last hop (eq. 13) is R_p / (R_p + C - A) = R / C: a train
-//! that comes at R_p to a busy queue shares the capacity C with C - A of other traffic and leaves at R. The paper
-//! sets R_p = C; solved for A with the R_p at which the used gaps were *really* sent it is
-//!
-//! > A = C + R_p (1 - C / R)
-//!
-//! which is the paper's C (2 - C / R) at R_p = C, and needs no more than that the queue was busy. It is where a gap left
-//! as planned ([`schedule`](crate::observe::schedule)), and also where a packet came before the one ahead of it had
-//! left, which delays tell ([`train`]): so of a train with a hole and a burst only the hole is
-//! lost. With sums over the gaps,
-//! R_p = B / D_in and R = B / D_out, it is C - (C D_out - B) / D_in: the capacity less the bits of others that were
-//! served between the first packet and the last, and those arrived while the train was sent. So on a FIFO the
-//! estimate *is* the spare rate of the train's own window, without error; what remains against the long-run mean
-//! is the traffic's own variation over 35 ms.
-//!
-//! **What is left out by default.** The paper replaces each received gap that is shorter than its gap at sending by
-//! the latter (section II.E, last-hop compression). Jitter makes some gaps shorter and others longer by as much,
-//! and a rule that mends one half only is a bias: with receive stamps late by up to 20 us on an idle path, -0.3 % of
-//! the capacity at 10 Mbit/s and -0.8 % at 30 Mbit/s, where sums have none. A band that the rule leaves alone (10 % of the
-//! gap) removes the bias as long as jitter stays below it; sums need none, so they are the default. Compression
-//! cancels within them, receive batches are cut at their ends ([`batch`](crate::observe::batch)), and the result is
-//! capped at the capacity. [`WbestConfig::faithful`] has the paper's rule.
+//! The parts: pairs give the capacity ([`mod@pairs`](crate::observe::pairs)); where they are so close that a receiver's
+//! interrupt coalescing may have made them up, bursts of 40 packets bear it out, or leave a lower bound of it and
+//! nothing known of what is left; a train gives what is left, by the fluid model (`wbest_fluid`), as sums over all
+//! gaps that held.
 //!
 //! **What the interval aims at.** The estimate is of the trains' own windows; its interval is one for the *long-run*
 //! spare rate, because that is what varies: within the window there is next to no error. It is Student's t over
@@ -38,17 +20,19 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::classify::{self, Classifier, LossClass};
+use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
+use crate::estimate::wbest_fluid::{faithful_spare, spare};
 use crate::estimate::wbest_planner::{sensitivity, train_warning};
 use crate::estimate::{
     Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
     Value,
 };
 use crate::event::StreamVerdict;
-use crate::observe::pairs::{PairSet, Timing};
-use crate::observe::{batch::Batches, judge, stats, train};
+use crate::observe::pairs::{Pair, PairSet, Timing};
+use crate::observe::{batch::Batches, judge, stats};
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
-use crate::units::{Bytes, Layer, Rate};
+use crate::units::Rate;
 
 pub use super::wbest_config::WbestConfig;
 
@@ -67,6 +51,7 @@ struct Capacity {
 
 enum Phase {
     Pairs,
+    Burst(BurstCheck),
     Train,
     Done(Outcome),
 }
@@ -98,10 +83,12 @@ pub struct Wbest {
     random: Pcg64Mcg,
     sent: u32,
     wasted: u32,
-    last_verdict: StreamVerdict,
     losses: (u32, u32),
     warnings: Vec<String>,
 }
+
+/// Stamps of this resolution and without noise are exact: a simulator's.
+const EXACT: Span = Span::from_nanos(1);
 
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
@@ -119,7 +106,6 @@ impl Wbest {
             random: Pcg64Mcg::new(u128::from(config.seed) << 1 | 1),
             sent: 0,
             wasted: 0,
-            last_verdict: StreamVerdict::Believed,
             losses: (0, 0),
             warnings: train_warning(config.train).into_iter().collect(),
             config,
@@ -140,7 +126,6 @@ impl Wbest {
     /// Counts a stream that told nothing; after too many there is no result, for the last reason seen.
     fn waste(&mut self, verdict: StreamVerdict, attempts: u32) {
         self.wasted += 1;
-        self.last_verdict = verdict;
         if self.wasted >= attempts.max(1) {
             let refusal = match verdict {
                 StreamVerdict::ClockStepped => Refusal::ClockStepped,
@@ -162,22 +147,16 @@ impl Wbest {
         self.pairs.extend(PairSet::of(record));
         self.pair_streams.push(record.stream);
         let needed = self.config.pairs.div_ceil(3).max(5);
-        let noise = self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution);
+        let noise = self.noise(record);
         let arrived = self.pairs.arrived().count();
         if !self.config.faithful && arrived >= needed {
             match self.pairs.timing(noise) {
                 Timing::Timed => {}
-                Timing::TooFast { gap } => return self.too_fast(gap),
-                Timing::Batched => {
-                    return self.refuse(Refusal::Inconsistent(
-                        "the receiver stamps packets in batches, closer together than they were sent: turn off GRO and interrupt coalescing there"
-                            .into(),
-                    ));
-                }
+                Timing::TooFast => return self.burst(Pairs::TooFast, record),
+                Timing::Batched => return self.burst(Pairs::Batched, record),
             }
         }
-        let rate =
-            |p: &crate::observe::pairs::Pair| p.size.bits() as f64 * 1e9 / p.received.as_nanos() as f64;
+        let rate = |p: &Pair| p.size.bits() as f64 * 1e9 / p.received.as_nanos() as f64;
         let rates: Vec<f64> = if self.config.faithful {
             self.pairs.arrived().filter(|p| p.received > Span::ZERO).map(rate).collect()
         } else {
@@ -190,10 +169,16 @@ impl Wbest {
         }
         self.capacity = self.capacity_of(&rates, noise);
         self.wasted = 0;
-        self.phase = Phase::Train;
         if self.capacity.rate < 1.0 {
-            self.refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
+            return self.refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
         }
+        let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
+        if !self.config.faithful
+            && BurstCheck::needed(typical, self.config.packet_size, self.config.coalescing)
+        {
+            return self.burst(Pairs::Claim(typical), record);
+        }
+        self.phase = Phase::Train;
     }
 
     fn capacity_of(&self, rates: &[f64], noise: Span) -> Capacity {
@@ -207,31 +192,48 @@ impl Wbest {
         let q = if self.config.conservative { 0.9 } else { 0.5 };
         let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
         let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !self.config.conservative);
-        // Stamps that are coarser than the pairs' own spread hide it.
+        // What the stamps add alike to every pair is in no pair's spread: each end of a dispersion may be off by it.
         let blur = |rate: f64, by: i64| {
             let bits = self.config.packet_size.bits() as f64 * 1e9;
             bits / (bits / rate + by as f64).max(1.0)
         };
-        let resolution = if noise > self.config.timing_noise { noise.as_nanos() } else { 1 };
-        Capacity {
-            rate,
-            interval: interval.map(|(low, high)| (blur(low, resolution), blur(high, -resolution))),
+        let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
+        Capacity { rate, interval: interval.map(|(low, high)| (blur(low, by), blur(high, -by))) }
+    }
+
+    /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
+    fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
+        let (size, coalescing) = (self.config.packet_size, self.config.coalescing);
+        self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record));
+    }
+
+    fn on_burst(&mut self, record: &StreamRecord) {
+        let noise = self.noise(record);
+        let Phase::Burst(check) = &mut self.phase else { return };
+        self.pause_due = true;
+        match check.on_stream(record, noise) {
+            None => {}
+            Some(Finding::BorneOut) => self.phase = Phase::Train,
+            Some(Finding::Refused(refusal)) => self.refuse(refusal),
+            Some(Finding::MoreThan(bound, why)) => {
+                let streams = core::mem::take(&mut check.streams);
+                self.warn(format!("{why}; what is left of it is unknown"));
+                let capacity = Estimate {
+                    quantity: Quantity::Capacity,
+                    value: Value::MoreThan(bound),
+                    interval: None,
+                    truth_kind: TruthKind::Queue,
+                    streams,
+                    warning: Some(self.warnings.join("; ")),
+                };
+                self.phase = Phase::Done(Outcome::Found(vec![capacity]));
+            }
         }
     }
 
-    fn too_fast(&mut self, gap: Span) {
-        let above = Rate::over(self.config.packet_size, gap, Layer::Ip).unwrap_or(Rate::ip(u64::MAX));
-        self.phase = Phase::Done(Outcome::Found(vec![Estimate {
-            quantity: Quantity::Capacity,
-            value: Value::MoreThan(above),
-            interval: None,
-            truth_kind: TruthKind::Queue,
-            streams: self.pair_streams.clone(),
-            warning: Some(
-                "the path is faster than these hosts can time, so that no train was sent and what is left is unknown"
-                    .into(),
-            ),
-        }]));
+    /// How uncertain the stamps of a record are.
+    fn noise(&self, record: &StreamRecord) -> Span {
+        self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
@@ -239,8 +241,8 @@ impl Wbest {
         let lost_share = self.classify(record);
         let fluid = match verdict {
             StreamVerdict::ClockStepped | StreamVerdict::NoReport => None,
-            _ if self.config.faithful => self.faithful_train(record),
-            StreamVerdict::Believed => self.train(record),
+            _ if self.config.faithful => faithful_spare(record, self.config.packet_size, self.capacity.rate),
+            StreamVerdict::Believed => spare(record, self.capacity.rate),
             _ => None,
         };
         let Some(fluid) = fluid else {
@@ -258,40 +260,6 @@ impl Wbest {
         if self.trains.len() >= self.config.trains.max(1) {
             self.finish();
         }
-    }
-
-    /// What the gaps that hold say, before losses: A = C + R_p (1 - C / R).
-    fn train(&self, record: &StreamRecord) -> Option<f64> {
-        let runs = train::runs_of(record);
-        let sent: Span = runs.iter().map(|r| r.sent).sum();
-        let received: Span = runs.iter().map(|r| r.received).sum();
-        let bits = runs.iter().map(|r| r.bytes).sum::<Bytes>().bits() as f64 * 1e9;
-        if sent <= Span::ZERO || received <= Span::ZERO || bits <= 0.0 {
-            return None;
-        }
-        let before_hop = bits / sent.as_nanos() as f64;
-        let after_hop = bits / received.as_nanos() as f64;
-        Some(self.capacity.rate + before_hop * (1.0 - self.capacity.rate / after_hop)) // [WBest eq. 13]
-    }
-
-    /// What the original program makes of a train, before losses.
-    fn faithful_train(&self, record: &StreamRecord) -> Option<f64> {
-        let mut sum = 0.0;
-        let mut gaps = 0.0;
-        for i in 1..record.packets.len() {
-            let (Some((sent, _)), Some(received)) = (record.send_gap(i), record.receive_gap(i)) else {
-                continue;
-            };
-            let gap = received.max(sent); // [WBest section II.E]
-            if gap > Span::ZERO {
-                sum += gap.as_nanos() as f64;
-                gaps += 1.0;
-            }
-        }
-        let rate = (gaps > 0.0).then(|| self.config.packet_size.bits() as f64 * 1e9 * gaps / sum)?;
-        let capacity = self.capacity.rate;
-        // [WBest eq. 6]
-        Some(if rate >= capacity { rate } else { capacity * (2.0 - capacity / rate) })
     }
 
     /// Feeds the classifier, and gives the factor by which losses lower what the train says.
@@ -386,10 +354,11 @@ impl Estimator for Wbest {
                 self.config.packet_size,
                 self.config.pair_gap,
             )),
-            Phase::Train if core::mem::take(&mut self.pause_due) => {
+            Phase::Burst(_) | Phase::Train if core::mem::take(&mut self.pause_due) => {
                 let share = 0.5 + f64::from(self.random.next_u32()) / f64::from(u32::MAX);
                 Step::Pause(self.config.pause.scaled(share))
             }
+            Phase::Burst(check) => Step::Send(check.plan()),
             Phase::Train => Step::Send(StreamPlan::train(
                 self.config.train,
                 self.config.packet_size,
@@ -407,6 +376,7 @@ impl Estimator for Wbest {
         }
         let planned = match self.phase {
             Phase::Pairs => 2 * self.config.pairs,
+            Phase::Burst(_) => return self.on_burst(record),
             _ => self.config.train,
         };
         let verdict = if record.packets.len() == planned && record.planned.len() == planned {
@@ -417,7 +387,7 @@ impl Estimator for Wbest {
         match self.phase {
             Phase::Pairs => self.on_pairs(record, verdict),
             Phase::Train => self.on_train(record, verdict),
-            Phase::Done(_) => {}
+            Phase::Burst(_) | Phase::Done(_) => {}
         }
     }
 }

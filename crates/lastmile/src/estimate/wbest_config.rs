@@ -1,5 +1,6 @@
 //! WBest's parameters; [`wbest`](super::wbest) is the tool.
 
+use crate::estimate::COALESCING;
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -38,6 +39,9 @@ pub struct WbestConfig {
     /// Uncertainty of the hosts' stamps beyond their resolution. A tenth of a dispersion at most, or the answer is
     /// "more than".
     pub timing_noise: Span,
+    /// By how much a receiver that coalesces interrupts may stamp late. Pairs closer than that are believed only if a
+    /// burst of 40 packets (60 kB) bears them out; zero trusts them.
+    pub coalescing: Span,
     /// Seeds the pauses.
     pub seed: u64,
 }
@@ -57,6 +61,7 @@ impl Default for WbestConfig {
             pair_attempts: 3,
             train_attempts: 6,
             timing_noise: Span::from_micros(2),
+            coalescing: COALESCING,
             seed: 0,
         }
     }

@@ -1,8 +1,9 @@
 //! The verdict on a stream that its event carries, and by which estimators believe it or not.
 
 use crate::event::StreamVerdict;
+use crate::observe::burst::Burst;
 use crate::observe::order::clock_stepped;
-use crate::observe::pairs::{PairSet, Timing};
+use crate::observe::pairs::{BACK_TO_BACK, PairSet, Timing};
 use crate::observe::schedule::Schedule;
 use crate::observe::train;
 use crate::report::{Pattern, StreamRecord};
@@ -29,7 +30,8 @@ const PAIRS_SHARE: usize = 3;
 /// Judges a stream by its schedule, its losses and its clocks.
 ///
 /// Believed is a train of which half can be used ([`train::enough`]), and a stream of pairs of which a
-/// third can be used, or all of which say that the path is too fast to be timed.
+/// third can be used, or all of which say that the path is too fast to be timed, and a burst of which a few packets
+/// arrived ([`Burst::of`]).
 ///
 /// ```
 /// use lastmile::{event::StreamVerdict, node::Ecn, observe::judge, report::*, time::{Span, Time}, units::Bytes};
@@ -55,6 +57,12 @@ pub fn judge(record: &StreamRecord) -> Judged {
             let enough = usable || (fast && pairs.arrived().count() * PAIRS_SHARE * 2 >= n);
             // The gaps between pairs are no measure of anything.
             ((1..n).step_by(2).filter(|i| schedule.held()[*i]).count(), enough)
+        }
+        Pattern::Burst => {
+            let together = |i: &usize| {
+                record.send_gap(*i).is_some_and(|(sent, _)| (Span::ZERO..=BACK_TO_BACK).contains(&sent))
+            };
+            ((1..n).filter(together).count(), Burst::of(record, None).is_some())
         }
         Pattern::Train => (schedule.count(), train::enough(record, &train::runs_of(record))),
     };

@@ -2,9 +2,10 @@
 //!
 //! What a record says is taken apart before any formula sees it: did the departures keep the schedule
 //! ([`schedule`]), did packets arrive in order and are the clocks whole ([`order`]), are arrivals stamped in
-//! batches ([`batch`]), do the two clocks run alike ([`skew`]). [`mod@pairs`] and [`train`] put that together for the
-//! two shapes of streams, and [`judge`] is the verdict that events carry.
+//! batches ([`batch`]), do the two clocks run alike ([`skew`]). [`mod@pairs`], [`train`] and [`burst`] put that together
+//! for the three shapes of streams, and [`judge`] is the verdict that events carry.
 pub mod batch;
+pub mod burst;
 mod judge;
 pub mod order;
 pub mod pairs;

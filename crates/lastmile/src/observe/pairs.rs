@@ -9,7 +9,7 @@ use crate::units::Bytes;
 /// A gap must be this many times the noise with which it is stamped to be a rate and not a bound.
 pub const NOISE_SHARE: i64 = 10;
 /// A host that sends a pair within this long did what it could.
-const BACK_TO_BACK: Span = Span::from_micros(200);
+pub(super) const BACK_TO_BACK: Span = Span::from_micros(200);
 
 /// A pair both of whose packets arrived.
 ///
@@ -61,11 +61,8 @@ pub struct PairSet {
 pub enum Timing {
     /// Dispersion is clearly larger than what disturbs it.
     Timed,
-    /// It is not: all that is known is that packets do not come further apart than this.
-    TooFast {
-        /// The gap from which an honest lower bound of the capacity follows.
-        gap: Span,
-    },
+    /// It is not: packets come no further apart than they were sent, or than their stamps are uncertain.
+    TooFast,
     /// Arrivals are stamped in batches: the receiver's stamps say nothing about dispersion.
     Batched,
 }
@@ -118,26 +115,23 @@ impl PairSet {
     ///
     /// A pair that leaves with a gap of its own comes out of a fast path with that same gap, and a rate computed
     /// from it is the sender's, not the path's. So dispersion must be at least twice the gap at sending and
-    /// [`NOISE_SHARE`] times `noise`. The bound given instead uses the upper quartile of the gaps plus the noise of both stamps,
-    /// and never claims more than what could have been timed.
+    /// [`NOISE_SHARE`] times `noise`. No bound follows from pairs that are not timed, because stamps may come in batches
+    /// without that being seen; a [burst](crate::observe::burst) gives one.
     pub fn timing(&self, noise: Span) -> Timing {
-        let of = |gap: fn(&Pair) -> Span, q: f64| {
+        let median = |gap: fn(&Pair) -> Span| {
             let gaps: Vec<f64> = self.arrived().map(|p| gap(p).as_nanos() as f64).collect();
-            stats::quantile(&gaps, q).map(|ns| Span::from_nanos(ns as i64))
+            stats::median(&gaps).map(|ns| Span::from_nanos(ns as i64))
         };
-        let (Some(sent), Some(received), Some(upper)) =
-            (of(|p| p.sent, 0.5), of(|p| p.received, 0.5), of(|p| p.received, 0.75))
-        else {
+        let (Some(sent), Some(received)) = (median(|p| p.sent), median(|p| p.received)) else {
             return Timing::Timed;
         };
         let floor = noise * NOISE_SHARE;
-        let gap = (upper.max(sent) + noise * 2).max(floor);
         // A queue brings a pair closer together where its first packet waits for others, but not most pairs, on a
         // path that has room for them; a receiver that stamps in batches does.
         if sent <= BACK_TO_BACK && received + noise < sent {
             Timing::Batched
         } else if received < floor || (sent <= BACK_TO_BACK && received < sent * 2) {
-            Timing::TooFast { gap }
+            Timing::TooFast
         } else {
             Timing::Timed
         }
@@ -164,9 +158,9 @@ mod tests {
         let noise = Span::from_micros(2);
         assert_eq!(pairs(10, 5, 1_190).timing(noise), Timing::Timed);
         // 1 Gbit/s: 12 us, six times the noise.
-        assert_eq!(pairs(10, 3, 12).timing(noise), Timing::TooFast { gap: Span::from_micros(20) });
+        assert_eq!(pairs(10, 3, 12).timing(noise), Timing::TooFast);
         // Loopback: pairs come as they left.
-        assert_eq!(pairs(10, 30, 31).timing(noise), Timing::TooFast { gap: Span::from_micros(35) });
+        assert_eq!(pairs(10, 30, 31).timing(noise), Timing::TooFast);
         // Coalesced: they left 9 us apart and have one stamp.
         assert_eq!(pairs(10, 9, 0).timing(noise), Timing::Batched);
         assert_eq!(PairSet::default().timing(noise), Timing::Timed);

@@ -259,6 +259,25 @@ fn a_lying_peer_cannot_hold_a_session() {
     }
 }
 
+fn time_limit_holds(limit: Span, loss: u64, delay: i64, keyed: bool, seed: u64) {
+    let key = key("a key of many bytes").filter(|_| keyed);
+    let config = ProberConfig { max_time: Some(limit), ..config(key.clone()) };
+    let steps = || vec![pairs(5), pairs(100), Step::Pause(Span::from_secs(3)), pairs(5)];
+    let measurements = DIRECTIONS.map(|d| measurement(d, steps())).into();
+    let path = Path { loss, delay: Span::from_millis(delay), ..NEAR };
+    let mut world = World::new(config, measurements, reflector(key), path, seed);
+    world.run(Span::from_secs(600));
+    assert!(world.now - Time::ZERO <= limit, "{} of {limit}", world.now);
+    assert!(world.last_departure <= Time::ZERO + limit, "{} of {limit}", world.last_departure);
+    let finished = world.events.iter().filter(|e| matches!(e, Decision::Finished { .. })).count();
+    assert_eq!(finished, 1);
+}
+
+#[test]
+fn asking_for_credit_does_not_outlast_the_time_limit() {
+    time_limit_holds(Span::from_millis(8761), 14, 174, false, 2376836216345967548);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -282,17 +301,6 @@ proptest! {
 
     #[test]
     fn the_time_limit_is_hard(ms in 0_i64..20_000, loss in 0_u64..40, delay in 0_i64..500, keyed: bool, seed: u64) {
-        let key = key("a key of many bytes").filter(|_| keyed);
-        let limit = Span::from_millis(ms);
-        let config = ProberConfig { max_time: Some(limit), ..config(key.clone()) };
-        let steps = || vec![pairs(5), pairs(100), Step::Pause(Span::from_secs(3)), pairs(5)];
-        let measurements = DIRECTIONS.map(|d| measurement(d, steps())).into();
-        let path = Path { loss, delay: Span::from_millis(delay), ..NEAR };
-        let mut world = World::new(config, measurements, reflector(key), path, seed);
-        world.run(Span::from_secs(600));
-        prop_assert!(world.now - Time::ZERO <= limit, "{} of {limit}", world.now);
-        prop_assert!(world.last_departure <= Time::ZERO + limit, "{} of {limit}", world.last_departure);
-        let finished = world.events.iter().filter(|e| matches!(e, Decision::Finished { .. })).count();
-        prop_assert_eq!(finished, 1);
+        time_limit_holds(Span::from_millis(ms), loss, delay, keyed, seed);
     }
 }

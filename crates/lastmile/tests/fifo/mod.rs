@@ -16,6 +16,19 @@ pub(crate) enum Cross {
     Poisson,
 }
 
+/// When a receiver takes interrupts; a packet is stamped at the first one after it came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Interrupts {
+    /// At once.
+    Each,
+    /// Every so often, whatever comes.
+    Ticks(f64),
+    /// So long after the first packet that waits.
+    HeldOff(f64),
+    /// At once, but no sooner than so long after the last one.
+    Throttled(f64),
+}
+
 /// Times in nanoseconds, sizes in bytes at the IP layer.
 pub(crate) struct Path {
     pub(crate) capacity: f64,
@@ -29,6 +42,8 @@ pub(crate) struct Path {
     pub(crate) hole: f64,
     /// Receive stamps are late by up to so much, uniformly.
     pub(crate) jitter: f64,
+    pub(crate) interrupts: Interrupts,
+    next_interrupt: f64,
     /// Send times are late by up to so much, uniformly.
     pub(crate) lateness: f64,
     /// Packets lost after the queue, as a share.
@@ -65,6 +80,8 @@ impl Path {
             hole_every: 0.0,
             hole: 0.0,
             jitter: 0.0,
+            interrupts: Interrupts::Each,
+            next_interrupt: 0.0,
             lateness: 0.0,
             loss: 0.0,
             queue: 1e12,
@@ -114,6 +131,21 @@ impl Path {
         bits
     }
 
+    /// When a packet that came at `t` is stamped.
+    fn interrupt(&mut self, t: f64) -> f64 {
+        let at = match self.interrupts {
+            Interrupts::Each => t,
+            Interrupts::Ticks(every) => libm::ceil(t / every) * every,
+            Interrupts::HeldOff(_) if t <= self.next_interrupt => self.next_interrupt,
+            Interrupts::HeldOff(by) => t + by,
+            Interrupts::Throttled(_) if t <= self.next_interrupt => self.next_interrupt,
+            Interrupts::Throttled(least) if t <= self.next_interrupt + least => self.next_interrupt + least,
+            Interrupts::Throttled(_) => t,
+        };
+        self.next_interrupt = at;
+        at
+    }
+
     fn departures(&mut self, plan: &StreamPlan) -> Vec<f64> {
         if self.hole > 0.0 {
             self.next_hole = self.now + self.exponential(self.hole_every);
@@ -151,7 +183,8 @@ impl Path {
                 if self.uniform() < self.loss {
                     Fate::Lost
                 } else {
-                    let at = (self.free + late) * (1.0 + self.rx_skew) + self.rx_offset;
+                    let stamped = self.interrupt(self.free) + late;
+                    let at = stamped * (1.0 + self.rx_skew) + self.rx_offset;
                     Fate::Arrived(Time::from_nanos(stamp(at, self.resolution)))
                 }
             };

@@ -72,6 +72,7 @@ impl Check<'_> {
                 trains,
                 start: Time::ZERO + start,
                 realtime: raw.realtime,
+                ipv6: raw.ipv6,
             });
         }
         Ok(())

@@ -86,8 +86,12 @@ impl<S: PacketSink> Prober<S> {
             )));
         }
         self.afford(self.price(direction, plan))?;
-        self.in_time(now, plan.duration() + LEAD + self.rtt)?;
-        Ok(())
+        self.in_time(now, self.lasts(plan))
+    }
+
+    /// From now until a stream's last packet has arrived.
+    fn lasts(&self, plan: &StreamPlan) -> Span {
+        plan.duration() + LEAD + self.rtt
     }
 
     /// IP bytes that a stream and all that belongs to it take, both directions together, if nothing is lost.
@@ -118,7 +122,11 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn pay(&mut self, now: Time, credit: u64, plan: StreamPlan, tries: usize) {
         let missing = plan.bytes() - Bytes(credit);
         if missing == Bytes::ZERO {
-            return self.start(now, Direction::Reverse, plan);
+            // Asking for the credit took its time.
+            return match self.in_time(now, self.lasts(&plan)) {
+                Ok(()) => self.start(now, Direction::Reverse, plan),
+                Err(refusal) => self.refuse(now, refusal),
+            };
         }
         let packets = missing.0.div_ceil(CREDIT_SIZE.0);
         if tries >= TRIES {
@@ -130,7 +138,7 @@ impl<S: PacketSink> Prober<S> {
         let lasts = CREDIT_GAP * packets as i64;
         let allowed = self
             .afford(CREDIT_SIZE * packets + self.price(Direction::Reverse, &plan))
-            .and_then(|()| self.in_time(now, lasts + plan.duration() + self.rtt * 2));
+            .and_then(|()| self.in_time(now, lasts + self.lasts(&plan) + self.rtt));
         if let Err(refusal) = allowed {
             return self.refuse(now, refusal);
         }

@@ -1,0 +1,337 @@
+//! Bad input and faults of the network, as a user meets them: one line that says who is to blame and what to do, the
+//! documented exit code, nothing on standard output. And the JSON, as `docs/json.md` has it.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{PROGRAM, Scratch, Server, lastmile, run};
+use serde_json::Value;
+
+const USAGE: i32 = 2;
+const PEER: i32 = 3;
+const MACHINE: i32 = 4;
+
+/// A port of the loopback on which nothing listens.
+fn closed_port() -> String {
+    UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").to_string()
+}
+
+#[test]
+fn hosts_that_cannot_be_measured() {
+    lastmile(&["measure", "no-such-host.invalid"]).is_error(PEER, &["unknown host", "no-such-host.invalid"]);
+    lastmile(&["measure", "127.0.0.1:x"]).is_error(USAGE, &["\"x\"", "is not a port"]);
+    let port = closed_port();
+    let ended = lastmile(&["measure", &port]);
+    ended.is_error(PEER, &[&port, "nothing listens on that port", "lastmile serve"]);
+    assert!(ended.after < Duration::from_secs(2), "{ended:?}");
+}
+
+#[test]
+fn a_host_that_never_answers_is_given_up() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let ended = lastmile(&["measure", &address]);
+    ended.is_error(PEER, &[&address, "does not answer"]);
+    assert!(ended.after < Duration::from_secs(7), "{ended:?}");
+}
+
+/// Reflects as RFC 8762, section 4.3.1 has it, and knows nothing of TLVs: 44 octets, until dropped.
+struct PlainReflector {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    address: String,
+}
+
+impl PlainReflector {
+    fn start() -> PlainReflector {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut packet = [0; 2048];
+            while !flag.load(Ordering::Relaxed) {
+                let Ok((n, peer)) = socket.recv_from(&mut packet) else { continue };
+                if n < 44 {
+                    continue;
+                }
+                // NTP format (RFC 8762, section 4.2.1): seconds since 1900 and their fraction.
+                let unix = std::time::UNIX_EPOCH.elapsed().unwrap();
+                let fraction = (u64::from(unix.subsec_nanos()) << 32) / 1_000_000_000;
+                let now = (unix.as_secs() + 2_208_988_800) << 32 | fraction;
+                let mut reply = [0; 44];
+                // Sequence number, timestamp, error estimate, receive timestamp.
+                reply[..4].copy_from_slice(&packet[..4]);
+                reply[4..12].copy_from_slice(&now.to_be_bytes());
+                reply[12..14].copy_from_slice(&[0x80, 1]);
+                reply[16..24].copy_from_slice(&now.to_be_bytes());
+                // The sender's sequence number, timestamp, error estimate and TTL.
+                reply[24..38].copy_from_slice(&packet[..14]);
+                reply[40] = 255;
+                let _ = socket.send_to(&reply, peer);
+            }
+        });
+        PlainReflector { stop, thread: Some(thread), address }
+    }
+}
+
+impl Drop for PlainReflector {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn a_plain_reflector_serves_no_one_way_method() {
+    let plain = PlainReflector::start();
+    let ended = lastmile(&["measure", &plain.address, "--direction", "forward"]);
+    ended.is_error(PEER, &["STAMP", "round-trip"]);
+    assert!(ended.after < Duration::from_secs(7), "{ended:?}");
+}
+
+#[test]
+fn keys() {
+    let scratch = Scratch::new("keys");
+    let right = scratch.file("right", "0123456789abcdef\n");
+    let wrong = scratch.file("wrong", "fedcba9876543210\n");
+    let short = scratch.file("short", "0123456\n");
+    let server = Server::start(&["--key-file", &right]);
+    let with =
+        |key: &str| lastmile(&["measure", &server.address, "--direction", "forward", "--key-file", key]);
+    with(&wrong).is_error(PEER, &[&server.address, "key"]);
+    lastmile(&["measure", &server.address]).is_error(PEER, &[&server.address, "key"]);
+    with(&short).is_error(USAGE, &["short", "16"]);
+    with(&scratch.path("none")).is_error(USAGE, &["cannot read the key file", "none"]);
+    // And with the right one there is something to refuse the others for. Loopback may be too fast to have a number.
+    // Streams were sent and reported; whether a loopback this busy has a number is another matter.
+    let ended = with(&right);
+    assert!(matches!(ended.code, Some(0 | 1)) && !ended.stdout.contains("; 0 streams"), "{ended:?}");
+    let open = Server::start(&[]);
+    let ended = lastmile(&["measure", &open.address, "--key-file", &right]);
+    ended.is_error(PEER, &[&open.address, "key"]);
+}
+
+#[test]
+fn limits_are_kept_and_named() {
+    let server = Server::start(&[]);
+    let ended =
+        lastmile(&["measure", &server.address, "--direction", "forward", "--max-bytes", "1000", "--json"]);
+    let json = ended.json();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let row = &json["results"][0];
+    assert!(row["refused"].as_str().is_some_and(|why| why.contains("1000 B")), "{json:#}");
+    let spent = row["bytes"].as_u64().unwrap() + row["bytes_received"].as_u64().unwrap();
+    assert!(spent <= 1000, "{spent} bytes were spent: {json:#}");
+
+    let ended = lastmile(&["measure", &server.address, "--max-seconds", "0.01"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("10 ms"), "{ended:?}");
+    assert!(ended.after < Duration::from_millis(500), "{ended:?}");
+    for bad in ["0", "-1", "nan", "1e300"] {
+        let argument = format!("--max-seconds={bad}");
+        lastmile(&["measure", &server.address, &argument]).is_error(USAGE, &["--max-seconds"]);
+    }
+}
+
+#[test]
+fn methods_and_their_parameters() {
+    for command in
+        [["measure", "127.0.0.1", "--method", "nonsense"], ["accuracy", "--runs=1", "--method", "nonsense"]]
+    {
+        lastmile(&command).is_error(USAGE, &["nonsense", "wbest"]);
+    }
+    lastmile(&["measure", "127.0.0.1", "--trains", "0"]).is_error(USAGE, &["train"]);
+    lastmile(&["measure", "127.0.0.1", "--classifier", "nonsense"]).is_error(USAGE, &["nonsense"]);
+    let scratch = Scratch::new("methods");
+    let text = lastmile_sim::scenario::builtin_text("path").unwrap().replace("\"wbest\"", "\"nonsense\"");
+    let file = scratch.file("path.toml", text);
+    lastmile(&["sim", &file]).is_error(USAGE, &["path.toml:", "method", "nonsense", "wbest"]);
+}
+
+#[test]
+fn scenarios() {
+    let scratch = Scratch::new("scenarios");
+    let none = scratch.path("none.toml");
+    let text = lastmile_sim::scenario::builtin_text("path").unwrap();
+    let line = |what: &str| text.lines().position(|l| l.starts_with(what)).unwrap() + 1;
+    let typo = scratch.file("typo.toml", text.replace("queue = ", "queeu = "));
+    let rate = scratch.file("rate.toml", text.replace("rate = \"10 Mbit/s\"", "rate = \"10 apples\""));
+    let broken = scratch.file("broken.toml", "name = \"x\"\nduration\n");
+    let binary = scratch.file("binary.toml", [0xff, 0xfe, 0, 1]);
+    for world in ["sim", "lab"] {
+        lastmile(&[world, &none]).is_error(USAGE, &["cannot read scenario", "none.toml", "dumbbell"]);
+        let at = format!("typo.toml:{}", line("queue"));
+        lastmile(&[world, &typo]).is_error(USAGE, &[&at, "queeu"]);
+        let at = format!("rate.toml:{}", line("rate"));
+        lastmile(&[world, &rate]).is_error(USAGE, &[&at, "rate", "10 apples"]);
+        lastmile(&[world, &broken]).is_error(USAGE, &["broken.toml:2"]);
+        lastmile(&[world, &binary]).is_error(USAGE, &["binary.toml"]);
+    }
+}
+
+#[test]
+fn programs_in_the_lab() {
+    let bad = |arguments: &[&str], parts: &[&str]| {
+        let ended = lastmile(&[&["lab", "path"], arguments].concat());
+        // Where there can be no lab, that is said instead of what only a lab can find out.
+        if ended.code == Some(MACHINE) && ended.stderr.contains("namespaces") {
+            return;
+        }
+        ended.is_error(USAGE, parts);
+    };
+    bad(&["--in", "nowhere", "--", "true"], &["no host \"nowhere\"", "sender, receiver"]);
+    bad(&["--", "true"], &["--in HOST"]);
+    bad(&["--in", "sender"], &["--in HOST -- COMMAND"]);
+    bad(&["--in", "sender", "--", "no-such-program-here"], &["no-such-program-here", "sender"]);
+}
+
+/// As nobody, who may make no namespaces; where users may, there is nothing to refuse.
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+fn a_lab_without_privilege() {
+    let nobody = |arguments: &[&str]| {
+        let ids = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+        run(Command::new("setpriv").args(ids).args(arguments))
+    };
+    let scratch = Scratch::new("nobody");
+    let program = scratch.path("lastmile");
+    std::fs::copy(PROGRAM, &program).unwrap();
+    let may = Command::new("setpriv").arg("--version").output().is_ok() && nobody(&["true"]).code == Some(0);
+    if !may || nobody(&[&program, "--version"]).code != Some(0) {
+        eprintln!("skipped: cannot become nobody here");
+        return;
+    }
+    let ended = nobody(&[&program, "lab", "path"]);
+    if matches!(ended.code, Some(0 | 1)) {
+        eprintln!("skipped: nobody may have a lab here");
+        return;
+    }
+    ended.is_error(MACHINE, &["the lab needs", "run as root"]);
+}
+
+#[test]
+fn recordings_and_event_files() {
+    let scratch = Scratch::new("recordings");
+    let server = Server::start(&[]);
+    let whole = scratch.path("whole.jsonl");
+    let ended = lastmile(&["measure", &server.address, "--direction", "forward", "--record", &whole]);
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let text = std::fs::read_to_string(&whole).unwrap();
+    let replayed = lastmile(&["replay", &whole]);
+    assert!(replayed.stdout.contains("all as recorded"), "{replayed:?}");
+
+    let end = text.trim_end().rfind('\n').unwrap();
+    let truncated = scratch.file("truncated.jsonl", &text[..end - 20]);
+    let no_end = scratch.file("no-end.jsonl", &text[..=end]);
+    let garbage = scratch.file("garbage.jsonl", "this is\nnothing\n");
+    let binary = scratch.file("binary.jsonl", [0xff, 0x00, 0xfe, b'\n']);
+    let empty = scratch.file("empty.jsonl", "");
+    for command in ["replay", "report"] {
+        lastmile(&[command, &truncated]).is_error(USAGE, &["truncated.jsonl", "truncated recording"]);
+        lastmile(&[command, &no_end]).is_error(USAGE, &["no-end.jsonl", "truncated recording"]);
+        lastmile(&[command, &garbage])
+            .is_error(USAGE, &["garbage.jsonl:1", "neither a recording nor an event"]);
+        lastmile(&[command, &binary]).is_error(USAGE, &["binary.jsonl"]);
+        lastmile(&[command, &empty]).is_error(USAGE, &["empty.jsonl"]);
+        lastmile(&[command, &scratch.path("none.jsonl")]).is_error(USAGE, &["none.jsonl"]);
+    }
+    assert!(!std::path::Path::new(&scratch.path("garbage.html")).exists(), "no page of nothing");
+    let nowhere = scratch.path("nowhere/run.jsonl");
+    lastmile(&["measure", &server.address, "--record", &nowhere])
+        .is_error(USAGE, &["cannot write", "nowhere"]);
+}
+
+fn keys_of(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[track_caller]
+fn has_keys(value: &Value, keys: &str) {
+    let mut wanted: Vec<&str> = keys.split_whitespace().collect();
+    wanted.sort_unstable();
+    assert_eq!(keys_of(value), wanted, "{value:#}");
+}
+
+const ROW: &str = "method direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
+                   seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
+
+#[test]
+fn json_of_a_simulated_run() {
+    let json = lastmile(&["sim", "path", "--json"]).json();
+    has_keys(&json, "world scenario seed simulated_seconds results links");
+    assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
+    has_keys(&json["links"][0], "from to packets dropped");
+    let rows = json["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let truths = "from to truth_capacity_bps truth_window_bps truth_mean_bps error";
+        has_keys(row, &format!("{ROW} {truths}"));
+        assert!(row["error"].as_f64().unwrap().abs() < 0.01, "{row:#}");
+        let sum = ["probe_bytes", "control_bytes", "credit_bytes"].map(|key| row[key].as_u64().unwrap());
+        assert_eq!(row["bytes"].as_u64().unwrap(), sum.iter().sum::<u64>());
+    }
+    assert_eq!(rows[0]["quantity"], "capacity");
+    has_keys(&rows[0]["interval"], "low_bps high_bps confidence method");
+    assert_eq!(rows[1]["quantity"], "available-bandwidth");
+}
+
+#[test]
+fn json_of_a_measurement() {
+    let server = Server::start(&[]);
+    let json = lastmile(&["measure", &server.address, "--json"]).json();
+    has_keys(&json, "peer rtt_seconds results warnings");
+    assert!(json["rtt_seconds"].as_f64().is_some_and(|s| s > 0.0), "{json:#}");
+    json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, ROW));
+    // A peer that cannot be talked to is a row too, and the exit code is the same as without --json.
+    let ended = lastmile(&["measure", &closed_port(), "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(PEER), ""));
+    assert!(ended.json()["results"][0]["refused"].is_string());
+}
+
+#[test]
+fn json_of_the_registries() {
+    let methods = lastmile(&["methods", "--json"]).json();
+    for method in methods.as_array().unwrap() {
+        has_keys(method, "name about paper estimates round_trip resolution");
+    }
+    assert!(methods.as_array().unwrap().iter().any(|m| m["name"] == "wbest"));
+    for classifier in lastmile(&["classifiers", "--json"]).json().as_array().unwrap() {
+        has_keys(classifier, "name about");
+    }
+}
+
+#[test]
+fn json_of_the_doctor() {
+    let ended = lastmile(&["doctor", "--json"]);
+    let json = ended.json();
+    has_keys(&json, "kernel cores load realtime lateness lateness_realtime findings");
+    has_keys(&json["lateness"], "n p50_ns p99_ns worst_ns");
+    let findings = json["findings"].as_array().unwrap();
+    findings.iter().for_each(|finding| has_keys(finding, "name verdict found advice"));
+    let missing = findings.iter().any(|f| f["verdict"] == "missing");
+    assert_eq!(ended.code, Some(if missing { MACHINE } else { 0 }));
+    let ended = lastmile(&["doctor", "--interface", "no-such-device"]);
+    ended.is_error(USAGE, &["no-such-device"]);
+}
+
+#[test]
+fn json_of_accuracy() {
+    let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
+    let json = lastmile(&arguments).json();
+    let keys = "world rate_mbps cross method trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+                error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
+                error_worst_of_capacity coverage rate_p50_bps reasons";
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
+    assert_eq!(json[0]["n"], 2);
+}

@@ -1,0 +1,192 @@
+//! `lastmile lab` as a program: interrupted at any point it leaves nothing behind, and our own programs measure in it
+//! what the simulator says.
+#![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{PROGRAM, lastmile};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Prints why there can be no lab here, if so.
+fn no_lab() -> bool {
+    // The harness has begun a line.
+    eprintln!();
+    let ended = lastmile(&["lab", "path", "--in", "sender", "--", "true"]);
+    if ended.code == Some(4) {
+        eprintln!("lab: skipped: {}", ended.stderr.trim_end());
+    }
+    ended.code == Some(4)
+}
+
+/// All processes whose command line contains `mark`.
+fn marked(mark: &str) -> Vec<i32> {
+    let numbers = fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| String::from_utf8_lossy(&c).contains(mark))
+    };
+    numbers.filter(has).collect()
+}
+
+/// Network namespaces of the threads of a process, as links.
+fn namespaces(pid: i32) -> BTreeSet<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let link = |thread: fs::DirEntry| fs::read_link(thread.path().join("ns/net")).ok();
+    threads.filter_map(|t| Some(link(t)?.to_string_lossy().into_owned())).collect()
+}
+
+/// Whether `done` within that time.
+fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + time;
+    while !done() {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// What a signal after `delay` left behind of `lastmile ARGUMENTS`; all processes have `mark` in their arguments.
+/// Otherwise, whether there were hosts to leave behind.
+fn interrupt(arguments: &[&str], mark: &str, signal: Signal, delay: Duration) -> Result<bool, String> {
+    let own = namespaces(std::process::id() as i32);
+    let mut lab = Command::new(PROGRAM)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(delay);
+    let made: BTreeSet<String> =
+        marked(mark).into_iter().flat_map(namespaces).filter(|ns| !own.contains(ns)).collect();
+    let before = lab.try_wait().expect("status");
+    kill(Pid::from_raw(lab.id() as i32), signal).expect("our own unreaped child");
+    let mut after: Option<ExitStatus> = None;
+    let ended = within(Duration::from_secs(2), || {
+        after = lab.try_wait().expect("status");
+        after.is_some()
+    });
+    if !ended {
+        let _ = lab.kill();
+        let _ = lab.wait();
+        return Err("did not end within 2 s".into());
+    }
+    let status = after.unwrap_or_default();
+    let right = match signal {
+        _ if before.is_some() => matches!(status.code(), Some(0 | 1)),
+        Signal::SIGKILL => status.signal() == Some(Signal::SIGKILL as i32),
+        // Too early for its handlers, and for anything to be left behind.
+        _ if made.is_empty() && status.signal() == Some(signal as i32) => true,
+        // Just finished as the signal came.
+        _ => status.code() == Some(130) || (status.code() == Some(0) && delay > Duration::from_secs(1)),
+    };
+    if !right {
+        return Err(format!("ended with {status}"));
+    }
+    if !within(Duration::from_secs(1), || marked(mark).is_empty()) {
+        return Err(format!("left processes {:?}", marked(mark)));
+    }
+    // Numbers of namespaces are used again, so another lab on this machine may have one of these for a while.
+    let held = || {
+        let all = fs::read_dir("/proc").expect("/proc").flatten();
+        let all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        all.flat_map(|pid: i32| namespaces(pid)).any(|ns| made.contains(&ns))
+    };
+    if !within(Duration::from_secs(5), || !held()) {
+        return Err(format!("left one of the namespaces {made:?}"));
+    }
+    if fs::exists("/sys/class/net/lab0").unwrap_or(false) {
+        return Err("left a device".into());
+    }
+    Ok(!made.is_empty())
+}
+
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_an_interrupted_lab_leaves_nothing() {
+    if no_lab() {
+        return;
+    }
+    // From before there is anything to the measurement's end, at times of no rhythm.
+    let seed = std::time::UNIX_EPOCH.elapsed().expect("time").subsec_nanos();
+    let (mut random, mut wrong, mut labs) = (u64::from(seed) << 16 | 1, Vec::new(), 0_u64);
+    const TRIALS: u64 = 24;
+    for trial in 0..TRIALS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let jitter = (random >> 33) % (1_490_000 / (TRIALS / 4));
+        let delay = Duration::from_micros(10_000 + (trial / 4) * 1_490_000 / (TRIALS / 4) + jitter);
+        let mark = format!("9{:07}{trial:02}", std::process::id());
+        let family = format!("setsid sleep {mark} & trap '' TERM INT; sleep {mark}; sleep {mark}");
+        let kinds: [&[&str]; 4] = [
+            &["demo", "--seed", &mark],
+            &["lab", "path", "--seed", &mark],
+            &["lab", "path", "--in", "receiver", "--", "sleep", &mark],
+            &[
+                "lab", "path", "--in", "receiver", "--", "sh", "-c", &family, "--in", "sender", "--",
+                "sleep", &mark,
+            ],
+        ];
+        let kind = kinds[(trial % 4) as usize];
+        let signal = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL][((trial + trial / 4) % 3) as usize];
+        match interrupt(kind, &mark, signal, delay) {
+            Ok(had_hosts) => labs += u64::from(had_hosts),
+            Err(why) => wrong.push(format!("{} after {delay:?}: {kind:?}: {why}", signal.as_str())),
+        }
+    }
+    eprintln!("{TRIALS} labs interrupted, {labs} of them with hosts");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(labs >= TRIALS / 2, "only {labs} of {TRIALS} had anything to leave behind");
+}
+
+/// The capacity in the JSON of a measurement, among whatever else was printed.
+fn capacity(text: &str) -> Option<f64> {
+    let lines = text.lines().skip_while(|line| *line != "{");
+    let lines: Vec<&str> = lines.take_while(|line| *line != "}").chain(["}"]).collect();
+    let json: serde_json::Value = serde_json::from_str(&lines.join("\n")).ok()?;
+    let rows = json["results"].as_array()?;
+    rows.iter().find(|row| row["quantity"] == "capacity")?["rate_bps"].as_f64()
+}
+
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_our_own_programs_measure_in_the_lab() {
+    if no_lab() {
+        return;
+    }
+    let serve = ["lab", "path", "--in", "receiver", "--", PROGRAM, "serve", "--bind", "{receiver}"];
+    let measure =
+        ["--in", "sender", "--", PROGRAM, "measure", "{receiver}", "--direction", "forward", "--json"];
+    let mut last = None;
+    for _ in 0..3 {
+        let ended = lastmile(&[&serve[..], &measure[..]].concat());
+        let found = capacity(&ended.stdout);
+        match (ended.code, found) {
+            (Some(0), Some(bps)) => {
+                assert!((bps / 10e6 - 1.0).abs() < 0.03, "{bps} bit/s: {ended:?}");
+                eprintln!("lab: scored: our own programs: {bps} bit/s");
+                return;
+            }
+            _ => last = Some(ended),
+        }
+    }
+    let last = last.expect("three runs");
+    let late = last.stdout.contains("refused: ") || last.stdout.contains("missed their schedule");
+    assert!(late, "{last:?}");
+    eprintln!("lab: refused: our own programs: {}", last.stdout.lines().last().unwrap_or_default());
+}
+
+/// The twin of the test above.
+#[test]
+fn the_same_path_in_the_simulator() {
+    let bps = capacity(&lastmile(&["sim", "path", "--json"]).stdout).expect("a capacity");
+    assert!((bps / 10e6 - 1.0).abs() < 0.005, "{bps} bit/s");
+}

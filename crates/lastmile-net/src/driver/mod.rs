@@ -1,0 +1,300 @@
+//! Runs a [`Node`] on real sockets.
+//!
+//! One thread reads packets and stamps and feeds the node; a second one does nothing but meet departure times, so
+//! that a train is never late because something was being received. The node's times count from the driver's start,
+//! on CLOCK_MONOTONIC; arrivals and departures are the kernel's stamps.
+
+mod sender;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lastmile::event::Event;
+use lastmile::node::{
+    Datagram, Ecn, Failure, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId,
+};
+use lastmile::time::{Epoch, Span, Time};
+use nix::sys::eventfd::EventFd;
+
+use crate::clock::{WallClock, now as monotonic};
+use crate::sched::{self, RealTime};
+use crate::udp::{PathFault, RecvBatch, SocketEvent, UdpSocket, wait_readable};
+use sender::{Departed, PRIORITY, Sender, lock, transmit};
+
+/// How a driver keeps its deadlines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DriverConfig {
+    /// Ask for SCHED_FIFO and spin the last 60 us before each departure. Refused without the privilege.
+    pub realtime: bool,
+}
+
+/// A departure stamp that the kernel has not delivered by then will not come (ns).
+const STAMP_WAIT_NS: u64 = 200_000_000;
+
+/// Drives one node on one or more sockets; port `i` of the node is socket `i`.
+pub struct Driver {
+    sockets: Arc<Vec<UdpSocket>>,
+    started: u64,
+    wall: WallClock,
+    sender: Sender,
+    realtime: Option<RealTime>,
+    /// Packets whose departure the node waits for. Each is answered once, by whatever is known of it first: its
+    /// stamp, a failure, or the end of the patience with its stamp.
+    awaited: BTreeSet<u64>,
+    /// Packets that left and may still get a stamp: when user space saw them leave, in that order.
+    unstamped: VecDeque<(u64, u64)>,
+    /// What leaves at once, gathered so that a burst of replies is one system call.
+    replies: Vec<Transmit>,
+    wake: Option<Time>,
+    events: u64,
+}
+
+impl Driver {
+    /// Takes over `sockets`; the run starts now.
+    ///
+    /// # Errors
+    /// No thread or descriptor could be had, or real-time priority was asked for and refused.
+    pub fn new(sockets: Vec<UdpSocket>, config: DriverConfig) -> io::Result<Driver> {
+        let sockets = Arc::new(sockets);
+        let started = monotonic();
+        let sender = Sender::start(Arc::clone(&sockets), started, config.realtime)?;
+        let _ = sched::exact_timers();
+        let realtime = match config.realtime {
+            true => Some(RealTime::fifo(PRIORITY)?),
+            false => {
+                // Best effort: kernels without custom slices keep their own.
+                let _ = sched::short_slice(sched::SLICE_NS);
+                None
+            }
+        };
+        Ok(Driver {
+            sockets,
+            started,
+            wall: WallClock::new(),
+            sender,
+            realtime,
+            awaited: BTreeSet::new(),
+            unstamped: VecDeque::new(),
+            replies: Vec::new(),
+            wake: None,
+            events: 0,
+        })
+    }
+
+    /// When the run started, in wall time: what endpoints stamp their packets by.
+    pub fn epoch(&self) -> Epoch {
+        Epoch::from_unix_nanos(self.wall.to_wall(self.started))
+    }
+
+    /// The time of the run.
+    pub fn now(&self) -> Time {
+        self.time(monotonic())
+    }
+
+    /// The monotonic time at which the run started, in nanoseconds.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Whether this thread has real-time priority.
+    pub fn is_realtime(&self) -> bool {
+        self.realtime.is_some()
+    }
+
+    /// What ends [`run`](Driver::run)'s wait at once, for whoever sets `stop` on another thread.
+    pub fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.sender.ready))
+    }
+
+    fn time(&self, monotonic: u64) -> Time {
+        Time::from_nanos(monotonic.saturating_sub(self.started))
+    }
+
+    /// Runs `node` until `done` says so or `stop` is set; its decisions go to `on_event`.
+    ///
+    /// # Errors
+    /// Only faults of this host. What the network reports goes to the node.
+    pub fn run<N: Node>(
+        &mut self,
+        node: &mut N,
+        on_event: &mut impl FnMut(&Event),
+        stop: &AtomicBool,
+        mut done: impl FnMut(&N) -> bool,
+    ) -> io::Result<()> {
+        let mut batch = RecvBatch::default();
+        let mut events = Vec::new();
+        // The first wake begins whatever the node begins by itself.
+        self.tell(self.now(), Input::Wake, node, on_event);
+        self.flush();
+        while !done(node) && !stop.load(Ordering::Relaxed) {
+            let ready = self.wait()?;
+            if ready.last() == Some(&true) {
+                let _ = self.sender.ready.read();
+                let results = std::mem::take(&mut *lock(&self.sender.results));
+                results.into_iter().for_each(|result| self.departed(result, node, on_event));
+            }
+            for (port, ready) in ready.iter().take(self.sockets.len()).enumerate() {
+                if *ready {
+                    self.read(PortId(port as u16), node, on_event, &mut batch, &mut events)?;
+                }
+            }
+            self.give_up_on_stamps(node, on_event);
+            let now = self.now();
+            if self.wake.is_some_and(|at| at <= now) {
+                self.tell(now, Input::Wake, node, on_event);
+            }
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<Vec<bool>> {
+        let wake = self.wake.map(|at| self.started.saturating_add(at.as_nanos()));
+        let stamp = self.unstamped.front().map(|(at, _)| at + STAMP_WAIT_NS);
+        // A signal ends the wait of the thread that it meets, which may be another: hence the half second.
+        let deadline = [wake, stamp].into_iter().flatten().min().unwrap_or(u64::MAX);
+        let deadline = deadline.min(monotonic() + 500_000_000);
+        let mut fds: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
+        fds.push(self.sender.ready.as_fd());
+        wait_readable(&fds, Some(deadline))
+    }
+
+    /// Tells the node and does what it answers, all at one time: rule 2 of the loop.
+    fn tell<N: Node>(&mut self, now: Time, input: Input, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+        node.handle(now, input);
+        loop {
+            match node.poll(now) {
+                Output::Transmit(transmit) => {
+                    if transmit.id != TransmitId::UNTRACKED {
+                        self.awaited.insert(transmit.id.0);
+                    }
+                    match transmit.at > now {
+                        true => self.sender.push(transmit),
+                        false => self.replies.push(transmit),
+                    }
+                }
+                Output::Event(what) => {
+                    let event = Event { at: now, node: 0, seq: self.events, what };
+                    self.events += 1;
+                    on_event(&event);
+                }
+                Output::Wait(until) => {
+                    self.wake = until;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.replies.is_empty() {
+            let sent = transmit(&self.sockets, &self.replies);
+            self.replies.clear();
+            if !sent.is_empty() {
+                lock(&self.sender.results).extend(sent);
+                let _ = self.sender.ready.write(1);
+            }
+        }
+    }
+
+    fn read<N: Node>(
+        &mut self,
+        port: PortId,
+        node: &mut N,
+        on_event: &mut impl FnMut(&Event),
+        batch: &mut RecvBatch,
+        events: &mut Vec<SocketEvent>,
+    ) -> io::Result<()> {
+        let sockets = Arc::clone(&self.sockets);
+        let Some(socket) = sockets.get(usize::from(port.0)) else { return Ok(()) };
+        // Stamps first: a reply must not overtake the departure that it answers.
+        while socket.recv_events(events, &mut self.wall)? > 0 {}
+        self.tell_step(node, on_event);
+        for event in events.drain(..) {
+            let input = match event {
+                SocketEvent::Sent { id, .. } if !self.awaited.remove(&id) => continue,
+                SocketEvent::Sent { id, at } => Input::Sent { id: TransmitId(id), at: self.time(at) },
+                SocketEvent::Error(error) => Input::Failed { id: None, reason: failure(error.fault) },
+            };
+            self.tell(self.now(), input, node, on_event);
+        }
+        let local = socket.local_addr();
+        let n = socket.recv(batch, &mut self.wall)?;
+        self.tell_step(node, on_event);
+        let now = self.now();
+        for received in batch.iter().take(n) {
+            let datagram = Datagram {
+                from: received.from,
+                to: SocketAddr::new(received.to.unwrap_or(local.ip()), local.port()),
+                flow: Flow::default(),
+                ecn: Ecn::from_bits(received.ecn),
+                dscp: received.dscp,
+                hop_limit: received.hop_limit.unwrap_or(0),
+                payload: Payload::Udp(received.payload.to_vec()),
+            };
+            let at = received.at.map_or(now, |at| self.time(at)).min(now);
+            self.tell(now, Input::Datagram { port, at, datagram }, node, on_event);
+        }
+        Ok(())
+    }
+
+    fn tell_step<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+        if let Some(step) = self.wall.take_step() {
+            self.tell(self.now(), Input::ClockStepped { by: Span::from_nanos(step.by_ns) }, node, on_event);
+        }
+    }
+
+    /// What user space knows of a departure: a failure is final, a success waits for the kernel's stamp.
+    fn departed<N: Node>(&mut self, result: Departed, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+        match result {
+            Departed::Left { id, at } => self.unstamped.push_back((at, id)),
+            Departed::Failed { id, reason } => {
+                if self.awaited.remove(&id) {
+                    let input = Input::Failed { id: Some(TransmitId(id)), reason };
+                    self.tell(self.now(), input, node, on_event);
+                }
+            }
+        }
+    }
+
+    fn give_up_on_stamps<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+        let over = monotonic().saturating_sub(STAMP_WAIT_NS);
+        while let Some(&(at, id)) = self.unstamped.front() {
+            let awaited = self.awaited.contains(&id);
+            if awaited && at >= over {
+                return;
+            }
+            self.unstamped.pop_front();
+            if awaited {
+                self.awaited.remove(&id);
+                // A device that makes no stamps: user space's time is all there is.
+                let input = Input::Sent { id: TransmitId(id), at: self.time(at) };
+                self.tell(self.now(), input, node, on_event);
+            }
+        }
+    }
+}
+
+/// Ends a driver's wait from another thread; see [`Driver::waker`].
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<EventFd>);
+
+impl Waker {
+    /// Has the driver look at `stop` at once.
+    pub fn wake(&self) {
+        // Fails only where the counter is full: then the driver is about to wake anyway.
+        let _ = self.0.write(1);
+    }
+}
+
+fn failure(fault: PathFault) -> Failure {
+    match fault {
+        PathFault::PortClosed => Failure::PortClosed,
+        PathFault::TooBig { .. } => Failure::TooBig,
+        _ => Failure::Unreachable,
+    }
+}

@@ -1,0 +1,324 @@
+//! The lab against its simulator twins: every story is one scenario, run with real sockets between namespaces and in
+//! virtual time, under the same check.
+//!
+//! The twins always gate. The lab meets the wall clock: its stories run alone, one after the other; one that this
+//! machine was too late for is tried again, three times at most, and then printed as refused.
+#![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
+
+mod programs;
+
+use std::sync::atomic::AtomicBool;
+
+use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal};
+use lastmile::report::Direction;
+use lastmile::time::Span;
+use lastmile::units::Rate;
+use lastmile_net::lab::LabError;
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
+use lastmile_net::sched::RealTime;
+use lastmile_sim::run::{Hooks, Outcome, simulate};
+use lastmile_sim::scenario::{MeasureSpec, Scenario};
+
+/// Runs of a story before it counts as refused.
+const TRIES: usize = 3;
+
+/// What a run in the lab came to.
+pub enum Verdict {
+    /// It was on time, and this is what the check says.
+    Scored(Result<String, String>),
+    /// This machine was too late for it.
+    Late(String),
+    /// This machine can have no lab.
+    Impossible(String),
+}
+
+/// One scenario and what must come out of it.
+struct Story {
+    name: &'static str,
+    scenario: String,
+    seed: u64,
+    /// The estimates that are to be made: direction, quantity, and the largest error against the truth of the
+    /// estimate's own window in the lab, and in the simulator.
+    wanted: Vec<(Direction, Quantity, f64, f64)>,
+}
+
+fn head(hosts: &str) -> String {
+    format!("name = \"story\"\nduration = \"20 s\"\nwarm_up = \"0.2 s\"\n{hosts}\n")
+}
+
+const TWO: &str = "[host.sender]\n[host.receiver]";
+
+fn link(from: &str, to: &str, rest: &str) -> String {
+    format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nqueue = \"60 kB\"\n{rest}\n")
+}
+
+fn traffic(kind: &str, from: &str, to: &str, rate: &str) -> String {
+    format!(
+        "[[traffic]]\nname = \"{from}-{to}\"\nkind = \"{kind}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\nsize = \"1500 B\"\n"
+    )
+}
+
+fn measure(from: &str, to: &str, rest: &str) -> String {
+    format!("[[measure]]\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"300 ms\"\n{rest}\n")
+}
+
+const WBEST: &str = "method = \"wbest\"\ndirection = \"both\"";
+const TEN: &str = "rate = \"10 Mbit/s\"\ndelay = \"2 ms\"";
+
+/// Both quantities of WBest, both ways: capacity within 3 % (three times what a pair's stamps cost), the available
+/// bandwidth within what the 90th percentile allows a single run.
+fn wbest(available: f64, twin: f64) -> Vec<(Direction, Quantity, f64, f64)> {
+    let one = |d| [(d, Quantity::Capacity, 0.03, 0.002), (d, Quantity::AvailableBandwidth, available, twin)];
+    [Direction::Forward, Direction::Reverse].into_iter().flat_map(one).collect()
+}
+
+fn wbest_against(name: &'static str, kind: Option<&str>, rest: &str, available: f64, twin: f64) -> Story {
+    let cross = |from, to| kind.map_or_else(String::new, |kind| traffic(kind, from, to, "4 Mbit/s"));
+    let scenario = [
+        head(TWO),
+        link("sender", "receiver", TEN),
+        cross("sender", "receiver"),
+        cross("receiver", "sender"),
+        measure("sender", "receiver", &format!("{WBEST}\n{rest}")),
+    ];
+    Story { name, scenario: scenario.concat(), seed: 7, wanted: wbest(available, twin) }
+}
+
+fn stories() -> Vec<Story> {
+    let capprobe = |direction: &str| {
+        let method = format!("method = \"capprobe\"\ndirection = \"{direction}\"");
+        [
+            head(TWO),
+            link("sender", "receiver", &format!("{TEN}\nback = {{ rate = \"6 Mbit/s\" }}")),
+            traffic("poisson", "sender", "receiver", "2 Mbit/s"),
+            measure("sender", "receiver", &method),
+        ]
+        .concat()
+    };
+    let capacity = |direction| (direction, Quantity::Capacity, 0.03, 0.005);
+    let routed = [
+        // Addresses that no common prefix routes.
+        head("[host.alice]\naddress = \"192.0.2.1\"\n[host.bob]\naddress = \"198.51.100.7\"\n[host.carol]"),
+        link("alice", "middle", "rate = \"100 Mbit/s\"\ndelay = \"1 ms\""),
+        link("carol", "middle", "rate = \"100 Mbit/s\""),
+        link("middle", "bob", "rate = \"8 Mbit/s\"\ndelay = \"5 ms\"\nback = { rate = \"5 Mbit/s\" }"),
+        traffic("poisson", "carol", "bob", "3 Mbit/s"),
+        measure("alice", "bob", WBEST),
+    ];
+    let shared = [
+        head("[host.alice]\n[host.bob]\n[host.carol]"),
+        link("alice", "middle", TEN),
+        link("carol", "middle", "rate = \"6 Mbit/s\""),
+        link("middle", "bob", "rate = \"100 Mbit/s\"\ndelay = \"1 ms\""),
+        measure("alice", "bob", WBEST),
+        measure("carol", "bob", WBEST),
+    ];
+    vec![
+        wbest_against("WBest, idle", None, "", 0.06, 0.003),
+        wbest_against("WBest, CBR", Some("cbr"), "", 0.06, 0.003),
+        wbest_against("WBest, Poisson", Some("poisson"), "", 0.10, 0.003),
+        wbest_against("WBest by IPv6, Poisson", Some("poisson"), "ipv6 = true", 0.10, 0.003),
+        Story {
+            name: "CapProbe, one way",
+            scenario: capprobe("both"),
+            seed: 3,
+            wanted: vec![capacity(Direction::Forward), capacity(Direction::Reverse)],
+        },
+        Story {
+            name: "CapProbe, round trip",
+            scenario: capprobe("round-trip"),
+            seed: 3,
+            wanted: vec![capacity(Direction::RoundTrip)],
+        },
+        Story {
+            name: "WBest through a router, rates that differ by direction",
+            scenario: routed.concat(),
+            seed: 5,
+            wanted: wbest(0.10, 0.003),
+        },
+        Story {
+            name: "two sessions with one reflector",
+            scenario: shared.concat(),
+            seed: 9,
+            wanted: [wbest(0.06, 0.003), wbest(0.06, 0.003)].concat(),
+        },
+    ]
+}
+
+fn maker(noise: Span) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
+    move |spec| {
+        let config =
+            MethodConfig { trains: spec.trains as usize, timing_noise: noise, ..MethodConfig::default() };
+        lastmile::estimate::build(&spec.method, &config).map_err(|error| error.to_string())
+    }
+}
+
+/// The errors of a story's estimates, or what is wrong with them.
+fn check(story: &Story, outcomes: &[Outcome], in_lab: bool) -> Result<String, String> {
+    let name = |o: &Outcome| format!("{} to {}, {} {}", o.from, o.to, o.direction, o.method);
+    if outcomes.len() != story.wanted.len() {
+        let all: Vec<_> = outcomes.iter().map(name).collect();
+        return Err(format!("{} estimates wanted, not {all:?}", story.wanted.len()));
+    }
+    let mut errors = Vec::new();
+    for (outcome, (direction, quantity, lab, twin)) in outcomes.iter().zip(&story.wanted) {
+        let limit = if in_lab { *lab } else { *twin };
+        let Some(estimate) = &outcome.estimate else {
+            return Err(format!("{}: refused: {:?}", name(outcome), outcome.refusal));
+        };
+        if (outcome.direction, estimate.quantity) != (*direction, *quantity) {
+            return Err(format!(
+                "{}: {} where {direction} {quantity} was due",
+                name(outcome),
+                estimate.quantity
+            ));
+        }
+        let truth =
+            outcome.truth.and_then(|t| t.of(*quantity)).ok_or_else(|| name(outcome) + ": no truth")?;
+        let error = estimate.value.rate().and_then(|rate| rate.ratio(truth)).map_or(f64::NAN, |r| r - 1.0);
+        if error.is_nan() || error.abs() > limit {
+            return Err(format!("{}: {quantity} {} where {truth} is true", name(outcome), estimate.value));
+        }
+        errors.push(format!("{:+.1} %", error * 100.0));
+    }
+    Ok(errors.join(" "))
+}
+
+fn realtime() -> bool {
+    RealTime::fifo(10).is_ok()
+}
+
+/// Runs a scenario in the lab; `judge` is asked about a run that was on time.
+fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String, String>) -> Verdict {
+    let scenario = Scenario::parse("story", text).expect("scenario");
+    let config = LabConfig { seed, realtime: realtime(), ..LabConfig::default() };
+    let run = run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false));
+    let run = match run {
+        Ok(run) => run,
+        Err(error) => return failed(error),
+    };
+    let broken = run.outcomes.iter().find(|o| matches!(o.refusal, Some(Refusal::ScheduleBroken { .. })));
+    match (run.lateness.refused, broken.and_then(|o| o.refusal.as_ref())) {
+        (Some(why), _) => Verdict::Late(why),
+        (None, Some(refusal)) => Verdict::Late(refusal.to_string()),
+        (None, None) => Verdict::Scored(judge(&run.outcomes)),
+    }
+}
+
+/// A lab that this machine cannot have is skipped; any other error is a defect.
+pub fn failed(error: LabRunError) -> Verdict {
+    match error {
+        LabRunError::Lab(e @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. })) => {
+            Verdict::Impossible(e.to_string())
+        }
+        error => Verdict::Scored(Err(error.to_string())),
+    }
+}
+
+fn in_simulator(text: &str, seed: u64) -> Vec<Outcome> {
+    let scenario = Scenario::parse("story", text).expect("scenario");
+    simulate(&scenario, seed, &maker(Span::ZERO), Hooks::default()).expect("run").outcomes
+}
+
+#[test]
+fn simulator_twins() {
+    let mut wrong = Vec::new();
+    for story in stories() {
+        match check(&story, &in_simulator(&story.scenario, story.seed), false) {
+            Ok(errors) => eprintln!("{}: {errors}", story.name),
+            Err(why) => wrong.push(format!("{}: {why}", story.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+const IDLE_RUNS: u64 = 5;
+
+/// The median of the available bandwidth on the idle path.
+fn idle_median(outcomes: impl Fn(u64) -> Vec<Outcome>) -> Option<Rate> {
+    let available =
+        |o: &Outcome| Some(o.estimate.as_ref().filter(|e| e.quantity != Quantity::Capacity)?.value);
+    let mut rates: Vec<Rate> =
+        (0..IDLE_RUNS).flat_map(outcomes).filter_map(|o| available(&o)?.rate()).collect();
+    rates.sort_unstable_by_key(|rate| rate.bits_per_second());
+    rates.get(rates.len() / 2).copied()
+}
+
+fn idle() -> String {
+    let forward = "method = \"wbest\"\ndirection = \"forward\"";
+    [head(TWO), link("sender", "receiver", TEN), measure("sender", "receiver", forward)].concat()
+}
+
+/// Medians of both worlds on the idle path, within 2 %.
+fn medians_agree() -> Verdict {
+    let (text, late) = (idle(), std::cell::RefCell::new(Vec::new()));
+    let lab = idle_median(|seed| {
+        let mut found = Vec::new();
+        let verdict = in_lab(&text, seed, |outcomes| {
+            found = outcomes.to_vec();
+            Ok(String::new())
+        });
+        if !matches!(verdict, Verdict::Scored(Ok(_))) {
+            late.borrow_mut().push(verdict);
+        }
+        found
+    });
+    // The median of the runs that were on time, if they are most.
+    let mut late = late.into_inner();
+    let only_late = late.iter().all(|verdict| matches!(verdict, Verdict::Late(_)));
+    if let Some(last) = late.pop().filter(|_| !only_late || late.len() as u64 * 2 + 2 > IDLE_RUNS) {
+        return last;
+    }
+    let sim = idle_median(|seed| in_simulator(&text, seed)).expect("numbers");
+    let Some(apart) = lab.and_then(|lab| lab.ratio(sim)).map(|r| r - 1.0) else {
+        return Verdict::Scored(Err("no numbers in the lab".into()));
+    };
+    Verdict::Scored(match apart.abs() <= 0.02 {
+        true => Ok(format!("{:+.2} %", apart * 100.0)),
+        false => Err(format!("the lab's median is {:+.1} % from the simulator's", apart * 100.0)),
+    })
+}
+
+/// Tries a story until it was on time. `None` once this machine turns out to have no lab.
+fn tell(name: &str, run: impl Fn() -> Verdict) -> Option<Result<bool, String>> {
+    let mut reason = String::new();
+    for _ in 0..TRIES {
+        match run() {
+            Verdict::Scored(Ok(errors)) => {
+                eprintln!("lab: scored: {name}: {errors}");
+                return Some(Ok(true));
+            }
+            Verdict::Scored(Err(why)) => return Some(Err(format!("{name}: {why}"))),
+            Verdict::Late(why) => reason = why,
+            Verdict::Impossible(why) => {
+                eprintln!("lab: skipped: {why}");
+                return None;
+            }
+        }
+    }
+    eprintln!("lab: refused: {name}: {reason}");
+    Some(Ok(false))
+}
+
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_lab() {
+    // The harness has begun a line.
+    eprintln!();
+    let mut told = Vec::new();
+    for story in stories() {
+        let run = || in_lab(&story.scenario, story.seed, |outcomes| check(&story, outcomes, true));
+        told.push(tell(story.name, run));
+        if told.last() == Some(&None) {
+            return;
+        }
+    }
+    told.push(tell("lab and simulator medians agree", medians_agree));
+    told.push(tell("two programs", programs::two_programs));
+    let told: Vec<_> = told.into_iter().flatten().collect();
+    let wrong: Vec<_> = told.iter().filter_map(|t| t.as_ref().err()).collect();
+    let refused = told.iter().filter(|t| **t == Ok(false)).count();
+    eprintln!("lab: {} stories, {refused} refused for lateness, {} wrong", told.len(), wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(refused * 3 <= told.len(), "more than a third was refused: this machine is too busy for the lab");
+}

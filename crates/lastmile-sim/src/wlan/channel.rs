@@ -1,0 +1,222 @@
+//! Path loss, and what noise does to a frame: log-distance law, signal to noise ratio, bit errors by modulation.
+//!
+//! Frame errors are independent between bits on white noise; fading within a frame and partial overlap of
+//! colliding frames are not modelled. Responses (ACK, CTS) are taken to arrive: they are short and go at a
+//! lower rate than what they answer.
+
+use lastmile::time::Time;
+
+use super::config::ChannelConfig;
+use super::phy::{Modulation, PhyRate};
+use crate::rng::Stream;
+
+/// Thermal noise in 1 Hz at 290 K.
+const THERMAL_DBM_PER_HZ: f64 = -173.98;
+
+impl ChannelConfig {
+    /// Loss between the antennas: `reference + 10 n log10(d / 1 m)`; nearer than 1 m counts as 1 m.
+    ///
+    /// ```
+    /// let channel = lastmile_sim::wlan::ChannelConfig { distance_m: 100.0, ..Default::default() };
+    /// assert!((channel.path_loss_db() - 100.05).abs() < 1e-9);
+    /// ```
+    pub fn path_loss_db(&self) -> f64 {
+        self.reference_loss_db + 10.0 * self.exponent * libm::log10(self.distance_m.max(1.0))
+    }
+
+    /// Signal to noise ratio without shadowing in a channel that wide.
+    pub fn mean_snr_db(&self, bandwidth_hz: f64) -> f64 {
+        let noise = THERMAL_DBM_PER_HZ + 10.0 * libm::log10(bandwidth_hz) + self.noise_figure_db;
+        self.snr_db.unwrap_or(self.tx_power_dbm - self.path_loss_db() - noise)
+    }
+}
+
+/// Gaussian tail.
+fn q(x: f64) -> f64 {
+    0.5 * libm::erfc(x / core::f64::consts::SQRT_2)
+}
+
+/// Bit error probability at a signal to noise ratio (a power ratio, not dB).
+///
+/// DSSS and CCK: IEEE Std 802.15.2-2003, 5.3.2. OFDM: Gray-coded BPSK and QAM over the (133, 171)
+/// convolutional code with hard decisions; union bound over the code's distance spectrum (Frenger, Orten and
+/// Ottosson, 1999; punctured: Haccoun and Begin, 1989).
+///
+/// ```
+/// use lastmile_sim::wlan::{WlanConfig, channel::bit_error, phy::Phy};
+/// let phy = Phy::new(&WlanConfig::default())?;
+/// let (slow, fast) = (&phy.rates()[4], &phy.rates()[11]);
+/// assert!(bit_error(slow, 30.0) < 1e-9 && bit_error(fast, 30.0) > 1e-2);
+/// # Ok::<(), lastmile_sim::wlan::WlanError>(())
+/// ```
+pub fn bit_error(rate: &PhyRate, snr: f64) -> f64 {
+    let snr = match rate.modulation {
+        Modulation::Dsss => return dsss_bit_error(rate.kbps, snr).clamp(0.0, 0.5),
+        // Each antenna sends its share of the power.
+        Modulation::Ht { streams, .. } => snr / f64::from(streams.max(1)),
+        Modulation::Ofdm { .. } => snr,
+    };
+    let raw = match rate.bits_per_carrier {
+        1 => q(libm::sqrt(2.0 * snr)),
+        2 => q(libm::sqrt(snr)),
+        4 => 0.75 * q(libm::sqrt(snr / 5.0)),
+        _ => 7.0 / 12.0 * q(libm::sqrt(snr / 21.0)),
+    };
+    let (first, per_bit, spectrum): (i32, f64, &[f64]) = match rate.code {
+        (1, 2) => (10, 1.0, &[36.0, 0.0, 211.0, 0.0, 1404.0, 0.0, 11633.0, 0.0, 77433.0, 0.0, 502_690.0]),
+        (2, 3) => (6, 2.0, &[3.0, 70.0, 285.0, 1276.0, 6160.0, 27128.0, 117_019.0, 498_860.0]),
+        (3, 4) => (5, 3.0, &[42.0, 201.0, 1492.0, 10469.0, 62935.0, 379_644.0, 2_253_373.0]),
+        _ => (4, 5.0, &[92.0, 528.0, 8694.0, 79453.0, 792_114.0, 7_375_573.0]),
+    };
+    let d = libm::sqrt(4.0 * raw * (1.0 - raw));
+    let mut power = libm::pow(d, f64::from(first));
+    let mut sum = 0.0;
+    for weight in spectrum {
+        sum += weight * power;
+        power *= d;
+    }
+    (sum / (2.0 * per_bit)).clamp(0.0, 0.5)
+}
+
+fn dsss_bit_error(kbps: u32, snr: f64) -> f64 {
+    let root = |factor: f64| q(libm::sqrt(factor * snr));
+    match kbps {
+        0..=1_000 => root(11.0),
+        1_001..=2_000 => root(5.5),
+        2_001..=5_500 => 8.0 / 15.0 * (14.0 * root(8.0) + root(16.0)),
+        _ => {
+            let sum = 24.0 * root(4.0) + 16.0 * root(6.0) + 174.0 * root(8.0) + 16.0 * root(10.0);
+            128.0 / 255.0 * (sum + 24.0 * root(12.0) + root(16.0))
+        }
+    }
+}
+
+/// Probability that a frame of `bytes` is destroyed, at a signal to noise ratio in dB.
+///
+/// ```
+/// use lastmile_sim::wlan::{WlanConfig, channel::frame_error, phy::Phy};
+/// let phy = Phy::new(&WlanConfig::default())?;
+/// let fastest = phy.rates().last().unwrap();
+/// assert!(frame_error(fastest, 30.0, 1536) < 1e-3 && frame_error(fastest, 15.0, 1536) > 0.999);
+/// # Ok::<(), lastmile_sim::wlan::WlanError>(())
+/// ```
+pub fn frame_error(rate: &PhyRate, snr_db: f64, bytes: u32) -> f64 {
+    let wrong = bit_error(rate, libm::pow(10.0, snr_db / 10.0));
+    -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-wrong))
+}
+
+/// The channel of one direction of one association.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    mean_snr_db: f64,
+    shadowing_db: f64,
+    coherence: u64,
+    /// The shadowing in force and how long it stays.
+    shadow: f64,
+    until: u64,
+    /// Error probability of the last frame's rate and size at the shadowing in force.
+    cached: Option<(usize, u32, f64)>,
+}
+
+impl Channel {
+    pub(super) fn new(config: &ChannelConfig, bandwidth_hz: f64) -> Channel {
+        Channel {
+            mean_snr_db: config.mean_snr_db(bandwidth_hz),
+            shadowing_db: config.shadowing_db.max(0.0),
+            coherence: config.coherence.as_nanos().max(1) as u64,
+            shadow: 0.0,
+            until: 0,
+            cached: None,
+        }
+    }
+
+    /// Probability that noise destroys a frame sent at `now`.
+    pub(super) fn frame_error(
+        &mut self,
+        now: Time,
+        rate: (usize, &PhyRate),
+        bytes: u32,
+        random: &mut Stream,
+    ) -> f64 {
+        if self.shadowing_db > 0.0 && now.as_nanos() >= self.until {
+            self.until = (now.as_nanos() / self.coherence + 1).saturating_mul(self.coherence);
+            self.shadow = self.shadowing_db * gaussian(random);
+            self.cached = None;
+        }
+        match self.cached {
+            Some((index, size, error)) if (index, size) == (rate.0, bytes) => error,
+            _ => {
+                let error = frame_error(rate.1, self.mean_snr_db + self.shadow, bytes);
+                self.cached = Some((rate.0, bytes, error));
+                error
+            }
+        }
+    }
+}
+
+/// Box and Muller, 1958.
+fn gaussian(random: &mut Stream) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.unit()));
+    radius * libm::cos(core::f64::consts::TAU * random.unit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wlan::phy::Phy;
+    use crate::wlan::{Standard, WlanConfig};
+
+    /// The SNR at which half of the frames of 1536 bytes survive.
+    fn threshold(rate: &PhyRate) -> f64 {
+        let (mut low, mut high) = (-10.0, 50.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if frame_error(rate, middle, 1536) > 0.5 { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    #[test]
+    fn faster_rates_need_more_signal() {
+        for standard in [Standard::B, Standard::A, Standard::N] {
+            let phy = Phy::new(&WlanConfig { standard, ..Default::default() }).unwrap();
+            let from = if standard == Standard::N { 8 } else { 0 };
+            let needs: Vec<f64> = phy.rates()[from..].iter().map(threshold).collect();
+            // 9 Mbit/s is famously no better than 12: BPSK 3/4 against QPSK 1/2.
+            let rising = needs.windows(2).filter(|w| w[1] > w[0]).count();
+            assert!(rising + 1 >= needs.len() - 1, "{standard}: {needs:?}");
+            assert!(needs[0] < 6.0 && *needs.last().unwrap() > 5.0, "{standard}: {needs:?}");
+        }
+    }
+
+    #[test]
+    fn errors_stay_probabilities_and_fall_with_the_signal() {
+        let phy = Phy::new(&WlanConfig::default()).unwrap();
+        for rate in phy.rates() {
+            let mut before = 1.0;
+            for snr in -20..60 {
+                let error = frame_error(rate, f64::from(snr), 1536);
+                assert!((0.0..=1.0).contains(&error) && error <= before + 1e-12, "{rate:?} at {snr}");
+                before = error;
+            }
+        }
+    }
+
+    #[test]
+    fn fifty_four_needs_some_twenty_decibels() {
+        let phy = Phy::new(&WlanConfig::default()).unwrap();
+        let need = threshold(phy.rates().last().unwrap());
+        assert!((19.0..25.0).contains(&need), "{need}");
+        let need = threshold(&phy.rates()[3]);
+        assert!((4.0..10.0).contains(&need), "{need}");
+    }
+
+    #[test]
+    fn gaussian_draws_have_mean_and_deviation() {
+        let mut random = Stream::new(1, "x");
+        let draws: Vec<f64> = (0..100_000).map(|_| gaussian(&mut random)).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+    }
+}

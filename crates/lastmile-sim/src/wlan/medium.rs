@@ -1,0 +1,429 @@
+//! [`Medium`]: all stations on one channel, as one element of the engine.
+//!
+//! DCF (IEEE 802.11-2016, 10.3) in whole slots. The medium counts idle slots; a backoff is the number of the
+//! slot at which it ends, so that a busy medium, during which no slot is counted, freezes all backoffs and the
+//! next access is the smallest number among the stations that have something to send. Those with equal numbers
+//! collide. An exchange costs two wakes: its beginning, when who collides and what noise destroys is drawn, and
+//! the end of its data, when packets are handed over.
+//!
+//! A station whose backoff is over when a packet comes, on a medium that is idle for DIFS, sends at the next
+//! boundary of a slot: stations that become ready within one slot collide, since a slot is the time within
+//! which stations cannot yet hear each other. One to which a packet comes while the medium is busy draws.
+//!
+//! All stations hear each other: there are no hidden stations, no capture, and no propagation delay.
+
+use std::collections::VecDeque;
+
+use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+
+use super::ampdu;
+use super::config::{AfterCollision, AmpduConfig, WlanConfig, WlanError};
+use super::counters::{Airtime, Loss, LossCause};
+use super::phy::Phy;
+use super::setup::{self, Direction};
+use super::station::{Packet, Station};
+
+const NEVER: u64 = u64::MAX;
+/// Larger packets count as this large, which keeps durations far from overflow.
+const MAX_IP_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug)]
+struct OnAir {
+    station: usize,
+    port: usize,
+    rate: usize,
+    /// Whether RTS and CTS come first, so that a collision costs the RTS alone.
+    request: bool,
+    bytes: u32,
+    /// When it ends if it collides.
+    end: u64,
+}
+
+/// A WLAN. Ports are directions: client number k, in the configuration's order, sends by port 2k to its access
+/// point and receives by port 2k + 1 from it; a packet leaves by the port at which it entered. See
+/// [`Engine::connect_port`](crate::engine::Engine::connect_port).
+///
+/// ```
+/// use lastmile::{node::*, time::Time};
+/// use lastmile_sim::wlan::*;
+/// let station = |name: &str, ap: Option<&str>| StationConfig { name: name.into(), ap: ap.map(Into::into), ..Default::default() };
+/// let config = WlanConfig { station: vec![station("ap", None), station("laptop", Some("ap"))], ..Default::default() };
+/// let mut wlan = Medium::new(&config, 1, "home")?;
+/// let down = wlan.port("ap", "laptop").unwrap();
+/// let any = "10.0.0.1:9".parse().unwrap();
+/// let datagram = Datagram { payload: Payload::Model(Model { ip_size: 1500, ..Default::default() }), ..Datagram::udp(any, any, vec![]) };
+/// wlan.handle(Time::ZERO, Input::Datagram { port: down, at: Time::ZERO, datagram });
+/// // The medium has been idle: access at once, and the data takes 254 us at 54 Mbit/s.
+/// let Output::Wait(Some(at)) = wlan.poll(Time::ZERO) else { panic!() };
+/// wlan.handle(at, Input::Wake);
+/// assert!(matches!(wlan.poll(at), Output::Wait(Some(end)) if end.as_nanos() == at.as_nanos() + 254_000));
+/// # Ok::<(), WlanError>(())
+/// ```
+#[derive(Debug)]
+pub struct Medium {
+    phy: Phy,
+    after_collision: AfterCollision,
+    ampdu: Option<AmpduConfig>,
+    overhead: u32,
+    rts_threshold: u32,
+    short_retry: u8,
+    long_retry: u8,
+    names: Vec<String>,
+    stations: Vec<Station>,
+    /// Per station the slot of its next access; [`NEVER`] where it has nothing to send or is on the air.
+    contend: Vec<u64>,
+    /// The smallest of these.
+    next: u64,
+    directions: Vec<Direction>,
+    /// Idle slots counted before `anchor`, from which on they are counted.
+    slots: u64,
+    anchor: u64,
+    exchanges: u64,
+    on_air: Vec<OnAir>,
+    /// The end of the exchange's data.
+    ends: u64,
+    /// The end of its response.
+    busy_until: u64,
+    airtime: Airtime,
+    out: VecDeque<(u16, Datagram)>,
+    losses: Vec<Loss>,
+    loss_log: usize,
+    losses_unlogged: u64,
+}
+
+impl Medium {
+    /// An idle WLAN called `name` in a run with seed `seed`: each station has random numbers of its own.
+    ///
+    /// # Errors
+    /// Where the configuration contradicts itself or the standard.
+    pub fn new(config: &WlanConfig, seed: u64, name: &str) -> Result<Medium, WlanError> {
+        let phy = Phy::new(config)?;
+        let parts = setup::parts(config, &phy, seed, name)?;
+        Ok(Medium {
+            after_collision: config.after_collision,
+            ampdu: config.ampdu.clone(),
+            overhead: parts.overhead,
+            rts_threshold: config.rts_threshold.map_or(u32::MAX, |b| b.0.min(u64::from(u32::MAX)) as u32),
+            short_retry: config.short_retry,
+            long_retry: config.long_retry,
+            names: config.station.iter().map(|s| s.name.clone()).collect(),
+            contend: vec![NEVER; parts.stations.len()],
+            next: NEVER,
+            stations: parts.stations,
+            directions: parts.directions,
+            slots: 0,
+            anchor: 0,
+            exchanges: 1,
+            on_air: Vec::new(),
+            ends: 0,
+            busy_until: 0,
+            airtime: Airtime::default(),
+            out: VecDeque::new(),
+            losses: Vec::new(),
+            loss_log: config.loss_log,
+            losses_unlogged: 0,
+            phy,
+        })
+    }
+
+    fn frame_bytes(&self, ip_size: Bytes) -> u32 {
+        ip_size.0.min(MAX_IP_BYTES) as u32 + self.overhead
+    }
+
+    #[inline]
+    fn requests(&self, rate: usize, bytes: u32) -> bool {
+        bytes > self.rts_threshold || self.phy.always_requests(rate)
+    }
+
+    /// RTS, CTS and the SIFS after each, where they come first.
+    fn request_time(&self, rate: usize, bytes: u32) -> u64 {
+        if self.requests(rate, bytes) {
+            self.phy.rts(rate) + self.phy.cts(rate) + 2 * self.phy.sifs
+        } else {
+            0
+        }
+    }
+
+    fn due(&self) -> Option<u64> {
+        if !self.on_air.is_empty() {
+            return Some(self.ends);
+        }
+        (self.next != NEVER).then(|| {
+            self.anchor.saturating_add(self.next.saturating_sub(self.slots).saturating_mul(self.phy.slot))
+        })
+    }
+
+    fn enqueue(&mut self, now: Time, port: PortId, datagram: Datagram) {
+        let frame = self.frame_bytes(datagram.ip_size());
+        let Some(direction) = self.directions.get_mut(usize::from(port.0)) else { return };
+        direction.counters.arrived += 1;
+        let from = direction.from;
+        let station = &mut self.stations[from];
+        if station.queue.len() >= station.limit {
+            direction.counters.lost_queue += 1;
+            let loss =
+                Loss { at: now, port, cause: LossCause::Queue, collisions: 0, channel_errors: 0, datagram };
+            self.note(loss);
+            return;
+        }
+        station.queue.push_back(Packet {
+            datagram,
+            port: port.0,
+            frame,
+            attempts: 0,
+            collisions: 0,
+            channel_errors: 0,
+            collided_last: false,
+            received: false,
+        });
+        if station.queue.len() > 1 {
+            return;
+        }
+        let now = now.as_nanos();
+        if now < self.anchor {
+            // Busy, or not idle for DIFS. A backoff that was over is drawn anew; one drawn after the exchange
+            // that has just been is still running.
+            let running = station.backoff > self.slots
+                || (station.backoff == self.slots && station.drawn_in == self.exchanges);
+            if !running {
+                station.draw(self.slots, self.exchanges);
+            }
+        } else {
+            let boundary = self.slots + (now - self.anchor).div_ceil(self.phy.slot);
+            station.backoff = station.backoff.max(boundary);
+        }
+        self.contend[from] = station.backoff;
+        self.next = self.next.min(station.backoff);
+    }
+
+    fn note(&mut self, loss: Loss) {
+        if self.losses.len() < self.loss_log {
+            self.losses.push(loss);
+        } else if self.loss_log > 0 {
+            self.losses_unlogged += 1;
+        }
+    }
+
+    /// The stations whose backoff ends in this slot send.
+    fn access(&mut self, now: u64) {
+        let slot = self.next;
+        self.slots = slot;
+        self.exchanges += 1;
+        for station in 0..self.contend.len() {
+            if self.contend[station] == slot {
+                self.contend[station] = NEVER;
+                self.prepare(station, now);
+            }
+        }
+        match self.on_air[..] {
+            [one] => self.exchange(now, one),
+            _ => self.collide(now),
+        }
+    }
+
+    fn prepare(&mut self, station: usize, now: u64) {
+        let own = &mut self.stations[station];
+        let Some(head) = own.queue.front() else { return };
+        let port = usize::from(head.port);
+        let direction = &mut self.directions[port];
+        let attempt = u32::from(head.attempts);
+        let rate = direction.controller.pick(Time::from_nanos(now), attempt, &mut direction.random);
+        let bytes = ampdu::assemble(&own.queue, self.ampdu.as_ref(), &self.phy, rate, &mut own.on_air);
+        direction.counters.transmissions += 1;
+        direction.counters.frames += own.on_air.len() as u64;
+        let request = self.requests(rate, bytes);
+        let end = now + if request { self.phy.rts(rate) } else { self.phy.frame(rate, bytes) };
+        self.on_air.push(OnAir { station, port, rate, request, bytes, end });
+    }
+
+    fn exchange(&mut self, now: u64, one: OnAir) {
+        let own = &mut self.stations[one.station];
+        let direction = &mut self.directions[one.port];
+        let (rate, at) = ((one.rate, &self.phy.rates()[one.rate]), Time::from_nanos(now));
+        let mut arrived = 0;
+        for &position in &own.on_air {
+            let packet = &mut own.queue[position as usize];
+            packet.attempts += 1;
+            if direction.destroys(at, rate, packet.frame) {
+                packet.channel_errors += 1;
+                packet.collided_last = false;
+            } else {
+                packet.received = true;
+                arrived += 1;
+            }
+        }
+        let failed = own.on_air.len() as u32 - arrived;
+        let aggregate = own.on_air.len() > 1;
+        direction.counters.channel_errors += u64::from(failed);
+        direction.controller.report(one.rate, arrived, failed);
+        let request = self.request_time(one.rate, one.bytes);
+        self.ends = now + request + self.phy.frame(one.rate, one.bytes);
+        let response =
+            self.phy.sifs + if aggregate { self.phy.block_ack(one.rate) } else { self.phy.ack(one.rate) };
+        // Without a response the others still keep away from it: the frame's header announced it.
+        self.anchor = self.ends + response + self.phy.difs;
+        let direction = &mut self.directions[one.port];
+        let own = &mut self.stations[one.station];
+        if arrived > 0 {
+            own.window = self.phy.cw_min;
+            self.busy_until = self.ends + response;
+            self.airtime.successes += 1;
+            self.airtime.success += Span::from_nanos((self.busy_until - now) as i64);
+        } else {
+            own.widen(self.phy.cw_max);
+            self.busy_until = self.ends;
+            self.airtime.errors += 1;
+            self.airtime.error += Span::from_nanos((self.busy_until - now) as i64);
+        }
+        direction.counters.airtime += Span::from_nanos((self.busy_until - now) as i64);
+    }
+
+    fn collide(&mut self, now: u64) {
+        let Some(longest) = self.on_air.iter().copied().max_by_key(|air| air.end) else { return };
+        self.ends = longest.end;
+        self.busy_until = longest.end;
+        self.airtime.collisions += 1;
+        self.airtime.collision += Span::from_nanos((longest.end - now) as i64);
+        for air in &self.on_air {
+            let own = &mut self.stations[air.station];
+            for &position in &own.on_air {
+                let packet = &mut own.queue[position as usize];
+                packet.attempts += 1;
+                packet.collisions += 1;
+                packet.collided_last = true;
+            }
+            own.widen(self.phy.cw_max);
+            let direction = &mut self.directions[air.port];
+            direction.counters.collisions += 1;
+            direction.counters.airtime += Span::from_nanos((air.end - now) as i64);
+            // A lost RTS says nothing of the rate.
+            if !air.request {
+                direction.controller.report(air.rate, 0, own.on_air.len() as u32);
+            }
+        }
+        let response = if longest.request {
+            self.phy.cts(longest.rate)
+        } else if self.stations[longest.station].on_air.len() > 1 {
+            self.phy.block_ack(longest.rate)
+        } else {
+            self.phy.ack(longest.rate)
+        };
+        self.anchor = self.ends + self.phy.difs;
+        match self.after_collision {
+            AfterCollision::Exchange => self.anchor += self.phy.sifs + response,
+            AfterCollision::Difs | AfterCollision::Timeout => {}
+            AfterCollision::Eifs => {
+                let extra = (self.phy.eifs - self.phy.difs).div_ceil(self.phy.slot);
+                for station in 0..self.stations.len() {
+                    // Those on the air draw when it ends.
+                    let own = &mut self.stations[station];
+                    own.backoff = own.backoff.max(self.slots).saturating_add(extra);
+                    if self.contend[station] != NEVER {
+                        self.contend[station] = own.backoff;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The end of the data: what arrived is handed over, what failed too often is given up, and those who sent
+    /// draw their next backoff.
+    fn complete(&mut self, now: u64) {
+        let collided = self.on_air.len() > 1;
+        for index in 0..self.on_air.len() {
+            let air = self.on_air[index];
+            self.release(now, air);
+            let own = &mut self.stations[air.station];
+            own.draw(self.slots, self.exchanges);
+            if collided && matches!(self.after_collision, AfterCollision::Timeout | AfterCollision::Eifs) {
+                let waits = (air.end + self.phy.timeout(air.rate)).saturating_sub(self.ends);
+                own.backoff += waits.div_ceil(self.phy.slot);
+            }
+            if !own.queue.is_empty() {
+                self.contend[air.station] = own.backoff;
+            }
+        }
+        self.on_air.clear();
+        self.next = self.contend.iter().copied().min().unwrap_or(NEVER);
+    }
+
+    /// Removes from the queue, in order, what has arrived or has been given up.
+    fn release(&mut self, now: u64, air: OnAir) {
+        let (at, port) = (Time::from_nanos(now), PortId(air.port as u16));
+        let limit = if air.bytes > self.rts_threshold { self.long_retry } else { self.short_retry };
+        let mut position = 0;
+        while let Some(packet) = self.stations[air.station].queue.get(position) {
+            if usize::from(packet.port) != air.port {
+                // Only an aggregate has packets of another receiver between its own.
+                if self.ampdu.is_none() {
+                    return;
+                }
+                position += 1;
+                continue;
+            }
+            if !packet.received && packet.attempts < limit {
+                return;
+            }
+            let own = &mut self.stations[air.station];
+            let Some(packet) = own.queue.remove(position) else { return };
+            let counters = &mut self.directions[air.port].counters;
+            if packet.received {
+                counters.delivered += 1;
+                counters.delivered_bytes += packet.datagram.ip_size();
+                self.out.push_back((port.0, packet.datagram));
+                continue;
+            }
+            own.window = self.phy.cw_min;
+            let (collisions, channel_errors) = (packet.collisions, packet.channel_errors);
+            let collision = match collisions.cmp(&channel_errors) {
+                core::cmp::Ordering::Equal => packet.collided_last,
+                order => order.is_gt(),
+            };
+            let cause = if collision { LossCause::Collision } else { LossCause::Channel };
+            if collision {
+                counters.lost_collision += 1;
+            } else {
+                counters.lost_channel += 1;
+            }
+            self.note(Loss { at, port, cause, collisions, channel_errors, datagram: packet.datagram });
+        }
+    }
+}
+
+impl Node for Medium {
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Datagram { port, datagram, .. } => self.enqueue(now, port, datagram),
+            Input::Wake => {
+                while let Some(due) = self.due()
+                    && due <= now.as_nanos()
+                {
+                    if self.on_air.is_empty() {
+                        self.access(due);
+                    } else {
+                        self.complete(due);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        match self.out.pop_front() {
+            Some((port, datagram)) => {
+                Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(port), datagram })
+            }
+            None => Output::Wait(self.due().map(Time::from_nanos)),
+        }
+    }
+}
+
+mod view;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! 802.11: stations that share one channel by DCF.
+//!
+//! A [`Medium`] is a WLAN, or several cells on one channel, as one element of the engine. Each client has two
+//! ports: packets enter at the port of their direction, wait in the sender's FIFO queue, and leave by the same
+//! port when they are received. What can go wrong on the way is told apart in [`DirectionCounters`] and, packet
+//! by packet, in [`Loss`]: the queue was full, all transmissions collided, or noise destroyed them.
+//!
+//! * [`config`]: what a scenario says; [`phy`]: durations and spacings; [`channel`]: path loss and frame errors.
+//! * `medium`: contention and exchanges; `station`: queue and backoff; `ampdu`: aggregation; `rate` and
+//!   `minstrel`: rate adaptation.
+
+mod ampdu;
+pub mod channel;
+pub mod config;
+mod counters;
+mod medium;
+mod minstrel;
+pub mod phy;
+mod rate;
+mod rates;
+mod setup;
+mod station;
+
+pub use config::{
+    AfterCollision, AmpduConfig, Band, ChannelConfig, Preamble, Protection, RateControl, SlotTime, Standard,
+    StationConfig, WlanConfig, WlanError,
+};
+pub use counters::{Airtime, DirectionCounters, Loss, LossCause};
+pub use medium::Medium;

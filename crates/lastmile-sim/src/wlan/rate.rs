@@ -1,0 +1,169 @@
+//! How a sender picks the rate of each transmission: fixed, ARF, AARF; the sampler is in [`minstrel`](super::minstrel).
+//!
+//! ARF: A. Kamerman and L. Monteban, "WaveLAN-II", Bell Labs Technical Journal 1997. AARF: M. Lacage,
+//! M. H. Manshaei and T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004.
+
+use lastmile::time::Time;
+
+use super::config::RateControl;
+use super::minstrel::Minstrel;
+use crate::rng::Stream;
+
+/// Successes in a row after which the next rate is tried.
+const SUCCESSES: u32 = 10;
+/// AARF: the most that failed trials raise that to.
+const MOST_SUCCESSES: u32 = 50;
+/// ARF's timer, in transmissions: the next rate is tried after so many, even if some failed.
+const TIMER: u32 = 15;
+
+/// One direction's rate control. Rates are indices into the PHY's list.
+#[derive(Clone, Debug)]
+pub(super) enum Controller {
+    Fixed(usize),
+    Ladder(Ladder),
+    Minstrel(Box<Minstrel>),
+}
+
+impl Controller {
+    /// `ladder`: the rates that may be used, slowest first and never empty, each with the time that a typical
+    /// frame's exchange takes.
+    pub(super) fn new(kind: RateControl, ladder: Vec<(usize, u64)>) -> Controller {
+        let top = ladder.last().map_or(0, |rate| rate.0);
+        match kind {
+            RateControl::Fixed => Controller::Fixed(top),
+            RateControl::Arf | RateControl::Aarf => Controller::Ladder(Ladder::new(
+                ladder.into_iter().map(|rate| rate.0).collect(),
+                kind == RateControl::Aarf,
+            )),
+            RateControl::Minstrel => Controller::Minstrel(Box::new(Minstrel::new(ladder))),
+        }
+    }
+
+    /// The rate of the next transmission; `attempt` counts those of the same frame from zero.
+    #[inline]
+    pub(super) fn pick(&mut self, now: Time, attempt: u32, random: &mut Stream) -> usize {
+        match self {
+            Controller::Fixed(rate) => *rate,
+            Controller::Ladder(ladder) => ladder.rates[ladder.at],
+            Controller::Minstrel(minstrel) => minstrel.pick(now, attempt, random),
+        }
+    }
+
+    /// How many frames of a transmission were acknowledged and how many were not.
+    #[inline]
+    pub(super) fn report(&mut self, rate: usize, arrived: u32, failed: u32) {
+        match self {
+            Controller::Fixed(_) => {}
+            // An aggregate that brought anything through succeeded: its block ack came back.
+            Controller::Ladder(ladder) => ladder.report(arrived > 0),
+            Controller::Minstrel(minstrel) => minstrel.report(rate, arrived, failed),
+        }
+    }
+}
+
+/// ARF and AARF.
+#[derive(Clone, Debug)]
+pub(super) struct Ladder {
+    rates: Vec<usize>,
+    at: usize,
+    adaptive: bool,
+    successes: u32,
+    failures: u32,
+    timer: u32,
+    threshold: u32,
+    /// Whether the next transmission is the first at a higher rate.
+    trial: bool,
+}
+
+impl Ladder {
+    fn new(rates: Vec<usize>, adaptive: bool) -> Ladder {
+        let at = rates.len().saturating_sub(1);
+        let threshold = SUCCESSES;
+        Ladder { rates, at, adaptive, successes: 0, failures: 0, timer: 0, threshold, trial: false }
+    }
+
+    fn report(&mut self, success: bool) {
+        self.timer += 1;
+        if success {
+            self.trial = false;
+            self.failures = 0;
+            self.successes += 1;
+            let timer = if self.adaptive { self.threshold.max(TIMER) } else { TIMER };
+            if (self.successes >= self.threshold || self.timer >= timer) && self.at + 1 < self.rates.len() {
+                self.at += 1;
+                self.trial = true;
+                (self.successes, self.timer) = (0, 0);
+            }
+            return;
+        }
+        self.successes = 0;
+        self.failures += 1;
+        if self.trial || self.failures >= 2 {
+            if self.adaptive {
+                // A trial that fails at once says: not so soon again. Two failures later on start afresh.
+                self.threshold =
+                    if self.trial { (self.threshold * 2).min(MOST_SUCCESSES) } else { SUCCESSES };
+            }
+            self.at = self.at.saturating_sub(1);
+            (self.trial, self.failures, self.timer) = (false, 0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(kind: RateControl) -> (Controller, Stream) {
+        (Controller::new(kind, vec![(0, 4), (1, 3), (2, 2), (3, 1)]), Stream::new(1, "x"))
+    }
+
+    /// Transmits `n` frames of which those at rates above `good` fail; says how many used each rate.
+    fn run(controller: &mut Controller, random: &mut Stream, good: usize, n: u32) -> [u32; 4] {
+        frames(controller, random, good, 0..u64::from(n))
+    }
+
+    /// The same, frame numbers being milliseconds.
+    fn frames(
+        controller: &mut Controller,
+        random: &mut Stream,
+        good: usize,
+        frames: core::ops::Range<u64>,
+    ) -> [u32; 4] {
+        let mut used = [0; 4];
+        for frame in frames {
+            let rate = controller.pick(Time::from_nanos(frame * 1_000_000), 0, random);
+            used[rate] += 1;
+            controller.report(rate, u32::from(rate <= good), u32::from(rate > good));
+        }
+        used
+    }
+
+    #[test]
+    fn arf_falls_after_two_failures_and_tries_again_after_ten_successes() {
+        let (mut arf, mut random) = ladder(RateControl::Arf);
+        assert_eq!(run(&mut arf, &mut random, 1, 4), [0, 0, 2, 2]);
+        // Ten at 1, one trial of 2 that fails, ten at 1, ...
+        assert_eq!(run(&mut arf, &mut random, 1, 110), [0, 100, 10, 0]);
+    }
+
+    #[test]
+    fn aarf_tries_less_and_less_often() {
+        let (mut aarf, mut random) = ladder(RateControl::Aarf);
+        run(&mut aarf, &mut random, 1, 4);
+        let used = run(&mut aarf, &mut random, 1, 10 + 20 + 40 + 50 + 50 + 5);
+        assert_eq!(used, [0, 170, 5, 0]);
+    }
+
+    #[test]
+    fn all_climb_to_a_rate_that_works_again() {
+        for kind in [RateControl::Arf, RateControl::Aarf, RateControl::Minstrel] {
+            let (mut controller, mut random) = ladder(kind);
+            frames(&mut controller, &mut random, 0, 0..1000);
+            let used = frames(&mut controller, &mut random, 3, 1000..3000);
+            assert!(used[3] > 1000, "{kind:?} {used:?}");
+            let used = frames(&mut controller, &mut random, 1, 3000..6000);
+            assert!(used[1] > 1500, "{kind:?} {used:?}");
+        }
+    }
+}

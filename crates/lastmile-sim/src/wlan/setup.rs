@@ -1,0 +1,187 @@
+//! From a checked configuration to the parts of a [`Medium`](super::Medium).
+
+use lastmile::time::Time;
+
+use super::channel::Channel;
+use super::config::{ChannelConfig, RateControl, Standard, StationConfig, WlanConfig, WlanError};
+use super::counters::DirectionCounters;
+use super::phy::{Modulation, Phy, PhyRate};
+use super::rate::Controller;
+use super::station::Station;
+use crate::rng::Stream;
+
+/// Clients of one WLAN: each takes two ports.
+const MAX_CLIENTS: usize = 2_000;
+/// The longest queue, which bounds what a scenario can make a run keep.
+const MAX_QUEUE: u32 = 100_000;
+
+/// One direction of one association.
+#[derive(Debug)]
+pub(super) struct Direction {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) top_rate: usize,
+    pub(super) controller: Controller,
+    pub(super) counters: DirectionCounters,
+    frame_error: f64,
+    channel: Option<Channel>,
+    pub(super) random: Stream,
+}
+
+impl Direction {
+    /// Whether noise destroys a frame.
+    #[inline]
+    pub(super) fn destroys(&mut self, now: Time, rate: (usize, &PhyRate), bytes: u32) -> bool {
+        if self.frame_error > 0.0 && self.random.unit() < self.frame_error {
+            return true;
+        }
+        match &mut self.channel {
+            None => false,
+            Some(channel) => {
+                let error = channel.frame_error(now, rate, bytes, &mut self.random);
+                self.random.unit() < error
+            }
+        }
+    }
+}
+
+pub(super) struct Parts {
+    pub(super) stations: Vec<Station>,
+    pub(super) directions: Vec<Direction>,
+    /// Bytes around an IP packet in its MAC frame.
+    pub(super) overhead: u32,
+}
+
+pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Result<Parts, WlanError> {
+    let stations = &config.station;
+    if stations.iter().all(|s| s.ap.is_some()) || stations.iter().all(|s| s.ap.is_none()) {
+        return Err(WlanError::new("station", "a WLAN needs an access point and a client"));
+    }
+    check(config)?;
+    let mac_header = config.mac_header.map_or(if config.standard == Standard::N { 30 } else { 28 }, |b| b.0);
+    let overhead = mac_header.saturating_add(config.llc.0);
+    if overhead > 1_000 {
+        return Err(WlanError::new("mac_header", format!("{overhead} B around each packet are too many")));
+    }
+    let mut directions = Vec::new();
+    for (index, client) in stations.iter().enumerate() {
+        let Some(ap) = &client.ap else { continue };
+        let ap = stations
+            .iter()
+            .position(|s| s.name == *ap && s.ap.is_none())
+            .ok_or_else(|| error(client, "ap", format!("the WLAN has no access point {ap:?}")))?;
+        let pairs = [
+            (index, ap, client.rate, client.frame_error),
+            (
+                ap,
+                index,
+                client.down_rate.or(client.rate),
+                client.down_frame_error.unwrap_or(client.frame_error),
+            ),
+        ];
+        for (from, to, rate, frame_error) in pairs {
+            let top_rate = match rate {
+                None => phy.rates().len() - 1,
+                Some(rate) => phy.find(rate).ok_or_else(|| {
+                    error(client, "rate", format!("{rate} is no rate of 802.11{}", config.standard))
+                })?,
+            };
+            let label = format!("wlan/{name}/{}/{}", stations[from].name, stations[to].name);
+            directions.push(Direction {
+                from,
+                to,
+                top_rate,
+                controller: Controller::new(client.rate_control, ladder(phy, top_rate, client.rate_control)),
+                counters: DirectionCounters::default(),
+                frame_error,
+                channel: client.channel.as_ref().map(|c| Channel::new(c, bandwidth_hz(config))),
+                random: Stream::new(seed, &label),
+            });
+        }
+    }
+    let station = |s: &StationConfig| {
+        Station::new(s.queue, phy.cw_min, Stream::new(seed, &format!("wlan/{name}/{}", s.name)))
+    };
+    Ok(Parts { stations: stations.iter().map(station).collect(), directions, overhead: overhead as u32 })
+}
+
+fn error(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
+    WlanError::new(format!("station {}: {key}", station.name), reason)
+}
+
+fn check(config: &WlanConfig) -> Result<(), WlanError> {
+    let stations = &config.station;
+    if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
+        return Err(WlanError::new("station", format!("more than {MAX_CLIENTS} clients")));
+    }
+    for (key, retry) in [("short_retry", config.short_retry), ("long_retry", config.long_retry)] {
+        if retry == 0 || retry == u8::MAX {
+            return Err(WlanError::new(key, format!("{retry} is not between 1 and 254")));
+        }
+    }
+    if let Some(ampdu) = &config.ampdu
+        && !(1..=super::ampdu::WINDOW).contains(&ampdu.max_frames)
+    {
+        return Err(WlanError::new("ampdu.max_frames", format!("{} is not 1 to 64", ampdu.max_frames)));
+    }
+    for (index, station) in stations.iter().enumerate() {
+        if station.name.is_empty() || stations[..index].iter().any(|s| s.name == station.name) {
+            return Err(error(station, "name", "every station needs a name of its own"));
+        }
+        if !(1..=MAX_QUEUE).contains(&station.queue) {
+            return Err(error(
+                station,
+                "queue",
+                format!("{} is not 1 to {MAX_QUEUE} packets", station.queue),
+            ));
+        }
+        for (key, share) in [
+            ("frame_error", station.frame_error),
+            ("down_frame_error", station.down_frame_error.unwrap_or(0.0)),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(error(station, key, format!("{share} is not a share between 0 and 1")));
+            }
+        }
+        if let Some(channel) = &station.channel {
+            check_channel(station, channel)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_channel(station: &StationConfig, channel: &ChannelConfig) -> Result<(), WlanError> {
+    let numbers = [
+        ("channel.distance_m", channel.distance_m, 0.0),
+        ("channel.tx_power_dbm", channel.tx_power_dbm, -300.0),
+        ("channel.reference_loss_db", channel.reference_loss_db, 0.0),
+        ("channel.exponent", channel.exponent, 0.0),
+        ("channel.noise_figure_db", channel.noise_figure_db, 0.0),
+        ("channel.shadowing_db", channel.shadowing_db, 0.0),
+        ("channel.snr_db", channel.snr_db.unwrap_or(0.0), -300.0),
+    ];
+    for (key, value, least) in numbers {
+        if !value.is_finite() || value < least || value > 1e6 {
+            return Err(error(station, key, format!("{value} is out of range")));
+        }
+    }
+    if channel.coherence.as_nanos() <= 0 {
+        return Err(error(station, "channel.coherence", "must be longer than nothing"));
+    }
+    Ok(())
+}
+
+/// DSSS spreads over 22 MHz; OFDM fills its channel.
+fn bandwidth_hz(config: &WlanConfig) -> f64 {
+    if config.standard == Standard::B { 22e6 } else { f64::from(config.channel_mhz) * 1e6 }
+}
+
+/// The rates of the top rate's family up to it, slowest first, with the time of an exchange of 1200 bytes.
+fn ladder(phy: &Phy, top: usize, kind: RateControl) -> Vec<(usize, u64)> {
+    let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
+    let same = |&index: &usize| {
+        index == top
+            || (kind != RateControl::Fixed && family(&phy.rates()[index]) == family(&phy.rates()[top]))
+    };
+    (0..=top).filter(same).map(|index| (index, phy.cycle(index, 1200).as_nanos() as u64)).collect()
+}

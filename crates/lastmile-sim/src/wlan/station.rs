@@ -1,0 +1,69 @@
+//! A station of a WLAN: one FIFO queue, and its part in the contention.
+
+use std::collections::VecDeque;
+
+use lastmile::node::Datagram;
+
+use crate::rng::Stream;
+
+/// A packet in a station's queue.
+#[derive(Debug)]
+pub(super) struct Packet {
+    pub(super) datagram: Datagram,
+    /// The port at which it entered: which association, which direction.
+    pub(super) port: u16,
+    /// MAC frame in bytes, header and FCS included.
+    pub(super) frame: u32,
+    pub(super) attempts: u8,
+    pub(super) collisions: u8,
+    pub(super) channel_errors: u8,
+    /// Whether the last failure was a collision.
+    pub(super) collided_last: bool,
+    /// Whether the receiver has it. Behind one that it lacks, it holds it back to keep the order.
+    pub(super) received: bool,
+}
+
+/// A station. Slots are counted on the medium's own count of idle slots, which stands still while the medium is
+/// busy: that is what freezes and resumes every station's backoff without touching it.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) queue: VecDeque<Packet>,
+    pub(super) limit: usize,
+    /// The idle slot at which its backoff ends or has ended.
+    pub(super) backoff: u64,
+    /// The exchange after which that was drawn.
+    pub(super) drawn_in: u64,
+    pub(super) window: u32,
+    /// Positions in the queue of what it has on the air.
+    pub(super) on_air: Vec<u32>,
+    pub(super) random: Stream,
+}
+
+impl Station {
+    pub(super) fn new(limit: u32, window: u32, random: Stream) -> Station {
+        Station {
+            queue: VecDeque::new(),
+            limit: limit as usize,
+            backoff: 0,
+            drawn_in: 0,
+            window,
+            on_air: Vec::new(),
+            random,
+        }
+    }
+
+    /// Draws a backoff that counts from the idle slot `from` on (10.3.3).
+    #[inline]
+    pub(super) fn draw(&mut self, from: u64, exchange: u64) {
+        // The high half of a product with 32 random bits: uniform within 2^-32 of its share.
+        let random = self.random.bits() >> 32;
+        self.backoff = from + ((random * (u64::from(self.window) + 1)) >> 32);
+        self.drawn_in = exchange;
+    }
+
+    /// Doubles the window after a failure (10.3.3).
+    #[inline]
+    pub(super) fn widen(&mut self, max: u32) {
+        self.window = (2 * self.window + 1).min(max);
+    }
+}

@@ -1,0 +1,185 @@
+//! Where pairs cannot be timed, or may only seem to be: bursts say what the path carries at least.
+//!
+//! A receiver that coalesces interrupts moves stamps by up to [`COALESCING`] or so. A pair whose dispersion is not
+//! clearly longer may then have any gap, and a steady one at that: a receiver that takes an interrupt every 125 us
+//! shows every path above 95 Mbit/s as one of 95. So what pairs say is believed only if a [`Burst`] agrees, and where
+//! they say nothing, its lower bound is the answer.
+//!
+//! Gaps clearly longer than that are believed without a burst (at 30 Mbit/s it would cost more than all else). A receiver
+//! that takes interrupts by the clock, whether packets came or not, may then still make a median gap wrong by up
+//! to a period; cards that wait for a packet first do not.
+
+use crate::estimate::{Refusal, StreamPlan};
+use crate::event::StreamVerdict;
+use crate::observe::burst::Burst;
+use crate::observe::pairs::{NOISE_SHARE, PairSet};
+use crate::observe::{judge, stats};
+use crate::report::StreamRecord;
+use crate::time::{Owd, Span};
+use crate::units::{Bytes, Rate};
+
+/// By how much a receiver may stamp packets late: the slowest interrupt rate at which network cards arrive by
+/// themselves is some 4,000 a second. An assumption, not a measurement; the methods' configurations can change it.
+pub const COALESCING: Span = Span::from_micros(250);
+/// Packets in a burst: what a queue of 40 packets or 60 kB holds.
+pub(super) const PACKETS: usize = 40;
+/// Bursts sent before there is no more hope.
+const ATTEMPTS: u32 = 3;
+/// A burst agrees with pairs within this share; both are within a tenth of the truth then.
+const AGREE: f64 = 0.08;
+
+/// Why a burst is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pairs {
+    /// Pairs say that the capacity is this, in bit/s at the IP layer.
+    Claim(f64),
+    /// Pairs come through faster than these hosts can time.
+    TooFast,
+    /// Pairs arrive closer together than they were sent.
+    Batched,
+}
+
+/// What bursts say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// The pairs are right.
+    BorneOut,
+    /// All that is known is a lower bound: what it is, and what the user should know beside it.
+    MoreThan(Rate, String),
+    /// Nothing that would be worth saying.
+    Refused(Refusal),
+}
+
+/// Sends bursts until one says something about `pairs`.
+pub(super) struct BurstCheck {
+    pairs: Pairs,
+    size: Bytes,
+    coalescing: Span,
+    /// The least delay of the pairs' packets.
+    least: Option<Owd>,
+    /// The pairs' median gap at arrival.
+    gap: Span,
+    /// The largest bound so far.
+    pub(super) bound: Rate,
+    attempts: u32,
+    stepped: u32,
+    losses: (u32, u32),
+    /// The streams that were used.
+    pub(super) streams: Vec<u32>,
+}
+
+impl BurstCheck {
+    /// Whether what pairs say could come from coalescing alone.
+    pub(super) fn needed(claim: f64, size: Bytes, coalescing: Span) -> bool {
+        // A receiver never holds a packet back for longer, so that a gap clearly longer is the path's.
+        size.bits() as f64 * 1e9 <= claim * 1.25 * coalescing.as_nanos() as f64
+    }
+
+    /// About pairs, the last stream of which was `last`, with bursts of packets of `size` bytes.
+    pub(super) fn new(pairs: Pairs, size: Bytes, coalescing: Span, last: &StreamRecord) -> BurstCheck {
+        let gaps: Vec<f64> = PairSet::of(last).arrived().map(|p| p.received.as_nanos() as f64).collect();
+        BurstCheck {
+            pairs,
+            size,
+            coalescing,
+            // Of the last stream only: clocks drift apart.
+            least: last.packets.iter().filter_map(|p| p.owd()).min(),
+            gap: Span::from_nanos(stats::median(&gaps).unwrap_or(0.0) as i64),
+            bound: Rate::ip(0),
+            attempts: 0,
+            stepped: 0,
+            losses: (0, 0),
+            streams: Vec::new(),
+        }
+    }
+
+    pub(super) fn plan(&self) -> StreamPlan {
+        StreamPlan::burst(PACKETS, self.size)
+    }
+
+    /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
+    pub(super) fn on_stream(&mut self, record: &StreamRecord, noise: Span) -> Option<Finding> {
+        self.attempts += 1;
+        self.losses.0 += record.lost() as u32;
+        self.losses.1 += record.packets.len() as u32;
+        let verdict = if record.packets.len() == PACKETS && record.planned.len() == PACKETS {
+            judge(record).verdict
+        } else {
+            StreamVerdict::NoReport
+        };
+        self.stepped += u32::from(verdict == StreamVerdict::ClockStepped);
+        let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(record, self.least)).flatten();
+        if let Some(burst) = burst {
+            self.streams.push(record.stream);
+            let bound = burst.at_least(self.coalescing + noise * 2).unwrap_or(self.bound);
+            // Each is a bound, so the largest is.
+            self.bound = Rate::ip(self.bound.bits_per_second().max(bound.bits_per_second()));
+            if let Some(finding) = self.conclude(&burst, noise) {
+                return Some(finding);
+            }
+        }
+        (self.attempts >= ATTEMPTS).then(|| self.give_up())
+    }
+
+    /// What this burst settles.
+    fn conclude(&self, burst: &Burst, noise: Span) -> Option<Finding> {
+        let bound = self.bound.bits_per_second() as f64;
+        match self.pairs {
+            Pairs::Claim(claim) if bound > claim => Some(self.more_than()),
+            Pairs::Claim(claim) => {
+                let agrees = burst.rate().is_some_and(|rate| (claim / rate - 1.0).abs() <= AGREE);
+                agrees.then_some(Finding::BorneOut)
+            }
+            Pairs::TooFast | Pairs::Batched => {
+                // The pairs have shown by themselves that a packet takes no longer than this; a bound far below what
+                // follows from that tells of the hosts, not of the path.
+                let known = self.gap.max(noise * NOISE_SHARE) + self.coalescing;
+                let enough = self.size.bits() as f64 * 1e9 / known.as_nanos().max(1) as f64 / 2.0;
+                (bound > enough).then(|| self.more_than())
+            }
+        }
+    }
+
+    fn more_than(&self) -> Finding {
+        let why = match self.pairs {
+            Pairs::Claim(claim) => format!(
+                "packet pairs said {}, but bursts do not bear that out (interrupt coalescing at the receiver?)",
+                Rate::ip((claim + 0.5) as u64)
+            ),
+            Pairs::TooFast => "the path is faster than these hosts can time".to_owned(),
+            Pairs::Batched => {
+                "the receiver stamps packets in batches (interrupt coalescing or GRO), so that pairs cannot be timed"
+                    .to_owned()
+            }
+        };
+        let proof = format!(
+            "a burst of {PACKETS} packets proves the bound, if no stamp is more than {} late",
+            self.coalescing
+        );
+        Finding::MoreThan(self.bound, format!("{why}; {proof}"))
+    }
+
+    /// After the last burst.
+    fn give_up(&self) -> Finding {
+        let bound = self.bound.bits_per_second() as f64;
+        match self.pairs {
+            // Ticks may halve a gap; a bound yet lower tells of the hosts.
+            Pairs::Claim(claim) if bound >= claim / 3.0 => return self.more_than(),
+            _ if self.stepped == self.attempts => return Finding::Refused(Refusal::ClockStepped),
+            _ if self.streams.is_empty() && self.losses.0 * 2 > self.losses.1 => {
+                let (lost, sent) = self.losses;
+                return Finding::Refused(Refusal::TooLossy { lost, sent });
+            }
+            _ => {}
+        }
+        let what = match self.pairs {
+            Pairs::Claim(_) => "packet pairs and bursts contradict each other",
+            Pairs::TooFast => "the path is faster than these hosts can time",
+            Pairs::Batched => "the receiver stamps packets in batches, closer together than they were sent",
+        };
+        Finding::Refused(Refusal::Inconsistent(format!(
+            "{what}, and bursts prove no more than {}: turn off GRO and interrupt coalescing at the receiver, and measure when both hosts are idle",
+            self.bound
+        )))
+    }
+}
