@@ -100,6 +100,13 @@ fn every_error_names_file_line_key_and_reason() {
             23,
             "rate = \"0 bit/s\"\nchanges = [{ at = \"3 s\", rate = \"1 Mbit/s\" }, { at = \"2 s\", rate = \"0 bit/s\" }]",
         ),
+        (16, r#"discipline = { kind = "blue" }"#),
+        (16, r#"discipline = { kind = "tc-red", min = "32 kB", max = "12 kB" }"#),
+        (16, r#"changes = [{ at = "2 s", rate = "fast" }]"#),
+        (16, r#"shaper = { rate = "0 bit/s", burst = "10 kB" }"#),
+        (16, r#"losses = [{ model = { kind = "bernoulli", rate = 1.5 } }]"#),
+        (16, r#"losses = [{ model = { kind = "bernoulli", rate = 0.5 }, flows = ["nobody"] }]"#),
+        (20, r#"kind = "ftp""#),
         (21, r#"from = "c""#),
         (21, r#"from = "r""#),
         (21, r#"from = "b""#),
@@ -172,6 +179,60 @@ fn traces_are_read_from_beside_the_scenario_and_checked() {
     assert!(
         parse("file = \"p.txt\"\npackets = \"0 99\"").unwrap_err().contains("`packets` or `file`, not both")
     );
+}
+
+#[test]
+fn tcp_and_wlans_that_cannot_be() {
+    let tcp = |keys: &str| {
+        let text =
+            GOOD.replace("kind = \"cbr\"", keys).replace("rate = \"4 Mbit/s\"\nsize = \"1500 B\"\n", "");
+        Scenario::parse("x.toml", &text).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(tcp("kind = \"ftp\"\ntcp = { law = \"cubic\", ecn = true }"), Ok(()));
+    assert_eq!(
+        tcp("kind = \"file\"").unwrap_err(),
+        "x.toml:20: traffic[0].kind: traffic of this kind needs the key `bytes`"
+    );
+    assert_eq!(
+        tcp("kind = \"ftp\"\ntcp = { law = \"renault\" }").unwrap_err().split(';').next().unwrap(),
+        "x.toml:21: traffic[0].tcp.law: \"renault\" is no window law"
+    );
+    assert_eq!(
+        tcp("kind = \"ftp\"\ntcp = { segment = \"0 B\" }").unwrap_err(),
+        "x.toml:21: traffic[0].tcp: segments of 0 B and headers of 40 B: at least 1 B and 40 B, together at most 65535 B"
+    );
+    let wlan = |keys: &str| {
+        let text = format!("name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[wlan]]\n{keys}\n");
+        Scenario::parse("x.toml", &text).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(wlan("station = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]"), Ok(()));
+    for keys in [
+        "station = []",
+        "station = [{ name = \"a\" }, { name = \"b\", ap = \"c\" }]",
+        "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\", rate = \"7 Mbit/s\" }]",
+        "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\", queue = 0 }]",
+        "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\", queue = 4000000000 }]",
+        "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }, { name = \"q\", ap = \"a\" }]",
+        "standard = \"z\"",
+    ] {
+        let error = wlan(keys).unwrap_err();
+        assert!(error.starts_with("x.toml:5: wlan[0]") || error.starts_with("x.toml:6: wlan[0]"), "{error}");
+    }
+}
+
+#[test]
+fn scenarios_that_would_need_too_much_memory_are_refused() {
+    // A thousand seconds of a gigabit of small packets on their way.
+    let far = GOOD.replace(
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"",
+        "rate = \"900 Gbit/s\"\nqueue = \"1000000 packets\"\ndelay = \"60 s\"",
+    );
+    let far = far.replace("rate = \"4 Mbit/s\"\nsize = \"1500 B\"", "rate = \"400 Mbit/s\"\nsize = \"28 B\"");
+    let far = far
+        .replace("duration = \"10 s\"", "duration = \"60 s\"")
+        .replace("stop = \"9 s\"", "stop = \"59 s\"");
+    let error = Scenario::parse("x.toml", &far).unwrap_err().to_string();
+    assert!(error.contains("of memory"), "{error}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::table::Table;
 
 /// Measure what a simulated second costs, beside ns-2 and ns-3 where they are installed
 ///
-/// On Debian both come with `apt-get install ns2 libns3-dev g++ pkg-config`.
+/// On Debian both come with `apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print JSON
@@ -226,7 +226,7 @@ impl Ns3 {
         let flags = Command::new("pkg-config").args(["--cflags", "--libs"]).args(Ns3::MODULES).output();
         let flags = match flags {
             Ok(flags) if flags.status.success() => String::from_utf8_lossy(&flags.stdout).into_owned(),
-            _ => return Err("apt-get install libns3-dev g++ pkg-config".to_owned()),
+            _ => return Err("apt-get install libns3-dev libgsl-dev g++ pkg-config".to_owned()),
         };
         for program in ["dumbbell", "wlan"] {
             let compiler = Command::new("g++")
@@ -264,6 +264,16 @@ fn benches(seconds: u32) -> Vec<Bench> {
         ns2: words(["dumbbell.tcl", &s, "10"]),
         ns3: words(["dumbbell", &dur, "--flows=10"]),
     }];
+    for (name, standard, short) in [("WLAN, 10 stations at 11 Mbit/s", "b", "11"), ("WLAN, 10 stations at 54 Mbit/s", "g", "54")] {
+        let standard_is = format!("--std={standard}");
+        benches.push(Bench {
+            name: name.into(),
+            text: wlan(seconds, standard, short, 10),
+            // ns-2 knows no OFDM.
+            ns2: (standard == "b").then(|| words(["wlan.tcl", &s, "10"])).flatten(),
+            ns3: words(["wlan", &dur, "--n=10", &standard_is]),
+        });
+    }
     for flows in [1, 100, 1000] {
         benches.push(Bench {
             name: format!("dumbbell, {flows} TCP flows"),
@@ -300,9 +310,38 @@ fn dumbbell(seconds: u32, flows: usize) -> String {
     text
 }
 
+/// Saturated stations to a receiver, packets of 1500 B.
+fn wlan(seconds: u32, standard: &str, rate: &str, stations: usize) -> String {
+    let mut text = format!("name = \"wlan-{rate}\"\nduration = \"{seconds} s\"\n\n[host.ap]\n");
+    for i in 0..stations {
+        let _ = writeln!(text, "[host.s{i}]");
+    }
+    let _ = writeln!(text, "\n[[wlan]]\nstandard = \"{standard}\"\nstation = [\n  {{ name = \"ap\" }},");
+    for i in 0..stations {
+        let _ = writeln!(text, "  {{ name = \"s{i}\", ap = \"ap\", rate = \"{rate} Mbit/s\", queue = 50 }},");
+    }
+    text += "]\n";
+    let each = if standard == "b" { 2 } else { 8 };
+    for i in 0..stations {
+        let _ = writeln!(
+            text,
+            "\n[[traffic]]\nname = \"t{i}\"\nkind = \"cbr\"\nfrom = \"s{i}\"\nto = \"ap\"\nrate = \"{each} Mbit/s\"\nsize = \"1500 B\""
+        );
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scenarios_are_scenarios() {
+        for bench in benches(1) {
+            let scenario = lastmile_sim::scenario::Scenario::parse("bench.toml", &bench.text);
+            assert!(scenario.is_ok(), "{}: {scenario:?}", bench.name);
+        }
+    }
 
     #[test]
     fn packets_are_read_from_all_programs() {

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use lastmile::node::{Flow, Node};
+use lastmile::node::{Flow, Node, PortId};
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::tcp::{Ends, Receiver, Sender};
 use crate::traffic::{Sink, Source, SourceConfig};
 use crate::truth::{MeterConfig, ReadProbe, TruthError};
+use crate::wlan::{Medium, WlanError};
 
 /// What stands at a host.
 pub enum Attach {
@@ -43,6 +44,9 @@ pub enum BuildError {
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A WLAN contradicts itself; scenarios that were read from a file do not.
+    #[error(transparent)]
+    Wlan(#[from] WlanError),
 }
 
 /// An engine made from a scenario, and where its parts are.
@@ -65,6 +69,8 @@ pub struct Simulation {
     pub hosts: Vec<NodeId>,
     /// The node of each unidirectional link, in the scenario's order.
     pub links: Vec<NodeId>,
+    /// The node of each WLAN, in the scenario's order.
+    pub wlans: Vec<NodeId>,
     /// The source of each traffic flow or the sender of a TCP connection, in the scenario's order.
     pub sources: Vec<NodeId>,
     /// The sink of each traffic flow or the receiver of a TCP connection, in the scenario's order.
@@ -127,6 +133,16 @@ pub fn build(
         engine.connect(node, Target::Router(routers[spec.to]));
         links.push(node);
     }
+    let (mut wlans, mut air) = (Vec::new(), Vec::new());
+    for spec in &scenario.wlans {
+        let medium = Medium::new(&spec.config, seed, &format!("wlan/{}", spec.name()))?;
+        let node = engine.add(medium)?;
+        for &(port, from, to) in &spec.directions {
+            engine.connect_port(node, port, Target::Router(routers[to]))?;
+            air.push((node, port, from));
+        }
+        wlans.push(node);
+    }
     let (mut sources, mut sinks) = (Vec::new(), Vec::new());
     let mut flows: Vec<(usize, usize, Flow, NodeId)> =
         pairs.iter().map(|&(from, to, flow)| (from, to, flow, hosts[to])).collect();
@@ -166,8 +182,8 @@ pub fn build(
         sinks.push(sink);
         flows.push((spec.from, spec.to, flow, sink));
     }
-    route(scenario, &mut engine, &routers, &links, &flows);
-    Ok(Simulation { engine, hosts, links, sources, sinks, traffic_flows: labels, pairs })
+    route(scenario, &mut engine, &routers, (&links, &air), &flows);
+    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs })
 }
 
 /// The labels of the traffic's packets, where `taken` flows come before; a TCP connection has one more, for its ACKs.
@@ -196,16 +212,22 @@ fn route(
     scenario: &Scenario,
     engine: &mut Engine,
     routers: &[RouterId],
-    links: &[NodeId],
+    (links, air): (&[NodeId], &[(NodeId, PortId, usize)]),
     flows: &[(usize, usize, Flow, NodeId)],
 ) {
+    let edges = scenario.edges();
     let mut tables: Vec<Option<Vec<Option<usize>>>> = vec![None; scenario.vertices()];
     for &(from, to, flow, end) in flows {
-        let next = tables[to].get_or_insert_with(|| {
-            routes::towards(to, scenario.vertices(), scenario.hosts.len(), &scenario.links)
-        });
-        for link in routes::path(from, next, &scenario.links, to).unwrap_or_default() {
-            engine.route(routers[scenario.links[link].from], flow, links[link]);
+        let next = tables[to]
+            .get_or_insert_with(|| routes::towards(to, scenario.vertices(), scenario.hosts.len(), &edges));
+        for link in routes::path(from, next, &edges, to).unwrap_or_default() {
+            match links.get(link) {
+                Some(&node) => engine.route(routers[edges[link].from], flow, node),
+                None => {
+                    let (node, port, from) = air[link - links.len()];
+                    engine.route_port(routers[from], flow, node, port);
+                }
+            }
         }
         engine.route(routers[to], flow, end);
     }
@@ -218,7 +240,8 @@ impl Simulation {
     }
 
     /// Attaches a meter to every link with a rate on the way of an endpoint's packets from one host to
-    /// another. `None` where no packets can go, or no link on the way has a rate.
+    /// another. `None` where no packets can go, no link on the way has a rate, or a WLAN is on the way, whose
+    /// stations share one medium and many queues.
     pub fn meter(
         &mut self,
         scenario: &Scenario,
@@ -227,7 +250,7 @@ impl Simulation {
         read: ReadProbe,
     ) -> Option<PathMeter> {
         let config = MeterConfig::new(self.flow(from, to)?, read);
-        let path = scenario.path(from, to)?;
+        let path = scenario.path(from, to).filter(|path| !scenario.crosses_wlan(path))?;
         let nodes = path.into_iter().filter_map(|link| self.links.get(link).copied());
         let meters: Vec<_> =
             nodes.filter_map(|node| Some((node, self.engine.attach_meter(node, config).ok()?))).collect();

@@ -21,6 +21,10 @@
 //! losses = [{ model = { kind = "bernoulli", rate = 0.01 }, flows = ["cross"] }] # without flows: all packets
 //! back = { rate = "2 Mbit/s", losses = [] }       # what differs the other way; or one_way = true
 //!
+//! [[wlan]]                                        # see WlanConfig; stations are hosts or routers by their names
+//! standard = "g"
+//! station = [{ name = "ap" }, { name = "receiver", ap = "ap", rate = "54 Mbit/s" }]
+//!
 //! [[traffic]]
 //! name = "cross"                                  # decides its random numbers
 //! kind = "poisson"                                # "cbr"; "onoff" with on and off, "pareto" also with shape; "trace";
@@ -48,6 +52,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use lastmile::node::PortId;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
@@ -55,6 +60,7 @@ use crate::clock::ClockConfig;
 use crate::path::link::LinkConfig;
 use crate::tcp::{App, TcpConfig};
 use crate::traffic::{Arrivals, Lengths, OnOff};
+use crate::wlan::WlanConfig;
 
 mod build;
 mod check;
@@ -62,6 +68,8 @@ mod error;
 mod overrides;
 mod raw;
 mod routes;
+
+use routes::Edge;
 
 pub use build::{Attach, BuildError, PathMeter, Simulation, build};
 pub use error::ScenarioError;
@@ -92,6 +100,8 @@ pub struct Scenario {
     pub routers: Vec<String>,
     /// All links, each direction by itself.
     pub links: Vec<LinkSpec>,
+    /// All WLANs.
+    pub wlans: Vec<WlanSpec>,
     /// The simulator's own traffic.
     pub traffic: Vec<TrafficSpec>,
     /// What shall be measured.
@@ -146,6 +156,28 @@ pub struct LinkSpec {
     /// For each of the configuration's losses the traffic that it is for, by its place in
     /// [`Scenario::traffic`]; empty for all packets.
     pub loss_flows: Vec<Vec<usize>>,
+}
+
+/// A WLAN. Its stations are hosts or routers by their names.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("ap").unwrap();
+/// assert_eq!(scenario.wlans[0].name(), "ap");
+/// assert_eq!(scenario.wlans[0].directions.len(), 6); // three clients, there and back
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct WlanSpec {
+    /// Its standard, stations and channel.
+    pub config: WlanConfig,
+    /// Its directions: the medium's port, and the vertices whence and whither.
+    pub directions: Vec<(PortId, usize, usize)>,
+}
+
+impl WlanSpec {
+    /// The name of its first station, which also names its random numbers.
+    pub fn name(&self) -> &str {
+        self.config.station.first().map_or("wlan", |station| &station.name)
+    }
 }
 
 /// A source of the simulator's own traffic, and its sink.
@@ -307,9 +339,22 @@ impl Scenario {
     }
 
     /// The links (as indices into [`links`](Scenario::links)) that packets between two hosts cross, in order.
+    /// Indices beyond those are directions of WLANs: of the first WLAN in their order, then of the next.
     pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let next = routes::towards(to, self.vertices(), self.hosts.len(), &self.links);
-        routes::path(from, &next, &self.links, to)
+        let edges = self.edges();
+        let next = routes::towards(to, self.vertices(), self.hosts.len(), &edges);
+        routes::path(from, &next, &edges, to)
+    }
+
+    /// Whether some of these links, as [`path`](Scenario::path) gives them, are directions of a WLAN.
+    pub fn crosses_wlan(&self, path: &[usize]) -> bool {
+        path.iter().any(|&index| index >= self.links.len())
+    }
+
+    fn edges(&self) -> Vec<Edge> {
+        let links = self.links.iter().map(|link| Edge { from: link.from, to: link.to });
+        let air = self.wlans.iter().flat_map(|wlan| wlan.directions.iter());
+        links.chain(air.map(|&(_, from, to)| Edge { from, to })).collect()
     }
 
     pub(crate) fn vertices(&self) -> usize {
@@ -336,7 +381,31 @@ macro_rules! builtin {
         }
     };
 }
-builtin!["asymmetric", "dumbbell", "dumbbell-tcp", "path", "red-ecn", "wb", "wlan", "wlh"];
+builtin![
+    "ap",
+    "ap-1",
+    "ap-2",
+    "ap-3",
+    "ap-4",
+    "ap-5",
+    "ap-6",
+    "ap-7",
+    "ap-8",
+    "ap-9",
+    "ap-10",
+    "ap-11",
+    "ap-12",
+    "ap-13",
+    "asymmetric",
+    "dumbbell",
+    "dumbbell-tcp",
+    "path",
+    "red-ecn",
+    "wb",
+    "wired-wireless",
+    "wlan",
+    "wlh"
+];
 
 /// A scenario that comes with the program, by its name.
 ///

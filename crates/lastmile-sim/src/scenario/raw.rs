@@ -15,6 +15,7 @@ use crate::path::link::{Change, QueueLimit};
 use crate::path::queue::{Discipline, Shaper};
 use crate::scenario::MeasureDirection;
 use crate::tcp::TcpConfig;
+use crate::wlan::WlanConfig;
 
 /// A quantity that stands in the file as a text with its unit.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct RawScenario {
     pub(super) host: BTreeMap<Spanned<String>, RawHost>,
     #[serde(default)]
     pub(super) link: Vec<Spanned<RawLink>>,
+    #[serde(default)]
+    pub(super) wlan: Vec<Spanned<WlanConfig>>,
     #[serde(default)]
     pub(super) traffic: Vec<Spanned<RawTraffic>>,
     #[serde(default)]

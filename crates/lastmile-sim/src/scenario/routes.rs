@@ -2,13 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::LinkSpec;
+/// A way from one vertex to another: a link's number among all links, or beyond those a direction of a WLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
 
 /// For every vertex the link by which a packet goes on towards one destination.
 ///
 /// Fewest hops; among those the link that comes first in the file. Hosts (vertices below `hosts`) do not
 /// forward: they are first or last on a path.
-pub(super) fn towards(to: usize, vertices: usize, hosts: usize, links: &[LinkSpec]) -> Vec<Option<usize>> {
+pub(super) fn towards(to: usize, vertices: usize, hosts: usize, links: &[Edge]) -> Vec<Option<usize>> {
     let mut next = vec![None; vertices];
     let mut distance = vec![usize::MAX; vertices];
     let mut frontier = VecDeque::from([to]);
@@ -39,7 +44,7 @@ pub(super) fn towards(to: usize, vertices: usize, hosts: usize, links: &[LinkSpe
 }
 
 /// The links of the path between two vertices; `None` where there is none.
-pub(super) fn path(from: usize, next: &[Option<usize>], links: &[LinkSpec], to: usize) -> Option<Vec<usize>> {
+pub(super) fn path(from: usize, next: &[Option<usize>], links: &[Edge], to: usize) -> Option<Vec<usize>> {
     let (mut at, mut path) = (from, Vec::new());
     while at != to {
         let link = (*next.get(at)?)?;

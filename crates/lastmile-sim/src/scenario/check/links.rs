@@ -49,10 +49,11 @@ impl Check<'_> {
                 }
             }
         }
+        self.wlans(scenario)?;
         self.dead_ends(scenario)?;
         for name in self.raw.host.keys() {
             let vertex = scenario.host(name.get_ref());
-            if !scenario.links.iter().any(|link| Some(link.from) == vertex || Some(link.to) == vertex) {
+            if !scenario.edges().iter().any(|edge| Some(edge.from) == vertex || Some(edge.to) == vertex) {
                 return self.error(name.span(), "this host is on no link");
             }
         }
@@ -63,8 +64,8 @@ impl Check<'_> {
     fn dead_ends(&self, scenario: &Scenario) -> Checked<()> {
         for (index, router) in scenario.routers.iter().enumerate() {
             let vertex = scenario.hosts.len() + index;
-            let mut neighbours: Vec<_> = scenario
-                .links
+            let edges = scenario.edges();
+            let mut neighbours: Vec<_> = edges
                 .iter()
                 .filter_map(|link| match () {
                     () if link.from == vertex => Some(link.to),
@@ -76,7 +77,11 @@ impl Check<'_> {
             neighbours.dedup();
             if neighbours.len() < 2 {
                 let names = self.raw.link.iter().flat_map(|l| [&l.get_ref().from, &l.get_ref().to]);
-                let span = names.into_iter().find(|n| n.get_ref() == router).map_or(0..0, Spanned::span);
+                let on_air = |wlan: &&Spanned<crate::wlan::WlanConfig>| {
+                    wlan.get_ref().station.iter().any(|station| station.name == *router)
+                };
+                let air = self.raw.wlan.iter().find(on_air).map_or(0..0, Spanned::span);
+                let span = names.into_iter().find(|n| n.get_ref() == router).map_or(air, Spanned::span);
                 let reason = format!("{router:?} is no host, and as a router it leads nowhere");
                 return self.error(span, reason);
             }
@@ -84,7 +89,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn vertex(&self, scenario: &mut Scenario, name: &Spanned<String>) -> Checked<usize> {
+    pub(super) fn vertex(&self, scenario: &mut Scenario, name: &Spanned<String>) -> Checked<usize> {
         if let Some(host) = scenario.host(name.get_ref()) {
             return Ok(host);
         }

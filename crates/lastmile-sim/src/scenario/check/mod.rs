@@ -17,6 +17,7 @@ use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 mod flows;
 mod links;
 mod traffic;
+mod wlans;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
@@ -78,6 +79,7 @@ impl Check<'_> {
             hosts: self.hosts()?,
             routers: Vec::new(),
             links: Vec::new(),
+            wlans: Vec::new(),
             traffic: Vec::new(),
             measures: Vec::new(),
         };
@@ -85,6 +87,7 @@ impl Check<'_> {
         self.traffic(&mut scenario)?;
         self.measures(&mut scenario, check_method)?;
         self.crossings(&scenario)?;
+        self.memory(&scenario)?;
         Ok(scenario)
     }
 

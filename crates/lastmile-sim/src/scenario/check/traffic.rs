@@ -8,6 +8,7 @@ use lastmile::units::{Bytes, Rate};
 use toml::Spanned;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
+use crate::path::link::QueueLimit;
 use crate::scenario::raw::{Kind, RawTraffic};
 use crate::scenario::{Scenario, TcpSpec, TrafficSpec};
 use crate::tcp::{App, FileSize, MAX_WINDOW};
@@ -19,6 +20,11 @@ const MAX_CROSSINGS: f64 = 4e9;
 const SMALLEST_IP_PACKET: u64 = 28;
 /// A file of packets that is larger is not read.
 const MAX_TRACE_FILE: u64 = 64_000_000;
+/// What a packet that waits or is on its way takes, and what all may take together.
+const PACKET_MEMORY: f64 = 160.0;
+const MAX_MEMORY: f64 = 2e9;
+/// What no WLAN here exceeds, in bit/s.
+const FASTEST_WLAN: u64 = 600_000_000;
 /// The largest file of a TCP transfer.
 const MAX_FILE: Bytes = Bytes(1_000_000_000_000);
 /// Changes of one source's rate.
@@ -256,6 +262,46 @@ impl Check<'_> {
         text.parse().or_else(|why: String| self.error(at, why))
     }
 
+    /// Refuses scenarios whose packets, waiting and on their way, would need too much memory.
+    pub(super) fn memory(&self, scenario: &Scenario) -> Checked<()> {
+        let end = Time::ZERO + scenario.duration;
+        // What could be in the network at once: no more than is ever sent, nor than links and queues hold.
+        let of = |flow: &TrafficSpec| {
+            let path = scenario.path(flow.from, flow.to).unwrap_or_default();
+            (path, self.crossings_of(scenario, flow, end), flow.size.0.max(28))
+        };
+        let flows: Vec<(Vec<usize>, f64, u64)> = scenario.traffic.iter().map(of).collect();
+        let mut total = 0.0;
+        for (index, link) in scenario.links.iter().enumerate() {
+            let crossing = flows.iter().filter(|flow| flow.0.contains(&index));
+            let sent: f64 = crossing.clone().map(|flow| flow.1).sum();
+            let smallest = crossing.map(|flow| flow.2).min().unwrap_or(1500) as f64;
+            let queued = match link.config.queue {
+                QueueLimit::Packets(packets) => f64::from(packets),
+                QueueLimit::Bytes(bytes) => bytes.0 as f64 / smallest,
+            };
+            let rate = link.config.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
+            let flying = rate * link.config.delay.as_secs_f64() / 8.0 / smallest;
+            total += (queued + flying).min(sent) * PACKET_MEMORY;
+            if total > MAX_MEMORY {
+                let at = self.raw.link.iter().find(|raw| {
+                    let raw = raw.get_ref();
+                    let named = |vertex, name: &str| scenario.vertex_name(vertex) == name;
+                    let (from, to) = (raw.from.get_ref(), raw.to.get_ref());
+                    (named(link.from, from) && named(link.to, to))
+                        || (named(link.from, to) && named(link.to, from))
+                });
+                let reason = format!(
+                    "up to this link packets could need {:.1} GB of memory, more than {:.0} GB: shorten queues or delays",
+                    total / 1e9,
+                    MAX_MEMORY / 1e9
+                );
+                return self.error(at.map_or(0..0, |raw| raw.get_ref().from.span()), reason);
+            }
+        }
+        Ok(())
+    }
+
     /// How often packets of a flow cross a link, on the mean, or at most where that is not known beforehand.
     fn crossings_of(&self, scenario: &Scenario, flow: &TrafficSpec, end: Time) -> f64 {
         let path = scenario.path(flow.from, flow.to).unwrap_or_default();
@@ -266,6 +312,8 @@ impl Check<'_> {
         let links = || path.iter().filter_map(|&link| scenario.links.get(link));
         let seconds = (flow.stop.min(end) - flow.start).max(Span::ZERO).as_secs_f64();
         let narrowest = links().filter_map(|link| link.config.rate).map(Rate::bits_per_second).min();
+        let air = scenario.crosses_wlan(&path).then_some(FASTEST_WLAN);
+        let narrowest = narrowest.into_iter().chain(air).min();
         let by_rate = narrowest.map_or(f64::INFINITY, |r| r as f64 * seconds / flow.size.bits() as f64);
         let there_and_back = path.iter().chain(&back).filter_map(|&link| scenario.links.get(link));
         let round: f64 = there_and_back.map(|link| link.config.delay.as_secs_f64()).sum();
