@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         if args.only_ours { Err("left out".to_owned()) } else { Ns3::compile(&args.programs, &folder.0) };
     let mut rows = Vec::new();
     for bench in benches(args.seconds) {
-        let file = folder.0.join(format!("{}.toml", bench.name.replace([' ', ','], "-")));
+        let file = folder.0.join(format!("{}.toml", bench.name.replace([' ', ',', '/'], "-")));
         fs::write(&file, &bench.text)?;
         let ours = vec![env::current_exe()?.into(), "sim".into(), file.into(), "--json".into()];
         rows.push(measure(&bench.name, "lastmile", &ours, &args, &our_packets)?);
