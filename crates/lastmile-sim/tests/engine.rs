@@ -102,6 +102,7 @@ fn plans() -> impl Strategy<Value = Plan> {
             delay: Span::from_micros(delay),
             overhead: Bytes(overhead),
             queue,
+            ..Default::default()
         },
     );
     let flow = (any::<bool>(), 10_u64..10_000, 40_u64..1500, 0_usize..4, 0_usize..4);

@@ -271,13 +271,13 @@ impl Engine {
 
     /// A link's meter.
     pub fn meter(&self, link: NodeId, number: usize) -> Option<&Meter> {
-        self.link(link)?.meters.get(number)
+        self.link(link)?.meter(number)
     }
 
     /// A link's meter, to make it forget.
     pub fn meter_mut(&mut self, link: NodeId, number: usize) -> Option<&mut Meter> {
         match &mut self.slots.get_mut(link.0 as usize)?.element {
-            Element::Link(link) => link.meters.get_mut(number),
+            Element::Link(link) => link.meter_mut(number),
             _ => None,
         }
     }

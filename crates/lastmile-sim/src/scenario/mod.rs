@@ -128,7 +128,7 @@ impl HostSpec {
 /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
 /// assert_eq!((scenario.links[0].from, scenario.links[0].to), (0, 1));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// The vertex where packets enter.
     pub from: usize,

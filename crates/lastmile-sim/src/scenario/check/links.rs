@@ -142,6 +142,7 @@ impl Check<'_> {
             delay: self.not_negative(delay)?.unwrap_or(Span::ZERO),
             overhead: frame,
             queue: limit,
+            ..LinkConfig::default()
         })
     }
 }
