@@ -53,7 +53,11 @@ pub(super) struct Transmitter {
     /// Transmission time of the last size seen: whole nanoseconds and the fraction.
     cached: (u32, u64, u64),
     /// Transmission time of all packets so far.
-    pub(super) committed: Span,
+    committed: Span,
+    /// Outages that packets waited through: at most as many as the schedule has.
+    gaps: Vec<(u64, u64)>,
+    /// When it was free before the first packet that waits for ever.
+    stalled_at: u64,
     delay: u64,
     last_arrival: u64,
     schedule: Vec<Change>,
@@ -77,6 +81,8 @@ impl Transmitter {
             fraction: 0,
             cached: (0, 0, 0),
             committed: Span::ZERO,
+            gaps: Vec::new(),
+            stalled_at: 0,
             delay: nanos(delay),
             last_arrival: 0,
             schedule,
@@ -153,10 +159,12 @@ impl Transmitter {
             if !self.down {
                 return start;
             }
+            let before = start;
             start = self.next_rate_at;
             if start == NEVER {
                 return NEVER;
             }
+            self.gaps.push((before, start));
             // Whoever asks again, with an earlier time, must not begin within the outage.
             (self.free_at, self.fraction) = (start, 0);
         }
@@ -166,6 +174,9 @@ impl Transmitter {
     #[inline]
     pub(super) fn send(&mut self, start: u64, wire: u32) -> u64 {
         if start == NEVER || self.bits_per_second == 0 {
+            if self.free_at != NEVER {
+                self.stalled_at = self.free_at;
+            }
             self.free_at = start;
             return start;
         }
@@ -185,6 +196,15 @@ impl Transmitter {
         }
         self.committed += Span::from_nanos((self.free_at - start) as i64);
         self.free_at
+    }
+
+    /// For how long it was busy up to `now`.
+    pub(super) fn busy(&self, now: u64) -> Span {
+        let end = if self.free_at == NEVER { self.stalled_at } else { self.free_at };
+        // From `now` to `end` everything is booked without a pause, but for outages.
+        let within = |&(from, to): &(u64, u64)| to.min(end).saturating_sub(from.max(now));
+        let gaps: u64 = self.gaps.iter().map(within).sum();
+        self.committed - Span::from_nanos(end.saturating_sub(now).saturating_sub(gaps) as i64)
     }
 
     /// When a packet arrives whose transmission ended at `departs`.
