@@ -19,6 +19,7 @@ use crate::queue::{EventQueue, Key, MAX_NODES};
 use crate::traffic::Sink;
 use crate::truth::{Meter, MeterConfig};
 
+mod links;
 mod types;
 
 pub use types::{EngineError, NodeId, RouterId, Target};
