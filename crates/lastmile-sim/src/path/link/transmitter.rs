@@ -46,6 +46,8 @@ pub(super) struct Transmitter {
     bits_per_second: u64,
     /// An outage: nothing begins until the rate is back.
     down: bool,
+    /// What begins before this begins at once, at the rate that holds.
+    plain_until: u64,
     /// When it is free: nanoseconds, and a fraction of one in units of 1/`bits_per_second`, so that no rounding
     /// adds up over a busy period.
     free_at: u64,
@@ -77,6 +79,7 @@ impl Transmitter {
             // A rate of zero from the start would never deliver: files cannot say it, and it counts as 1 bit/s.
             bits_per_second: rate.map_or(0, |rate| rate.bits_per_second().max(1)),
             down: false,
+            plain_until: NEVER,
             free_at: 0,
             fraction: 0,
             cached: (0, 0, 0),
@@ -104,6 +107,7 @@ impl Transmitter {
         let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
         (self.next_rate, self.next_rate_at) =
             found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
     }
 
     fn seek_delay(&mut self, from: usize) {
@@ -124,6 +128,7 @@ impl Transmitter {
     fn set_rate(&mut self, rate: Rate) {
         let to = rate.bits_per_second();
         self.down = to == 0;
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
         if to > 0 && to != self.bits_per_second {
             // The fraction of a nanosecond keeps its length.
             self.fraction = match self.bits_per_second {
@@ -144,7 +149,7 @@ impl Transmitter {
     #[inline]
     pub(super) fn ready(&mut self, from: u64) -> u64 {
         let start = self.free_at.max(from);
-        if start < self.next_rate_at && !self.down { start } else { self.ready_later(start) }
+        if start < self.plain_until { start } else { self.ready_later(start) }
     }
 
     #[cold]
@@ -207,14 +212,21 @@ impl Transmitter {
         self.committed - Span::from_nanos(end.saturating_sub(now).saturating_sub(gaps) as i64)
     }
 
-    /// When a packet arrives whose transmission ended at `departs`.
-    #[inline]
-    pub(super) fn arrival(&mut self, departs: u64) -> u64 {
+    #[cold]
+    fn renew_delay(&mut self, departs: u64) {
         while departs >= self.next_delay_at && self.next_delay_at != NEVER {
             if let Some(delay) = self.schedule.get(self.next_delay).and_then(|change| change.delay) {
                 self.set_delay(delay);
             }
             self.seek_delay(self.next_delay + 1);
+        }
+    }
+
+    /// When a packet arrives whose transmission ended at `departs`.
+    #[inline]
+    pub(super) fn arrival(&mut self, departs: u64) -> u64 {
+        if departs >= self.next_delay_at {
+            self.renew_delay(departs);
         }
         self.last_arrival = departs.saturating_add(self.delay).max(self.last_arrival);
         self.last_arrival
