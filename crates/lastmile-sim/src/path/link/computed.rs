@@ -26,6 +26,8 @@ impl Computed {
         }
     }
 
+    // Into `Link::offer`: the packet then moves once, from there into the ring.
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, common: &mut Common, now: u64, wire: u32, datagram: Datagram) {
         self.begin_waiting_packets(common, now);
         let starts = common.transmitter.ready(now);

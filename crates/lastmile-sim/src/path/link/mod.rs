@@ -287,7 +287,7 @@ impl Link {
         self.common.meters.get_mut(number)
     }
 
-    #[inline]
+    #[inline(never)]
     fn offer(&mut self, now: u64, datagram: Datagram) {
         let common = &mut self.common;
         common.counters.arrived += 1;
