@@ -23,6 +23,7 @@ use crate::traffic::Sink;
 use crate::truth::{Meter, MeterConfig};
 use crate::wlan::Medium;
 
+mod links;
 mod types;
 
 pub use types::{EngineError, NodeId, RouterId, Target};

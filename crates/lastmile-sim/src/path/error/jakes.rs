@@ -84,7 +84,7 @@ impl Default for Jakes {
             paths: 4,
             eb_n0_db: 4.0,
             doppler_hz: 130.0,
-            threshold_db: 1.12,
+            threshold_db: 1.115,
             frame: Bytes(381),
             rate: Rate::ip(150_000),
             trial_frames: 590,
@@ -244,10 +244,10 @@ mod tests {
     use super::super::testing::statistics;
     use super::*;
 
-    /// Seed 004's 100 trials of 12 s, ten times over.
+    /// Seed 004's 100 trials of 12 s, five times over.
     fn frames(model: &Jakes) -> Vec<bool> {
         let mut state = State::new(model, 1, "jakes");
-        (0..590_000).map(|frame| state.frame_is_lost(frame)).collect()
+        (0..295_000).map(|frame| state.frame_is_lost(frame)).collect()
     }
 
     #[test]

@@ -268,3 +268,62 @@ mod testing {
         (losses as f64 / lost.len() as f64, losses as f64 / runs.len() as f64, [share(1), share(2)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Loss, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn every_model_is_read_from_a_file_and_misspelt_keys_are_refused() {
+        for model in [
+            "kind = 'bernoulli', rate = 0.1",
+            "kind = 'markov-time', good = '118 ms', bad = '10 ms', covers = 'whole'",
+            "kind = 'markov-packets', good = 98, bad = 2",
+            "kind = 'gilbert-elliott', p = 0.1, r = 0.5, k = 0.99, h = 0.1",
+            "kind = 'pattern', period = 8, lost = [1, 6], slot = '20 ms', random_start = true",
+            "kind = 'jakes', interleaver = 3, rate = '800 kbit/s'",
+        ] {
+            let loss = read(&format!("model = {{ {model} }}")).unwrap();
+            assert!(loss.check().is_ok(), "{model}");
+            let error = read(&format!("model = {{ {model}, rat = 1 }}")).unwrap_err().to_string();
+            assert!(error.contains("unknown field `rat`"), "{model}: {error}");
+        }
+        assert!(read("model = { kind = 'bernoulli', rate = 0.1 }\nplace = 'before'").is_ok());
+        assert!(read("model = { kind = 'jake' }").is_err());
+    }
+
+    #[test]
+    fn impossible_values_do_nothing_harmful() {
+        let models: [ErrorModel; 7] = [
+            Bernoulli { rate: f64::NAN }.into(),
+            GilbertElliott { p: f64::NAN, r: 0.0, k: 7.0, h: -1.0 }.into(),
+            MarkovPackets { good: f64::NAN, bad: -1.0 }.into(),
+            MarkovTime::with_rate(0.0, lastmile::time::Span::ZERO).into(),
+            MarkovTime::with_rate(1.0, lastmile::time::Span::MAX).into(),
+            Pattern { lost: vec![u64::MAX], ..Pattern::default() }.into(),
+            Jakes {
+                paths: 0,
+                interleaver: 0,
+                spreading_gain: 0,
+                trial_frames: 0,
+                doppler_hz: f64::NAN,
+                ..Jakes::default()
+            }
+            .into(),
+        ];
+        for model in models {
+            let loss = Loss { place: Place::After, ..Loss::of(model) };
+            assert!(loss.check().is_err(), "{loss:?}");
+            let mut channel = Channel::new(&[loss], 1, "link").unwrap();
+            let any = "10.0.0.1:1".parse().unwrap();
+            let packet = Datagram::udp(any, any, vec![]);
+            for (starts, ends) in [(0, 0), (5, 3), (1 << 40, 1 << 60), (1 << 62, u64::MAX)] {
+                channel.loses_after(starts, ends, &packet);
+            }
+        }
+    }
+}

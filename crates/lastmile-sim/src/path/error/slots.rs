@@ -13,7 +13,7 @@ pub(super) struct Slots {
 }
 
 /// One packet never asks for more frames than this.
-const MAX_SLOTS: u64 = 100_000;
+const MAX_SLOTS: u64 = 10_000;
 
 impl Slots {
     pub(super) fn new(numerator: u128, denominator: u128, covers: Covers) -> Slots {

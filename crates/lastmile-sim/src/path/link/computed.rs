@@ -20,18 +20,14 @@ impl Computed {
         while let Some(next) = common.ring.get(self.first_waiting)
             && next.starts <= now
         {
-            self.begin(next);
+            self.waiting_packets -= 1;
+            self.waiting_bytes -= u64::from(next.wire);
+            self.first_waiting += 1;
         }
     }
 
-    #[inline]
-    fn begin(&mut self, packet: &UnderWay) {
-        self.waiting_packets -= 1;
-        self.waiting_bytes -= u64::from(packet.wire);
-        self.first_waiting += 1;
-    }
-
-    #[inline]
+    // Into `Link::offer`: the packet then moves once, from there into the ring.
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, common: &mut Common, now: u64, wire: u32, datagram: Datagram) {
         self.begin_waiting_packets(common, now);
         let starts = common.transmitter.ready(now);
@@ -53,20 +49,16 @@ impl Computed {
         }
         let lost = common.loses(starts, departs, &datagram);
         let arrives = common.transmitter.arrival(departs);
-        common.ring.push_back(UnderWay { starts, departs, arrives, wire, lost, datagram });
+        common.ring.push_back(UnderWay { starts, arrives, wire, lost, datagram });
     }
 
-    /// The head of the ring is gone.
+    /// The head of the ring is about to leave.
     #[inline]
-    pub(super) fn forget_first(&mut self, common: &Common, head: &UnderWay, now: u64) {
+    pub(super) fn forget_first(&mut self, common: &Common, now: u64) {
         if self.first_waiting == 0 {
-            // Nobody looked since its transmission began; those behind it may have begun as well.
-            self.begin(head);
-            self.first_waiting -= 1;
             self.begin_waiting_packets(common, now);
-        } else {
-            self.first_waiting -= 1;
         }
+        self.first_waiting -= 1;
     }
 
     #[cfg(test)]

@@ -13,7 +13,8 @@ pub(super) struct Dequeue {
     shaper: Option<Bucket>,
     /// Taken from the queue and waiting for tokens; it still counts as queued.
     held: Option<Waiting>,
-    sending: Option<UnderWay>,
+    /// The packet in transmission, and when that ends.
+    sending: Option<(u64, UnderWay)>,
 }
 
 impl Dequeue {
@@ -31,10 +32,7 @@ impl Dequeue {
         self.queue.len() + usize::from(self.held.is_some()) + usize::from(self.sending.is_some())
     }
 
-    pub(super) fn sending(&self) -> Option<&UnderWay> {
-        self.sending.as_ref()
-    }
-
+    #[inline(never)]
     pub(super) fn enqueue(&mut self, common: &mut Common, now: u64, wire: u32, mut datagram: Datagram) {
         // What is due at this moment happens first, so that the order of equal times cannot matter.
         self.advance(common, now);
@@ -68,13 +66,14 @@ impl Dequeue {
     }
 
     /// Lets everything happen up to `now` and says when something will next.
+    #[inline(never)]
     pub(super) fn advance(&mut self, common: &mut Common, now: u64) -> u64 {
         loop {
-            if let Some(departs) = self.sending.as_ref().map(|packet| packet.departs) {
+            if let Some(&(departs, _)) = self.sending.as_ref() {
                 if departs > now {
                     return departs;
                 }
-                if let Some(mut packet) = self.sending.take() {
+                if let Some((_, mut packet)) = self.sending.take() {
                     packet.lost = common.loses(packet.starts, departs, &packet.datagram);
                     packet.arrives = common.transmitter.arrival(departs);
                     common.ring.push_back(packet);
@@ -98,14 +97,9 @@ impl Dequeue {
             }
             common.counters.waited += u128::from(packet.wire) * u128::from(starts - packet.since.min(starts));
             let departs = common.transmitter.send(starts, packet.wire);
-            self.sending = Some(UnderWay {
-                starts,
-                departs,
-                arrives: NEVER,
-                wire: packet.wire,
-                lost: false,
-                datagram: packet.datagram,
-            });
+            let Waiting { wire, datagram, .. } = packet;
+            let packet = UnderWay { starts, arrives: NEVER, wire, lost: false, datagram };
+            self.sending = Some((departs, packet));
         }
     }
 

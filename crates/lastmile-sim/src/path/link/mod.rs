@@ -100,7 +100,6 @@ impl LinkCounters {
 #[derive(Debug)]
 struct UnderWay {
     starts: u64,
-    departs: u64,
     arrives: u64,
     wire: u32,
     /// The channel has lost it: it is sent and does not arrive.
@@ -157,19 +156,15 @@ impl Common {
         self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
     }
 
+    #[cold]
+    fn loses_before(&mut self, now: u64, datagram: &Datagram) -> bool {
+        self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, datagram))
+    }
+
     /// Whether the channel loses a packet that is in the air between these times.
     #[inline]
     fn loses(&mut self, starts: u64, departs: u64, datagram: &Datagram) -> bool {
         self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, datagram))
-    }
-
-    /// The head of the ring, if it has arrived.
-    #[inline]
-    fn arrived(&mut self, now: u64) -> Option<UnderWay> {
-        if self.ring.front()?.arrives > now {
-            return None;
-        }
-        self.ring.pop_front()
     }
 }
 
@@ -262,19 +257,7 @@ impl Link {
 
     /// For how long the transmitter was busy up to `now`.
     pub fn busy(&self, now: Time) -> Span {
-        let now = now.as_nanos();
-        let booked = |packet: &UnderWay| match packet.departs {
-            NEVER => 0,
-            departs => departs.saturating_sub(packet.starts.max(now)),
-        };
-        // Departures are in order, so what is booked beyond `now` is at the end.
-        let ahead: u64 =
-            self.common.ring.iter().rev().take_while(|packet| packet.departs > now).map(booked).sum();
-        let sending = match &self.kind {
-            Kind::Computed(_) => 0,
-            Kind::Dequeue(queue) => queue.sending().map_or(0, booked),
-        };
-        self.common.transmitter.committed - Span::from_nanos((ahead + sending) as i64)
+        self.common.transmitter.busy(now.as_nanos())
     }
 
     /// Keeps every packet that is dropped or lost from now on, with its cause, up to `limit` of them.
@@ -329,13 +312,11 @@ impl Link {
         self.common.meters.get_mut(number)
     }
 
-    #[inline]
+    #[inline(never)]
     fn offer(&mut self, now: u64, datagram: Datagram) {
         let common = &mut self.common;
         common.counters.arrived += 1;
-        if let Some(channel) = &mut common.channel
-            && channel.loses_before(now, &datagram)
-        {
+        if common.channel.is_some() && common.loses_before(now, &datagram) {
             common.drop(now, DropCause::Channel, datagram);
             return;
         }
@@ -351,6 +332,11 @@ impl Link {
     }
 }
 
+#[inline]
+fn wait(until: u64) -> Output {
+    Output::Wait((until != NEVER).then(|| Time::from_nanos(until)))
+}
+
 impl Node for Link {
     #[inline]
     fn handle(&mut self, now: Time, input: Input) {
@@ -362,28 +348,33 @@ impl Node for Link {
     #[inline]
     fn poll(&mut self, now: Time) -> Output {
         let at = now.as_nanos();
-        let dequeue = match &mut self.kind {
-            Kind::Computed(_) => NEVER,
-            Kind::Dequeue(queue) => queue.advance(&mut self.common, at),
-        };
         let common = &mut self.common;
-        while let Some(packet) = common.arrived(at) {
-            if let Kind::Computed(queue) = &mut self.kind {
-                queue.forget_first(common, &packet, at);
-            }
-            if packet.lost {
-                common.drop(at, DropCause::Channel, packet.datagram);
-                continue;
-            }
-            common.counters.delivered += 1;
-            return Output::Transmit(Transmit {
-                id: TransmitId(0),
-                at: now,
-                port: PortId(0),
-                datagram: packet.datagram,
-            });
+        let mut next = NEVER;
+        if let Kind::Dequeue(queue) = &mut self.kind {
+            next = queue.advance(common, at);
         }
-        let next = common.ring.front().map_or(NEVER, |head| head.arrives).min(dequeue);
-        Output::Wait((next != NEVER).then(|| Time::from_nanos(next)))
+        loop {
+            match common.ring.front() {
+                Some(head) if head.arrives <= at => {}
+                Some(head) => return wait(next.min(head.arrives)),
+                None => return wait(next),
+            }
+            if let Kind::Computed(queue) = &mut self.kind {
+                queue.forget_first(common, at);
+            }
+            match common.ring.pop_front() {
+                Some(UnderWay { lost: false, datagram, .. }) => {
+                    common.counters.delivered += 1;
+                    return Output::Transmit(Transmit {
+                        id: TransmitId(0),
+                        at: now,
+                        port: PortId(0),
+                        datagram,
+                    });
+                }
+                Some(UnderWay { datagram, .. }) => common.drop(at, DropCause::Channel, datagram),
+                None => return wait(next),
+            }
+        }
     }
 }

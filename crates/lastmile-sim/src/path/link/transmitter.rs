@@ -46,6 +46,8 @@ pub(super) struct Transmitter {
     bits_per_second: u64,
     /// An outage: nothing begins until the rate is back.
     down: bool,
+    /// What begins before this begins at once, at the rate that holds.
+    plain_until: u64,
     /// When it is free: nanoseconds, and a fraction of one in units of 1/`bits_per_second`, so that no rounding
     /// adds up over a busy period.
     free_at: u64,
@@ -53,7 +55,11 @@ pub(super) struct Transmitter {
     /// Transmission time of the last size seen: whole nanoseconds and the fraction.
     cached: (u32, u64, u64),
     /// Transmission time of all packets so far.
-    pub(super) committed: Span,
+    committed: Span,
+    /// Outages that packets waited through: at most as many as the schedule has.
+    gaps: Vec<(u64, u64)>,
+    /// When it was free before the first packet that waits for ever.
+    stalled_at: u64,
     delay: u64,
     last_arrival: u64,
     schedule: Vec<Change>,
@@ -73,10 +79,13 @@ impl Transmitter {
             // A rate of zero from the start would never deliver: files cannot say it, and it counts as 1 bit/s.
             bits_per_second: rate.map_or(0, |rate| rate.bits_per_second().max(1)),
             down: false,
+            plain_until: NEVER,
             free_at: 0,
             fraction: 0,
             cached: (0, 0, 0),
             committed: Span::ZERO,
+            gaps: Vec::new(),
+            stalled_at: 0,
             delay: nanos(delay),
             last_arrival: 0,
             schedule,
@@ -98,6 +107,7 @@ impl Transmitter {
         let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
         (self.next_rate, self.next_rate_at) =
             found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
     }
 
     fn seek_delay(&mut self, from: usize) {
@@ -118,6 +128,7 @@ impl Transmitter {
     fn set_rate(&mut self, rate: Rate) {
         let to = rate.bits_per_second();
         self.down = to == 0;
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
         if to > 0 && to != self.bits_per_second {
             // The fraction of a nanosecond keeps its length.
             self.fraction = match self.bits_per_second {
@@ -138,7 +149,7 @@ impl Transmitter {
     #[inline]
     pub(super) fn ready(&mut self, from: u64) -> u64 {
         let start = self.free_at.max(from);
-        if start < self.next_rate_at && !self.down { start } else { self.ready_later(start) }
+        if start < self.plain_until { start } else { self.ready_later(start) }
     }
 
     #[cold]
@@ -153,10 +164,12 @@ impl Transmitter {
             if !self.down {
                 return start;
             }
+            let before = start;
             start = self.next_rate_at;
             if start == NEVER {
                 return NEVER;
             }
+            self.gaps.push((before, start));
             // Whoever asks again, with an earlier time, must not begin within the outage.
             (self.free_at, self.fraction) = (start, 0);
         }
@@ -166,6 +179,9 @@ impl Transmitter {
     #[inline]
     pub(super) fn send(&mut self, start: u64, wire: u32) -> u64 {
         if start == NEVER || self.bits_per_second == 0 {
+            if self.free_at != NEVER {
+                self.stalled_at = self.free_at;
+            }
             self.free_at = start;
             return start;
         }
@@ -187,14 +203,30 @@ impl Transmitter {
         self.free_at
     }
 
-    /// When a packet arrives whose transmission ended at `departs`.
-    #[inline]
-    pub(super) fn arrival(&mut self, departs: u64) -> u64 {
+    /// For how long it was busy up to `now`.
+    pub(super) fn busy(&self, now: u64) -> Span {
+        let end = if self.free_at == NEVER { self.stalled_at } else { self.free_at };
+        // From `now` to `end` everything is booked without a pause, but for outages.
+        let within = |&(from, to): &(u64, u64)| to.min(end).saturating_sub(from.max(now));
+        let gaps: u64 = self.gaps.iter().map(within).sum();
+        self.committed - Span::from_nanos(end.saturating_sub(now).saturating_sub(gaps) as i64)
+    }
+
+    #[cold]
+    fn renew_delay(&mut self, departs: u64) {
         while departs >= self.next_delay_at && self.next_delay_at != NEVER {
             if let Some(delay) = self.schedule.get(self.next_delay).and_then(|change| change.delay) {
                 self.set_delay(delay);
             }
             self.seek_delay(self.next_delay + 1);
+        }
+    }
+
+    /// When a packet arrives whose transmission ended at `departs`.
+    #[inline]
+    pub(super) fn arrival(&mut self, departs: u64) -> u64 {
+        if departs >= self.next_delay_at {
+            self.renew_delay(departs);
         }
         self.last_arrival = departs.saturating_add(self.delay).max(self.last_arrival);
         self.last_arrival

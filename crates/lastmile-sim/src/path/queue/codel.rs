@@ -138,7 +138,7 @@ impl State {
         self.dropping = true;
         // A drop rate that worked recently is taken up again.
         let delta = self.count.saturating_sub(self.last_count);
-        let recent = now.saturating_sub(self.drop_next) < 16 * self.interval;
+        let recent = now.saturating_sub(self.drop_next) < self.interval.saturating_mul(16);
         self.count = if delta > 1 && recent { delta } else { 1 };
         self.drop_next = self.control_law(now);
         self.last_count = self.count;

@@ -1,0 +1,87 @@
+//! Links in an engine: changed while they run, and the causes of what they lose.
+
+use lastmile::node::Flow;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile_sim::engine::{Engine, EngineError, NodeId, Target};
+use lastmile_sim::path::error::{Jakes, Loss};
+use lastmile_sim::path::link::{Change, DropCause, Events, Link, LinkConfig, LinkCounters, QueueLimit};
+use lastmile_sim::rng::Stream;
+use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
+
+/// Poisson traffic of 1 Mbit/s in packets of 762 bytes for ten seconds over a link.
+fn over(config: LinkConfig, seed: u64) -> (Engine, NodeId) {
+    let mut engine = Engine::new();
+    let any = "10.77.0.1:9".parse().unwrap();
+    let link = engine.add(Link::seeded(config, seed, "link/last-hop")).unwrap();
+    let sink = engine.add(Sink::default()).unwrap();
+    let traffic = SourceConfig {
+        arrivals: Arrivals::Poisson,
+        rate: Rate::ip(1_000_000),
+        ip_size: Bytes(762),
+        start: Time::ZERO,
+        stop: Time::from_nanos(10_000_000_000),
+        flow: Flow(0),
+        from: any,
+        to: any,
+    };
+    let source = engine.add(Source::new(traffic, Stream::new(seed, "traffic"))).unwrap();
+    engine.connect(source, Target::Node(link));
+    engine.connect(link, Target::Node(sink));
+    (engine, link)
+}
+
+fn at(seconds: i64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+fn run(config: LinkConfig, seed: u64) -> LinkCounters {
+    let (mut engine, link) = over(config, seed);
+    engine.run_until(at(60)).unwrap();
+    *engine.link(link).unwrap().counters()
+}
+
+#[test]
+fn a_change_by_hand_does_what_the_schedule_does() {
+    let rate = |mbit: u64| Some(Rate::ip(mbit * 1_000_000));
+    let (slow, fast) = (
+        Change { at: at(3), rate: Some(Rate::ip(500_000)), delay: Some(Span::from_millis(40)) },
+        Change { at: at(6), rate: rate(5), delay: Some(Span::from_millis(5)) },
+    );
+    let config = LinkConfig { rate: rate(2), ..Default::default() };
+    let schedule = vec![slow.clone(), fast.clone()];
+    let scheduled = run(LinkConfig { schedule, ..config.clone() }, 1);
+    let (mut engine, link) = over(LinkConfig { events: Events::PerDequeue, ..config.clone() }, 1);
+    for change in [slow, fast.clone()] {
+        engine.run_until(change.at).unwrap();
+        engine.change_link(link, &change).unwrap();
+    }
+    engine.run_until(at(60)).unwrap();
+    assert_eq!(engine.link(link).unwrap().counters(), &scheduled);
+    assert!(scheduled.drops > 100);
+    let (mut fixed, link) = over(config, 1);
+    assert_eq!(fixed.change_link(link, &fast), Err(EngineError::NotChangeable { node: link.0 }));
+}
+
+#[test]
+fn every_loss_has_its_cause_and_the_same_seed_the_same_losses() {
+    let config = LinkConfig {
+        rate: Some(Rate::ip(800_000)),
+        queue: QueueLimit::ns2(13),
+        losses: vec![Loss::of(Jakes { rate: Rate::ip(800_000), ..Jakes::default() })],
+        ..Default::default()
+    };
+    let (mut engine, link) = over(config.clone(), 7);
+    engine.log_drops(link, 10_000);
+    engine.run_until(at(60)).unwrap();
+    let counters = *engine.link(link).unwrap().counters();
+    let drops = engine.take_drops(link);
+    let of = |cause| drops.iter().filter(|drop| drop.cause == cause).count() as u64;
+    assert_eq!((of(DropCause::QueueFull), of(DropCause::Channel)), (counters.drops, counters.lost));
+    assert!(drops.is_sorted_by_key(|drop| drop.at));
+    assert_eq!(counters.arrived, counters.drops + counters.lost + counters.delivered);
+    let rate = counters.lost as f64 / (counters.lost + counters.delivered) as f64;
+    assert!((0.05..0.11).contains(&rate), "{rate}");
+    assert_eq!(run(config.clone(), 7), counters);
+    assert_ne!(run(config, 8), counters);
+}
