@@ -70,6 +70,9 @@ pub enum EngineError {
         /// The node.
         node: u32,
     },
+    /// More nodes than the event queue can tell apart.
+    #[error("more than {MAX_NODES} nodes")]
+    TooManyNodes,
     /// A change by hand to what is no link, or to a link whose departures are computed beforehand.
     #[error(
         "node {node} is not a link that can be changed while it runs: \
@@ -79,7 +82,4 @@ pub enum EngineError {
         /// The node.
         node: u32,
     },
-    /// More nodes than the event queue can tell apart.
-    #[error("more than {MAX_NODES} nodes")]
-    TooManyNodes,
 }
