@@ -82,6 +82,9 @@ pub enum EngineError {
         /// The port.
         port: u16,
     },
+    /// More nodes than the event queue can tell apart.
+    #[error("more than {MAX_NODES} nodes")]
+    TooManyNodes,
     /// A change by hand to what is no link, or to a link whose departures are computed beforehand.
     #[error(
         "node {node} is not a link that can be changed while it runs: \
@@ -91,7 +94,4 @@ pub enum EngineError {
         /// The node.
         node: u32,
     },
-    /// More nodes than the event queue can tell apart.
-    #[error("more than {MAX_NODES} nodes")]
-    TooManyNodes,
 }
