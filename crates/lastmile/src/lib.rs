@@ -5,6 +5,7 @@
 //! given the time and packets, and answers with packets and the time at which it wants to be called again
 //! ([`node`]), so that the same code runs in a simulator, in an emulated lab and on real sockets.
 pub mod classify;
+pub mod control;
 pub mod endpoint;
 pub mod estimate;
 pub mod event;

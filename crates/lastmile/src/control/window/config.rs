@@ -1,0 +1,113 @@
+//! [`LawConfig`]: a law by its name and numbers.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::{
+    Binomial, BinomialConfig, Cubic, CubicConfig, Reno, RenoConfig, Vegas, VegasConfig, Westwood,
+    WestwoodConfig, WindowLaw,
+};
+
+/// Which law a window follows, with its numbers. Parses from the law's name, with the defaults.
+///
+/// ```
+/// use lastmile::control::window::{BinomialConfig, LawConfig};
+/// assert_eq!("iiad".parse(), Ok(LawConfig::Binomial(BinomialConfig::IIAD)));
+/// assert_eq!("westwood+".parse::<LawConfig>().unwrap().to_string(), "westwood+");
+/// assert!("renault".parse::<LawConfig>().unwrap_err().to_string().contains("reno"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum LawConfig {
+    /// Additive increase, multiplicative decrease.
+    Reno(RenoConfig),
+    /// Delay.
+    Vegas(VegasConfig),
+    /// Decrease to the measured bandwidth.
+    #[cfg_attr(feature = "serde", serde(rename = "westwood+"))]
+    Westwood(WestwoodConfig),
+    /// RFC 9438.
+    Cubic(CubicConfig),
+    /// The binomial family.
+    Binomial(BinomialConfig),
+}
+
+/// The names that [`LawConfig`] parses.
+pub(super) const NAMES: [&str; 7] = ["reno", "vegas", "westwood+", "cubic", "iiad", "sqrt", "binomial"];
+
+impl LawConfig {
+    /// The names of all laws.
+    ///
+    /// ```
+    /// # use lastmile::control::window::LawConfig;
+    /// assert!(LawConfig::names().iter().all(|name| name.parse::<LawConfig>().is_ok()));
+    /// ```
+    pub fn names() -> &'static [&'static str] {
+        &NAMES
+    }
+
+    /// A law whose window starts at `initial` segments.
+    ///
+    /// ```
+    /// # use lastmile::control::window::LawConfig;
+    /// assert_eq!(LawConfig::default().law(4.0).window().cwnd, 4.0);
+    /// ```
+    pub fn law(&self, initial: f64) -> Box<dyn WindowLaw> {
+        match *self {
+            LawConfig::Reno(config) => Box::new(Reno::new(config, initial)),
+            LawConfig::Vegas(config) => Box::new(Vegas::new(config, initial)),
+            LawConfig::Westwood(config) => Box::new(Westwood::new(config, initial)),
+            LawConfig::Cubic(config) => Box::new(Cubic::new(config, initial)),
+            LawConfig::Binomial(config) => Box::new(Binomial::new(config, initial)),
+        }
+    }
+}
+
+impl Default for LawConfig {
+    fn default() -> LawConfig {
+        LawConfig::Reno(RenoConfig::default())
+    }
+}
+
+impl fmt::Display for LawConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LawConfig::Reno(_) => "reno",
+            LawConfig::Vegas(_) => "vegas",
+            LawConfig::Westwood(_) => "westwood+",
+            LawConfig::Cubic(_) => "cubic",
+            LawConfig::Binomial(b) if (b.k, b.l) == (1.0, 0.0) => "iiad",
+            LawConfig::Binomial(b) if (b.k, b.l) == (0.5, 0.5) => "sqrt",
+            LawConfig::Binomial(_) => "binomial",
+        })
+    }
+}
+
+/// A law's name that nothing here bears.
+///
+/// ```
+/// # use lastmile::control::window::LawConfig;
+/// assert!("".parse::<LawConfig>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no window law; there are {}", NAMES.join(", "))]
+pub struct UnknownLaw {
+    /// The name.
+    pub name: String,
+}
+
+impl FromStr for LawConfig {
+    type Err = UnknownLaw;
+
+    fn from_str(name: &str) -> Result<LawConfig, UnknownLaw> {
+        Ok(match name {
+            "reno" => LawConfig::Reno(RenoConfig::default()),
+            "vegas" => LawConfig::Vegas(VegasConfig::default()),
+            "westwood+" | "westwood" => LawConfig::Westwood(WestwoodConfig::default()),
+            "cubic" => LawConfig::Cubic(CubicConfig::default()),
+            "iiad" => LawConfig::Binomial(BinomialConfig::IIAD),
+            "sqrt" | "binomial" => LawConfig::Binomial(BinomialConfig::SQRT),
+            _ => return Err(UnknownLaw { name: name.to_owned() }),
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! CUBIC (RFC 9438).
+
+use super::{Acked, Congestion, Window, WindowLaw};
+use crate::time::{Span, Time};
+
+/// CUBIC's numbers.
+///
+/// ```
+/// let cubic = lastmile::control::window::CubicConfig::default();
+/// assert_eq!((cubic.c, cubic.beta, cubic.fast_convergence), (0.4, 0.7, true));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
+pub struct CubicConfig {
+    /// The scale of the cubic, in segments per cubic second (section 5).
+    pub c: f64,
+    /// The part of the window that a decrease keeps (section 4.6).
+    pub beta: f64,
+    /// Whether a flow that loses again below its last maximum gives way (section 4.7).
+    pub fast_convergence: bool,
+}
+
+impl Default for CubicConfig {
+    fn default() -> CubicConfig {
+        CubicConfig { c: 0.4, beta: 0.7, fast_convergence: true }
+    }
+}
+
+/// CUBIC, without HyStart++.
+///
+/// ```
+/// use lastmile::{control::window::*, time::Time};
+/// let mut cubic = Cubic::new(CubicConfig::default(), 100.0);
+/// cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+/// assert!((cubic.window().cwnd - 70.0).abs() < 1e-9);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    config: CubicConfig,
+    window: Window,
+    /// W_max: the window before the last decrease, less when converging fast.
+    max: f64,
+    /// The window before the last decrease, as it was.
+    prior: f64,
+    epoch: Option<Epoch>,
+    rtt: Span,
+}
+
+/// A stage of congestion avoidance (section 4.2).
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    k: f64,
+    /// W_est: what Reno with the same mean would have (section 4.3).
+    reno: f64,
+}
+
+impl Cubic {
+    /// A window that starts at `initial` segments.
+    pub fn new(config: CubicConfig, initial: f64) -> Cubic {
+        Cubic { config, window: Window::new(initial), max: 0.0, prior: 0.0, epoch: None, rtt: Span::ZERO }
+    }
+
+    /// W_cubic(t) = C (t - K)^3 + W_max (equation 1).
+    fn cubic(&self, t: f64, k: f64) -> f64 {
+        self.config.c * (t - k) * (t - k) * (t - k) + self.max
+    }
+}
+
+impl WindowLaw for Cubic {
+    fn on_ack(&mut self, ack: &Acked) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt = rtt;
+        }
+        if self.window.in_slow_start() {
+            self.window.slow_start(ack.segments);
+            return;
+        }
+        let cwnd = self.window.cwnd;
+        let mut epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => {
+                // Without a decrease before it, or beyond it, the plateau is here (section 4.8).
+                self.max = self.max.max(cwnd);
+                // Equation 2.
+                let k = libm::cbrt((self.max - cwnd) / self.config.c);
+                Epoch { start: ack.now, k, reno: cwnd }
+            }
+        };
+        // Equation 4, with alpha = 1 from the moment at which Reno would have regained its window.
+        let alpha = if epoch.reno >= self.prior {
+            1.0
+        } else {
+            3.0 * (1.0 - self.config.beta) / (1.0 + self.config.beta)
+        };
+        epoch.reno += alpha * ack.segments / cwnd;
+        self.epoch = Some(epoch);
+        let t = (ack.now - epoch.start).as_secs_f64();
+        if self.cubic(t, epoch.k) < epoch.reno {
+            // Section 4.3: no slower than Reno.
+            self.window.cwnd = cwnd.max(epoch.reno);
+        } else {
+            // Sections 4.4 and 4.5: towards the cubic one round-trip time ahead, at most half as much again.
+            let target = self.cubic(t + self.rtt.as_secs_f64(), epoch.k).clamp(cwnd, 1.5 * cwnd);
+            self.window.cwnd += (target - cwnd) * ack.segments / cwnd;
+        }
+    }
+
+    fn on_congestion(&mut self, how: Congestion, _now: Time) {
+        let cwnd = self.window.cwnd;
+        // Section 4.7.
+        self.max = if self.config.fast_convergence && cwnd < self.max {
+            cwnd * (1.0 + self.config.beta) / 2.0
+        } else {
+            cwnd
+        };
+        self.prior = cwnd;
+        self.epoch = None;
+        self.window.reduce_to(cwnd * self.config.beta, how);
+    }
+
+    fn window(&self) -> &Window {
+        &self.window
+    }
+    fn clamp(&mut self, max: f64) {
+        self.window.cwnd = self.window.cwnd.min(max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{rounds, timeout_collapses};
+    use super::*;
+
+    #[test]
+    fn comes_back_to_the_last_maximum_after_k_seconds() {
+        let mut cubic = Cubic::new(CubicConfig::default(), 1000.0);
+        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        // K = cbrt(300 / 0.4) = 9.086 s.
+        let mut longer = cubic.clone();
+        rounds(&mut cubic, 90, 0.1);
+        assert!((cubic.window().cwnd - 1000.0).abs() < 5.0, "{:?}", cubic.window());
+        rounds(&mut longer, 180, 0.1);
+        assert!((longer.window().cwnd - 1284.0).abs() < 15.0, "{:?}", longer.window());
+        timeout_collapses(&mut cubic, 0.7);
+    }
+
+    #[test]
+    fn is_no_slower_than_reno_on_a_short_path() {
+        let mut cubic = Cubic::new(CubicConfig::default(), 20.0);
+        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        rounds(&mut cubic, 20, 0.005);
+        // alpha = 0.53 a round for the 11 rounds in which 20 is regained, then 1.
+        assert!((cubic.window().cwnd - 28.4).abs() < 0.6, "{:?}", cubic.window());
+    }
+
+    #[test]
+    fn a_second_loss_on_the_way_up_gives_way() {
+        let mut cubic = Cubic::new(CubicConfig::default(), 100.0);
+        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        assert!((cubic.max - 59.5).abs() < 1e-9, "{}", cubic.max);
+    }
+}
