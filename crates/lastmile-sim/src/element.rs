@@ -5,6 +5,7 @@ use lastmile::time::Time;
 
 use crate::host::{External, Host};
 use crate::path::link::Link;
+use crate::tcp;
 use crate::traffic::{Sink, Source};
 
 /// A node of the engine. All variants are used through [`Node`] alone; the enum spares links and traffic the
@@ -21,6 +22,10 @@ pub enum Element {
     Source(Box<Source>),
     /// The end of the simulator's own traffic.
     Sink(Sink),
+    /// The sending end of a TCP connection.
+    TcpSender(Box<tcp::Sender>),
+    /// The receiving end of a TCP connection.
+    TcpReceiver(Box<tcp::Receiver>),
     /// A host with an endpoint.
     Host(Box<Host>),
     /// A host outside the engine.
@@ -35,6 +40,8 @@ impl core::fmt::Debug for Element {
             Element::Link(link) => link.fmt(f),
             Element::Source(source) => source.fmt(f),
             Element::Sink(sink) => sink.fmt(f),
+            Element::TcpSender(sender) => sender.fmt(f),
+            Element::TcpReceiver(receiver) => receiver.fmt(f),
             Element::Host(host) => host.fmt(f),
             Element::External(external) => external.fmt(f),
             Element::Other(_) => f.write_str("Other"),
@@ -49,6 +56,8 @@ impl Node for Element {
             Element::Link(link) => link.handle(now, input),
             Element::Source(source) => source.handle(now, input),
             Element::Sink(sink) => sink.handle(now, input),
+            Element::TcpSender(sender) => sender.handle(now, input),
+            Element::TcpReceiver(receiver) => receiver.handle(now, input),
             Element::Host(host) => host.handle(now, input),
             Element::External(external) => external.handle(now, input),
             Element::Other(node) => node.handle(now, input),
@@ -61,6 +70,8 @@ impl Node for Element {
             Element::Link(link) => link.poll(now),
             Element::Source(source) => source.poll(now),
             Element::Sink(sink) => sink.poll(now),
+            Element::TcpSender(sender) => sender.poll(now),
+            Element::TcpReceiver(receiver) => receiver.poll(now),
             Element::Host(host) => host.poll(now),
             Element::External(external) => external.poll(now),
             Element::Other(node) => node.poll(now),
@@ -81,6 +92,8 @@ from! {
     Link(Link) = Box::new,
     Source(Source) = Box::new,
     Sink(Sink) = std::convert::identity,
+    TcpSender(tcp::Sender) = Box::new,
+    TcpReceiver(tcp::Receiver) = Box::new,
     Host(Host) = Box::new,
     External(External) = Box::new,
     Other(Box<dyn Node + Send>) = std::convert::identity,

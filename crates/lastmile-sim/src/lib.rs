@@ -14,5 +14,6 @@ pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod sweep;
+pub mod tcp;
 pub mod traffic;
 pub mod truth;

@@ -16,6 +16,7 @@ use crate::element::Element;
 use crate::host::{Egress, External};
 use crate::path::link::Link;
 use crate::queue::{EventQueue, Key, MAX_NODES};
+use crate::tcp;
 use crate::traffic::Sink;
 use crate::truth::{Meter, MeterConfig};
 
@@ -247,6 +248,22 @@ impl Engine {
     pub fn sink(&self, node: NodeId) -> Option<&Sink> {
         match self.element(node)? {
             Element::Sink(sink) => Some(sink),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is the sending end of a TCP connection.
+    pub fn tcp_sender(&self, node: NodeId) -> Option<&tcp::Sender> {
+        match self.element(node)? {
+            Element::TcpSender(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is the receiving end of a TCP connection.
+    pub fn tcp_receiver(&self, node: NodeId) -> Option<&tcp::Receiver> {
+        match self.element(node)? {
+            Element::TcpReceiver(receiver) => Some(receiver),
             _ => None,
         }
     }

@@ -1,6 +1,8 @@
 //! Nodes that tests put at the ends of a path.
 #![allow(dead_code, unreachable_pub)] // each test file uses some of them
 
+pub mod tcp;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -126,7 +126,8 @@ impl Window {
         self.cwnd += segments;
     }
 
-    /// Sets the threshold, and the window to it or, after a timeout, to one segment (RFC 5681, section 3.1).
+    /// Sets the threshold, and the window to it or, after a timeout, to one segment (RFC 5681, section 3.1). The
+    /// threshold is whole segments, as in Linux and ns-2: a fraction would let slow start go one segment beyond it.
     ///
     /// ```
     /// # use lastmile::control::window::{Congestion, Window};
@@ -135,7 +136,7 @@ impl Window {
     /// assert_eq!((window.cwnd, window.ssthresh), (1.0, 5.0));
     /// ```
     pub fn reduce_to(&mut self, threshold: f64, how: Congestion) {
-        self.ssthresh = threshold.max(MIN_SSTHRESH);
+        self.ssthresh = threshold.floor().max(MIN_SSTHRESH);
         self.cwnd = if how == Congestion::Timeout { 1.0 } else { threshold.max(1.0).min(self.cwnd) };
     }
 }

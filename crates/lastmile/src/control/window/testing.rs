@@ -25,7 +25,7 @@ pub(super) fn timeout_collapses(law: &mut dyn WindowLaw, kept: f64) {
     let before = law.window().cwnd;
     law.on_congestion(Congestion::Timeout, Time::ZERO);
     assert_eq!(law.window().cwnd, 1.0);
-    assert!((law.window().ssthresh - kept * before).abs() < 1e-9, "{:?} after {before}", law.window());
+    assert_eq!(law.window().ssthresh, (kept * before).floor(), "{:?} after {before}", law.window());
 }
 
 /// The mean window over round trips when every `every`-th segment is lost.

@@ -1,0 +1,189 @@
+//! [`TcpConfig`]: the options of a connection.
+
+use core::fmt::Display;
+use core::str::FromStr;
+
+use lastmile::control::window::LawConfig;
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+use serde::{Deserialize, Deserializer};
+
+/// How lost segments are found and sent again.
+///
+/// ```
+/// assert_eq!(lastmile_sim::tcp::Recovery::default(), lastmile_sim::tcp::Recovery::Sack);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Fast retransmit and fast recovery, which the next new ACK ends (RFC 2581).
+    Reno,
+    /// Fast recovery until all that was under way is acknowledged (RFC 6582).
+    NewReno,
+    /// By selective acknowledgements (RFC 2018, RFC 6675).
+    #[default]
+    Sack,
+}
+
+/// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
+/// taken.
+///
+/// ```
+/// use lastmile_sim::tcp::{Recovery, TcpConfig};
+/// let old: TcpConfig = toml::from_str("law = 'reno'\nrecovery = 'reno'\ndelayed_ack = '0 ms'\ntick = '100 ms'").unwrap();
+/// assert_eq!(old.recovery, Recovery::Reno);
+/// assert!(toml::from_str::<TcpConfig>("initial_windows = 3").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TcpConfig {
+    /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
+    /// Reno (RFC 5681).
+    #[serde(deserialize_with = "law")]
+    pub law: LawConfig,
+    /// How losses are repaired: SACK.
+    pub recovery: Recovery,
+    /// Data bytes of a full segment: 1460.
+    #[serde(deserialize_with = "text")]
+    pub segment: Bytes,
+    /// Bytes of IP and TCP header around them, and the size of an ACK: 40.
+    #[serde(deserialize_with = "text")]
+    pub header: Bytes,
+    /// Segments sent at once at the start; without it as many as make 4380 bytes, two to four (RFC 5681,
+    /// section 3.1). RFC 6928 allows 10.
+    pub initial_window: Option<u32>,
+    /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): 10,000, which is no limit on
+    /// most paths.
+    pub max_window: u32,
+    /// How long an ACK may wait for a second segment; zero acknowledges each. 100 ms (RFC 1122, section 4.2.3.2, asks
+    /// for less than 500).
+    #[serde(deserialize_with = "text")]
+    pub delayed_ack: Span,
+    /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
+    /// order (RFC 5681, section 4.2); out-of-order ones and those that fill a gap always are.
+    pub ack_gaps_at_once: bool,
+    /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
+    pub limited_transmit: bool,
+    /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
+    #[serde(deserialize_with = "text")]
+    pub min_rto: Span,
+    /// The largest: 60 s (RFC 6298, rule 2.5).
+    #[serde(deserialize_with = "text")]
+    pub max_rto: Span,
+    /// Before a round-trip time is known: 1 s (RFC 6298, rule 2.1).
+    #[serde(deserialize_with = "text")]
+    pub initial_rto: Span,
+    /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms, ns-2's first
+    /// versions 100 ms.
+    #[serde(deserialize_with = "text")]
+    pub tick: Span,
+    /// Whether every ACK gives a round-trip time (RFC 7323) instead of one segment at a time (Karn's rule applies).
+    pub timestamps: bool,
+    /// How many acknowledged segments of one ACK the window counts (RFC 3465's L); without it each ACK counts as
+    /// one (RFC 5681).
+    pub byte_counting: Option<u32>,
+    /// Whether marks are taken (RFC 3168).
+    pub ecn: bool,
+    /// Whether the threshold stays what it is when a segment times out again (RFC 5681, section 3.1).
+    pub hold_ssthresh: bool,
+    /// The most segments that one ACK lets out during NewReno's fast recovery; none by default. ns-2 has two.
+    pub recovery_burst: Option<u32>,
+}
+
+impl Default for TcpConfig {
+    fn default() -> TcpConfig {
+        TcpConfig {
+            law: LawConfig::default(),
+            recovery: Recovery::Sack,
+            segment: Bytes(1460),
+            header: Bytes(40),
+            initial_window: None,
+            max_window: 10_000,
+            delayed_ack: Span::from_millis(100),
+            ack_gaps_at_once: true,
+            limited_transmit: true,
+            min_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(60),
+            initial_rto: Span::from_secs(1),
+            tick: Span::ZERO,
+            timestamps: false,
+            byte_counting: None,
+            ecn: false,
+            hold_ssthresh: true,
+            recovery_burst: None,
+        }
+    }
+}
+
+impl TcpConfig {
+    /// What ns-2 2.35 does unless told otherwise: an ACK for each segment, a minimum timeout of 200 ms on a clock of
+    /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out.
+    ///
+    /// ```
+    /// use lastmile::time::Span;
+    /// assert_eq!(lastmile_sim::tcp::TcpConfig::ns2().min_rto, Span::from_millis(200));
+    /// ```
+    pub fn ns2() -> TcpConfig {
+        TcpConfig {
+            initial_window: Some(2),
+            delayed_ack: Span::ZERO,
+            ack_gaps_at_once: false,
+            min_rto: Span::from_millis(200),
+            initial_rto: Span::from_secs(3),
+            tick: Span::from_millis(10),
+            hold_ssthresh: false,
+            recovery_burst: Some(2),
+            ..TcpConfig::default()
+        }
+    }
+
+    /// The initial window, in segments (RFC 5681, section 3.1).
+    ///
+    /// ```
+    /// assert_eq!(lastmile_sim::tcp::TcpConfig::default().initial_segments(), 3);
+    /// ```
+    pub fn initial_segments(&self) -> u32 {
+        let by_size = match self.segment.0 {
+            0..=1095 => 4,
+            1096..=2190 => 3,
+            _ => 2,
+        };
+        self.initial_window.unwrap_or(by_size).max(1)
+    }
+}
+
+/// A quantity written as a text with its unit.
+pub(super) fn text<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Name(String),
+        Full(LawConfig),
+    }
+    match Either::deserialize(deserializer)? {
+        Either::Name(name) => name.parse().map_err(serde::de::Error::custom),
+        Either::Full(law) => Ok(law),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::control::window::BinomialConfig;
+
+    #[test]
+    fn laws_are_read_by_name_and_by_numbers() {
+        let read = |text| toml::from_str::<TcpConfig>(text).map(|config| config.law);
+        assert_eq!(read("law = 'iiad'").unwrap(), LawConfig::Binomial(BinomialConfig::IIAD));
+        let general = BinomialConfig { a: 2.0, b: 0.5, k: 0.25, l: 0.75 };
+        let text = "law = { binomial = { a = 2.0, b = 0.5, k = 0.25, l = 0.75 } }";
+        assert_eq!(read(text).unwrap(), LawConfig::Binomial(general));
+        assert!(read("law = 'renault'").unwrap_err().to_string().contains("no window law"));
+    }
+}

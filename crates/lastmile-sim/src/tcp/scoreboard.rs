@@ -1,0 +1,221 @@
+//! [`Scoreboard`]: which of the segments under way have arrived, by SACK (RFC 6675, sections 2 to 4).
+
+use std::collections::VecDeque;
+
+use super::packet::Blocks;
+
+const SACKED: u8 = 1;
+const RESENT: u8 = 2;
+const LOST: u8 = 4;
+
+/// Segments with that many received beyond them are taken for lost (RFC 6675, DupThresh).
+pub(super) const DUP_THRESH: usize = 3;
+
+/// One flag byte for each segment from the first unacknowledged to the highest one that is flagged: nothing at
+/// all while nothing is lost.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    una: u64,
+    flags: VecDeque<u8>,
+    sacked: u64,
+    lost: u64,
+    resent: u64,
+    /// Below it every segment is sacked or lost.
+    judged: u64,
+    /// Below it no segment is lost and not resent.
+    hole: u64,
+}
+
+impl Scoreboard {
+    /// All below `una` are acknowledged.
+    #[inline]
+    pub(super) fn advance(&mut self, una: u64) {
+        while self.una < una
+            && let Some(flags) = self.flags.pop_front()
+        {
+            self.una += 1;
+            self.uncount(flags);
+        }
+        self.una = self.una.max(una);
+        self.judged = self.judged.max(una);
+        self.hole = self.hole.max(una);
+    }
+
+    fn uncount(&mut self, flags: u8) {
+        self.sacked -= u64::from(flags & SACKED != 0);
+        self.lost -= u64::from(flags & LOST != 0);
+        self.resent -= u64::from(flags & RESENT != 0);
+    }
+
+    /// Forgets all but what is sacked: after a timeout everything else is taken for lost.
+    pub(super) fn forget(&mut self) {
+        for flags in &mut self.flags {
+            *flags &= SACKED;
+        }
+        (self.lost, self.resent) = (0, 0);
+        (self.judged, self.hole) = (self.una, self.una);
+    }
+
+    /// Takes in an ACK's blocks; says how many segments they newly report. `max` is the first segment never sent.
+    pub(super) fn update(&mut self, blocks: &Blocks, max: u64) -> u64 {
+        let before = self.sacked;
+        for &(start, end) in blocks {
+            let (start, end) = (start.max(self.una), end.min(max));
+            if start >= end {
+                continue;
+            }
+            let needed = (end - self.una) as usize;
+            if self.flags.len() < needed {
+                self.flags.resize(needed, 0);
+            }
+            for index in (start - self.una) as usize..needed {
+                let flags = self.flags[index];
+                if flags & SACKED == 0 {
+                    self.uncount(flags);
+                    self.flags[index] = SACKED;
+                    self.sacked += 1;
+                }
+            }
+        }
+        if self.sacked > before {
+            self.judge();
+        }
+        self.sacked - before
+    }
+
+    /// IsLost of RFC 6675: all below the third-highest sacked segment that have not arrived.
+    fn judge(&mut self) {
+        let mut seen = 0;
+        let mut end = self.flags.len();
+        while end > 0 && seen < DUP_THRESH {
+            end -= 1;
+            seen += usize::from(self.flags[end] & SACKED != 0);
+        }
+        if seen < DUP_THRESH {
+            return;
+        }
+        for index in (self.judged - self.una) as usize..end {
+            if self.flags[index] & (SACKED | LOST) == 0 {
+                self.flags[index] |= LOST;
+                self.lost += 1;
+            }
+        }
+        self.judged = self.judged.max(self.una + end as u64);
+    }
+
+    /// Takes the first segment for lost, whatever was sacked beyond it: as many duplicate ACKs say the same.
+    pub(super) fn lose_first(&mut self) {
+        if self.flags.is_empty() {
+            self.flags.push_back(0);
+        }
+        if let Some(first) = self.flags.front_mut()
+            && *first & (SACKED | LOST) == 0
+        {
+            *first |= LOST;
+            self.lost += 1;
+            (self.judged, self.hole) = (self.judged.max(self.una + 1), self.una);
+        }
+    }
+
+    /// Whether the first unacknowledged segment is lost.
+    pub(super) fn first_lost(&self) -> bool {
+        self.flags.front().is_some_and(|flags| flags & LOST != 0)
+    }
+
+    #[inline]
+    pub(super) fn is_sacked(&self, seq: u64) -> bool {
+        self.flag(seq) & SACKED != 0
+    }
+
+    fn flag(&self, seq: u64) -> u8 {
+        seq.checked_sub(self.una).and_then(|index| self.flags.get(index as usize)).copied().unwrap_or(0)
+    }
+
+    /// Notes that `seq` was sent again.
+    pub(super) fn resend(&mut self, seq: u64) {
+        let Some(index) = seq.checked_sub(self.una) else { return };
+        let index = index as usize;
+        if self.flags.len() <= index {
+            self.flags.resize(index + 1, 0);
+        }
+        if self.flags[index] & (SACKED | RESENT) == 0 {
+            self.flags[index] |= RESENT;
+            self.resent += 1;
+        }
+    }
+
+    /// NextSeg's rule 1: the first segment that is lost and was not resent.
+    pub(super) fn next_lost(&mut self) -> Option<u64> {
+        while self.hole < self.judged {
+            if self.flag(self.hole) & (SACKED | LOST | RESENT) == LOST {
+                return Some(self.hole);
+            }
+            self.hole += 1;
+        }
+        None
+    }
+
+    /// NextSeg's rule 3: the first segment below a sacked one that is not known to have arrived nor resent.
+    pub(super) fn next_doubtful(&self) -> Option<u64> {
+        let last = self.flags.iter().rposition(|flags| flags & SACKED != 0)?;
+        let index = self.flags.iter().take(last).position(|flags| flags & (SACKED | RESENT) == 0)?;
+        Some(self.una + index as u64)
+    }
+
+    /// Segments thought to be in the network, of those from the first unacknowledged to `max` (RFC 6675, pipe).
+    #[inline]
+    pub(super) fn pipe(&self, max: u64) -> u64 {
+        (max - self.una + self.resent).saturating_sub(self.sacked + self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(ranges: &[(u64, u64)]) -> Blocks {
+        let mut blocks = Blocks::default();
+        blocks[..ranges.len()].copy_from_slice(ranges);
+        blocks
+    }
+
+    #[test]
+    fn three_beyond_it_make_a_segment_lost() {
+        let mut board = Scoreboard::default();
+        board.advance(10);
+        assert_eq!(board.update(&blocks(&[(11, 13)]), 20), 2);
+        assert!(!board.first_lost() && board.next_lost().is_none());
+        assert_eq!(board.pipe(20), 8);
+        assert_eq!(board.update(&blocks(&[(14, 15), (11, 13)]), 20), 1);
+        assert!(board.first_lost());
+        assert_eq!(board.next_lost(), Some(10)); // 13 has one beyond it only
+        assert_eq!(board.pipe(20), 6);
+        board.resend(10);
+        assert_eq!((board.next_lost(), board.pipe(20)), (None, 7));
+        assert_eq!(board.next_doubtful(), Some(13));
+        board.update(&blocks(&[(14, 17)]), 20);
+        assert_eq!((board.next_lost(), board.pipe(20)), (Some(13), 4));
+        board.advance(13);
+        assert_eq!(board.pipe(20), 3);
+    }
+
+    #[test]
+    fn nonsense_beyond_what_was_sent_is_ignored() {
+        let mut board = Scoreboard::default();
+        board.advance(5);
+        assert_eq!(board.update(&blocks(&[(7, 1 << 40), (0, 4)]), 8), 1);
+        assert_eq!(board.pipe(8), 2);
+        board.advance(100);
+        assert_eq!(board.pipe(100), 0);
+    }
+
+    #[test]
+    fn forgetting_keeps_what_arrived() {
+        let mut board = Scoreboard::default();
+        board.update(&blocks(&[(1, 5)]), 9);
+        board.resend(0);
+        board.forget();
+        assert!(board.is_sacked(3) && !board.is_sacked(0) && !board.first_lost());
+        assert_eq!(board.pipe(9), 5);
+    }
+}

@@ -1,0 +1,407 @@
+//! [`Sender`]: sends segments as the window allows, and again what was lost.
+
+use core::net::SocketAddr;
+
+use lastmile::control::window::{Acked, Congestion, WindowLaw};
+use lastmile::node::{Ecn, Flow, Input, Node, Output, Payload};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+
+use super::app::{App, Supply};
+use super::packet::{Ack, MAX_SEQ, MAX_WINDOW, Segment};
+use super::receiver::transmit;
+use super::rto::RtoTimer;
+use super::scoreboard::{DUP_THRESH, Scoreboard};
+use super::{Recovery, TcpConfig};
+use crate::rng::Stream;
+
+/// The two ends of a connection, and the flows that its packets are labelled with.
+///
+/// ```
+/// use lastmile::node::Flow;
+/// let ends = lastmile_sim::tcp::Ends {
+///     sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1),
+/// };
+/// assert_ne!(ends.data, ends.acks);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The sender's address.
+    pub sender: SocketAddr,
+    /// The receiver's.
+    pub receiver: SocketAddr,
+    /// The flow of the segments.
+    pub data: Flow,
+    /// The flow of the ACKs.
+    pub acks: Flow,
+}
+
+/// What a sender has done.
+///
+/// ```
+/// assert_eq!(lastmile_sim::tcp::SenderCounters::default().timeouts, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Segments sent, those sent again included.
+    pub segments: u64,
+    /// IP bytes of all of them.
+    pub bytes: Bytes,
+    /// Segments sent again.
+    pub resent: u64,
+    /// ACKs that came.
+    pub acks: u64,
+    /// Segments acknowledged.
+    pub acknowledged: u64,
+    /// Times that the retransmission timer expired.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Reductions of the window because of marks.
+    pub ecn_reductions: u64,
+    /// Transfers finished; none of an endless one.
+    pub transfers: u64,
+    /// The sum of their times from the first segment's departure to the last one's acknowledgement.
+    pub transfer_time: Span,
+}
+
+/// The sending end of a connection. Sends by port 0.
+///
+/// ```
+/// use lastmile::{node::*, time::Time};
+/// use lastmile_sim::{rng::Stream, tcp::*};
+/// let ends = Ends { sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1) };
+/// let mut sender = Sender::new(&TcpConfig::default(), ends, App::Bulk, Time::ZERO, Time::MAX, Stream::new(1, "tcp"));
+/// let first = sender.poll(Time::ZERO);
+/// assert!(matches!(first, Output::Transmit(t) if t.datagram.ip_size().0 == 1500));
+/// ```
+#[derive(Debug)]
+pub struct Sender {
+    config: TcpConfig,
+    segment: u32,
+    header: u32,
+    ends: Ends,
+    law: Box<dyn WindowLaw>,
+    rto: RtoTimer,
+    supply: Supply,
+    board: Scoreboard,
+    /// First segment not acknowledged, next to send, first never sent.
+    una: u64,
+    next: u64,
+    max: u64,
+    /// `max` when congestion was last found (RFC 6582's recover).
+    recover: Option<u64>,
+    in_recovery: bool,
+    first_partial: bool,
+    dup_acks: u32,
+    /// Segments by which duplicate ACKs inflate the window.
+    inflation: u32,
+    /// The first unacknowledged segment is to be sent again.
+    resend_first: bool,
+    /// Segments that may still go before the next ACK.
+    burst: u32,
+    /// When the retransmission timer expires.
+    expires: Option<u64>,
+    timed_out: Option<u64>,
+    /// The segment that is timed, and when it left.
+    timed: Option<(u64, u64)>,
+    round_end: u64,
+    /// `max` when a mark last reduced the window.
+    marked_until: u64,
+    cwr: bool,
+    counters: SenderCounters,
+}
+
+impl Sender {
+    /// The sending end that `config` describes, with data from `start` to `stop`. `random` draws what `app` needs.
+    pub fn new(config: &TcpConfig, ends: Ends, app: App, start: Time, stop: Time, random: Stream) -> Sender {
+        let mut config = config.clone();
+        config.max_window = config.max_window.clamp(1, MAX_WINDOW);
+        let segment = config.segment.0.clamp(1, 1 << 16) as u32;
+        Sender {
+            segment,
+            header: config.header.0.clamp(1, 1 << 16) as u32,
+            ends,
+            law: config.law.law(f64::from(config.initial_segments())),
+            rto: RtoTimer::new(&config),
+            supply: Supply::new(app, segment, start, stop, random),
+            board: Scoreboard::default(),
+            una: 0,
+            next: 0,
+            max: 0,
+            recover: None,
+            in_recovery: false,
+            first_partial: true,
+            dup_acks: 0,
+            inflation: 0,
+            resend_first: false,
+            burst: u32::MAX,
+            expires: None,
+            timed_out: None,
+            timed: None,
+            round_end: 0,
+            marked_until: 0,
+            cwr: false,
+            counters: SenderCounters::default(),
+            config,
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> SenderCounters {
+        let Supply { transfers, transfer_time, .. } = self.supply;
+        SenderCounters { acknowledged: self.una, transfers, transfer_time, ..self.counters }
+    }
+
+    /// The congestion window, in segments.
+    pub fn cwnd(&self) -> f64 {
+        self.law.window().cwnd
+    }
+
+    fn sack(&self) -> bool {
+        self.config.recovery == Recovery::Sack
+    }
+
+    fn new_connection(&mut self) {
+        self.law = self.config.law.law(f64::from(self.config.initial_segments()));
+        self.rto = RtoTimer::new(&self.config);
+        (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
+        (self.recover, self.timed, self.timed_out) = (None, None, None);
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &Ack) {
+        self.counters.acks += 1;
+        self.burst = u32::MAX;
+        if ack.next > self.max || ack.next < self.una {
+            return;
+        }
+        let marked = ack.ece && self.config.ecn;
+        if marked && !self.in_recovery && ack.next > self.marked_until {
+            // RFC 3168, section 6.1.2: once per window of data.
+            self.law.on_congestion(Congestion::Ecn, now);
+            self.counters.ecn_reductions += 1;
+            (self.marked_until, self.cwr) = (self.max, true);
+        }
+        let news = if self.sack() { self.board.update(&ack.blocks, self.max) } else { 0 };
+        let rtt = (ack.echo > 0).then(|| now - Time::from_nanos(ack.echo));
+        if ack.next > self.una {
+            self.on_new_ack(now, ack.next, rtt, marked);
+        } else if self.una < self.max && (news > 0 || !self.sack()) {
+            self.law.on_delivered(1.0, rtt, now);
+            self.on_duplicate(now);
+        }
+    }
+
+    fn on_new_ack(&mut self, now: Time, una: u64, rtt: Option<Span>, marked: bool) {
+        let newly = una - self.una;
+        // Duplicate ACKs have told of some of them.
+        let told = u64::from(self.dup_acks).min(newly - 1);
+        self.una = una;
+        self.next = self.next.max(una);
+        self.board.advance(una);
+        self.law.on_delivered((newly - told) as f64, rtt, now);
+        self.take_sample(now, una, rtt);
+        let round_ended = una > self.round_end;
+        if round_ended {
+            self.round_end = self.max;
+        }
+        let recovered = self.recover.is_none_or(|recover| una >= recover);
+        if self.in_recovery && !recovered && self.config.recovery != Recovery::Reno {
+            self.on_partial_ack(now, newly);
+            return;
+        }
+        let was_sack_recovery = self.in_recovery && self.sack();
+        (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
+        self.first_partial = true;
+        if !marked && !was_sack_recovery {
+            let segments = self.config.byte_counting.map_or(1, |limit| newly.min(u64::from(limit))) as f64;
+            self.law.on_ack(&Acked { segments, rtt, now, round_ended });
+            self.law.clamp(f64::from(self.config.max_window));
+        }
+        self.supply.acknowledged(now.as_nanos(), una);
+        self.restart_timer(now);
+    }
+
+    fn take_sample(&mut self, now: Time, una: u64, rtt: Option<Span>) {
+        if self.config.timestamps {
+            if let Some(rtt) = rtt {
+                self.rto.sample(rtt, (now - rtt).as_nanos());
+            }
+        } else if let Some((seq, sent)) = self.timed
+            && una > seq
+        {
+            self.timed = None;
+            self.rto.sample(now - Time::from_nanos(sent), sent);
+        }
+    }
+
+    /// RFC 6582, section 3.2, step 3; RFC 6675, section 5.
+    fn on_partial_ack(&mut self, now: Time, newly: u64) {
+        if self.config.recovery == Recovery::NewReno {
+            // Deflated by what was acknowledged, less the segment that goes in its place.
+            self.inflation =
+                u32::try_from(u64::from(self.inflation).saturating_sub(newly) + 1).unwrap_or(u32::MAX);
+            self.burst = self.config.recovery_burst.unwrap_or(u32::MAX).saturating_add(1);
+            self.resend_first = true;
+            if self.first_partial {
+                self.restart_timer(now);
+            }
+            self.first_partial = false;
+        } else {
+            // What is missing right above a partial ACK is lost, whatever the blocks say.
+            self.board.lose_first();
+            self.restart_timer(now);
+        }
+    }
+
+    fn on_duplicate(&mut self, now: Time) {
+        self.dup_acks += 1;
+        if self.in_recovery {
+            if !self.sack() {
+                self.inflation += 1;
+                if self.config.recovery == Recovery::NewReno {
+                    self.burst = self.config.recovery_burst.unwrap_or(u32::MAX);
+                }
+            }
+            return;
+        }
+        let enough = self.dup_acks as usize == DUP_THRESH || (self.sack() && self.board.first_lost());
+        // RFC 6582, section 3.2, step 2, and its predecessors' "avoid multiple fast retransmits".
+        let allowed = self.recover.is_none_or(|recover| self.una > recover);
+        if enough && allowed {
+            self.enter_recovery(now);
+        } else if self.dup_acks as usize >= DUP_THRESH {
+            self.inflation = 0;
+        } else if self.config.limited_transmit {
+            // RFC 3042.
+            self.inflation = self.dup_acks;
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        self.counters.fast_retransmits += 1;
+        if self.una >= self.marked_until {
+            self.law.on_congestion(Congestion::DupAcks, now);
+        }
+        (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
+        self.inflation = if self.sack() { 0 } else { DUP_THRESH as u32 };
+        self.resend_first = true;
+        self.board.lose_first();
+        self.timed = None;
+        self.expires = Some(now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.counters.timeouts += 1;
+        let again = self.timed_out == Some(self.una);
+        if !(again && self.config.hold_ssthresh) {
+            self.law.on_congestion(Congestion::Timeout, now);
+        }
+        self.timed_out = Some(self.una);
+        self.rto.back_off();
+        (self.recover, self.in_recovery) = (Some(self.max), false);
+        (self.dup_acks, self.inflation, self.resend_first) = (0, 0, false);
+        self.timed = None;
+        self.board.forget();
+        self.burst = u32::MAX;
+        // Everything that is not known to have arrived goes again.
+        self.next = self.una;
+        self.expires = Some(now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
+    }
+
+    fn restart_timer(&mut self, now: Time) {
+        self.expires = (self.una < self.max)
+            .then(|| now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
+    }
+
+    /// The segment that goes now, if one may.
+    #[inline]
+    fn choose(&mut self) -> Option<u64> {
+        if self.resend_first {
+            self.resend_first = false;
+            self.burst = self.burst.saturating_sub(1);
+            return Some(self.una);
+        }
+        if self.burst == 0 {
+            return None;
+        }
+        let end = self.supply.end.min(MAX_SEQ - 1);
+        let cwnd = self.law.window().cwnd;
+        if self.in_recovery && self.sack() {
+            if self.board.pipe(self.max) as f64 + 1.0 > cwnd {
+                return None;
+            }
+            let lost = self.board.next_lost();
+            let fresh = self.max < end.min(self.una + u64::from(self.config.max_window));
+            return lost.or(if fresh { Some(self.max) } else { self.board.next_doubtful() });
+        }
+        while self.next < self.max && self.board.is_sacked(self.next) {
+            self.next += 1;
+        }
+        let window = (cwnd as u64 + u64::from(self.inflation)).min(u64::from(self.config.max_window));
+        if self.next >= end.min(self.una + window) {
+            return None;
+        }
+        self.burst -= 1;
+        Some(self.next)
+    }
+
+    #[inline]
+    fn send(&mut self, now: Time, seq: u64) -> Output {
+        let fresh = seq >= self.max;
+        let nanos = now.as_nanos();
+        if fresh {
+            self.max = seq + 1;
+            if self.timed.is_none() {
+                self.timed = Some((seq, nanos));
+            }
+        } else {
+            self.counters.resent += 1;
+            if self.sack() && self.in_recovery {
+                self.board.resend(seq);
+            }
+        }
+        if seq >= self.next {
+            self.next = seq + 1;
+        }
+        if self.expires.is_none() {
+            self.restart_timer(now);
+        }
+        let bytes = if seq + 1 == self.supply.end { self.supply.last } else { self.segment };
+        let cwr = fresh && core::mem::take(&mut self.cwr);
+        // RFC 3168, section 6.1.5: what is sent again is not ECN-capable.
+        let ecn = if self.config.ecn && fresh { Ecn::Ect0 } else { Ecn::NotEct };
+        let model = Segment { seq, sent: nanos, bytes, cwr }.model(self.header);
+        self.counters.segments += 1;
+        self.counters.bytes += Bytes(u64::from(model.ip_size));
+        Output::Transmit(transmit(now, self.ends.sender, self.ends.receiver, self.ends.data, ecn, model))
+    }
+}
+
+impl Node for Sender {
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = input
+            && let Payload::Model(model) = &datagram.payload
+            && let Some(ack) = Ack::read(model)
+        {
+            self.on_ack(now, &ack);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        let nanos = now.as_nanos();
+        if self.supply.next <= nanos && self.supply.change(nanos, self.max) {
+            self.new_connection();
+        }
+        if self.expires.is_some_and(|expires| expires <= nanos) {
+            self.on_timeout(now);
+        }
+        if let Some(seq) = self.choose() {
+            return self.send(now, seq);
+        }
+        let wake = self.expires.unwrap_or(u64::MAX).min(self.supply.next);
+        Output::Wait((wake < u64::MAX).then(|| Time::from_nanos(wake)))
+    }
+}
