@@ -13,7 +13,7 @@ mod scoreboard;
 mod sender;
 
 pub use app::{App, FileSize};
-pub use config::{Recovery, TcpConfig};
+pub use config::{Impossible, Recovery, TcpConfig};
 pub use packet::MAX_WINDOW;
 pub use receiver::{Receiver, ReceiverCounters};
 pub use sender::{Ends, Sender, SenderCounters};
