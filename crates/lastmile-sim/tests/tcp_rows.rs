@@ -159,7 +159,7 @@ impl Node for Marker {
         if let Input::Datagram { mut datagram, .. } = input {
             assert!(datagram.ecn.is_capable(), "a segment that was sent once is ECN-capable");
             self.seen += 1;
-            if self.seen % self.every == 0 {
+            if self.seen.is_multiple_of(self.every) {
                 datagram.ecn = Ecn::Ce;
             }
             self.out = Some(datagram);
