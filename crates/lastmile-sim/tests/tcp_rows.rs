@@ -95,6 +95,16 @@ fn binomial_laws_are_as_fast_as_tcp_at_one_percent_of_loss() {
     }
 }
 
+/// ns-2's Vegas and its CUBIC (Linux's) in the same setting, three seeds: 3423 and 2455 kbit/s.
+#[test]
+fn vegas_and_cubic_under_loss() {
+    for (law, oracle) in [("vegas", 3423.0), ("cubic", 2455.0)] {
+        let got = under_loss(law, 0.01);
+        println!("{law}: {got:.0} kbit/s (ns-2 {oracle})");
+        assert!((got / oracle - 1.0).abs() < 0.05, "{law}: {got} instead of {oracle}");
+    }
+}
+
 #[test]
 fn vegas_keeps_the_queue_short_and_cubic_and_westwood_fill_the_link() {
     let run = |law: &str| {
