@@ -68,13 +68,14 @@ fn measure(recovery: Recovery, flows: u32, seconds: i64) -> Result<(), EngineErr
         receivers.iter().filter_map(|&r| engine.tcp_receiver(r)).map(|r| r.counters().segments).sum();
     let acked: u64 =
         senders.iter().filter_map(|&s| engine.tcp_sender(s)).map(|s| s.counters().acknowledged).sum();
+    let acks: u64 = receivers.iter().filter_map(|&r| engine.tcp_receiver(r)).map(|r| r.counters().acks).sum();
+    let drops = engine.link(bottleneck).map_or(0, |link| link.counters().drops);
     println!(
-        "{recovery:?} {flows:4} flows: {:.5} CPU s per simulated s, {data} packets, {:.0} ns each, goodput {:.2} Mbit/s, \
-         {} drops, {:.1} MB at peak so far",
+        "{recovery:?} {flows:4} flows: {:.5} CPU s per simulated s, {data} packets and {acks} ACKs, {:.0} ns for each of both, goodput {:.2} Mbit/s, \
+         {drops} drops, {:.1} MB at peak so far",
         took / seconds as f64,
-        took * 1e9 / data as f64,
+        took * 1e9 / (data + drops + acks) as f64,
         acked as f64 * 1460.0 * 8.0 / seconds as f64 / 1e6,
-        engine.link(bottleneck).map_or(0, |link| link.counters().drops),
         peak_megabytes()
     );
     Ok(())

@@ -6,6 +6,7 @@ mod common;
 
 use common::tcp::{Bernoulli, chain, dumbbell, ns2_link, seconds};
 use lastmile::control::window::LawConfig;
+use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile_sim::engine::Engine;
@@ -42,21 +43,16 @@ fn droptail(flows: u32, seed: u64) -> (f64, f64, u64) {
     (acked as f64 * 1460.0 * 8.0 / 60e6, wait * segments as f64 * 1500.0 / 60.0, drops)
 }
 
+/// ns-2's means of thirty seeds: 9.712 Mbit/s, 27,500 bytes, 12 drops; 9.731 Mbit/s, 37,040 bytes, 187 drops.
 #[test]
 fn one_and_four_flows_through_a_droptail_queue() {
-    for (flows, goodput, queue, drops) in [(1, 9.712, 27_500.0, 12..=12), (4, 9.73, 36_200.0, 181..=189)] {
-        for seed in 1..=3 {
-            let got = droptail(flows, seed);
-            println!("{flows} flows, seed {seed}: {got:?} (ns-2 {goodput}, {queue}, {drops:?})");
-            assert!((got.0 / goodput - 1.0).abs() < 0.01, "{flows}: goodput {} instead of {goodput}", got.0);
-            assert!((got.1 / queue - 1.0).abs() < 0.1, "{flows}: queue {} instead of {queue}", got.1);
-            let least = *drops.start() as f64 * 0.9;
-            let most = *drops.end() as f64 * 1.1;
-            assert!(
-                (least..=most).contains(&(got.2 as f64)),
-                "{flows}: drops {} instead of {drops:?}",
-                got.2
-            );
+    for (flows, goodput, queue, drops) in [(1, 9.712, 27_500.0, 12.0), (4, 9.731, 37_040.0, 186.7)] {
+        let runs: Vec<_> = (1..=10).map(|seed| droptail(flows, seed)).collect();
+        let mean = |of: fn(&(f64, f64, u64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let got = [mean(|run| run.0), mean(|run| run.1), mean(|run| run.2 as f64)];
+        println!("{flows} flows: {got:?} (ns-2 {goodput}, {queue}, {drops})");
+        for ((got, oracle), tolerance) in got.iter().zip([goodput, queue, drops]).zip([0.002, 0.03, 0.06]) {
+            assert!((got / oracle - 1.0).abs() < tolerance, "{flows} flows: {got} instead of {oracle}");
         }
     }
 }
@@ -79,7 +75,7 @@ fn under_loss(law: &str, loss: f64) -> f64 {
         });
         (after - before) as f64 * 8.0 / 300.0
     };
-    (1..=10).map(one).sum::<f64>() / 10.0
+    (1..=5).map(one).sum::<f64>() / 5.0
 }
 
 /// The setting is not written down beside the numbers: 1000-byte segments, 40 ms, 100 Mbit/s and an ACK for each segment
@@ -96,6 +92,16 @@ fn binomial_laws_are_as_fast_as_tcp_at_one_percent_of_loss() {
             println!("{law} at {loss}: {got:.0} kbit/s (ns-2 {oracle})");
             assert!((got / oracle - 1.0).abs() < 0.05, "{law} at {loss}: {got} instead of {oracle}");
         }
+    }
+}
+
+/// ns-2's Vegas and its CUBIC (Linux's) in the same setting, three seeds: 3423 and 2455 kbit/s.
+#[test]
+fn vegas_and_cubic_under_loss() {
+    for (law, oracle) in [("vegas", 3423.0), ("cubic", 2455.0)] {
+        let got = under_loss(law, 0.01);
+        println!("{law}: {got:.0} kbit/s (ns-2 {oracle})");
+        assert!((got / oracle - 1.0).abs() < 0.05, "{law}: {got} instead of {oracle}");
     }
 }
 
@@ -126,6 +132,54 @@ fn vegas_keeps_the_queue_short_and_cubic_and_westwood_fill_the_link() {
 fn westwood_outruns_reno_under_random_loss() {
     let (westwood, reno) = (under_loss("westwood+", 0.01), under_loss("reno", 0.01));
     assert!(westwood > 1.2 * reno, "{westwood} {reno}");
+}
+
+/// A queue's mark every so often costs what a loss costs, and nothing is sent again.
+#[test]
+fn a_mark_reduces_the_window_once_and_resends_nothing() {
+    let config = TcpConfig { ecn: true, ..TcpConfig::default() };
+    let mut engine = Engine::new();
+    let there = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
+    let marker: Box<dyn Node + Send> = Box::new(Marker { every: 500, ..Marker::default() });
+    let marker = engine.add(marker).unwrap();
+    let back = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
+    let bulk = (App::Bulk, Time::ZERO, seconds(1e6));
+    let tcp = chain(&mut engine, &config, bulk, 1, &[there, marker], &[back]);
+    engine.run_until(seconds(60.0)).unwrap();
+    let sent = engine.tcp_sender(tcp.sender).unwrap().counters();
+    let marked = engine.tcp_receiver(tcp.receiver).unwrap().counters().marked;
+    assert!(marked > 30 && sent.ecn_reductions == marked, "{marked} {sent:?}");
+    assert_eq!((sent.resent, sent.timeouts, sent.fast_retransmits), (0, 0, 0));
+    // The sawtooth between w and w/2 with 500 segments in a tooth: 3/8 w^2 = 500 without delayed ACKs, half the slope
+    // with them (RFC 5681's one for each ACK): w = 26, mean 19 in 41 ms.
+    let rate = sent.acknowledged as f64 / 60.0 * 0.0412;
+    assert!((17.0..22.0).contains(&rate), "{rate} segments a round trip");
+}
+
+/// Marks every so many ECN-capable packets.
+#[derive(Default)]
+struct Marker {
+    every: u64,
+    seen: u64,
+    out: Option<Datagram>,
+}
+
+impl Node for Marker {
+    fn handle(&mut self, _now: Time, input: Input) {
+        if let Input::Datagram { mut datagram, .. } = input {
+            assert!(datagram.ecn.is_capable(), "a segment that was sent once is ECN-capable");
+            self.seen += 1;
+            if self.seen.is_multiple_of(self.every) {
+                datagram.ecn = Ecn::Ce;
+            }
+            self.out = Some(datagram);
+        }
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        self.out.take().map_or(Output::Wait(None), |datagram| {
+            Output::Transmit(Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram })
+        })
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::config::text;
+use super::config::{Impossible, require, text};
 use crate::rng::Stream;
 
 /// What a sender has to send.
@@ -35,6 +35,37 @@ pub enum App {
         #[serde(deserialize_with = "text")]
         pause: Span,
     },
+}
+
+/// More would not be counted in segments of one byte, and no run lasts so long.
+const MAX_FILE: Bytes = Bytes(1 << 47);
+
+impl App {
+    /// Says what is impossible about it.
+    ///
+    /// ```
+    /// use lastmile::units::Bytes;
+    /// use lastmile_sim::tcp::App;
+    /// assert_eq!(App::File { size: Bytes(0) }.check().unwrap_err().key, "size");
+    /// ```
+    pub fn check(&self) -> Result<(), Impossible> {
+        let size = |size: Bytes| (Bytes(1)..=MAX_FILE).contains(&size);
+        match self {
+            App::Bulk => Ok(()),
+            App::File { size: file } => {
+                require(size(*file), "size", "a file has at least one byte, and at most 2^47")
+            }
+            App::Files { size: files, pause } => {
+                let sizes = size(files.min) && size(files.max) && files.min <= files.max;
+                require(
+                    sizes,
+                    "size",
+                    "a file has at least one byte, at most 2^47, and min is not above max",
+                )?;
+                require(*pause > Span::ZERO, "pause", "files without a pause between them would be one file")
+            }
+        }
+    }
 }
 
 /// Sizes drawn uniformly between two.
@@ -113,12 +144,12 @@ impl Supply {
             App::File { size } => size.0,
             App::Files { size, .. } => {
                 let range = size.max.0.saturating_sub(size.min.0);
-                size.min.0 + (self.random.unit() * (range + 1) as f64) as u64
+                size.min.0.saturating_add((self.random.unit() * (range as f64 + 1.0)) as u64)
             }
         };
         let size = size.max(1);
         let segments = size.div_ceil(self.segment);
-        self.end = max + segments;
+        self.end = max.saturating_add(segments);
         self.last = (size - (segments - 1) * self.segment) as u32;
         self.since = Some(now);
         self.next = u64::MAX;

@@ -2,11 +2,14 @@
 
 use core::fmt::Display;
 use core::str::FromStr;
+use std::borrow::Cow;
 
 use lastmile::control::window::LawConfig;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
+
+use super::packet::MAX_WINDOW;
 
 /// How lost segments are found and sent again.
 ///
@@ -137,6 +140,40 @@ impl TcpConfig {
         }
     }
 
+    /// Says what is impossible about it. A connection made of it all the same neither panics nor hangs.
+    ///
+    /// ```
+    /// use lastmile_sim::tcp::TcpConfig;
+    /// assert_eq!(TcpConfig::default().check(), Ok(()));
+    /// let error = TcpConfig { max_window: 0, ..TcpConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.key, "max_window");
+    /// ```
+    pub fn check(&self) -> Result<(), Impossible> {
+        let span = |span: Span, least: Span| (least..=LONGEST).contains(&span);
+        let (zero, ns) = (Span::ZERO, Span::from_nanos(1));
+        require(self.law.check().is_ok(), "law", self.law.check().err().unwrap_or_default())?;
+        require((1..=65_535).contains(&self.segment.0), "segment", "a segment has 1 to 65535 bytes of data")?;
+        require((1..=65_535).contains(&self.header.0), "header", "headers have 1 to 65535 bytes")?;
+        let initial = self.initial_window.is_none_or(|window| (1..=self.max_window).contains(&window));
+        require(
+            (1..=MAX_WINDOW).contains(&self.max_window),
+            "max_window",
+            "a window has 1 to 2097151 segments",
+        )?;
+        require(initial, "initial_window", "it is at least one segment and not above max_window")?;
+        require(span(self.delayed_ack, zero), "delayed_ack", "it lies between 0 and an hour")?;
+        require(span(self.min_rto, ns), "min_rto", "it is above 0 and at most an hour")?;
+        require(span(self.max_rto, self.min_rto), "max_rto", "it is not below min_rto and at most an hour")?;
+        require(span(self.initial_rto, ns), "initial_rto", "it is above 0 and at most an hour")?;
+        require(span(self.tick, zero), "tick", "it lies between 0 and an hour")?;
+        require(
+            self.byte_counting != Some(0),
+            "byte_counting",
+            "a window that counts no segment never grows",
+        )?;
+        require(self.recovery_burst != Some(0), "recovery_burst", "it is at least one segment")
+    }
+
     /// The initial window, in segments (RFC 5681, section 3.1).
     ///
     /// ```
@@ -150,6 +187,32 @@ impl TcpConfig {
         };
         self.initial_window.unwrap_or(by_size).max(1)
     }
+}
+
+/// No timer of a connection is longer.
+const LONGEST: Span = Span::from_secs(3600);
+
+/// An option that no connection can have.
+///
+/// ```
+/// let error = lastmile_sim::tcp::Impossible { key: "tick", reason: "it lies between 0 and an hour".into() };
+/// assert_eq!(error.to_string(), "tick: it lies between 0 and an hour");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct Impossible {
+    /// The option's key.
+    pub key: &'static str,
+    /// What is wrong.
+    pub reason: Cow<'static, str>,
+}
+
+pub(super) fn require(
+    holds: bool,
+    key: &'static str,
+    reason: impl Into<Cow<'static, str>>,
+) -> Result<(), Impossible> {
+    if holds { Ok(()) } else { Err(Impossible { key, reason: reason.into() }) }
 }
 
 /// A quantity written as a text with its unit.
@@ -176,6 +239,25 @@ fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error
 mod tests {
     use super::*;
     use lastmile::control::window::BinomialConfig;
+
+    #[test]
+    fn the_impossible_is_named_by_its_key() {
+        type Spoil = fn(&mut TcpConfig);
+        let wrong: [(&str, Spoil); 6] = [
+            ("law", |c| c.law = LawConfig::Binomial(BinomialConfig { a: f64::NAN, ..Default::default() })),
+            ("segment", |c| c.segment = Bytes(0)),
+            ("initial_window", |c| c.initial_window = Some(20_000)),
+            ("max_rto", |c| c.max_rto = Span::from_millis(1)),
+            ("tick", |c| c.tick = Span::from_secs(-1)),
+            ("byte_counting", |c| c.byte_counting = Some(0)),
+        ];
+        assert_eq!(TcpConfig::ns2().check(), Ok(()));
+        for (key, spoil) in wrong {
+            let mut config = TcpConfig::default();
+            spoil(&mut config);
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+    }
 
     #[test]
     fn laws_are_read_by_name_and_by_numbers() {

@@ -11,9 +11,11 @@ mod receiver;
 mod rto;
 mod scoreboard;
 mod sender;
+mod types;
 
 pub use app::{App, FileSize};
-pub use config::{Recovery, TcpConfig};
+pub use config::{Impossible, Recovery, TcpConfig};
 pub use packet::MAX_WINDOW;
 pub use receiver::{Receiver, ReceiverCounters};
-pub use sender::{Ends, Sender, SenderCounters};
+pub use sender::Sender;
+pub use types::{Ends, SenderCounters};

@@ -74,11 +74,11 @@ impl RtoTimer {
         let base = match self.estimate {
             None => self.initial,
             Some(Estimate::Exact { srtt, rttvar }) => srtt + 4 * rttvar,
-            Some(Estimate::Ticks { srtt, rttvar }) => (((rttvar << 3) + srtt) >> 3) * self.tick,
+            Some(Estimate::Ticks { srtt, rttvar }) => (((rttvar << 3) + srtt) >> 3).saturating_mul(self.tick),
         };
         let backed_off = base.max(self.min).saturating_mul(1 << self.backoff);
         // A timer of whole ticks that is set for one may expire at once.
-        Span::from_nanos(backed_off.min(self.max).max(2 * self.tick))
+        Span::from_nanos(backed_off.min(self.max).max(self.tick.saturating_mul(2)))
     }
 }
 

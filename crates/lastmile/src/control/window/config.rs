@@ -3,6 +3,8 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::time::Span;
+
 use super::{
     Binomial, BinomialConfig, Cubic, CubicConfig, Reno, RenoConfig, Vegas, VegasConfig, Westwood,
     WestwoodConfig, WindowLaw,
@@ -44,6 +46,45 @@ impl LawConfig {
     /// ```
     pub fn names() -> &'static [&'static str] {
         &NAMES
+    }
+
+    /// Says which number of a law is impossible.
+    ///
+    /// ```
+    /// # use lastmile::control::window::{LawConfig, RenoConfig};
+    /// assert_eq!(LawConfig::default().check(), Ok(()));
+    /// assert!(LawConfig::Reno(RenoConfig { increase: 1.0, decrease: 1.5 }).check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), &'static str> {
+        let positive = |x: f64| x > 0.0 && x.is_finite();
+        let not_negative = |x: f64| x >= 0.0 && x.is_finite();
+        let part = |x: f64| x > 0.0 && x < 1.0;
+        let (holds, reason) = match *self {
+            LawConfig::Reno(c) => (
+                positive(c.increase) && part(c.decrease),
+                "reno's increase is above 0 and its decrease between 0 and 1",
+            ),
+            LawConfig::Vegas(c) => (
+                not_negative(c.alpha)
+                    && positive(c.beta)
+                    && c.alpha <= c.beta
+                    && positive(c.gamma)
+                    && part(c.decrease),
+                "vegas' alpha is not above its beta, gamma is above 0 and the decrease between 0 and 1",
+            ),
+            LawConfig::Westwood(c) => (
+                c.min_interval > Span::ZERO && c.memory >= 0.0 && c.memory < 1.0,
+                "westwood+'s interval is above 0 and its memory at least 0 and below 1",
+            ),
+            LawConfig::Cubic(c) => {
+                (positive(c.c) && part(c.beta), "cubic's c is above 0 and its beta between 0 and 1")
+            }
+            LawConfig::Binomial(c) => (
+                positive(c.a) && positive(c.b) && not_negative(c.k) && not_negative(c.l) && c.l <= 1.0,
+                "a binomial law's a and b are above 0, k is not negative and l between 0 and 1",
+            ),
+        };
+        if holds { Ok(()) } else { Err(reason) }
     }
 
     /// A law whose window starts at `initial` segments.

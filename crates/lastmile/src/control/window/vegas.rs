@@ -18,14 +18,14 @@ pub struct VegasConfig {
     pub beta: f64,
     /// With more slow start ends.
     pub gamma: f64,
-    /// The part of the window that a loss found by duplicate ACKs takes away: one half as any TCP of RFC 5681;
-    /// implementations of Vegas' authors take a quarter.
+    /// The part of the window that a loss found by duplicate ACKs takes away: a quarter, as in the authors' code
+    /// and ns-2; Linux takes one half.
     pub decrease: f64,
 }
 
 impl Default for VegasConfig {
     fn default() -> VegasConfig {
-        VegasConfig { alpha: 1.0, beta: 3.0, gamma: 1.0, decrease: 0.5 }
+        VegasConfig { alpha: 1.0, beta: 3.0, gamma: 1.0, decrease: 0.25 }
     }
 }
 
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_loss_takes_the_configured_part() {
-        let mut vegas = Vegas::new(VegasConfig { decrease: 0.25, ..Default::default() }, 8.0);
+        let mut vegas = Vegas::new(VegasConfig { decrease: 0.5, ..Default::default() }, 8.0);
         vegas.on_congestion(Congestion::DupAcks, Time::ZERO);
-        assert_eq!(vegas.window().cwnd, 6.0);
+        assert_eq!(vegas.window().cwnd, 4.0);
     }
 }
