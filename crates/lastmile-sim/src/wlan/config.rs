@@ -233,7 +233,8 @@ pub struct StationConfig {
     /// The rate of frames to it, where it differs.
     #[serde(deserialize_with = "some_text")]
     pub down_rate: Option<Rate>,
-    /// How rates are picked, both ways.
+    /// How rates are picked, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
+    /// [`rate`](StationConfig::rate).
     pub rate_control: RateControl,
     /// Packets that its queue holds; seed 000 found 40 to 300 in access points. The frame on the air counts.
     pub queue: u32,
