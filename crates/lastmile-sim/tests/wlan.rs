@@ -167,6 +167,15 @@ fn dcf_saturation_is_near_ns3s() {
     }
 }
 
+/// ns-2 2.35 (mean of two seeds, long preamble, ACK at 2 Mbit/s), which keeps the standard's letter.
+#[test]
+fn with_eifs_dcf_saturation_is_ns2s() {
+    for (n, ns2) in [(2, 6.497), (5, 6.346), (10, 5.951)] {
+        let config = WlanConfig { after_collision: AfterCollision::Eifs, ..b() };
+        within(saturated(&config, n, 60).total(), ns2, 0.01, &format!("802.11b n {n}"));
+    }
+}
+
 /// ORACLES 1.4: seed 000's idle channel.
 #[test]
 fn case_0_is_28_7_of_payload() {

@@ -15,6 +15,9 @@ const MAX_CLIENTS: usize = 2_000;
 /// The longest queue, which bounds what a scenario can make a run keep.
 const MAX_QUEUE: u32 = 100_000;
 
+/// The most losses that are noted one by one, some 200 bytes each.
+const MAX_LOSS_LOG: usize = 1 << 20;
+
 /// One direction of one association.
 #[derive(Debug)]
 pub(super) struct Direction {
@@ -116,6 +119,9 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
     let stations = &config.station;
     if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
         return Err(WlanError::new("station", format!("more than {MAX_CLIENTS} clients")));
+    }
+    if config.loss_log > MAX_LOSS_LOG {
+        return Err(WlanError::new("loss_log", format!("more than {MAX_LOSS_LOG} losses cannot be kept")));
     }
     for (key, retry) in [("short_retry", config.short_retry), ("long_retry", config.long_retry)] {
         if retry == 0 || retry == u8::MAX {
