@@ -1,14 +1,16 @@
 //! The engine's invariants over random networks, and its arithmetic against textbooks.
 
-use lastmile::node::Flow;
+use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::element::Element;
-use lastmile_sim::engine::{Engine, NodeId, Target};
+use lastmile_sim::engine::{Engine, EngineError, NodeId, Target};
 use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::rng::Stream;
 use lastmile_sim::traffic::{Arrivals, Sink, SinkCounters, Source, SourceConfig};
 use proptest::prelude::*;
+
+mod common;
 
 #[derive(Clone, Debug)]
 struct FlowPlan {
@@ -227,4 +229,55 @@ fn dd1_is_exact() {
     assert!(link.drops.abs_diff(1000 - 833 - 11) <= 1, "{}", link.drops);
     assert_eq!(link.max_queue_packets, 10);
     assert!(net.received()[0].max_delay <= Span::from_micros(1200) * 11);
+}
+
+/// Sends each packet on by the port above the one at which it came in.
+#[derive(Default)]
+struct NextPort(Vec<(PortId, Datagram)>);
+
+impl Node for NextPort {
+    fn handle(&mut self, _now: Time, input: Input) {
+        if let Input::Datagram { port, datagram, .. } = input {
+            self.0.push((port, datagram));
+        }
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        self.0.pop().map_or(Output::Wait(None), |(port, datagram)| {
+            Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(port.0 + 1), datagram })
+        })
+    }
+}
+
+#[test]
+fn ports_tell_what_enters_and_leaves_a_node_apart() {
+    let any = "10.77.0.1:9".parse().unwrap();
+    let packet = || Transmit {
+        id: TransmitId(0),
+        at: Time::ZERO,
+        port: PortId(0),
+        datagram: Datagram::udp(any, any, vec![1]),
+    };
+    let mut engine = Engine::new();
+    let element: Box<dyn Node + Send> = Box::new(NextPort::default());
+    let node = engine.add(element).unwrap();
+    let sinks: Vec<_> = (0..3).map(|_| engine.add(Sink::default()).unwrap()).collect();
+    engine.connect(node, Target::Node(sinks[0]));
+    engine.connect_port(node, PortId(4), Target::Node(sinks[1])).unwrap();
+    engine.connect_port(node, PortId(4000), Target::Node(sinks[2])).unwrap();
+    assert_eq!(
+        engine.connect_port(node, PortId(4095), Target::Nowhere),
+        Err(EngineError::TooManyPorts { port: 4095 })
+    );
+    let router = engine.add_router();
+    engine.route_port(router, Flow(0), node, PortId(3999));
+    // By a router to 3999, directly to 3, and to 7, which has no target of its own.
+    for target in [Target::Router(router), Target::Port(node, PortId(3)), Target::Port(node, PortId(7))] {
+        let source: Box<dyn Node + Send> = common::Recorder::new(vec![packet()]).0;
+        let source = engine.add(source).unwrap();
+        engine.connect(source, target);
+    }
+    engine.run_until(Time::from_nanos(1)).unwrap();
+    let received = sinks.iter().map(|&s| engine.sink(s).unwrap().counters().packets);
+    assert_eq!(received.collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(engine.unroutable(), 0);
 }

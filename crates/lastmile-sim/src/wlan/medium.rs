@@ -338,7 +338,7 @@ impl Medium {
             let own = &mut self.stations[air.station];
             own.draw(self.slots, self.exchanges);
             if collided && matches!(self.after_collision, AfterCollision::Timeout | AfterCollision::Eifs) {
-                let waits = (air.end + self.phy.timeout(air.rate)).saturating_sub(self.ends);
+                let waits = (air.end + self.phy.timeout(air.rate, air.request)).saturating_sub(self.ends);
                 own.backoff += waits.div_ceil(self.phy.slot);
             }
             if !own.queue.is_empty() {

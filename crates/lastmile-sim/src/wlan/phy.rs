@@ -56,8 +56,9 @@ struct Control {
     block_ack: u64,
     cts: u64,
     rts: u64,
-    /// Preamble and header of the response: what a sender waits for before it gives an ACK up.
-    start: u64,
+    /// Preamble and header of the ACK and of the CTS: what a sender waits for before it gives them up.
+    ack_start: u64,
+    cts_start: u64,
 }
 
 impl Phy {
@@ -166,7 +167,8 @@ impl Phy {
             block_ack: self.plain(response, BLOCK_ACK_BYTES),
             cts: self.plain(request, ACK_BYTES),
             rts: self.plain(request, RTS_BYTES),
-            start: self.preamble(response),
+            ack_start: self.preamble(response),
+            cts_start: self.preamble(request),
         })
     }
 
@@ -175,9 +177,11 @@ impl Phy {
         &self.rates
     }
 
-    /// The rate of that many bits per second. With n, an HT rate where there is one.
+    /// The rate of that many bits per second, to half a percent: "7.2 Mbit/s" stands for 7 2/9. With n, an HT
+    /// rate where there is one.
     pub fn find(&self, rate: Rate) -> Option<usize> {
-        self.rates.iter().rposition(|r| r.kbps == kbps(rate))
+        let wanted = kbps(rate);
+        self.rates.iter().rposition(|r| r.kbps.abs_diff(wanted) <= wanted / 200)
     }
 
     fn preamble(&self, rate: usize) -> u64 {
@@ -253,10 +257,12 @@ impl Phy {
         self.control[rate].cts
     }
 
-    /// How long a sender waits for the response to a frame at that rate (10.3.2.9), ns.
+    /// How long the sender of a frame at that rate waits for the response (10.3.2.9), ns: the ACK, or the CTS
+    /// where it sent a request.
     #[inline]
-    pub fn timeout(&self, rate: usize) -> u64 {
-        self.sifs + self.slot + self.control[rate].start
+    pub fn timeout(&self, rate: usize, request: bool) -> u64 {
+        let control = &self.control[rate];
+        self.sifs + self.slot + if request { control.cts_start } else { control.ack_start }
     }
 
     /// Mean time of a successful exchange without contention, of one frame of `bytes` at that rate, with half
@@ -322,6 +328,11 @@ mod tests {
             (c.standard, c.streams, c.channel_mhz, c.short_guard) = (Standard::N, 2, 40, true);
         });
         assert_eq!(wide.rates().last().unwrap().kbps, 300_000);
+        let short = phy(|c| (c.standard, c.short_guard) = (Standard::N, true));
+        assert_eq!((at(&short, 72.2), at(&short, 7.2)), (15, 8));
+        assert_eq!(short.find(Rate::ip(70_000_000)), None);
+        // 48 symbols of 3.6 us fill 44 of 4 us.
+        assert_eq!(short.plain(15, 1538), 36_000 + 44 * 4_000);
         // 1538 bytes at 65 Mbit/s: 36 us, 48 symbols; 32 bytes of block ack at 24 Mbit/s.
         assert_eq!((n.frame(at(&n, 65.0), 1538), n.block_ack(at(&n, 65.0))), (36_000 + 192_000, 32_000));
         assert_eq!(n.difs, 16_000 + 3 * 9_000);

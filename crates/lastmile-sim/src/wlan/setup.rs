@@ -15,6 +15,9 @@ const MAX_CLIENTS: usize = 2_000;
 /// The longest queue, which bounds what a scenario can make a run keep.
 const MAX_QUEUE: u32 = 100_000;
 
+/// The most losses that are noted one by one, some 200 bytes each.
+const MAX_LOSS_LOG: usize = 1 << 20;
+
 /// One direction of one association.
 #[derive(Debug)]
 pub(super) struct Direction {
@@ -91,7 +94,10 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
                 from,
                 to,
                 top_rate,
-                controller: Controller::new(client.rate_control, ladder(phy, top_rate, client.rate_control)),
+                controller: Controller::new(
+                    client.rate_control,
+                    ladder(phy, top_rate, config, client.rate_control),
+                ),
                 counters: DirectionCounters::default(),
                 frame_error,
                 channel: client.channel.as_ref().map(|c| Channel::new(c, bandwidth_hz(config))),
@@ -113,6 +119,9 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
     let stations = &config.station;
     if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
         return Err(WlanError::new("station", format!("more than {MAX_CLIENTS} clients")));
+    }
+    if config.loss_log > MAX_LOSS_LOG {
+        return Err(WlanError::new("loss_log", format!("more than {MAX_LOSS_LOG} losses cannot be kept")));
     }
     for (key, retry) in [("short_retry", config.short_retry), ("long_retry", config.long_retry)] {
         if retry == 0 || retry == u8::MAX {
@@ -176,12 +185,14 @@ fn bandwidth_hz(config: &WlanConfig) -> f64 {
     if config.standard == Standard::B { 22e6 } else { f64::from(config.channel_mhz) * 1e6 }
 }
 
-/// The rates of the top rate's family up to it, slowest first, with the time of an exchange of 1200 bytes.
-fn ladder(phy: &Phy, top: usize, kind: RateControl) -> Vec<(usize, u64)> {
+/// The rates of the top rate's family up to it, slowest first, with the time of a typical exchange: 1200 bytes,
+/// or sixteen such frames where they are aggregated, since the overhead would otherwise hide what rates gain.
+fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<(usize, u64)> {
     let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
     let same = |&index: &usize| {
         index == top
             || (kind != RateControl::Fixed && family(&phy.rates()[index]) == family(&phy.rates()[top]))
     };
-    (0..=top).filter(same).map(|index| (index, phy.cycle(index, 1200).as_nanos() as u64)).collect()
+    let bytes = if config.ampdu.is_some() { 16 * 1200 } else { 1200 };
+    (0..=top).filter(same).map(|index| (index, phy.cycle(index, bytes).as_nanos() as u64)).collect()
 }

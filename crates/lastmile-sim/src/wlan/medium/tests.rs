@@ -167,6 +167,7 @@ fn contradictory_configurations_name_their_key() {
         (|c| c.station[0].queue = 0, "station ap: queue"),
         (|c| c.station[1].frame_error = f64::NAN, "station a: frame_error"),
         (|c| c.short_retry = 0, "short_retry"),
+        (|c| c.loss_log = usize::MAX, "loss_log"),
         (|c| c.ampdu = Some(AmpduConfig::default()), "standard"),
         (
             |c| {
