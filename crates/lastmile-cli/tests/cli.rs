@@ -269,8 +269,10 @@ const ROW: &str = "method direction quantity rate_bps more_than_bps layer interv
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
-    has_keys(&json, "world scenario seed simulated_seconds results links");
+    has_keys(&json, "world scenario seed simulated_seconds results flows links");
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
+    let flow = "flow kind from to goodput_bps sent received lost delay_mean_s delay_max_s out_of_order";
+    has_keys(&json["flows"][0], flow);
     has_keys(&json["links"][0], "from to packets dropped");
     let rows = json["results"].as_array().unwrap();
     assert_eq!(rows.len(), 2);

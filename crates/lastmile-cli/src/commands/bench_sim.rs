@@ -264,7 +264,9 @@ fn benches(seconds: u32) -> Vec<Bench> {
         ns2: words(["dumbbell.tcl", &s, "10"]),
         ns3: words(["dumbbell", &dur, "--flows=10"]),
     }];
-    for (name, standard, short) in [("WLAN, 10 stations at 11 Mbit/s", "b", "11"), ("WLAN, 10 stations at 54 Mbit/s", "g", "54")] {
+    for (name, standard, short) in
+        [("WLAN, 10 stations at 11 Mbit/s", "b", "11"), ("WLAN, 10 stations at 54 Mbit/s", "g", "54")]
+    {
         let standard_is = format!("--std={standard}");
         benches.push(Bench {
             name: name.into(),
