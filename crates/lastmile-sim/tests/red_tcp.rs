@@ -1,0 +1,138 @@
+//! TCP over RED with seed 003's parameters, against ns-2 2.35: NewReno with delayed ACKs, 10 Mbit/s, 20 ms, 60 s.
+#![allow(clippy::print_stdout)] // the table, with --nocapture
+
+mod common;
+
+use common::tcp::{ends, ns2_link, seconds};
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+use lastmile_sim::engine::{Engine, Target};
+use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::path::queue::{Discipline, Red, TcRed};
+use lastmile_sim::rng::Stream;
+use lastmile_sim::tcp::{App, Receiver, Recovery, Sender, TcpConfig};
+
+/// Goodput in Mbit/s, mean queue in bytes, drops and marks from 5 s to 65 s.
+fn run(flows: u32, discipline: &Discipline, ecn: bool, seed: u64) -> [f64; 4] {
+    let mut engine = Engine::new();
+    let (forth, back) = (engine.add_router(), engine.add_router());
+    let config = LinkConfig {
+        rate: Some(Rate::ip(10_000_000)),
+        delay: Span::from_millis(20),
+        queue: QueueLimit::Bytes(Bytes(256_000)),
+        discipline: discipline.clone(),
+        ..Default::default()
+    };
+    config.check().unwrap();
+    let bottleneck = engine.add(Link::seeded(config, seed, "bottleneck")).unwrap();
+    let reverse = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
+    engine.connect(bottleneck, Target::Router(forth));
+    engine.connect(reverse, Target::Router(back));
+    let tcp = TcpConfig {
+        recovery: Recovery::NewReno,
+        delayed_ack: Span::from_millis(100),
+        max_window: 1000,
+        ecn,
+        ..TcpConfig::ns2()
+    };
+    let mut starts = Stream::new(seed, "start");
+    let mut senders = vec![];
+    for flow in 0..flows {
+        let random = Stream::new(seed, &format!("tcp/{flow}"));
+        let (ends, start) = (ends(flow), seconds(starts.unit()));
+        let sender = Sender::new(&tcp, ends, App::Bulk, start, seconds(1e6), random);
+        let sender = engine.add(sender).unwrap();
+        let receiver = engine.add(Receiver::new(&tcp, ends)).unwrap();
+        let [up, down, ack_up, ack_down] =
+            [(); 4].map(|()| engine.add(ns2_link(1_000_000_000, Span::from_millis(1), 10_000)).unwrap());
+        for (from, to) in [
+            (sender, up),
+            (up, bottleneck),
+            (down, receiver),
+            (receiver, ack_up),
+            (ack_up, reverse),
+            (ack_down, sender),
+        ] {
+            engine.connect(from, Target::Node(to));
+        }
+        engine.route(forth, ends.data, down);
+        engine.route(back, ends.acks, ack_down);
+        senders.push(sender);
+    }
+    let [before, after] = [5.0, 65.0].map(|at| {
+        engine.run_until(seconds(at)).unwrap();
+        let acknowledged: u64 =
+            senders.iter().map(|&sender| engine.tcp_sender(sender).unwrap().counters().acknowledged).sum();
+        (acknowledged, *engine.link(bottleneck).unwrap().counters())
+    });
+    [
+        (after.0 - before.0) as f64 * 1460.0 * 8.0 / 60e6,
+        after.1.mean_queue(&before.1, Span::from_secs(60)).0 as f64,
+        (after.1.drops - before.1.drops) as f64,
+        (after.1.marked - before.1.marked) as f64,
+    ]
+}
+
+fn mean(flows: u32, discipline: &Discipline, ecn: bool) -> [f64; 4] {
+    let runs: Vec<_> = (1..=10).map(|seed| run(flows, discipline, ecn, seed)).collect();
+    core::array::from_fn(|i| runs.iter().map(|run| run[i]).sum::<f64>() / runs.len() as f64)
+}
+
+/// The parameters under which ns-2 ran: seed 003's weight of 1/16, bytes, not gentle. With ECN it marks beyond
+/// max_th too.
+fn ns2(ecn: bool) -> Discipline {
+    Discipline::Red(Red {
+        weight: 1.0 / 16.0,
+        min_threshold: QueueLimit::Bytes(Bytes(12_000)),
+        max_threshold: QueueLimit::Bytes(Bytes(32_000)),
+        max_probability: 0.02,
+        gentle: false,
+        mean_packet: Bytes(1000),
+        wait: true,
+        ecn,
+        mark_beyond_max: ecn,
+    })
+}
+
+#[test]
+fn goodput_and_mean_queue_are_those_of_ns_2() {
+    for (flows, ecn, goodput, queue, drops) in [
+        (1, false, 8.72, 4_800.0, 23.0),
+        (1, true, 8.72, 4_800.0, 0.0),
+        (4, false, 9.73, 16_140.0, 212.0),
+        (4, true, 9.73, 16_400.0, 0.0),
+    ] {
+        let got = mean(flows, &ns2(ecn), ecn);
+        println!("{flows} flows, ecn {ecn}: {got:?} (ns-2 {goodput}, {queue}, {drops})");
+        assert!((got[0] / goodput - 1.0).abs() < 0.05, "{flows} {ecn}: {got:?}");
+        assert!((got[1] / queue - 1.0).abs() < 0.2, "{flows} {ecn}: {got:?}");
+        if ecn {
+            assert!(got[2] == 0.0 && got[3] > 10.0, "{flows}: {got:?}");
+        } else {
+            assert!((got[2] / drops - 1.0).abs() < 0.15, "{flows}: {got:?}");
+        }
+    }
+}
+
+/// Linux's own arithmetic from the line itself: it counts packets where ns-2 counts bytes and leaves no gap of 1/p
+/// after a mark, so that the queue is not the same; the link is as full.
+#[test]
+fn the_tc_line_itself_does_much_the_same() {
+    let line = TcRed {
+        limit: Bytes(256_000),
+        min: Bytes(12_000),
+        max: Bytes(32_000),
+        avpkt: Bytes(1000),
+        burst: 20,
+        probability: 0.02,
+        bandwidth: Some(Rate::ip(10_000_000)),
+        ecn: true,
+        harddrop: false,
+    };
+    for (flows, goodput) in [(1, 8.72), (4, 9.73)] {
+        let got = mean(flows, &Discipline::TcRed(line.clone()), true);
+        println!("{flows} flows, tc: {got:?}");
+        assert!((got[0] / goodput - 1.0).abs() < 0.05, "{flows}: {got:?}");
+        assert!(got[2] == 0.0 && got[3] > 10.0, "{flows}: {got:?}");
+    }
+}
