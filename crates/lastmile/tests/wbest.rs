@@ -244,12 +244,15 @@ fn a_classifier_tells_congestion() {
         let spike = classifier.then(|| classify::build("spike").unwrap());
         run(&mut path, &mut Wbest::new(WbestConfig::default(), spike)).ok().map(|r| r.available)
     };
-    let both: Vec<(f64, f64)> =
-        (0..300).filter_map(|s| Some((available(false, s)?, available(true, s)?))).collect();
-    let mean = |f: fn(&(f64, f64)) -> f64| both.iter().map(f).sum::<f64>() / both.len() as f64;
-    let (without, with) = (mean(|b| b.0), mean(|b| b.1));
-    eprintln!("congested queue: {without:.0} bit/s without, {with:.0} with Spike, {} runs", both.len());
-    assert!(both.len() > 100 && with < without);
+    // Without one nothing tells these losses from a wireless hop's, and what the gaps that are left say is too much.
+    let refused = (0..300).filter(|s| available(false, *s).is_none()).count();
+    let with: Vec<f64> = (0..300).filter_map(|s| available(true, s)).collect();
+    let mean = with.iter().sum::<f64>() / with.len() as f64;
+    eprintln!(
+        "congested queue: {refused} of 300 refused without, {mean:.0} bit/s with Spike, {} runs",
+        with.len()
+    );
+    assert!(refused > 200 && with.len() > 100 && mean < 4e6);
 }
 
 #[test]

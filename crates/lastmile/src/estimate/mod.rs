@@ -232,7 +232,8 @@ impl core::fmt::Display for Value {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum IntervalMethod {
-    /// Order statistics of the pairs' rates: distribution-free for their median.
+    /// Order statistics of the pairs' rates, distribution-free for their median, widened by what stamps and the rates of
+    /// clocks may add alike to all pairs: holds the truth at least as often as stated.
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
@@ -329,6 +330,16 @@ pub enum Refusal {
         /// Packets lost.
         lost: u32,
         /// Packets sent.
+        sent: u32,
+    },
+    /// A queue overflowed while probes passed.
+    #[error(
+        "the queue overflowed: {lost} of {sent} packets of a train were lost at the height of its delay; the path is congested, and what is left of it cannot be told"
+    )]
+    Congested {
+        /// Packets of the train that were lost.
+        lost: u32,
+        /// Packets of the train.
         sent: u32,
     },
     /// A clock was stepped again and again.

@@ -148,6 +148,9 @@ fn check_size(config: &MethodConfig) -> Result<(), MethodError> {
 
 fn wbest(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     check_size(config)?;
+    if config.capacity.is_some_and(|c| c.bits_per_second() == 0) {
+        return Err(MethodError::Parameter("a capacity of 0 bit/s leaves nothing to measure".into()));
+    }
     let default = WbestConfig::default();
     let within = |what: &str, n: usize, least: usize| {
         let error = || MethodError::Parameter(format!("{what} must be {least} to 1000, not {n}"));

@@ -21,7 +21,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
-use crate::estimate::wbest_fluid::{faithful_spare, spare};
+use crate::estimate::wbest_fluid::{faithful_spare, least_delay, overflowed, spare};
 use crate::estimate::wbest_planner::{sensitivity, train_warning};
 use crate::estimate::{
     Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
@@ -31,7 +31,7 @@ use crate::event::StreamVerdict;
 use crate::observe::pairs::{Pair, PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats};
 use crate::report::{Direction, StreamRecord};
-use crate::time::Span;
+use crate::time::{Owd, Span};
 use crate::units::Rate;
 
 pub use super::wbest_config::WbestConfig;
@@ -84,8 +84,13 @@ pub struct Wbest {
     sent: u32,
     wasted: u32,
     losses: (u32, u32),
+    /// The least delay of any packet so far.
+    least_delay: Option<Owd>,
     warnings: Vec<String>,
 }
+
+/// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
+const CLOCK_RATE: f64 = 1e-4;
 
 /// Stamps of this resolution and without noise are exact: a simulator's.
 const EXACT: Span = Span::from_nanos(1);
@@ -107,6 +112,7 @@ impl Wbest {
             sent: 0,
             wasted: 0,
             losses: (0, 0),
+            least_delay: None,
             warnings: train_warning(config.train).into_iter().collect(),
             config,
         }
@@ -198,7 +204,12 @@ impl Wbest {
             bits / (bits / rate + by as f64).max(1.0)
         };
         let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
-        Capacity { rate, interval: interval.map(|(low, high)| (blur(low, by), blur(high, -by))) }
+        let drift = |rate: f64, by: f64| rate * (1.0 + by);
+        Capacity {
+            rate,
+            interval: interval
+                .map(|(low, high)| (drift(blur(low, by), -CLOCK_RATE), drift(blur(high, -by), CLOCK_RATE))),
+        }
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
@@ -238,6 +249,15 @@ impl Wbest {
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         self.pause_due = true;
+        let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
+        let overflowed = !self.config.faithful
+            && self.classifier.is_none()
+            && self.least_delay.is_some_and(|least| overflowed(record, least, slot));
+        if overflowed {
+            // Another train with fewer losses would be no better, only luckier.
+            let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
+            return self.refuse(Refusal::Congested { lost, sent });
+        }
         let lost_share = self.classify(record);
         let fluid = match verdict {
             StreamVerdict::ClockStepped | StreamVerdict::NoReport => None,
@@ -311,8 +331,19 @@ impl Wbest {
 
     fn finish(&mut self) {
         let capacity = self.capacity;
+        if self.config.faithful {
+            self.warn(
+                "by the original program's rules: nothing tells whether these hosts can time this path",
+            );
+        }
         let ceiling = if self.config.faithful { f64::INFINITY } else { capacity.rate };
         let available = stats::mean(&self.trains).unwrap_or(0.0).min(ceiling);
+        if self.config.capacity.is_some() && !self.config.faithful && available < 1.0 {
+            return self.refuse(Refusal::Inconsistent(format!(
+                "trains at the capacity given, {}, came out at half of it or less: either nothing is left, or that capacity is too high; leave it out",
+                bits_per_second(capacity.rate)
+            )));
+        }
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
             .map(|(low, high)| self.available_interval(available, (high - low) / 2.0));
@@ -369,6 +400,7 @@ impl Estimator for Wbest {
 
     fn on_stream(&mut self, record: &StreamRecord) {
         self.sent += 1;
+        self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
         if record.direction == Direction::RoundTrip {
             self.warn(
                 "measured there and back: replies contend with probes, and the narrower direction counts",

@@ -24,8 +24,8 @@
 //! capped at the capacity. [`WbestConfig::faithful`](super::wbest::WbestConfig::faithful) has the paper's rule.
 
 use crate::observe::train;
-use crate::report::StreamRecord;
-use crate::time::Span;
+use crate::report::{Fate, PacketReport, StreamRecord};
+use crate::time::{Owd, Span};
 use crate::units::Bytes;
 
 /// What the gaps that hold say of a path of `capacity`, in bit/s at the IP layer: A = C + R_p (1 - C / R). `None` where
@@ -42,6 +42,46 @@ pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
     let after_hop = bits / received.as_nanos() as f64;
     Some(capacity + before_hop * (1.0 - capacity / after_hop)) // [WBest eq. 13]
 }
+
+/// Whether a train's losses may be a queue's that overflowed. `least` is the least delay that the session has seen, and
+/// `slot` a packet's time at the capacity.
+///
+/// The paper assumes that little overflows (section II.E). Where much does, others' packets are dropped beside the
+/// train's own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. Losses of a
+/// wireless hop fall anywhere on the way up of the delay, or while it stays at its least; those of a queue fall where
+/// the delay is greatest. A queue that is full from the first packet to the last shows as delay that neither grows nor
+/// stays still; what cannot be told apart from it counts as it.
+pub(super) fn overflowed(record: &StreamRecord, least: Owd, slot: Span) -> bool {
+    let owds: Vec<_> = record.packets.iter().map(PacketReport::owd).collect();
+    let lost: Vec<usize> = (0..owds.len()).filter(|i| record.packets[*i].fate == Fate::Lost).collect();
+    let Some(most) = owds.iter().flatten().max().filter(|_| !lost.is_empty()) else {
+        return false;
+    };
+    let height = *most - least;
+    if height < slot.scaled(STILL) {
+        return false;
+    }
+    let near = (slot * NEAR_TOP).max(height.scaled(NEAR_SHARE));
+    let high = |i: &&usize| {
+        let before = owds[..**i].iter().rev().flatten().next();
+        let after = owds[**i..].iter().flatten().next();
+        before.max(after).is_some_and(|owd| *most - *owd <= near)
+    };
+    height < slot * GROWN || lost.iter().filter(high).count() * 2 >= lost.len()
+}
+
+/// The least delay of a stream's packets.
+pub(super) fn least_delay(record: &StreamRecord) -> Option<Owd> {
+    record.packets.iter().filter_map(PacketReport::owd).min()
+}
+
+/// Delay that varies by less than this share of a packet's time stays still: nothing else is on the path.
+const STILL: f64 = 0.5;
+/// Packets' time from which delay has grown, so that it can be told where on its way up a loss happened.
+const GROWN: i64 = 3;
+/// What counts as the height of delay: so many packets' time, or this share of all of it, below the greatest.
+const NEAR_TOP: i64 = 2;
+const NEAR_SHARE: f64 = 0.2;
 
 /// What the original program makes of a train of packets of `size` bytes.
 pub(super) fn faithful_spare(record: &StreamRecord, size: Bytes, capacity: f64) -> Option<f64> {
