@@ -15,6 +15,10 @@
 //! k + 1 packets depends on how the window divides by the period), and always on an idle path, where without noise there is
 //! nothing to be wrong about (94 % with 20 us of receive jitter). A single train has none: resampling its gaps covers
 //! 90 % under Poisson but all of CBR, whose gaps are not independent.
+//!
+//! **Where a queue overflows** a train is refused and not corrected. What it cannot see are others' packets that were
+//! dropped while it lost none itself: with a queue of 10 packets and half of the path taken, 7 of 200 runs said more
+//! than 15 % of the capacity too much; with 60 kB and 80 % taken, 5 of 200.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
