@@ -255,6 +255,27 @@ fn a_classifier_tells_congestion() {
     assert!(refused > 200 && with.len() > 100 && mean < 4e6);
 }
 
+/// A path that others fill, with the queue of the issue and a small one: what overflowed is refused, and hardly any
+/// number says that much is left.
+#[test]
+fn an_overflowing_queue_is_refused() {
+    for (queue, cross) in [(60_000.0, 10e6), (60_000.0, 12e6), (15_000.0, 10e6), (15_000.0, 12e6)] {
+        let answers: Vec<_> = (0..200)
+            .map(|seed| {
+                let mut path = Path::new(10e6, Cross::Poisson, cross, seed);
+                path.queue = queue;
+                run(&mut path, &mut Wbest::new(WbestConfig::default(), None)).ok().map(|r| r.available)
+            })
+            .collect();
+        let refused = answers.iter().filter(|a| a.is_none()).count();
+        let wrong = answers.iter().flatten().filter(|a| **a > 1.5e6).count();
+        eprintln!(
+            "{queue} B, {cross:.0} bit/s of others: {refused} of 200 refused, {wrong} say more than 1.5 Mbit/s"
+        );
+        assert!(refused >= 160 && wrong <= 10, "{refused} {wrong}");
+    }
+}
+
 #[test]
 fn paths_faster_than_the_hosts_are_bounds() {
     for (rate, send_cost) in [(1e9, 3_000.0), (1e10, 4_000.0), (3e9, 10_000.0)] {
