@@ -96,14 +96,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if !args.json {
         let counted = reflector.counters();
         crate::say(&format!(
-            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget, {} repeated",
+            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget, {} repeated, \
+             {} looped",
             counted.reflected,
             counted.logged,
             counted.streamed,
             counted.malformed,
             counted.unauthenticated,
             counted.over_budget,
-            counted.repeated
+            counted.repeated,
+            counted.looped
         ));
     }
     Ok(None)

@@ -59,8 +59,8 @@ pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
 pub use build::{PacketBuilder, Padding};
 pub use ntp::{ErrorEstimate, TimestampFormat};
 pub use stamp::{
-    AUTH_LEN, Mode, OPEN_LEN, Reflection, ReflectorPacket, SenderPacket, reflect_in_place, sequence_of,
-    tlv_area, tlv_area_mut,
+    AUTH_LEN, Mode, OPEN_LEN, Reflection, ReflectorPacket, SenderPacket, looks_reflected, reflect_in_place,
+    sequence_of, tlv_area, tlv_area_mut,
 };
 pub use standard::{ClassOfService, ControlCode, ReflectedControl, ReturnPath, ReversePathEcn};
 pub use tlv::{

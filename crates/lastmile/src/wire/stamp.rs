@@ -301,6 +301,47 @@ pub fn reflect_in_place(
     Ok(request)
 }
 
+/// How far apart a reflector may stamp a packet's arrival and its reply, in seconds, to be known as one.
+const REFLECTED_WITHIN: u32 = 3_600;
+
+/// Whether a packet that came to a reflector looks like the reply of another: answering it may never end.
+///
+/// In authenticated mode a sender's bytes where replies have the Receive Timestamp must be zero. In unauthenticated
+/// mode they may be the padding of a TWAMP Light packet: there both of a reply's timestamps are of one clock, so a
+/// reply is what has them less than about an hour apart, which random padding has once in 600,000 packets. The
+/// seconds stand in the first four bytes of either [`super::TimestampFormat`]. A packet shorter than the base
+/// packet looks like nothing.
+///
+/// ```
+/// use lastmile::wire::{ErrorEstimate, Mode, Reflection, SenderPacket, looks_reflected, reflect_in_place};
+/// let error = ErrorEstimate::from_bits(1);
+/// let request = SenderPacket { sequence: 0, timestamp: 0x83AA_7E80_8000_0000, error, ssid: 0 };
+/// let (timestamp, receive_timestamp) = (0xEB00_0000_0000_0002, 0xEB00_0000_0000_0001);
+/// let facts = Reflection { sequence: None, timestamp, error, receive_timestamp, sender_ttl: 63 };
+/// for mode in [Mode::Open, Mode::Authenticated] {
+///     let mut datagram = vec![0; mode.base_len()];
+///     request.write(mode, &mut datagram)?;
+///     assert!(!looks_reflected(mode, &datagram));
+///     reflect_in_place(mode, &mut datagram, &facts)?;
+///     assert!(looks_reflected(mode, &datagram));
+/// }
+/// # Ok::<(), lastmile::wire::WireError>(())
+/// ```
+#[must_use]
+pub fn looks_reflected(mode: Mode, datagram: &[u8]) -> bool {
+    match mode {
+        Mode::Open => datagram.first_chunk::<OPEN_LEN>().is_some_and(|p| {
+            let (sent, received) = (be64(p, OPEN_FIELDS.timestamp), be64(p, OPEN_FIELDS.receive_timestamp));
+            // The seconds wrap with the era.
+            let apart = ((sent >> 32) as u32).wrapping_sub((received >> 32) as u32).cast_signed();
+            received != 0 && apart.unsigned_abs() <= REFLECTED_WITHIN
+        }),
+        Mode::Authenticated => {
+            datagram.first_chunk::<AUTH_LEN>().is_some_and(|p| be64(p, AUTH_FIELDS.receive_timestamp) != 0)
+        }
+    }
+}
+
 impl HmacKey {
     /// Writes the HMAC of an authenticated base packet, over its first 96 octets (RFC 8762, 4.4).
     ///
@@ -416,6 +457,63 @@ mod tests {
         sender().write(Mode::Open, &mut clean).unwrap();
         datagram[..16].copy_from_slice(&clean[..16]);
         assert_eq!(SenderPacket::parse(Mode::Open, &datagram), Ok(sender()));
+    }
+
+    /// An unauthenticated packet with these timestamps.
+    fn stamped(sent: u64, received: u64) -> [u8; 44] {
+        bytes(&[(4, &sent.to_be_bytes()), (16, &received.to_be_bytes())])
+    }
+
+    #[test]
+    fn a_reply_is_known_by_its_receive_timestamp() {
+        let second = |s: u64| s << 32;
+        let cases = [
+            (second(5_000), second(5_000) - 1, true),
+            (second(5_000), second(1_400), true),
+            (second(5_000), second(1_399), false),
+            (second(5_000), second(8_600), true),
+            (second(5_000), second(8_601), false),
+            // Around the end of an era.
+            (second(10), second(0xFFFF_FFFF), true),
+            (second(0xFFFF_FFFF), second(10), true),
+            (second(1 << 31), 1, false),
+            // A sender's zeros, whatever its clock says.
+            (second(5_000), 0, false),
+            (1, 0, false),
+            (0, 0, false),
+        ];
+        for (sent, received, reflected) in cases {
+            assert_eq!(looks_reflected(Mode::Open, &stamped(sent, received)), reflected, "{sent} {received}");
+        }
+        let auth = |at: usize| bytes::<112>(&[(16, TIMESTAMP), (at, &[1])]);
+        for (at, reflected) in [(31, false), (32, true), (39, true), (40, false)] {
+            assert_eq!(looks_reflected(Mode::Authenticated, &auth(at)), reflected, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_senders_write_does_not_look_reflected() {
+        for mode in [Mode::Open, Mode::Authenticated] {
+            let mut datagram = vec![0; mode.base_len()];
+            sender().write(mode, &mut datagram).unwrap();
+            assert!(!looks_reflected(mode, &datagram));
+            for length in 0..mode.base_len() {
+                assert!(!looks_reflected(mode, &vec![0xA5; length]));
+            }
+        }
+        // Random padding (by splitmix64), and the patterns that are usual.
+        let mut state = 0_u64;
+        let taken = (0..20_000).filter(|_| {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            looks_reflected(Mode::Open, &stamped(0xEB00_0000_1234_5678, z ^ (z >> 31)))
+        });
+        assert_eq!(taken.count(), 0);
+        for pattern in [[0xFF; 8], [0xAA; 8], [0x55; 8], [0, 1, 2, 3, 4, 5, 6, 7]] {
+            let received = u64::from_be_bytes(pattern);
+            assert!(!looks_reflected(Mode::Open, &stamped(0xEB00_0000_1234_5678, received)));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod forge;
+mod loops;
 mod paths;
 mod sessions;
 mod world;

@@ -23,7 +23,7 @@ use crate::units::{Bytes, IpVersion};
 use crate::wire::private::{HelloRequest, ReportKind, STREAM_LEN, StreamTag, Token};
 use crate::wire::{
     ErrorEstimate, Mode, Reflection, SenderPacket, TAG_LEN, TLV_HEADER_LEN, TimestampFormat, TlvType,
-    TlvValue, Tlvs, reflect_in_place, sequence_of, tlv_area, tlv_area_mut,
+    TlvValue, Tlvs, looks_reflected, reflect_in_place, sequence_of, tlv_area, tlv_area_mut,
 };
 
 /// What a reflector needs to know.
@@ -85,6 +85,8 @@ pub struct Counters {
     pub over_budget: u64,
     /// Requests for reverse streams that need no answer: copies of those served before, or meant for others.
     pub repeated: u64,
+    /// From this reflector's own address and port, or with the looks of a reflector's reply: answers might never end.
+    pub looped: u64,
 }
 
 /// The reflector.
@@ -203,6 +205,10 @@ impl Reflector {
         let size = datagram.ip_size();
         let Datagram { from, to, flow, ecn, dscp, hop_limit, payload } = datagram;
         let Payload::Udp(mut bytes) = payload else { return };
+        if (from.ip(), from.port()) == (to.ip(), to.port()) {
+            self.counters.looped += 1;
+            return;
+        }
         let mut mode = self.mode;
         if let Some(key) = &self.config.key
             && key.0.verify_base(&bytes).is_err()
@@ -218,6 +224,10 @@ impl Reflector {
             self.counters.malformed += 1;
             return;
         };
+        if looks_reflected(mode, &bytes) {
+            self.counters.looped += 1;
+            return;
+        }
         let keyless = self.config.key.is_some() && mode == Mode::Open;
         let mut wishes = tlvs::read(self, mode, &mut bytes, (ecn, dscp));
         if keyless {
