@@ -46,8 +46,23 @@ enum Command {
     Man(commands::man::Args),
 }
 
+impl Command {
+    /// Whether it makes network namespaces, for which an ordinary user needs a user namespace first.
+    fn needs_lab(&self) -> bool {
+        match self {
+            Command::Demo(_) | Command::Lab(_) | Command::Conformance(_) => true,
+            Command::Accuracy(args) => args.needs_lab(),
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if cli.command.needs_lab() {
+        // While there is only this thread. Where it is refused, the lab itself says what is missing.
+        let _ = lastmile_net::lab::netns::enter_user_namespace();
+    }
     let done = match cli.command {
         Command::Demo(args) => commands::demo::run(args),
         Command::Serve(args) => commands::serve::run(args),
@@ -69,10 +84,18 @@ fn main() -> ExitCode {
     exit::code(done)
 }
 
-/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly.
+/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
+/// cannot be written for another reason (a full disk) is an error.
+#[expect(clippy::print_stderr, reason = "it ends the program here")]
 pub(crate) fn say(line: &str) {
     use std::io::Write;
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(0);
+    let mut out = std::io::stdout();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => {
+            eprintln!("lastmile: cannot write to standard output: {e}");
+            std::process::exit(exit::Exit::Machine as i32);
+        }
     }
 }

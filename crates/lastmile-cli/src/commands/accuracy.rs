@@ -128,6 +128,13 @@ enum Run {
     Refused(String),
 }
 
+impl Args {
+    /// Whether any of it is measured in the lab.
+    pub(crate) fn needs_lab(&self) -> bool {
+        self.world.contains(&World::Lab)
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     for method in &args.method {
         scenarios::check_method(method).map_err(|why| Exit::Usage.blame(anyhow!(why)))?;

@@ -83,6 +83,8 @@ pub struct LabLateness {
     pub worst: Span,
     /// Packets late by 100 us or more.
     pub over_100us: u64,
+    /// Packets that a host's device had no room for: lost where the scenario loses nothing.
+    pub device_drops: u64,
     /// Whether the pump had real-time priority.
     pub realtime: bool,
     /// Why results of this run must not be believed, if so.
@@ -91,9 +93,9 @@ pub struct LabLateness {
 
 impl LabLateness {
     fn of(
-        out: &LatenessCounts,
-        into: &LatenessCounts,
+        (out, into): (&LatenessCounts, &LatenessCounts),
         probes: &LatenessCounts,
+        device_drops: u64,
         realtime: bool,
     ) -> LabLateness {
         let all = [out, into, probes];
@@ -102,18 +104,24 @@ impl LabLateness {
         let share = |c: &LatenessCounts| c.over_100us() as f64 / c.packets().max(1) as f64;
         let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
         let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
-        let refused = (late > LATE_SHARE).then(|| {
+        let too_late = (late > LATE_SHARE).then(|| {
             format!(
                 "{:.1} % of the packets were carried 100 us or more too late: this machine is too busy for the lab",
                 late * 100.0
             )
         });
+        let dropped = (device_drops > 0).then(|| {
+            format!("{device_drops} packets were lost at a host's device that had no room, not on the path")
+        });
+        let reasons: Vec<String> = too_late.into_iter().chain(dropped).collect();
+        let refused = (!reasons.is_empty()).then(|| reasons.join("; "));
         LabLateness {
             packets: out.packets() + into.packets(),
             p50: largest(&|c| c.quantile(0.5)),
             p99: largest(&|c| c.quantile(0.99)),
             worst: largest(&|c| c.worst()),
             over_100us,
+            device_drops,
             realtime,
             refused,
         }
@@ -325,7 +333,7 @@ pub fn run(
         let reflector = serving.iter().find(|(served, _)| *served == at).map_or(0, |(_, s)| s.started);
         compare(&pump, &lab, session, records, (*started, reflector), &mut probes);
     }
-    let lateness = LabLateness::of(pump.late_out(), pump.late_in(), &probes, realtime);
+    let lateness = LabLateness::of((pump.late_out(), pump.late_in()), &probes, pump.refused(), realtime);
     let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
     for ((session, meters), (events, records, _)) in sessions.iter().zip(&lab.meters).zip(found) {
         run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events));
@@ -418,7 +426,12 @@ pub fn run_programs(
     }
     drop(children);
     let (pump, realtime) = lab.finish()?;
-    let lateness = LabLateness::of(pump.late_out(), pump.late_in(), &LatenessCounts::default(), realtime);
+    let lateness = LabLateness::of(
+        (pump.late_out(), pump.late_in()),
+        &LatenessCounts::default(),
+        pump.refused(),
+        realtime,
+    );
     Ok((code, lateness))
 }
 
@@ -428,4 +441,20 @@ fn expand(scenario: &Scenario, word: &str) -> String {
         .hosts
         .iter()
         .fold(word.to_owned(), |word, host| word.replace(&format!("{{{}}}", host.name), &host.v4.to_string()))
+}
+
+#[cfg(test)]
+mod lateness_tests {
+    use super::*;
+
+    #[test]
+    fn packets_lost_at_a_device_refuse_the_run() {
+        let none = LatenessCounts::default();
+        assert_eq!(LabLateness::of((&none, &none), &none, 0, true).refused, None);
+        let lateness = LabLateness::of((&none, &none), &none, 3, true);
+        assert_eq!(lateness.device_drops, 3);
+        assert!(
+            lateness.refused.is_some_and(|why| why.starts_with("3 packets were lost at a host's device"))
+        );
+    }
 }
