@@ -164,12 +164,12 @@ impl Transmitter {
             if !self.down {
                 return start;
             }
-            let before = start;
             start = self.next_rate_at;
             if start == NEVER {
                 return NEVER;
             }
-            self.gaps.push((before, start));
+            // Since it was free nothing is booked, even where `from` is ahead of the outage's beginning.
+            self.gaps.push((self.free_at, start));
             // Whoever asks again, with an earlier time, must not begin within the outage.
             (self.free_at, self.fraction) = (start, 0);
         }

@@ -1,0 +1,79 @@
+//! What holds in every scenario: packets are conserved, queues and air keep the order of a flow, nobody is busy for longer
+//! than has elapsed, nothing happens in the past, a run ends, and ends the same however it is cut into pieces.
+#![allow(unreachable_pub)]
+
+mod random;
+mod watch;
+
+use lastmile::time::{Span, Time};
+use lastmile_sim::path::link::Events;
+use lastmile_sim::scenario::{Scenario, build};
+use proptest::prelude::*;
+use watch::{Watch, fingerprint};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn in_any_scenario(text in random::scenario(), by_hand in any::<u8>(), seed in any::<u64>(), cut in 0.05_f64..1.0) {
+        let mut scenario = match Scenario::parse("random.toml", &text) {
+            Ok(scenario) => scenario,
+            // TCP where nothing limits it: refused, rightly.
+            Err(error) => {
+                prop_assert!(error.reason.contains("cross links") || error.reason.contains("nothing limits"), "{error}\n{text}");
+                return Err(TestCaseError::reject("too many packets"));
+            }
+        };
+        // Links for rates that change by hand have another kind of events.
+        for (index, link) in scenario.links.iter_mut().enumerate() {
+            if by_hand >> (index % 8) & 1 == 1 {
+                link.config.events = Events::PerDequeue;
+            }
+        }
+        let duration = scenario.duration;
+        let mut simulation = build(&scenario, seed, vec![]).unwrap();
+        let watch = Watch::attach(&scenario, &mut simulation);
+        let end = Time::ZERO + duration;
+        for until in [Time::ZERO + Span::from_secs_f64(duration.as_secs_f64() * cut), end, end + Span::from_secs(300)] {
+            simulation.engine.run_until(until).unwrap();
+            prop_assert_eq!(simulation.engine.now(), until);
+            prop_assert!(simulation.engine.next_event().is_none_or(|next| next > until));
+            if let Err(wrong) = watch.check(&scenario, &mut simulation) {
+                prop_assert!(false, "at {}: {}\nseed {}, by hand {}\n{}", until, wrong, seed, by_hand, text);
+            }
+        }
+        let mut again = build(&scenario, seed, vec![]).unwrap();
+        again.engine.run_until(end + Span::from_secs(300)).unwrap();
+        prop_assert_eq!(fingerprint(&again), fingerprint(&simulation), "the second run differs\n{}", text);
+    }
+}
+
+/// Tokens come when the link is down: what is then waited for is not booked, and nobody was busy for less than no time.
+#[test]
+fn an_outage_that_lies_ahead_is_no_busy_time() {
+    let text = r#"
+name = "outage"
+duration = "3 s"
+[host.a]
+[host.b]
+[[link]]
+from = "a"
+to = "b"
+rate = "8 Mbit/s"
+queue = "10 packets"
+shaper = { rate = "20 kbit/s", burst = "1000 B" }
+changes = [{ at = "100 ms", rate = "0 bit/s" }, { at = "2 s", rate = "1 Mbit/s" }]
+[[traffic]]
+kind = "trace"
+from = "a"
+to = "b"
+packets = "0.050 1000\n0.060 1000"
+"#;
+    let scenario = Scenario::parse("outage.toml", text).unwrap();
+    let mut simulation = build(&scenario, 1, vec![]).unwrap();
+    for (ms, busy) in [(60, 1_000), (80, 1_000), (500, 1_000), (2_001, 2_000), (3_000, 9_000)] {
+        simulation.engine.run_until(Time::ZERO + Span::from_millis(ms)).unwrap();
+        let link = simulation.engine.link(simulation.links[0]).unwrap();
+        assert_eq!(link.busy(simulation.engine.now()), Span::from_micros(busy), "at {ms} ms");
+    }
+}
