@@ -15,7 +15,7 @@ fn duration() -> impl Strategy<Value = String> {
 
 /// From 20 kbit/s to 20 Mbit/s, every size equally likely.
 fn rate() -> impl Strategy<Value = String> {
-    (0.0_f64..3.0).prop_map(|e| format!("\"{} bit/s\"", (20e3 * 10_f64.powf(e)) as u64))
+    (0.0_f64..3.0).prop_map(|e| format!("\"{} bit/s\"", (20e3 * libm::pow(10.0, e)) as u64))
 }
 
 fn queue() -> impl Strategy<Value = String> {
@@ -213,7 +213,8 @@ fn tcp() -> impl Strategy<Value = String> {
 
 /// The keys of a flow but for its ends.
 fn traffic() -> impl Strategy<Value = String> {
-    let rate = || (0.0_f64..2.3).prop_map(|e| format!("rate = \"{} bit/s\"", (10e3 * 10_f64.powf(e)) as u64));
+    let rate =
+        || (0.0_f64..2.3).prop_map(|e| format!("rate = \"{} bit/s\"", (10e3 * libm::pow(10.0, e)) as u64));
     let size = || (40_u32..1501).prop_map(|size| format!("size = \"{size} B\""));
     let plain =
         (select(vec!["cbr", "poisson"]), rate(), size(), duration()).prop_map(|(kind, rate, size, at)| {
