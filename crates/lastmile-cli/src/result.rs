@@ -4,7 +4,7 @@ use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
 use lastmile::event::{Cost, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_sim::run::{Outcome, Truth};
+use lastmile_sim::run::Outcome;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -57,13 +57,17 @@ pub(crate) struct CostRow {
     streams_discarded: u32,
 }
 
-/// The truth beside the number, and the number's relative error against the truth of its own window.
+/// The truth beside the number, and the number's relative error against the truth of its own window: the one
+/// that the row's `truth_kind` names, and in any case what a saturating flow gets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct TruthRow {
     truth_capacity_bps: u64,
     truth_window_bps: Option<u64>,
     truth_mean_bps: Option<u64>,
+    truth_saturation_window_bps: Option<u64>,
+    truth_saturation_mean_bps: Option<u64>,
     error: Option<f64>,
+    error_saturation: Option<f64>,
 }
 
 impl From<Cost> for CostRow {
@@ -156,11 +160,21 @@ impl Row {
         row.from = Some(outcome.from.clone());
         row.to = Some(outcome.to.clone());
         let rate = row.rate_bps.map(Rate::ip);
-        row.truth = outcome.truth.map(|truth: Truth| TruthRow {
-            truth_capacity_bps: truth.capacity.bits_per_second(),
-            truth_window_bps: truth.window.map(Rate::bits_per_second),
-            truth_mean_bps: truth.mean.map(Rate::bits_per_second),
-            error: relative_error(rate, row.quantity.and_then(|q| truth.of(q))),
+        row.truth = outcome.truth.map(|truth| {
+            let estimate = outcome.estimate.as_ref();
+            let saturation = match estimate.map(|e| e.quantity) {
+                Some(Quantity::AvailableBandwidth) => truth.achievable_window,
+                _ => None,
+            };
+            TruthRow {
+                truth_capacity_bps: truth.capacity.bits_per_second(),
+                truth_window_bps: truth.window.map(Rate::bits_per_second),
+                truth_mean_bps: truth.mean.map(Rate::bits_per_second),
+                truth_saturation_window_bps: truth.achievable_window.map(Rate::bits_per_second),
+                truth_saturation_mean_bps: truth.achievable_mean.map(Rate::bits_per_second),
+                error: relative_error(rate, estimate.and_then(|e| truth.of(e))),
+                error_saturation: relative_error(rate, saturation),
+            }
         });
         Some(row)
     }
@@ -177,9 +191,14 @@ impl Row {
 /// The rows as a table, with what must be said beside them below it.
 pub(crate) fn table(rows: &[Row]) -> String {
     let truths = rows.iter().any(|row| row.truth.is_some());
+    // Only a WLAN has an achievable rate, which is another than the spare one.
+    let shared = rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_saturation_mean_bps.is_some()));
     let mut columns = vec!["direction", "method", "quantity", ">rate (IP)", ">90 % interval"];
     if truths {
         columns.extend([">truth", ">error"]);
+    }
+    if shared {
+        columns.push(">saturation");
     }
     columns.extend([">seconds", ">sent", ">received"]);
     let mut table = Table::new(&columns);
@@ -192,13 +211,21 @@ pub(crate) fn table(rows: &[Row]) -> String {
         let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
         let mut cells = vec![row.direction.to_string(), row.method.clone(), quantity, row.value(), interval];
         if truths {
-            let truth = row.truth.and_then(|t| match row.quantity {
-                Some(Quantity::Capacity) => Some(t.truth_capacity_bps),
-                _ => t.truth_window_bps,
-            });
-            cells.push(truth.map_or_else(|| "-".to_owned(), |bps| Rate::ip(bps).to_string()));
+            cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
+                (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
+                (_, Some(TruthKind::Saturation)) => t.truth_saturation_window_bps,
+                (Some(_), _) => t.truth_window_bps,
+                (None, _) => t.truth_mean_bps,
+            })));
             let error = row.truth.and_then(|t| t.error);
             cells.push(error.map_or_else(|| "-".to_owned(), |e| format!("{:+.1} %", e * 100.0)));
+        }
+        if shared {
+            cells.push(rate_cell(row.truth.and_then(|t| match row.quantity {
+                Some(Quantity::Capacity) => None,
+                Some(_) => t.truth_saturation_window_bps,
+                None => t.truth_saturation_mean_bps,
+            })));
         }
         cells.push(format!("{:.2}", row.cost.seconds));
         cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
@@ -213,11 +240,21 @@ pub(crate) fn table(rows: &[Row]) -> String {
         }
     }
     let mut text = table.text();
+    if shared {
+        text.push_str(
+            "truth: what can be added without taking from others, without a number the run's mean; \
+             saturation: what one saturating flow gets\n",
+        );
+    }
     for note in notes {
         text.push_str(&note);
         text.push('\n');
     }
     text
+}
+
+fn rate_cell(bps: Option<u64>) -> String {
+    bps.map_or_else(|| "-".to_owned(), |bps| Rate::ip(bps).to_string())
 }
 
 /// The exit code that rows deserve: a refusal is no success.

@@ -266,19 +266,65 @@ fn has_keys(value: &Value, keys: &str) {
 const ROW: &str = "method direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
+const AP_1: &str = include_str!("../../lastmile-sim/scenarios/ap-1.toml");
+const TRUTHS: &str = "from to truth_capacity_bps truth_window_bps truth_mean_bps truth_saturation_window_bps \
+                      truth_saturation_mean_bps error error_saturation";
+
+#[test]
+fn truths_of_a_wlan() {
+    let scratch = Scratch::new("truths");
+    let mbps = |value: &Value| value.as_f64().unwrap() / 1e6;
+    let near = |value: &Value, expected: f64| {
+        assert!((mbps(value) / expected - 1.0).abs() < 0.01, "{value}, not {expected} Mbit/s");
+    };
+    let json = lastmile(&["sim", "ap-1", "--json"]).json();
+    json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, &format!("{ROW} {TRUTHS}")));
+    let row = &json["results"][1];
+    // An exchange takes 28 + 67.5 + 26 + 4 * 57 + 10 + 50 us, for 1488 B as for 1500 B.
+    near(&row["truth_capacity_bps"], 1488.0 * 8.0 / 409.5);
+    // Others send 383 packets a second by the same queue.
+    near(&row["truth_window_bps"], 1488.0 * 8.0 * (1e6 / 409.5 - 4.6e6 / 12e3) / 1e6);
+    near(&row["truth_mean_bps"], 1488.0 * 8.0 * (1e6 / 409.5 - 4.6e6 / 12e3) / 1e6);
+    // A saturating flow takes some of that from them, and not all.
+    let (spare, most) = (mbps(&row["truth_window_bps"]), mbps(&row["truth_saturation_window_bps"]));
+    assert!(spare < most && most < mbps(&row["truth_capacity_bps"]), "{row:#}");
+    for (error, truth) in [("error", "truth_window_bps"), ("error_saturation", "truth_saturation_window_bps")]
+    {
+        let expected = mbps(&row["rate_bps"]) / mbps(&row[truth]) - 1.0;
+        assert!((row[error].as_f64().unwrap() - expected).abs() < 1e-9, "{row:#}");
+    }
+    let text = lastmile(&["sim", "ap-1"]).stdout;
+    assert!(text.contains("saturation") && text.contains("one saturating flow"), "{text}");
+    assert_eq!(
+        lastmile(&["sim", "ap-1", "--json"]).json(),
+        json,
+        "twins have no random numbers of their own"
+    );
+
+    // A wired link that is narrower than the air, and 4.6 Mbit/s by it.
+    let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");
+    let file = scratch.file("narrow.toml", narrow);
+    let json = lastmile(&["sim", &file, "--json"]).json();
+    let row = &json["results"][1];
+    near(&row["truth_capacity_bps"], 10.0 * 1488.0 / 1526.0);
+    near(&row["truth_mean_bps"], (10.0 - 4.6 * 1538.0 / 1500.0) * 1488.0 / 1526.0);
+}
+
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
     has_keys(&json, "world scenario seed simulated_seconds results flows links");
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
-    let flow = "flow kind from to goodput_bps sent received lost delay_mean_s delay_max_s out_of_order";
+    let flow =
+        "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
     has_keys(&json["flows"][0], flow);
     has_keys(&json["links"][0], "from to packets dropped");
     let rows = json["results"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for row in rows {
-        let truths = "from to truth_capacity_bps truth_window_bps truth_mean_bps error";
-        has_keys(row, &format!("{ROW} {truths}"));
+        has_keys(row, &format!("{ROW} {TRUTHS}"));
+        assert_eq!((&row["truth_kind"], &row["truth_saturation_mean_bps"]), (&"queue".into(), &Value::Null));
+        assert_eq!(row["error_saturation"], Value::Null);
         assert!(row["error"].as_f64().unwrap().abs() < 0.01, "{row:#}");
         let sum = ["probe_bytes", "control_bytes", "credit_bytes"].map(|key| row[key].as_u64().unwrap());
         assert_eq!(row["bytes"].as_u64().unwrap(), sum.iter().sum::<u64>());

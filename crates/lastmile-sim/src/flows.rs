@@ -39,8 +39,10 @@ pub struct FlowOutcome {
     pub sent: u64,
     /// Packets that arrived.
     pub received: u64,
-    /// Packets lost, by true cause; what is neither here nor received was under way at the end.
+    /// Packets lost, by true cause: in WLANs after all retries, as the transport misses them.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Packets that wait or are on their way at the end: `sent = received + lost + under_way`.
+    pub under_way: u64,
     /// Mean time from departure to arrival.
     pub delay_mean_s: Option<f64>,
     /// The longest, where the receiver takes note of it.
@@ -82,6 +84,7 @@ impl FlowWatch {
                 sent: sent(simulation, index),
                 received: now.packets,
                 lost: lost(simulation, index),
+                under_way: under_way(simulation, index),
                 delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
                 delay_max_s: (now.max_delay > Span::ZERO).then(|| now.max_delay.as_secs_f64()),
                 out_of_order: now.out_of_order,
@@ -109,12 +112,25 @@ fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
 fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
     let mut lost = BTreeMap::new();
     let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
-    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)) {
-        for (cause, packets) in link.drops_of(label).filter(|found| found.1 > 0) {
-            *lost.entry(cause.name()).or_insert(0) += packets;
+    let mut add = |cause, packets| {
+        if packets > 0 {
+            *lost.entry(cause).or_insert(0) += packets;
         }
+    };
+    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)) {
+        link.drops_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
+    }
+    for wlan in simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node)) {
+        wlan.losses_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
     }
     lost
+}
+
+fn under_way(simulation: &Simulation, flow: usize) -> u64 {
+    let Some(&label) = simulation.traffic_flows.get(flow) else { return 0 };
+    let links = simulation.links.iter().filter_map(|&node| simulation.engine.link(node));
+    let wlans = simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node));
+    links.map(|link| link.under_way_of(label)).chain(wlans.map(|wlan| wlan.under_way_of(label))).sum()
 }
 
 fn sent(simulation: &Simulation, flow: usize) -> u64 {

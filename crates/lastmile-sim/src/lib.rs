@@ -19,4 +19,5 @@ pub mod sweep;
 pub mod tcp;
 pub mod traffic;
 pub mod truth;
+pub mod twin;
 pub mod wlan;

@@ -1,24 +1,27 @@
-//! Runs a scenario's measurements in virtual time, and holds what they find against the truth from the queue.
+//! Runs a scenario's measurements in virtual time, and holds what they find against the truth: from the queue, or from twins
+//! where a WLAN is on the path.
 //!
 //! The lab runs the same sessions with real sockets and gives the same [`Outcome`]s.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::{Estimate, Estimator, Quantity, Refusal, TruthKind};
-use lastmile::event::{Cost, Decision, Event, PacketSink};
+use lastmile::estimate::Estimator;
+use lastmile::event::{Event, PacketSink};
 use lastmile::node::{Input, Recorded};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
-use lastmile::units::{Bytes, Rate};
+use lastmile::units::Bytes;
 use lastmile::wire::private::StreamTag;
 
 use crate::engine::{Engine, EngineError};
 use crate::flows::{FlowOutcome, FlowWatch};
 use crate::rng::Stream;
-use crate::scenario::{
-    Attach, BuildError, MeasureDirection, MeasureSpec, PathMeter, Scenario, Simulation, build,
-};
+use crate::scenario::{Attach, BuildError, MeasureDirection, MeasureSpec, Scenario, Simulation, build};
+
+mod outcome;
+
+pub use outcome::{Outcome, SessionMeters, Truth, outcomes};
 
 /// Makes the state machine of a measurement.
 pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
@@ -110,139 +113,9 @@ pub fn sessions(scenario: &Scenario) -> Result<Vec<Session>, RunError> {
     Ok(sessions)
 }
 
-/// What is true of a path, read from its queues, at the IP layer and [`PROBE_SIZE`].
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Truth {
-    /// Whence it comes.
-    pub truth_kind: TruthKind,
-    /// What the narrow link carries.
-    pub capacity: Rate,
-    /// The spare rate over the estimate's own streams; `None` for a capacity.
-    pub window: Option<Rate>,
-    /// The spare rate from the warm-up's end to the run's.
-    pub mean: Option<Rate>,
-}
-
-impl Truth {
-    /// The rate that an estimate of that quantity is to be held against: the capacity, or the spare rate of its
-    /// own window.
-    pub fn of(&self, quantity: Quantity) -> Option<Rate> {
-        match quantity {
-            Quantity::Capacity => Some(self.capacity),
-            _ => self.window,
-        }
-    }
-}
-
-/// What one method found in one direction, beside the truth.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Outcome {
-    /// The initiating host's name.
-    pub from: String,
-    /// The reflecting host's name.
-    pub to: String,
-    /// The method's name.
-    pub method: String,
-    /// The direction measured.
-    pub direction: Direction,
-    /// The number, or `None` where there is none that can be trusted.
-    pub estimate: Option<Estimate>,
-    /// Why there is none.
-    pub refusal: Option<Refusal>,
-    /// What the session cost up to here.
-    pub cost: Cost,
-    /// The truth, where the path has a queue to read it from.
-    pub truth: Option<Truth>,
-}
-
-/// Meters of both directions of a session's path.
-#[derive(Clone, Debug)]
-pub struct SessionMeters {
-    forward: Option<PathMeter>,
-    reverse: Option<PathMeter>,
-}
-
-impl SessionMeters {
-    /// Attaches meters to the links between a session's hosts, both ways.
-    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> SessionMeters {
-        SessionMeters {
-            forward: simulation.meter(scenario, session.from, session.to, read_probe),
-            reverse: simulation.meter(scenario, session.to, session.from, read_probe),
-        }
-    }
-
-    /// The truth for an estimate made from these streams; `None` where there is no queue to read.
-    pub fn truth(
-        &self,
-        engine: &Engine,
-        scenario: &Scenario,
-        direction: Direction,
-        streams: &[u32],
-    ) -> Option<Truth> {
-        let meter = match direction {
-            Direction::Reverse => self.reverse.as_ref(),
-            _ => self.forward.as_ref(),
-        }?;
-        let windows: Vec<Rate> =
-            streams.iter().filter_map(|&stream| meter.spare(engine, stream, PROBE_SIZE).ok()).collect();
-        let window = (!windows.is_empty() && windows.len() == streams.len()).then(|| {
-            let sum: u64 = windows.iter().map(|r| r.bits_per_second()).sum();
-            Rate::ip(sum / windows.len() as u64)
-        });
-        let (from, to) = (Time::ZERO + scenario.warm_up, engine.now());
-        let mut capacity = meter.capacity(engine, PROBE_SIZE);
-        if direction == Direction::RoundTrip
-            && let Some(back) = &self.reverse
-        {
-            let back = back.capacity(engine, PROBE_SIZE);
-            capacity = if back < capacity { back } else { capacity };
-        }
-        Some(Truth {
-            truth_kind: TruthKind::Queue,
-            capacity,
-            window,
-            mean: meter.spare_between(engine, from, to, PROBE_SIZE).ok(),
-        })
-    }
-}
-
 /// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
 pub fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
     StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
-}
-
-/// The outcomes among a session's decisions, with the truth to each.
-pub fn outcomes(
-    scenario: &Scenario,
-    session: &Session,
-    meters: &SessionMeters,
-    engine: &Engine,
-    events: &[Event],
-) -> Vec<Outcome> {
-    let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
-    let outcome =
-        |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
-            from: name(session.from),
-            to: name(session.to),
-            method: method.to_owned(),
-            direction,
-            truth: meters.truth(engine, scenario, direction, estimate.map_or(&[], |e| &e.streams)),
-            estimate: estimate.cloned(),
-            refusal: refusal.cloned(),
-            cost,
-        };
-    events
-        .iter()
-        .filter_map(|event| match &event.what {
-            Decision::Estimated { method, direction, estimate, cost } => {
-                Some(outcome(method, *direction, Some(estimate), None, *cost))
-            }
-            Decision::Refused { method, direction, refusal, cost } => {
-                Some(outcome(method, *direction, None, Some(refusal), *cost))
-            }
-            _ => None,
-        })
-        .collect()
 }
 
 /// A sink that can be read after the run although the node is inside the engine.
@@ -391,7 +264,7 @@ pub fn simulate(
     for (session, meters) in sessions.iter().zip(&meters) {
         let own: Vec<Event> =
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
-        all.extend(outcomes(scenario, session, meters, &simulation.engine, &own));
+        all.extend(outcomes(scenario, session, meters, &simulation.engine, &own)?);
     }
     Ok(SimulatedRun { outcomes: all, flows, events, records: records.take(), engine: simulation.engine })
 }

@@ -15,6 +15,10 @@ use lastmile::node::{Datagram, Flow, Payload};
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
+mod profile;
+
+pub(crate) use profile::Profile;
+
 /// Reads stream number and index out of a probe's UDP payload; `None` for everything else.
 pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
 
@@ -31,7 +35,8 @@ pub struct MeterConfig {
     pub flow: Flow,
     /// Recognises its probes.
     pub read: ReadProbe,
-    /// The most moments of arrival that are kept, 16 bytes each, and the most streams.
+    /// The most moments of arrival that are kept, 16 bytes each, the most streams, and the most changes of the
+    /// rate.
     pub limit: usize,
 }
 
@@ -61,6 +66,14 @@ pub enum TruthError {
     #[error("the window from {from} to {to} has no length")]
     EmptyWindow {
         /// Where it begins.
+        from: Time,
+        /// Where it ends.
+        to: Time,
+    },
+    /// Nothing limits the link then.
+    #[error("the link has no rate between {from} and {to}: nothing is spare where nothing is scarce")]
+    Unlimited {
+        /// Where the window begins.
         from: Time,
         /// Where it ends.
         to: Time,
@@ -113,7 +126,7 @@ struct Seen {
 #[derive(Debug)]
 pub struct Meter {
     config: MeterConfig,
-    bits_per_second: u64,
+    profile: Profile,
     overhead: u32,
     /// Wire bytes of all other flows so far.
     cross: u64,
@@ -122,19 +135,30 @@ pub struct Meter {
     log_full: bool,
     streams: BTreeMap<u32, Seen>,
     streams_full: bool,
+    profile_full: bool,
 }
 
 impl Meter {
-    pub(crate) fn new(config: MeterConfig, bits_per_second: u64, overhead: u32) -> Meter {
+    pub(crate) fn new(config: MeterConfig, profile: Profile, overhead: u32) -> Meter {
         Meter {
             config,
-            bits_per_second,
+            profile,
             overhead,
             cross: 0,
             log: Vec::new(),
             log_full: false,
             streams: BTreeMap::new(),
             streams_full: false,
+            profile_full: false,
+        }
+    }
+
+    /// The link's rate was changed by hand.
+    pub(crate) fn change(&mut self, now: u64, rate: Rate) {
+        if self.profile.steps() < self.config.limit {
+            self.profile.change(now, rate);
+        } else {
+            self.profile_full = true;
         }
     }
 
@@ -200,9 +224,29 @@ impl Meter {
         self.streams_full = false;
     }
 
-    /// What the link carries of IP packets of that size.
-    pub fn capacity(&self, ip_size: Bytes) -> Rate {
-        Rate::ip(self.bits_per_second).scaled(self.ip_share(ip_size))
+    /// What the link could carry of IP packets of that size in the window of a stream.
+    ///
+    /// # Errors
+    /// Where the stream was not seen, or nothing limits the link.
+    pub fn capacity(&self, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
+        let window = self.stream(stream)?;
+        self.capacity_between(window.first, window.last, ip_size)
+    }
+
+    /// What the link could carry of IP packets of that size between two times; where they are the same, its
+    /// rate at that time.
+    ///
+    /// # Errors
+    /// Where nothing limits the link.
+    pub fn capacity_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
+        Ok(Rate::ip(1).scaled(self.rate_between(from, to)? * self.ip_share(ip_size)))
+    }
+
+    fn rate_between(&self, from: Time, to: Time) -> Result<f64, TruthError> {
+        if self.profile_full {
+            return Err(TruthError::Full { limit: self.config.limit });
+        }
+        self.profile.mean(from.as_nanos(), to.as_nanos()).ok_or(TruthError::Unlimited { from, to })
     }
 
     /// The spare rate over the window of a stream, for IP packets of that size; zero where the others alone
@@ -233,7 +277,7 @@ impl Meter {
             return Err(TruthError::EmptyWindow { from, to });
         }
         let taken = cross as f64 * 8.0 / (to - from).as_secs_f64();
-        let spare = self.bits_per_second as f64 - taken;
+        let spare = self.rate_between(from, to)? - taken;
         Ok(Rate::ip(1).scaled(spare * self.ip_share(ip_size)))
     }
 
@@ -280,77 +324,4 @@ pub fn udp_payload(payload: &Payload) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(bytes: &[u8]) -> Option<(u32, u16)> {
-        Some((u32::from(*bytes.first()?), u16::from(*bytes.get(1)?)))
-    }
-
-    fn datagram(flow: u32, payload: Payload) -> Datagram {
-        let any = "10.0.0.1:1".parse().unwrap();
-        Datagram { flow: Flow(flow), payload, ..Datagram::udp(any, any, vec![]) }
-    }
-
-    #[test]
-    fn a_stream_ends_with_its_last_packet_in_the_order_of_the_queue() {
-        let mut meter = Meter::new(MeterConfig::new(Flow(1), read), 8_000_000, 0);
-        let cross = datagram(2, Payload::Udp(vec![9; 100]));
-        let probe = |index| datagram(1, Payload::Udp(vec![4, index]));
-        meter.arrival(1_000, &cross, 128); // before the first, at the same moment
-        meter.arrival(1_000, &probe(0), 30);
-        meter.arrival(1_000, &cross, 100); // after it
-        meter.arrival(500_000, &datagram(1, Payload::Udp(vec![])), 900); // the flow's own request
-        meter.arrival(1_001_000, &probe(1), 30);
-        meter.arrival(1_001_000, &cross, 128);
-        let window = meter.stream(4).unwrap();
-        assert_eq!((window.packets, window.highest_index, window.cross), (2, 1, Bytes(100)));
-        // 1 ms carries 1000 bytes, 100 of them taken.
-        assert_eq!(meter.spare(4, Bytes(30)).unwrap(), Rate::ip(7_200_000));
-        assert_eq!(meter.spare(5, Bytes(30)), Err(TruthError::UnknownStream(5)));
-        let (from, to) = (Time::from_nanos(1_000), Time::from_nanos(1_001_000));
-        assert_eq!(meter.spare_between(from, to, Bytes(30)).unwrap(), Rate::ip(8_000_000 - 228 * 8_000));
-        assert!(matches!(meter.spare_between(to, to, Bytes(30)), Err(TruthError::EmptyWindow { .. })));
-    }
-
-    #[test]
-    fn rates_are_those_of_ip_packets_of_the_probes_size() {
-        let mut meter = Meter::new(MeterConfig::new(Flow(1), read), 10_000_000, 14);
-        assert_eq!(meter.capacity(Bytes(1486)), Rate::ip(9_906_667));
-        meter.arrival(0, &datagram(2, Payload::Udp(vec![])), 625_000);
-        let second = Time::from_nanos(1_000_000_000);
-        // Half the wire is taken: half of what IP packets of 986 B could have.
-        assert_eq!(meter.spare_between(Time::ZERO, second, Bytes(986)).unwrap(), Rate::ip(4_930_000));
-    }
-
-    #[test]
-    fn a_full_log_says_so_and_leaves_streams_right() {
-        let config = MeterConfig { limit: 2, ..MeterConfig::new(Flow(1), read) };
-        let mut meter = Meter::new(config, 8_000_000, 0);
-        for at in 0..5 {
-            meter.arrival(at, &datagram(1, Payload::Udp(vec![7, at as u8])), 50);
-            meter.arrival(at, &datagram(2, Payload::Udp(vec![])), 50);
-        }
-        assert_eq!(meter.stream(7).unwrap().cross, Bytes(200));
-        let full = meter.spare_between(Time::ZERO, Time::from_nanos(5), Bytes(50));
-        assert_eq!(full, Err(TruthError::Full { limit: 2 }));
-        assert!(meter.spare_between(Time::ZERO, Time::from_nanos(1), Bytes(50)).is_ok());
-    }
-
-    #[test]
-    fn probes_are_found_in_raw_ip_packets() {
-        let mut v4 = vec![0x46, 0, 0, 0, 0, 0, 0, 0, 64, 17];
-        v4.resize(24 + 8, 0); // one word of options
-        v4.extend([3, 5]);
-        assert_eq!(udp_payload(&Payload::Ip(v4)).and_then(read), Some((3, 5)));
-        let mut v6 = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
-        v6.resize(40 + 8, 0);
-        v6.extend([3, 6]);
-        assert_eq!(udp_payload(&Payload::Ip(v6.clone())).and_then(read), Some((3, 6)));
-        v6[6] = 6;
-        assert_eq!(udp_payload(&Payload::Ip(v6)), None);
-        for short in [&[][..], &[0x45], &[0x45; 12], &[0x60; 7], &[0xff; 60]] {
-            assert_eq!(udp_payload(&Payload::Ip(short.to_vec())).and_then(read), None);
-        }
-    }
-}
+mod tests;

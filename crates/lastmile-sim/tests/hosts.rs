@@ -224,7 +224,8 @@ fn a_paths_truth_is_that_of_its_tightest_link() {
     let meter = run.meter(&scenario, 0, 1, read_probe).unwrap();
     assert_eq!(meter.meters.len(), 3);
     run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
-    assert_eq!(meter.capacity(&run.engine, Bytes(1500)), Rate::ip(10_000_000));
+    let (start, end) = (Time::ZERO, run.engine.now());
+    assert_eq!(meter.capacity_between(&run.engine, start, end, Bytes(1500)), Ok(Rate::ip(10_000_000)));
     let mean = meter.spare_between(&run.engine, Time::ZERO, run.engine.now(), Bytes(1500)).unwrap();
     assert!((mean.ratio(Rate::ip(7_000_000)).unwrap() - 1.0).abs() < 0.05, "{mean}");
     // The bottleneck saw each train stretched by nothing: 29 gaps of 1.2 ms.

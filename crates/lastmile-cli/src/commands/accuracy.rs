@@ -233,7 +233,7 @@ fn judge(outcomes: &[Outcome], rate: Rate, cross: Cross) -> Run {
     let is_capacity = estimate.quantity == Quantity::Capacity;
     let share = if is_capacity || cross == Cross::Idle { 1.0 } else { 1.0 - CROSS_SHARE };
     let long_run = rate.scaled(share);
-    let own = outcome.truth.and_then(|t| t.of(estimate.quantity));
+    let own = outcome.truth.and_then(|t| t.of(estimate));
     let (Some(mean), Some(window)) =
         (relative_error(Some(value), Some(long_run)), relative_error(Some(value), own))
     else {

@@ -336,7 +336,7 @@ pub fn run(
     let lateness = LabLateness::of((pump.late_out(), pump.late_in()), &probes, pump.refused(), realtime);
     let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
     for ((session, meters), (events, records, _)) in sessions.iter().zip(&lab.meters).zip(found) {
-        run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events));
+        run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events)?);
         run.events.extend(events);
         run.records.extend(records);
     }

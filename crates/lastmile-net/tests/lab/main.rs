@@ -173,8 +173,7 @@ fn check(story: &Story, outcomes: &[Outcome], in_lab: bool) -> Result<String, St
                 estimate.quantity
             ));
         }
-        let truth =
-            outcome.truth.and_then(|t| t.of(*quantity)).ok_or_else(|| name(outcome) + ": no truth")?;
+        let truth = outcome.truth.and_then(|t| t.of(estimate)).ok_or_else(|| name(outcome) + ": no truth")?;
         let error = estimate.value.rate().and_then(|rate| rate.ratio(truth)).map_or(f64::NAN, |r| r - 1.0);
         if error.is_nan() || error.abs() > limit {
             return Err(format!("{}: {quantity} {} where {truth} is true", name(outcome), estimate.value));

@@ -20,10 +20,10 @@ use crate::path::link::Link;
 use crate::queue::{EventQueue, Key, MAX_NODES};
 use crate::tcp;
 use crate::traffic::Sink;
-use crate::truth::{Meter, MeterConfig};
 use crate::wlan::Medium;
 
 mod links;
+mod meters;
 mod types;
 
 pub use types::{EngineError, NodeId, RouterId, Target};
@@ -364,29 +364,6 @@ impl Engine {
     pub fn external(&self, node: NodeId) -> Option<&External> {
         match self.element(node)? {
             Element::External(external) => Some(external),
-            _ => None,
-        }
-    }
-
-    /// Attaches a meter to a link's queue; a link may have several, one for each measured flow. Gives the
-    /// number by which [`meter`](Engine::meter) finds it.
-    pub fn attach_meter(&mut self, link: NodeId, config: MeterConfig) -> Result<usize, EngineError> {
-        let refuse = EngineError::NotMeterable { node: link.0 };
-        match self.slots.get_mut(link.0 as usize).map(|slot| &mut slot.element) {
-            Some(Element::Link(link)) => link.attach(config).ok_or(refuse),
-            _ => Err(refuse),
-        }
-    }
-
-    /// A link's meter.
-    pub fn meter(&self, link: NodeId, number: usize) -> Option<&Meter> {
-        self.link(link)?.meter(number)
-    }
-
-    /// A link's meter, to make it forget.
-    pub fn meter_mut(&mut self, link: NodeId, number: usize) -> Option<&mut Meter> {
-        match &mut self.slots.get_mut(link.0 as usize)?.element {
-            Element::Link(link) => link.meter_mut(number),
             _ => None,
         }
     }

@@ -70,7 +70,7 @@ pub enum EngineError {
         /// The node.
         host: u32,
     },
-    /// A meter was attached to what is no link, or to a link without a rate.
+    /// A meter was attached to what is neither a link with a rate nor a port of a WLAN.
     #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
     NotMeterable {
         /// The node.

@@ -3,8 +3,6 @@
 use core::net::{IpAddr, SocketAddr};
 
 use lastmile::node::{Flow, Node, PortId};
-use lastmile::time::Time;
-use lastmile::units::{Bytes, Rate};
 
 use super::{Scenario, routes};
 use crate::clock::HostClock;
@@ -14,7 +12,6 @@ use crate::path::link::Link;
 use crate::rng::Stream;
 use crate::tcp::{Ends, Receiver, Sender};
 use crate::traffic::{Sink, Source, SourceConfig};
-use crate::truth::{MeterConfig, ReadProbe, TruthError};
 use crate::wlan::{Medium, WlanError};
 
 /// What stands at a host.
@@ -79,6 +76,7 @@ pub struct Simulation {
     pub traffic_flows: Vec<Flow>,
     /// The flow between each two hosts that carry something, as (from, to, flow).
     pairs: Vec<(usize, usize, Flow)>,
+    seed: u64,
 }
 
 /// Makes the engine. Hosts that are not named in `attached` take packets and answer nothing.
@@ -183,7 +181,7 @@ pub fn build(
         flows.push((spec.from, spec.to, flow, sink));
     }
     route(scenario, &mut engine, &routers, (&links, &air), &flows);
-    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs })
+    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs, seed })
 }
 
 /// The labels of the traffic's packets, where `taken` flows come before; a TCP connection has one more, for its ACKs.
@@ -239,88 +237,8 @@ impl Simulation {
         self.pairs.iter().find(|pair| (pair.0, pair.1) == (from, to)).map(|pair| pair.2)
     }
 
-    /// Attaches a meter to every link with a rate on the way of an endpoint's packets from one host to
-    /// another. `None` where no packets can go, no link on the way has a rate, or a WLAN is on the way, whose
-    /// stations share one medium and many queues.
-    pub fn meter(
-        &mut self,
-        scenario: &Scenario,
-        from: usize,
-        to: usize,
-        read: ReadProbe,
-    ) -> Option<PathMeter> {
-        let config = MeterConfig::new(self.flow(from, to)?, read);
-        let path = scenario.path(from, to).filter(|path| !scenario.crosses_wlan(path))?;
-        let nodes = path.into_iter().filter_map(|link| self.links.get(link).copied());
-        let meters: Vec<_> =
-            nodes.filter_map(|node| Some((node, self.engine.attach_meter(node, config).ok()?))).collect();
-        (!meters.is_empty()).then_some(PathMeter { meters })
-    }
-}
-
-/// Meters along a path. A path's capacity and spare rate are the smallest of its links', as RFC 5136 has it.
-///
-/// ```
-/// use lastmile::{node::*, time::Time, units::*};
-/// use lastmile_sim::scenario::*;
-/// let scenario = builtin("path").unwrap();
-/// let hosts = vec![("sender".into(), Attach::External), ("receiver".into(), Attach::External)];
-/// let mut run = build(&scenario, 1, hosts)?;
-/// let meter = run.meter(&scenario, 0, 1, |_| None).unwrap();
-/// run.engine.run_until(Time::ZERO + scenario.duration)?;
-/// let spare = meter.spare_between(&run.engine, Time::ZERO, run.engine.now(), Bytes(1500)).unwrap();
-/// assert!((spare.ratio(Rate::ip(6_000_000)).unwrap() - 1.0).abs() < 0.05);
-/// # Ok::<(), BuildError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathMeter {
-    /// The links' nodes, in the order in which packets cross them, each with its meter's number.
-    pub meters: Vec<(NodeId, usize)>,
-}
-
-impl PathMeter {
-    fn smallest(
-        &self,
-        engine: &Engine,
-        of: impl Fn(&crate::truth::Meter) -> Result<Rate, TruthError>,
-    ) -> Result<Rate, TruthError> {
-        let mut smallest: Option<Rate> = None;
-        let mut nowhere = None;
-        for meter in self.meters.iter().filter_map(|&(link, number)| engine.meter(link, number)) {
-            match of(meter) {
-                Ok(rate) => smallest = Some(smallest.map_or(rate, |s| if rate < s { rate } else { s })),
-                // Back to back packets reach the first queue in one moment: no window there, but one further on.
-                Err(error @ TruthError::EmptyWindow { .. }) => nowhere = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        smallest.ok_or(nowhere.unwrap_or(TruthError::EmptyWindow { from: Time::ZERO, to: Time::ZERO }))
-    }
-
-    /// What the path carries of IP packets of that size.
-    pub fn capacity(&self, engine: &Engine, ip_size: Bytes) -> Rate {
-        self.smallest(engine, |meter| Ok(meter.capacity(ip_size))).unwrap_or(Rate::ip(0))
-    }
-
-    /// The spare rate over the window that the stream had at each link's queue.
-    ///
-    /// # Errors
-    /// Where a link never saw the stream, or no link saw its packets at different times.
-    pub fn spare(&self, engine: &Engine, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
-        self.smallest(engine, |meter| meter.spare(stream, ip_size))
-    }
-
-    /// The spare rate between two times of the engine: with the measured part of a run, the long-run mean.
-    ///
-    /// # Errors
-    /// Where a meter's log was full before `to`, or the window has no length.
-    pub fn spare_between(
-        &self,
-        engine: &Engine,
-        from: Time,
-        to: Time,
-        ip_size: Bytes,
-    ) -> Result<Rate, TruthError> {
-        self.smallest(engine, |meter| meter.spare_between(from, to, ip_size))
+    /// The seed that it was built with.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 }

@@ -65,14 +65,16 @@ use crate::wlan::WlanConfig;
 mod build;
 mod check;
 mod error;
+mod meter;
 mod overrides;
 mod raw;
 mod routes;
 
 use routes::Edge;
 
-pub use build::{Attach, BuildError, PathMeter, Simulation, build};
+pub use build::{Attach, BuildError, Simulation, build};
 pub use error::ScenarioError;
+pub use meter::{AirHop, PathMeter};
 pub use overrides::Override;
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.
@@ -344,6 +346,14 @@ impl Scenario {
         let edges = self.edges();
         let next = routes::towards(to, self.vertices(), self.hosts.len(), &edges);
         routes::path(from, &next, &edges, to)
+    }
+
+    /// The WLAN's number and the medium's port of an index that [`path`](Scenario::path) gives beyond the links.
+    pub(crate) fn air(&self, index: usize) -> Option<(usize, PortId)> {
+        let ports = |(number, wlan): (usize, &'_ WlanSpec)| {
+            wlan.directions.iter().map(|&(port, ..)| (number, port)).collect::<Vec<_>>()
+        };
+        self.wlans.iter().enumerate().flat_map(ports).nth(index.checked_sub(self.links.len())?)
     }
 
     /// Whether some of these links, as [`path`](Scenario::path) gives them, are directions of a WLAN.

@@ -1,6 +1,6 @@
 //! What a WLAN counts: packets by fate, transmissions by outcome, and the air by use.
 
-use lastmile::node::{Datagram, PortId};
+use lastmile::node::{Datagram, Flow, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -17,6 +17,53 @@ pub enum LossCause {
     Channel,
     /// It found the sender's queue full.
     Queue,
+}
+
+impl LossCause {
+    /// All causes.
+    ///
+    /// ```
+    /// # use lastmile_sim::wlan::LossCause;
+    /// assert!(LossCause::ALL.contains(&LossCause::Collision));
+    /// ```
+    pub const ALL: [LossCause; 3] = [LossCause::Collision, LossCause::Channel, LossCause::Queue];
+
+    /// One word for tables; a link's causes have the same names.
+    ///
+    /// ```
+    /// # use lastmile_sim::{path::link::DropCause, wlan::LossCause};
+    /// assert_eq!(LossCause::Queue.name(), DropCause::QueueFull.name());
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            LossCause::Collision => "collision",
+            LossCause::Channel => "channel",
+            LossCause::Queue => "queue",
+        }
+    }
+}
+
+/// Flows whose losses are counted apart.
+const MAX_COUNTED_FLOWS: usize = 1 << 16;
+
+/// Losses of each flow, by the cause's place in [`LossCause::ALL`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlowLosses(Vec<[u64; 3]>);
+
+impl FlowLosses {
+    pub(super) fn add(&mut self, flow: Flow, cause: LossCause) {
+        let flow = flow.0 as usize;
+        if flow < MAX_COUNTED_FLOWS {
+            if self.0.len() <= flow {
+                self.0.resize(flow + 1, [0; 3]);
+            }
+            self.0[flow][cause as usize] += 1;
+        }
+    }
+
+    pub(super) fn of(&self, flow: Flow) -> [u64; 3] {
+        self.0.get(flow.0 as usize).copied().unwrap_or_default()
+    }
 }
 
 /// A packet that a WLAN lost, as the transport will miss it.
@@ -101,6 +148,10 @@ pub struct Airtime {
     pub collision: Span,
     /// Frames that noise destroyed.
     pub error: Span,
+    /// What the exchanges take beside: the interframe space after each, and the backoff drawn by each sender for its
+    /// next. It counts in full also where backoffs of several stations ran at once or nobody had anything to
+    /// send: what the exchanges would need one after the other.
+    pub access: Span,
     /// Exchanges of each kind.
     pub successes: u64,
     /// See [`collision`](Airtime::collision).
@@ -110,8 +161,17 @@ pub struct Airtime {
 }
 
 impl Airtime {
-    /// All of it.
+    /// All of it that the medium was busy.
     pub fn total(&self) -> Span {
         self.success + self.collision + self.error
+    }
+
+    /// What the exchanges need one after the other: their own time and [`access`](Airtime::access).
+    ///
+    /// ```
+    /// assert_eq!(lastmile_sim::wlan::Airtime::default().needed().as_nanos(), 0);
+    /// ```
+    pub fn needed(&self) -> Span {
+        self.total() + self.access
     }
 }

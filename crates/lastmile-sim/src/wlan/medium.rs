@@ -20,10 +20,11 @@ use lastmile::units::Bytes;
 
 use super::ampdu;
 use super::config::{AfterCollision, AmpduConfig, WlanConfig, WlanError};
-use super::counters::{Airtime, Loss, LossCause};
+use super::counters::{Airtime, FlowLosses, Loss, LossCause};
 use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
+use crate::truth::Meter;
 
 const NEVER: u64 = u64::MAX;
 /// Larger packets count as this large, which keeps durations far from overflow.
@@ -88,9 +89,12 @@ pub struct Medium {
     busy_until: u64,
     airtime: Airtime,
     out: VecDeque<(u16, Datagram)>,
+    flow_losses: FlowLosses,
     losses: Vec<Loss>,
     loss_log: usize,
     losses_unlogged: u64,
+    /// Each at a port.
+    meters: Vec<(PortId, Meter)>,
 }
 
 impl Medium {
@@ -121,7 +125,9 @@ impl Medium {
             busy_until: 0,
             airtime: Airtime::default(),
             out: VecDeque::new(),
+            flow_losses: FlowLosses::default(),
             losses: Vec::new(),
+            meters: Vec::new(),
             loss_log: config.loss_log,
             losses_unlogged: 0,
             phy,
@@ -160,6 +166,12 @@ impl Medium {
         let Some(direction) = self.directions.get_mut(usize::from(port.0)) else { return };
         direction.counters.arrived += 1;
         let from = direction.from;
+        for (at, meter) in &mut self.meters {
+            // Other stations' packets never pass here: what counts against the stream is the medium's to say.
+            if *at == port && datagram.flow == meter.flow() {
+                meter.arrival(now.as_nanos(), &datagram, frame);
+            }
+        }
         let station = &mut self.stations[from];
         if station.queue.len() >= station.limit {
             direction.counters.lost_queue += 1;
@@ -196,14 +208,6 @@ impl Medium {
         }
         self.contend[from] = station.backoff;
         self.next = self.next.min(station.backoff);
-    }
-
-    fn note(&mut self, loss: Loss) {
-        if self.losses.len() < self.loss_log {
-            self.losses.push(loss);
-        } else if self.loss_log > 0 {
-            self.losses_unlogged += 1;
-        }
     }
 
     /// The stations whose backoff ends in this slot send.
@@ -278,6 +282,7 @@ impl Medium {
             self.airtime.error += Span::from_nanos((self.busy_until - now) as i64);
         }
         direction.counters.airtime += Span::from_nanos((self.busy_until - now) as i64);
+        self.airtime.access += Span::from_nanos((self.anchor - self.busy_until) as i64);
     }
 
     fn collide(&mut self, now: u64) {
@@ -326,6 +331,7 @@ impl Medium {
                 }
             }
         }
+        self.airtime.access += Span::from_nanos((self.anchor - self.busy_until) as i64);
     }
 
     /// The end of the data: what arrived is handed over, what failed too often is given up, and those who sent
@@ -341,54 +347,14 @@ impl Medium {
                 let waits = (air.end + self.phy.timeout(air.rate, air.request)).saturating_sub(self.ends);
                 own.backoff += waits.div_ceil(self.phy.slot);
             }
+            let waits = own.backoff.saturating_sub(self.slots) * self.phy.slot;
+            self.airtime.access += Span::from_nanos(waits as i64);
             if !own.queue.is_empty() {
                 self.contend[air.station] = own.backoff;
             }
         }
         self.on_air.clear();
         self.next = self.contend.iter().copied().min().unwrap_or(NEVER);
-    }
-
-    /// Removes from the queue, in order, what has arrived or has been given up.
-    fn release(&mut self, now: u64, air: OnAir) {
-        let (at, port) = (Time::from_nanos(now), PortId(air.port as u16));
-        let limit = if air.bytes > self.rts_threshold { self.long_retry } else { self.short_retry };
-        let mut position = 0;
-        while let Some(packet) = self.stations[air.station].queue.get(position) {
-            if usize::from(packet.port) != air.port {
-                // Only an aggregate has packets of another receiver between its own.
-                if self.ampdu.is_none() {
-                    return;
-                }
-                position += 1;
-                continue;
-            }
-            if !packet.received && packet.attempts < limit {
-                return;
-            }
-            let own = &mut self.stations[air.station];
-            let Some(packet) = own.queue.remove(position) else { return };
-            let counters = &mut self.directions[air.port].counters;
-            if packet.received {
-                counters.delivered += 1;
-                counters.delivered_bytes += packet.datagram.ip_size();
-                self.out.push_back((port.0, packet.datagram));
-                continue;
-            }
-            own.window = self.phy.cw_min;
-            let (collisions, channel_errors) = (packet.collisions, packet.channel_errors);
-            let collision = match collisions.cmp(&channel_errors) {
-                core::cmp::Ordering::Equal => packet.collided_last,
-                order => order.is_gt(),
-            };
-            let cause = if collision { LossCause::Collision } else { LossCause::Channel };
-            if collision {
-                counters.lost_collision += 1;
-            } else {
-                counters.lost_channel += 1;
-            }
-            self.note(Loss { at, port, cause, collisions, channel_errors, datagram: packet.datagram });
-        }
     }
 }
 
@@ -423,6 +389,7 @@ impl Node for Medium {
     }
 }
 
+mod fate;
 mod view;
 
 #[cfg(test)]

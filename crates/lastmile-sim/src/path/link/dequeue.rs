@@ -57,6 +57,13 @@ impl Dequeue {
         self.queue.push(Waiting { since: now, wire, datagram });
     }
 
+    /// What was accepted and has not left the transmitter.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Datagram> {
+        let held = self.held.iter().map(|held| &held.datagram);
+        let sending = self.sending.iter().map(|(_, packet)| &packet.datagram);
+        self.queue.iter().map(|waiting| &waiting.datagram).chain(held).chain(sending)
+    }
+
     fn waiting_packets(&self) -> u32 {
         self.queue.len() as u32 + u32::from(self.held.is_some())
     }
@@ -144,7 +151,7 @@ impl Dequeue {
             common.transmitter.change_rate(rate, now);
         }
         if let Some(delay) = change.delay {
-            common.transmitter.set_delay(delay);
+            common.transmitter.change_delay(delay, now);
         }
     }
 }

@@ -23,7 +23,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use crate::path::error::Channel;
-use crate::truth::{Meter, MeterConfig};
+use crate::truth::{Meter, MeterConfig, Profile};
 
 mod computed;
 mod config;
@@ -121,6 +121,8 @@ struct Common {
     /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
     by_flow: Vec<[u64; 3]>,
     meters: Vec<Meter>,
+    /// What meters measure against.
+    profile: Profile,
 }
 
 /// Flows whose drops are counted apart.
@@ -224,6 +226,7 @@ impl Link {
                 drops: None,
                 by_flow: Vec::new(),
                 meters: Vec::new(),
+                profile: Profile::new(&config),
             },
             kind,
         }
@@ -253,6 +256,20 @@ impl Link {
             Kind::Dequeue(queue) => queue.under_way(),
         };
         self.common.ring.len() + queued
+    }
+
+    /// Those of them that are a flow's.
+    ///
+    /// ```
+    /// # use lastmile_sim::path::link::*;
+    /// assert_eq!(Link::new(LinkConfig::default()).under_way_of(lastmile::node::Flow(0)), 0);
+    /// ```
+    pub fn under_way_of(&self, flow: Flow) -> u64 {
+        let queued = match &self.kind {
+            Kind::Computed(_) => 0,
+            Kind::Dequeue(queue) => queue.packets().filter(|packet| packet.flow == flow).count(),
+        };
+        (self.common.ring.iter().filter(|packet| packet.datagram.flow == flow).count() + queued) as u64
     }
 
     /// For how long the transmitter was busy up to `now`.
@@ -290,18 +307,23 @@ impl Link {
         match &mut self.kind {
             Kind::Computed(_) => false,
             Kind::Dequeue(queue) => {
-                queue.change(&mut self.common, now.as_nanos(), change);
+                let now = now.as_nanos();
+                queue.change(&mut self.common, now, change);
+                if let Some(rate) = change.rate {
+                    self.common.profile.change(now, rate);
+                    self.common.meters.iter_mut().for_each(|meter| meter.change(now, rate));
+                }
                 true
             }
         }
     }
 
-    /// Attaches a meter; `None` where the link has no rate, since nothing can then be spare.
+    /// Attaches a meter; `None` where the link never has a rate, since nothing can then be spare.
     pub(crate) fn attach(&mut self, config: MeterConfig) -> Option<usize> {
-        let rate = self.common.transmitter.bits_per_second();
-        let rate = (rate > 0).then_some(rate)?;
-        self.common.meters.push(Meter::new(config, rate, self.common.overhead));
-        Some(self.common.meters.len() - 1)
+        let common = &mut self.common;
+        let profile = common.profile.limits().then(|| common.profile.clone())?;
+        common.meters.push(Meter::new(config, profile, common.overhead));
+        Some(common.meters.len() - 1)
     }
 
     pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {

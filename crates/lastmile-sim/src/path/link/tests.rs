@@ -97,6 +97,26 @@ fn without_a_rate_it_only_delays() {
     assert_eq!(run(&mut wire, &[(0, 1500), (0, 1500), (7, 40)]), [(3_000, 0), (3_000, 1), (3_007, 2)]);
 }
 
+#[test]
+fn what_is_changed_by_hand_outlives_what_the_schedule_said_before() {
+    let ms = |n: i64| Time::ZERO + Span::from_millis(n);
+    let to = |at, mbps: u64, delay| Change {
+        at,
+        rate: Some(Rate::ip(mbps * 1_000_000)),
+        delay: Some(Span::from_millis(delay)),
+    };
+    let mut link = Link::new(LinkConfig {
+        rate: Some(Rate::ip(1_000_000)),
+        events: Events::PerDequeue,
+        schedule: vec![to(ms(1), 2, 5), to(ms(50), 4, 2)],
+        ..Default::default()
+    });
+    // Idle at the schedule's first change, so that nothing has read it.
+    assert!(link.change(ms(2), &to(ms(0), 8, 1)));
+    let out = run(&mut link, &[(3_000_000, 1000), (60_000_000, 1000)]);
+    assert_eq!(out, [(5_000_000, 0), (64_000_000, 1)]);
+}
+
 proptest! {
     #[test]
     fn conserves_packets_in_order_and_is_never_busier_than_the_clock(

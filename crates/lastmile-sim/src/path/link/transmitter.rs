@@ -99,10 +99,6 @@ impl Transmitter {
         transmitter
     }
 
-    pub(super) fn bits_per_second(&self) -> u64 {
-        self.bits_per_second
-    }
-
     fn seek_rate(&mut self, from: usize) {
         let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
         (self.next_rate, self.next_rate_at) =
@@ -118,6 +114,8 @@ impl Transmitter {
 
     /// Changes the rate by hand at `now`; what is in transmission ends as it began.
     pub(super) fn change_rate(&mut self, rate: Rate, now: u64) {
+        // What the schedule said of an idle link's past must not come after this.
+        self.renew_rate(now);
         if self.down && self.free_at < now {
             // What waited through the outage begins at its end.
             (self.free_at, self.fraction) = (now, 0);
@@ -140,8 +138,9 @@ impl Transmitter {
         }
     }
 
-    /// Changes the delay by hand, for transmissions that end from now on.
-    pub(super) fn set_delay(&mut self, delay: Span) {
+    /// Changes the delay by hand, for transmissions that end at `now` or later.
+    pub(super) fn change_delay(&mut self, delay: Span, now: u64) {
+        self.renew_delay(now);
         self.delay = nanos(delay);
     }
 
@@ -152,15 +151,19 @@ impl Transmitter {
         if start < self.plain_until { start } else { self.ready_later(start) }
     }
 
+    fn renew_rate(&mut self, at: u64) {
+        while at >= self.next_rate_at && self.next_rate_at != NEVER {
+            if let Some(rate) = self.schedule.get(self.next_rate).and_then(|change| change.rate) {
+                self.set_rate(rate);
+            }
+            self.seek_rate(self.next_rate + 1);
+        }
+    }
+
     #[cold]
     fn ready_later(&mut self, mut start: u64) -> u64 {
         loop {
-            while start >= self.next_rate_at && self.next_rate_at != NEVER {
-                if let Some(rate) = self.schedule.get(self.next_rate).and_then(|change| change.rate) {
-                    self.set_rate(rate);
-                }
-                self.seek_rate(self.next_rate + 1);
-            }
+            self.renew_rate(start);
             if !self.down {
                 return start;
             }
@@ -216,7 +219,7 @@ impl Transmitter {
     fn renew_delay(&mut self, departs: u64) {
         while departs >= self.next_delay_at && self.next_delay_at != NEVER {
             if let Some(delay) = self.schedule.get(self.next_delay).and_then(|change| change.delay) {
-                self.set_delay(delay);
+                self.delay = nanos(delay);
             }
             self.seek_delay(self.next_delay + 1);
         }

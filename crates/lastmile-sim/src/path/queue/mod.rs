@@ -116,6 +116,9 @@ impl Fifo {
     pub(crate) fn front(&self) -> Option<&Waiting> {
         self.packets.front()
     }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.packets.iter()
+    }
     pub(crate) fn push(&mut self, packet: Waiting) {
         self.bytes += u64::from(packet.wire);
         self.packets.push_back(packet);

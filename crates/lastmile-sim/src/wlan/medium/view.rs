@@ -1,12 +1,14 @@
 //! What can be read of a [`Medium`] from outside.
 
-use lastmile::node::PortId;
+use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
+use crate::path::link::LinkConfig;
+use crate::truth::{Meter, MeterConfig, Profile};
 use crate::wlan::ampdu;
-use crate::wlan::counters::{Airtime, DirectionCounters, Loss};
+use crate::wlan::counters::{Airtime, DirectionCounters, Loss, LossCause};
 use crate::wlan::phy::Phy;
 
 impl Medium {
@@ -55,6 +57,45 @@ impl Medium {
     /// Packets in a station's queue, what is on the air and what its receiver holds back included.
     pub fn queued(&self, station: usize) -> usize {
         self.stations.get(station).map_or(0, |s| s.queue.len())
+    }
+
+    /// A flow's packets that wait, are on the air or are held back by a receiver that keeps the order.
+    ///
+    /// ```
+    /// # use lastmile_sim::{engine::Engine, scenario::*};
+    /// let scenario = builtin("ap-1").unwrap();
+    /// let run = build(&scenario, 1, vec![])?;
+    /// let wlan = run.engine.wlan(run.wlans[0]).unwrap();
+    /// assert_eq!(wlan.under_way_of(run.traffic_flows[0]), 0); // nothing has been sent
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn under_way_of(&self, flow: Flow) -> u64 {
+        let queued = self.stations.iter().flat_map(|station| &station.queue);
+        queued.filter(|packet| packet.datagram.flow == flow).count() as u64
+    }
+
+    /// Packets of a flow that were lost, by their true cause: what is missing to the transport, after all
+    /// retries.
+    pub fn losses_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
+        LossCause::ALL.into_iter().zip(self.flow_losses.of(flow))
+    }
+
+    /// Attaches a meter that knows the streams of a flow by the times at which they come to this port; `None`
+    /// where there is no such port.
+    pub(crate) fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
+        self.directions.get(usize::from(port.0))?;
+        // The medium is everybody's: no rate here is the link's own.
+        let meter = Meter::new(config, Profile::new(&LinkConfig::default()), self.overhead);
+        self.meters.push((port, meter));
+        Some(self.meters.len() - 1)
+    }
+
+    pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {
+        self.meters.get(number).map(|(_, meter)| meter)
+    }
+
+    pub(crate) fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
+        self.meters.get_mut(number).map(|(_, meter)| meter)
     }
 
     /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.
