@@ -387,6 +387,7 @@ impl<S: PacketSink> Node for Prober<S> {
                 }
                 self.out.push_back(Output::Event(Decision::ClockStepped { by }));
             }
+            Input::Interrupted => self.refuse_all(now, &Refusal::Interrupted),
             Input::Wake => {}
         }
         self.on_time(now);

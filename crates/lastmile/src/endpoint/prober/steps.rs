@@ -2,6 +2,7 @@
 
 use super::{Phase, Prober, TRIES};
 use crate::endpoint::packets::{PAGE_ENTRIES, Request};
+use crate::endpoint::reflector::MAX_REVERSE_SIZE;
 use crate::endpoint::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
 use crate::event::{Decision, PacketSink, StreamVerdict};
@@ -83,6 +84,12 @@ impl<S: PacketSink> Prober<S> {
         if plan.packets.iter().any(|p| p.size < smallest) {
             return Err(Refusal::PeerCannot(format!(
                 "a probe packet needs at least {smallest} at the IP layer"
+            )));
+        }
+        // Before anything is paid for.
+        if direction == Direction::Reverse && plan.packets.iter().any(|p| p.size > MAX_REVERSE_SIZE) {
+            return Err(Refusal::PeerCannot(format!(
+                "reflectors send packets of at most {MAX_REVERSE_SIZE} at the IP layer: lower --packet-size"
             )));
         }
         self.afford(self.price(direction, plan))?;
@@ -240,6 +247,11 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn refuse(&mut self, now: Time, refusal: Refusal) {
         self.cost.elapsed = now - self.started.unwrap_or(now);
         if let Some(measurement) = self.measurements.pop_front() {
+            let (method, direction) = (&measurement.method, measurement.direction);
+            for estimate in measurement.estimator.so_far() {
+                let (method, cost) = (method.clone(), self.cost);
+                self.out.push_back(Output::Event(Decision::Estimated { method, direction, estimate, cost }));
+            }
             self.out.push_back(Output::Event(Decision::Refused {
                 method: measurement.method,
                 direction: measurement.direction,
@@ -253,6 +265,9 @@ impl<S: PacketSink> Prober<S> {
 
     /// What is wrong is wrong for every method that is left.
     pub(super) fn refuse_all(&mut self, now: Time, refusal: &Refusal) {
+        if matches!(self.phase, Phase::Finished) {
+            return;
+        }
         while !self.measurements.is_empty() {
             self.refuse(now, refusal.clone());
         }
