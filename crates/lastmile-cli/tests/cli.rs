@@ -432,3 +432,27 @@ fn json_of_accuracy() {
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
 }
+
+/// A probe takes 0.6 s here, and a stream half a minute. Nobody is silent: the path is slow.
+#[test]
+fn a_path_of_20_kbit_per_second_has_numbers() {
+    let scratch = Scratch::new("slow");
+    for (method, direction, queue) in [
+        ("wbest", "forward", "100 kB"),
+        ("wbest", "reverse", "60 kB"),
+        ("wbest", "both", "60 kB"),
+        ("capprobe", "round-trip", "100 kB"),
+    ] {
+        let text = format!(
+            "name = \"slow\"\nduration = \"300 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+             rate = \"20 kbit/s\"\ndelay = \"20 ms\"\nqueue = \"{queue}\"\n[[measure]]\nfrom = \"a\"\nto = \"b\"\n\
+             method = \"{method}\"\ndirection = \"{direction}\"\n"
+        );
+        let ended = lastmile(&["sim", &scratch.file("slow.toml", text), "--json"]);
+        assert_eq!(ended.code, Some(0), "{method} {direction} {queue}: {ended:?}");
+        for row in ended.json()["results"].as_array().unwrap() {
+            let rate = row["rate_bps"].as_u64().unwrap();
+            assert!((19_900..=20_100).contains(&rate), "{method} {direction} {queue}: {row:#}");
+        }
+    }
+}

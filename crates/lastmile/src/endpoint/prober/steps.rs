@@ -8,7 +8,7 @@ use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
 use crate::event::{Decision, PacketSink, StreamVerdict};
 use crate::node::{Ecn, Output};
 use crate::observe;
-use crate::report::Direction;
+use crate::report::{Direction, Fate, PacketReport};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
 use crate::wire::private::{Abilities, StreamTag};
@@ -215,6 +215,8 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn judge(&mut self, now: Time, stream: StreamInFlight) {
         let record = stream.record();
         self.sink.stream(&record);
+        let arrived = |p: &&PacketReport| p.fate != Fate::Lost;
+        self.saw(record.packets.iter().filter(arrived).map(|p| p.size).sum(), now - stream.starts);
         let judged = observe::judge(&record);
         self.out.push_back(Output::Event(Decision::StreamJudged {
             stream: record.stream,
