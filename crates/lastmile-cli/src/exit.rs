@@ -44,6 +44,37 @@ impl Exit {
     }
 }
 
+/// Whether the arguments are wrong; else help or the version is to be shown.
+pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind;
+    let shown = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    !shown.contains(&error.kind())
+}
+
+/// What is wrong with the arguments, in one line: what clap says of it and its tips, and which help to ask for.
+pub(crate) fn usage(error: &clap::Error) -> anyhow::Error {
+    let text = error.render().to_string();
+    let mut parts: Vec<String> = Vec::new();
+    let mut help = String::from("lastmile");
+    for paragraph in text.split("\n\n") {
+        if let Some(usage) = paragraph.trim_start().strip_prefix("Usage: ") {
+            // The words up to the first option or argument: the command.
+            let words = usage.split_whitespace().take_while(|w| !w.starts_with(['[', '<', '-', '{']));
+            help = words.collect::<Vec<_>>().join(" ");
+        } else if !paragraph.trim_start().starts_with("For more information") {
+            let lines = paragraph.lines().map(|line| line.trim().trim_start_matches("tip: "));
+            let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            parts.push(line.trim_start_matches("error: ").to_owned());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    Exit::Usage.blame(anyhow::anyhow!("{}; see {help} --help", parts.join("; ")))
+}
+
 /// The process's exit code; prints the error, one line.
 #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
 pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
@@ -73,6 +104,34 @@ fn one_line(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
     use anyhow::{Context, anyhow};
+
+    #[test]
+    fn wrong_arguments_are_one_line_that_names_them() {
+        use clap::Parser;
+        let said = |line: &str| {
+            let error = crate::Cli::try_parse_from(line.split(' ')).err().expect(line);
+            assert!(is_usage_error(&error), "{line}");
+            one_line(&usage(&error))
+        };
+        for (line, parts) in [
+            ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
+            ("lastmile measure h --tarins 4", &["'--tarins'", "'--trains'", "see lastmile measure --help"]),
+            ("lastmile measure h --trains x", &["--trains", "'x'", "invalid digit"]),
+            ("lastmile measure h --direction up", &["--direction", "'up'", "possible values: forward"]),
+            ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
+            ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),
+            ("lastmile measure h i", &["'i'", "see lastmile measure --help"]),
+            ("lastmile replay f --trains 2", &["--streams", "see lastmile replay --help"]),
+        ] {
+            let text = said(line);
+            assert!(!text.contains('\n') && !text.contains("error:") && !text.contains("Usage"), "{text}");
+            for part in parts {
+                assert!(text.contains(part), "{part:?} is missing for {line:?}: {text}");
+            }
+        }
+        let help = crate::Cli::try_parse_from(["lastmile", "measure", "--help"]).err().expect("help");
+        assert!(!is_usage_error(&help) && help.render().to_string().lines().count() > 20);
+    }
 
     #[test]
     fn an_error_is_one_line_that_says_nothing_twice() {

@@ -58,7 +58,12 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version are asked for, or stand in for a command.
+        Err(error) if !exit::is_usage_error(&error) => error.exit(),
+        Err(error) => return exit::code(Err(exit::usage(&error))),
+    };
     if cli.command.needs_lab() {
         // While there is only this thread. Where it is refused, the lab itself says what is missing.
         let _ = lastmile_net::lab::netns::enter_user_namespace();

@@ -231,13 +231,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
         cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
         cells.push(lastmile::units::Bytes(row.cost.bytes_received).to_string());
         table.row(cells);
+        let whose = format!("{} {}", row.direction, row.method);
         if let Some(why) = &row.refused {
-            notes.push(format!("{} {}: no result: {why}", row.direction, row.method));
+            let same = |other: &&Row| (other.direction, &other.method) == (row.direction, &row.method);
+            let found = rows.iter().filter(same).any(|other| other.refused.is_none());
+            notes.push(format!("{whose}: {}: {why}", if found { "not complete" } else { "no result" }));
         }
-        if let Some(warning) = row.warning.as_ref().filter(|w| !notes.iter().any(|n| n.ends_with(w.as_str())))
-        {
-            notes.push(format!("{} {}: {warning}", row.direction, row.method));
-        }
+    }
+    for (warning, rows) in once(rows.iter().filter_map(|row| Some((row.warning.as_deref()?, row)))) {
+        let Some(first) = rows.first() else { continue };
+        notes.push(format!("{} {}: {}", first.direction, first.method, counted(warning, rows.len(), "rows")));
     }
     let mut text = table.text();
     if shared {
@@ -257,8 +260,69 @@ fn rate_cell(bps: Option<u64>) -> String {
     bps.map_or_else(|| "-".to_owned(), |bps| Rate::ip(bps).to_string())
 }
 
+/// Each text once, in the order of its first mention, with all that it was said of.
+pub(crate) fn once<'a, T>(said: impl IntoIterator<Item = (&'a str, T)>) -> Vec<(&'a str, Vec<T>)> {
+    let mut found: Vec<(&str, Vec<T>)> = Vec::new();
+    for (text, of) in said {
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, all)) => all.push(of),
+            None => found.push((text, vec![of])),
+        }
+    }
+    found
+}
+
+/// A text, and how often it was said if that was more than once.
+pub(crate) fn counted(text: &str, times: usize, what: &str) -> String {
+    if times > 1 { format!("{text} ({times} {what})") } else { text.to_owned() }
+}
+
 /// The exit code that rows deserve: a refusal is no success.
 pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
     let refused: Vec<&str> = rows.iter().filter_map(|row| row.refused.as_deref()).collect();
     (!refused.is_empty() || rows.is_empty()).then_some(Exit::NoResult)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::estimate::{Estimate, Refusal};
+
+    fn row(direction: Direction, warning: &str) -> Row {
+        let estimate = Estimate {
+            quantity: Quantity::Capacity,
+            value: Value::Is(Rate::ip(10_000_000)),
+            interval: None,
+            truth_kind: TruthKind::Queue,
+            streams: Vec::new(),
+            warning: Some(warning.to_owned()),
+        };
+        let (method, cost) = ("wbest".to_owned(), Cost::default());
+        Row::of(&Decision::Estimated { method, direction, estimate, cost }).unwrap()
+    }
+
+    #[test]
+    fn a_warning_is_printed_once_with_the_number_of_its_rows() {
+        let rows = [row(Direction::Forward, "a"), row(Direction::Forward, "b"), row(Direction::Reverse, "a")];
+        let notes: Vec<String> = table(&rows).lines().skip(4).map(str::to_owned).collect();
+        assert_eq!(notes, ["forward wbest: a (2 rows)", "forward wbest: b"]);
+    }
+
+    #[test]
+    fn what_ended_early_is_not_called_empty() {
+        let refused = |direction| Decision::Refused {
+            method: "wbest".into(),
+            direction,
+            refusal: Refusal::Interrupted,
+            cost: Cost::default(),
+        };
+        let rows = [
+            row(Direction::Forward, "a"),
+            Row::of(&refused(Direction::Forward)).unwrap(),
+            Row::of(&refused(Direction::Reverse)).unwrap(),
+        ];
+        let text = table(&rows);
+        assert!(text.contains("forward wbest: not complete: interrupted"), "{text}");
+        assert!(text.contains("reverse wbest: no result: interrupted"), "{text}");
+    }
 }

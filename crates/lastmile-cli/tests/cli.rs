@@ -158,6 +158,32 @@ fn methods_and_their_parameters() {
 }
 
 #[test]
+fn what_would_be_ignored_is_refused() {
+    for (command, parts) in [
+        ("measure 127.0.0.1 --method capprobe --trains 4", &["--trains", "capprobe"][..]),
+        ("measure 127.0.0.1 --capacity 10Mbit/s --pairs 30", &["--pairs", "--capacity"]),
+        ("measure 127.0.0.1 --packet-size 9000", &["--packet-size 9000", "1500", "--direction forward"]),
+        ("measure 127.0.0.1 --direction reverse --packet-size 1501", &["--packet-size 1501", "1500"]),
+        ("accuracy --runs 0", &["--runs 0", "at least 1"]),
+        ("accuracy --runs 1 --realtime", &["--realtime", "--world lab"]),
+        ("accuracy --runs 1 --method wbest,capprobe --trains 4", &["--trains", "capprobe"]),
+        ("accuracy --runs 1 --trains 0", &["trains", "0"]),
+        ("lab path --realtime --in sender -- true", &["--realtime", "leave it out"]),
+        ("lab path --record x --in sender -- true", &["--record", "leave it out"]),
+        ("replay none.jsonl --method wbest", &["--streams", "see lastmile replay --help"]),
+        ("measure", &["<HOST>", "see lastmile measure --help"]),
+        ("measure 127.0.0.1 --dscp 64", &["--dscp", "64", "0..64"]),
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        lastmile(&words).is_error(USAGE, parts);
+    }
+    let help = lastmile(&["measure", "--help"]);
+    assert!(help.code == Some(0) && help.stdout.contains("--max-seconds") && help.stderr.is_empty());
+    let bare = lastmile(&[]);
+    assert!(bare.code == Some(2) && bare.stderr.contains("Usage:") && bare.stderr.contains("measure"));
+}
+
+#[test]
 fn scenarios() {
     let scratch = Scratch::new("scenarios");
     let none = scratch.path("none.toml");
@@ -216,6 +242,75 @@ fn a_lab_without_privilege() {
         return;
     }
     ended.is_error(MACHINE, &["the lab needs", "run as root"]);
+}
+
+/// Runs a command and interrupts it after so long.
+fn interrupted(arguments: &[&str], after: Duration) -> common::Ended {
+    let began = std::time::Instant::now();
+    let mut command = Command::new(PROGRAM);
+    let piped = || std::process::Stdio::piped();
+    let child = command.args(arguments).stdout(piped()).stderr(piped()).spawn().expect("the program starts");
+    std::thread::sleep(after);
+    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(signal.is_ok_and(|s| s.success()));
+    let output = child.wait_with_output().expect("its end");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    common::Ended { code: output.status.code(), stdout, stderr, after: began.elapsed() }
+}
+
+/// Trains at 1 Mbit/s take 0.35 s each, so that a hundred are under way when the signal comes.
+#[test]
+fn what_was_found_is_printed_when_the_rest_is_not_waited_for() {
+    let scratch = Scratch::new("interrupted");
+    let server = Server::start(&[]);
+    let file = scratch.path("run.jsonl");
+    let long = ["measure", &server.address, "--capacity", "1 Mbit/s", "--trains", "100", "--json"];
+    let ended = interrupted(&[&long[..], &["--record", &file]].concat(), Duration::from_millis(1_800));
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let rows = ended.json()["results"].clone();
+    let number = |row: &Value| row["rate_bps"].as_u64();
+    assert!(number(&rows[0]).is_some_and(|bps| bps > 500_000), "{rows:#}");
+    assert!(rows[0]["warning"].as_str().is_some_and(|text| text.contains("of 100 trains")), "{rows:#}");
+    for row in [&rows[1], &rows[2]] {
+        assert_eq!(row["refused"], "interrupted", "{rows:#}");
+    }
+    // It is a recording like any other, and its replay is interrupted at the same place.
+    let replayed = lastmile(&["replay", &file]);
+    assert!(replayed.stdout.contains("all as recorded"), "{replayed:?}");
+
+    let short = [&long[..], &["--direction", "forward", "--max-seconds", "1.5"]].concat();
+    let ended = lastmile(&short);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let rows = ended.json()["results"].clone();
+    assert!(number(&rows[0]).is_some() && rows[1]["refused"].as_str().is_some_and(|w| w.contains("1.5 s")));
+
+    // Nothing was found: one line.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    interrupted(&["measure", &address], Duration::from_millis(500)).is_error(130, &["interrupted"]);
+}
+
+#[test]
+fn a_method_that_wants_more_than_was_recorded_says_so() {
+    let scratch = Scratch::new("streams");
+    let text = lastmile_sim::scenario::builtin_text("path").unwrap();
+    let (scenario, file) = (scratch.file("path.toml", text), scratch.path("run.jsonl"));
+    assert_eq!(lastmile(&["sim", &scenario, "--record", &file]).code, Some(0));
+    assert_eq!(lastmile(&["replay", &file, "--streams"]).code, Some(0));
+    let ended = lastmile(&["replay", &file, "--streams", "--trains", "4", "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
+    let rows = ended.json()["results"].clone();
+    assert_eq!(
+        (&rows[0]["quantity"], &rows[1]["quantity"]),
+        (&"capacity".into(), &"available-bandwidth".into())
+    );
+    assert!(rows[1]["warning"].as_str().is_some_and(|text| text == "from 1 of 4 trains"), "{rows:#}");
+    let why = "wants at least 2 streams of 30 packets of 1488 B as train, and 1 was recorded";
+    assert!(rows[2]["refused"].as_str().is_some_and(|text| text.contains(why)), "{rows:#}");
+    let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
 }
 
 #[test]
@@ -382,4 +477,28 @@ fn json_of_accuracy() {
                 error_worst_of_capacity coverage rate_p50_bps reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
+}
+
+/// A probe takes 0.6 s here, and a stream half a minute. Nobody is silent: the path is slow.
+#[test]
+fn a_path_of_20_kbit_per_second_has_numbers() {
+    let scratch = Scratch::new("slow");
+    for (method, direction, queue) in [
+        ("wbest", "forward", "100 kB"),
+        ("wbest", "reverse", "60 kB"),
+        ("wbest", "both", "60 kB"),
+        ("capprobe", "round-trip", "100 kB"),
+    ] {
+        let text = format!(
+            "name = \"slow\"\nduration = \"300 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+             rate = \"20 kbit/s\"\ndelay = \"20 ms\"\nqueue = \"{queue}\"\n[[measure]]\nfrom = \"a\"\nto = \"b\"\n\
+             method = \"{method}\"\ndirection = \"{direction}\"\n"
+        );
+        let ended = lastmile(&["sim", &scratch.file("slow.toml", text), "--json"]);
+        assert_eq!(ended.code, Some(0), "{method} {direction} {queue}: {ended:?}");
+        for row in ended.json()["results"].as_array().unwrap() {
+            let rate = row["rate_bps"].as_u64().unwrap();
+            assert!((19_900..=20_100).contains(&rate), "{method} {direction} {queue}: {row:#}");
+        }
+    }
 }

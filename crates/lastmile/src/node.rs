@@ -301,6 +301,9 @@ pub enum Input {
     },
     /// The time that [`Output::Wait`] named has come.
     Wake,
+    /// Whoever runs the node ends the run now: the last thing that it is told. It may still say what it has found; what
+    /// it wants to send is not sent.
+    Interrupted,
 }
 
 /// Why a packet did not leave or not arrive, as far as the network says.

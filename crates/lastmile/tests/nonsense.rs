@@ -107,7 +107,7 @@ fn check(found: &[Estimate], faithful: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn drive(tool: &mut dyn Estimator, wild: Wild) -> Result<Option<Outcome>, TestCaseError> {
+fn drive(tool: &mut dyn Estimator, wild: Wild, faithful: bool) -> Result<Option<Outcome>, TestCaseError> {
     let mut random = Pcg64Mcg::new(u128::from(wild.seed) * 2 + 1);
     for stream in 0..200 {
         match tool.step() {
@@ -115,9 +115,16 @@ fn drive(tool: &mut dyn Estimator, wild: Wild) -> Result<Option<Outcome>, TestCa
                 let record = record(&plan, wild, &mut random, stream);
                 let _ = observe::judge(&record);
                 tool.on_stream(&record);
+                let so_far = tool.so_far();
+                if !so_far.is_empty() {
+                    check(&so_far, faithful)?;
+                }
             }
             Step::Pause(span) => prop_assert!(span >= Span::ZERO),
-            Step::Done(outcome) => return Ok(Some(outcome)),
+            Step::Done(outcome) => {
+                prop_assert!(tool.so_far().is_empty(), "the outcome has it all");
+                return Ok(Some(outcome));
+            }
         }
     }
     Ok(None)
@@ -132,8 +139,10 @@ proptest! {
             let config = MethodConfig {
                 trains, faithful, conservative, classifier: spike.then(|| "spike".into()), ..MethodConfig::default()
             };
-            let mut tool = build(method.name, &config).unwrap();
-            match drive(&mut *tool, wild)? {
+            // What a method has no use for it refuses.
+            let plain = MethodConfig { faithful, ..MethodConfig::default() };
+            let mut tool = build(method.name, &config).or_else(|_| build(method.name, &plain)).unwrap();
+            match drive(&mut *tool, wild, faithful)? {
                 Some(Outcome::Found(found)) => {
                     prop_assert!(!wild.stepped, "{} believed a stepped clock", method.name);
                     check(&found, faithful)?;

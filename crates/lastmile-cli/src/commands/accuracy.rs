@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::options::KERNEL_NOISE;
+use crate::options::{KERNEL_NOISE, MethodArgs};
 use crate::result::relative_error;
 use crate::table::Table;
 use crate::{scenarios, signals};
@@ -136,8 +136,17 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if args.runs == 0 {
+        return Err(Exit::Usage.blame(anyhow!("--runs 0 measures nothing: at least 1")));
+    }
+    if args.realtime && !args.needs_lab() {
+        return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
+    }
     for method in &args.method {
-        scenarios::check_method(method).map_err(|why| Exit::Usage.blame(anyhow!(why)))?;
+        for &trains in &args.trains {
+            // Before the first run, and not after all those of the methods ahead of it.
+            MethodArgs::named(method, trains as usize).build(Span::ZERO, 0)?;
+        }
     }
     signals::stop();
     let mut rows = Vec::new();

@@ -53,6 +53,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let seed = args.seed.unwrap_or(scenario.seed);
     if !args.command.is_empty() || !args.hosts.is_empty() {
         let programs = programs(&args.hosts, &args.command)?;
+        let ignored = [
+            (args.realtime, "--realtime"),
+            (args.json, "--json"),
+            (args.events.is_some(), "--events"),
+            (args.record.is_some(), "--record"),
+        ];
+        if let Some((_, option)) = ignored.iter().find(|(given, _)| *given) {
+            return Err(Exit::Usage.blame(anyhow!(
+                "{option} is for a scenario's own measurements, and programs run instead of them: leave it out"
+            )));
+        }
         let (code, lateness) = run_programs(&scenario, seed, &programs, signals::stop()).map_err(blame)?;
         say_lateness(&lateness);
         let refused = lateness.refused.is_some().then_some(Exit::NoResult);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use lastmile::endpoint::{Prober, ProberConfig};
+use lastmile::endpoint::{MAX_REVERSE_SIZE, Prober, ProberConfig};
 use lastmile::estimate::Refusal;
 use lastmile::event::{Decision, Event};
 use lastmile::node::{Input, Recorded};
@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes};
-use crate::result::{Row, exit, table};
+use crate::result::{Row, counted, exit, once, table};
 use crate::session::Session;
 use crate::signals;
 
@@ -82,6 +82,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
         limit => limit.map(Span::from_secs_f64),
     };
+    let too_large = args.method.packet_size.filter(|size| *size > MAX_REVERSE_SIZE);
+    if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
+        return Err(Exit::Usage.blame(anyhow!(
+            "--packet-size {}: reflectors send packets of at most {}; lower it, or measure with --direction forward",
+            size.0, MAX_REVERSE_SIZE.0
+        )));
+    }
     let key = args.socket.key()?;
     let seed = random_seed()?;
     let directions = args.direction.directions();
@@ -131,24 +138,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             .finish()
             .map_err(|error| Exit::Machine.blame(anyhow!("the recording is not complete: {error}")))?;
     }
-    if signals::stopped() {
-        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
-    }
     let rows = Row::all(&events);
     let peer_at_fault = is_peer_at_fault(&events);
+    let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
     if args.json {
         let text = json!({ "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings(&events) });
         crate::say(&serde_json::to_string_pretty(&text)?);
-    } else if peer_at_fault && rows.iter().all(Row::is_before_streams) {
+    } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
         // One line says it: nothing could even be tried.
         let why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
-        return Err(Exit::Peer.blame(anyhow!(why)));
+        return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
         crate::say(table(&rows).trim_end());
         warnings(&events).iter().for_each(|text| crate::say(text));
         crate::say(&summary(&events));
     }
-    Ok(if peer_at_fault { Some(Exit::Peer) } else { exit(&rows) })
+    Ok(match (interrupted, peer_at_fault) {
+        (true, _) => Some(Exit::Interrupted),
+        (_, true) => Some(Exit::Peer),
+        _ => exit(&rows),
+    })
 }
 
 /// Whether there is no result, and the peer or the way to it is why.
@@ -171,13 +180,16 @@ fn rtt(events: &[Event]) -> Option<f64> {
     })
 }
 
+/// Each warning once.
 fn warnings(events: &[Event]) -> Vec<String> {
     let text = |e: &Event| match &e.what {
         Decision::Warned { text } => Some(text.clone()),
         Decision::ClockStepped { by } => Some(format!("the wall clock was stepped by {by} meanwhile")),
         _ => None,
     };
-    events.iter().filter_map(text).collect()
+    let all: Vec<String> = events.iter().filter_map(text).collect();
+    let each = once(all.iter().map(|text| (text.as_str(), ())));
+    each.into_iter().map(|(text, all)| counted(text, all.len(), "times")).collect()
 }
 
 /// One line: what it cost.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use lastmile::estimate::{Outcome, replay as replay_streams};
+use lastmile::estimate::{Estimate, Outcome, replay as replay_streams};
 use lastmile::event::{Cost, Decision};
 use lastmile::report::Direction;
 use lastmile_net::recording::Reader;
@@ -20,10 +20,11 @@ use crate::session::{Replayed, replay};
 /// Without options the recorded inputs are replayed in virtual time, and the decisions must be those of the recording,
 /// byte for byte. With --streams the method named is run on the recorded streams instead.
 #[derive(clap::Args)]
+#[command(mut_group("MethodArgs", |group| group.requires("streams")))]
 pub(crate) struct Args {
     /// A file that `lastmile measure --record` wrote
     file: PathBuf,
-    /// Run a method on the recorded streams
+    /// Run a method on the recorded streams; the method's options below mean nothing without it
     #[arg(long)]
     streams: bool,
     #[command(flatten)]
@@ -72,15 +73,17 @@ fn on_streams(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>
             continue;
         }
         let mut estimator = args.build(KERNEL_NOISE, 0)?;
-        let (method, cost) = (args.method.clone(), Cost::default());
+        let (method, cost) = (&args.method, Cost::default());
+        let found = |estimate: Estimate| {
+            Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
+        };
         match replay_streams(&mut *estimator, &streams) {
-            Ok(Outcome::Found(estimates)) => rows.extend(estimates.into_iter().filter_map(|estimate| {
-                Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
-            })),
-            Ok(Outcome::Refused(refusal)) => {
-                rows.extend(Row::of(&Decision::Refused { method, direction, refusal, cost }));
+            Outcome::Found(estimates) => rows.extend(estimates.into_iter().filter_map(found)),
+            Outcome::Refused(refusal) => {
+                // As far as the recording goes.
+                rows.extend(estimator.so_far().into_iter().filter_map(found));
+                rows.extend(Row::of(&Decision::Refused { method: method.clone(), direction, refusal, cost }));
             }
-            Err(why) => return Err(Exit::NoResult.blame(anyhow!("{direction}: {why}"))),
         }
     }
     if rows.is_empty() {

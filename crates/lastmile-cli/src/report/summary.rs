@@ -1,15 +1,19 @@
 //! The table of results.
 
 use lastmile::event::{Cost, Decision, Event};
+use lastmile::time::Time;
 
 use super::html::esc;
 use super::{MAX_RESULTS, Run};
+use crate::result::{counted, once};
 
 /// Results, one row each.
 pub(super) fn section(run: &Run) -> String {
     if run.results.is_empty() {
         return "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n".to_owned();
     }
+    let remarks = once(run.results.iter().filter_map(|event| Some((remark(event)?, event.order()))));
+    let row = |event: &Event| row(event, &remarks);
     let rows: String = run.results.iter().filter_map(row).collect();
     let more = match run.results.len() {
         n if n < MAX_RESULTS => String::new(),
@@ -25,7 +29,18 @@ pub(super) fn section(run: &Run) -> String {
     )
 }
 
-fn row(event: &Event) -> Option<String> {
+/// Remarks, and the results that each was made on.
+type Remarks<'a> = [(&'a str, Vec<(Time, u16, u64)>)];
+
+fn remark(event: &Event) -> Option<&str> {
+    match &event.what {
+        Decision::Estimated { estimate, .. } => estimate.warning.as_deref(),
+        _ => None,
+    }
+}
+
+/// A remark stands below the first result that it was made on, with the number of them.
+fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
     let (method, direction, cells, cost) = match &event.what {
         Decision::Estimated { method, direction, estimate, cost } => {
             let interval = estimate.interval.map_or_else(
@@ -38,8 +53,9 @@ fn row(event: &Event) -> Option<String> {
                     )
                 },
             );
-            let remark = estimate.warning.as_deref().unwrap_or_default();
-            let cells = [estimate.quantity.to_string(), estimate.value.to_string(), interval, esc(remark)];
+            let here = remarks.iter().find(|(_, all)| all.first() == Some(&event.order()));
+            let remark = here.map(|(text, all)| counted(text, all.len(), "results")).unwrap_or_default();
+            let cells = [estimate.quantity.to_string(), estimate.value.to_string(), interval, esc(&remark)];
             (method, direction, cells, cost)
         }
         Decision::Refused { method, direction, refusal, cost } => {
@@ -73,4 +89,36 @@ fn numbers(cost: &Cost) -> String {
         cost.streams_discarded.to_string(),
     ];
     cells.iter().map(|cell| format!("<td class=\"n\">{cell}</td>")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::estimate::{Estimate, Quantity, TruthKind, Value};
+    use lastmile::report::Direction;
+    use lastmile::units::Rate;
+    use lastmile_net::recording::Counts;
+
+    #[test]
+    fn a_remark_stands_once_with_the_number_of_its_results() {
+        let result = |seq| {
+            let estimate = Estimate {
+                quantity: Quantity::Capacity,
+                value: Value::Is(Rate::ip(1_000_000)),
+                interval: None,
+                truth_kind: TruthKind::Queue,
+                streams: Vec::new(),
+                warning: Some("stamped <in> batches".into()),
+            };
+            let (method, direction, cost) = ("wbest".into(), Direction::Forward, Cost::default());
+            let what = Decision::Estimated { method, direction, estimate, cost };
+            Event { at: Time::ZERO, node: 0, seq, what }
+        };
+        let results = (0..3).map(result).collect();
+        let (events, streams) = (Vec::new(), Vec::new());
+        let run = Run { file: "f".into(), header: None, counts: Counts::default(), events, results, streams };
+        let page = section(&run);
+        assert_eq!(page.matches("batches").count(), 1, "{page}");
+        assert!(page.contains("stamped &lt;in&gt; batches (3 results)"), "{page}");
+    }
 }

@@ -114,7 +114,7 @@ impl Driver {
         Time::from_nanos(monotonic.saturating_sub(self.started))
     }
 
-    /// Runs `node` until `done` says so or `stop` is set; its decisions go to `on_event`.
+    /// Runs `node` until `done` says so or `stop` is set, of which it is told; its decisions go to `on_event`.
     ///
     /// # Errors
     /// Only faults of this host. What the network reports goes to the node.
@@ -148,6 +148,9 @@ impl Driver {
                 self.tell(now, Input::Wake, node, on_event);
             }
             self.flush();
+        }
+        if !done(node) {
+            self.tell(self.now(), Input::Interrupted, node, on_event);
         }
         Ok(())
     }

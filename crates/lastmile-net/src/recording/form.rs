@@ -78,6 +78,7 @@ pub(super) enum InputForm {
     Failed { id: Option<TransmitId>, reason: Failure },
     ClockStepped { by: Span },
     Wake,
+    Interrupted,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,6 +134,7 @@ impl InputForm {
             &Input::Failed { id, reason } => InputForm::Failed { id, reason },
             &Input::ClockStepped { by } => InputForm::ClockStepped { by },
             Input::Wake => InputForm::Wake,
+            Input::Interrupted => InputForm::Interrupted,
             _ => return None,
         })
     }
@@ -156,6 +158,7 @@ impl InputForm {
             InputForm::Failed { id, reason } => Input::Failed { id, reason },
             InputForm::ClockStepped { by } => Input::ClockStepped { by },
             InputForm::Wake => Input::Wake,
+            InputForm::Interrupted => Input::Interrupted,
         })
     }
 }

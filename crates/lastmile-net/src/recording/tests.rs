@@ -81,6 +81,7 @@ fn input() -> impl Strategy<Value = Input> {
         (prop::option::of(id()), reason).prop_map(|(id, reason)| Input::Failed { id, reason }),
         span().prop_map(|by| Input::ClockStepped { by }),
         Just(Input::Wake),
+        Just(Input::Interrupted),
     ]
 }
 

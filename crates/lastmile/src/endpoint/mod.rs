@@ -29,4 +29,4 @@ mod stream;
 pub use budget::{Limits, TokenBucket};
 pub use packets::Key;
 pub use prober::{Measurement, Prober, ProberConfig};
-pub use reflector::{Counters, Reflector, ReflectorConfig};
+pub use reflector::{Counters, MAX_REVERSE_SIZE, Reflector, ReflectorConfig};

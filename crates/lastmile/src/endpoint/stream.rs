@@ -32,6 +32,9 @@ pub(super) struct StreamInFlight {
     /// Reverse: the requests that were sent, with the sequence number and stamp that replies repeat.
     pub(super) asked: Vec<(u32, u64, ReverseRequest)>,
     sizes: Vec<Bytes>,
+    /// When a packet last arrived here, and the longest time between two of them.
+    pub(super) last_arrival: Option<Time>,
+    pub(super) longest_gap: Span,
     /// Packets that left or could not.
     pub(super) answered: usize,
     pub(super) tx_resolution: Span,
@@ -59,6 +62,8 @@ impl StreamInFlight {
             departures: vec![None; n],
             arrivals: vec![None; n],
             asked: Vec::new(),
+            last_arrival: None,
+            longest_gap: Span::ZERO,
             answered: 0,
             tx_resolution: resolution,
             rx_resolution: resolution,
@@ -84,6 +89,9 @@ impl StreamInFlight {
         if let Some(slot @ None) = self.arrivals.get_mut(index) {
             *slot = Some(Stamp { ns: at.as_nanos(), ecn, late: false });
             self.sizes[index] = size;
+            let last = self.last_arrival.unwrap_or(at);
+            self.longest_gap = self.longest_gap.max(at - last);
+            self.last_arrival = Some(last.max(at));
         }
     }
 

@@ -363,6 +363,26 @@ pub enum Refusal {
         /// The limit.
         limit: Span,
     },
+    /// Whoever measures ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// Of streams that were recorded there are too few, or they have another shape.
+    #[error(
+        "the method wants at least {} stream{} of {packets} packets of {size} as {pattern}, and {recorded} {} recorded",
+        recorded + 1,
+        if *recorded == 0 { "" } else { "s" },
+        if *recorded == 1 { "was" } else { "were" }
+    )]
+    NotRecorded {
+        /// The shape that is wanted.
+        pattern: Pattern,
+        /// Its packets.
+        packets: usize,
+        /// The size of the first.
+        size: Bytes,
+        /// Recorded streams of that shape.
+        recorded: usize,
+    },
     /// The peer stopped answering.
     #[error("the peer stopped answering")]
     PeerSilent,
@@ -390,39 +410,55 @@ pub trait Estimator: Send {
 
     /// Takes in what became of the stream that [`step`](Estimator::step) asked for.
     fn on_stream(&mut self, record: &StreamRecord);
+
+    /// What it can already vouch for, where it is not asked any more: a limit was reached, or the user had enough.
+    /// Nothing once [`step`](Estimator::step) has said [`Step::Done`].
+    fn so_far(&self) -> Vec<Estimate> {
+        Vec::new()
+    }
 }
 
-/// Runs an estimator over streams that were recorded: each plan gets the next one of its shape.
+/// Runs an estimator over streams that were recorded: each plan gets the next one of its shape, that is of its pattern,
+/// as many packets and their sizes.
 ///
-/// # Errors
-/// What the recording lacks, in words.
+/// A recording that lacks one is a [`Refusal::NotRecorded`]; what the estimator can vouch for even so, it says by
+/// [`so_far`](Estimator::so_far).
 ///
 /// ```
-/// use lastmile::estimate::{MethodConfig, build, replay};
+/// use lastmile::estimate::{MethodConfig, Outcome, build, replay};
 /// let mut capprobe = build("capprobe", &MethodConfig::default())?;
-/// let error = replay(&mut *capprobe, &[]).unwrap_err();
-/// assert_eq!(error, "the recording has no further stream of pairs (0 of 0 streams used)");
+/// let Outcome::Refused(why) = replay(&mut *capprobe, &[]) else { panic!() };
+/// assert_eq!(why.to_string(), "the method wants at least 1 stream of 40 packets of 1488 B as pairs, and 0 were recorded");
 /// # Ok::<(), lastmile::estimate::MethodError>(())
 /// ```
-pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Result<Outcome, String> {
+pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcome {
     let mut used = vec![false; records.len()];
     loop {
         match estimator.step() {
             Step::Pause(_) => {}
-            Step::Done(outcome) => return Ok(outcome),
+            Step::Done(outcome) => return outcome,
             Step::Send(plan) => {
-                let next = (0..records.len()).find(|&i| !used[i] && records[i].pattern == plan.pattern);
-                let Some(next) = next else {
-                    let had = used.iter().filter(|used| **used).count();
-                    return Err(format!(
-                        "the recording has no further stream of {} ({had} of {} streams used)",
-                        plan.pattern,
-                        records.len()
-                    ));
+                let Some(next) = (0..records.len()).find(|&i| !used[i] && fits(&plan, &records[i])) else {
+                    let recorded = records.iter().filter(|record| fits(&plan, record)).count();
+                    return Outcome::Refused(Refusal::NotRecorded {
+                        pattern: plan.pattern,
+                        packets: plan.packets.len(),
+                        size: plan.packets.first().map_or(Bytes::ZERO, |p| p.size),
+                        recorded,
+                    });
                 };
                 used[next] = true;
                 estimator.on_stream(&records[next]);
             }
         }
     }
+}
+
+/// Whether a recorded stream is what a plan asks for.
+fn fits(plan: &StreamPlan, record: &StreamRecord) -> bool {
+    // Reflectors round sizes down to multiples of four (asymmetrical-pkts, 3), and some add an HMAC TLV of 20 bytes.
+    let alike = |planned: Bytes, got: Bytes| got.0 + 4 > planned.0 && got.0 <= planned.0 + 20;
+    plan.pattern == record.pattern
+        && plan.packets.len() == record.packets.len()
+        && plan.packets.iter().zip(&record.packets).all(|(p, r)| alike(p.size, r.size))
 }

@@ -7,7 +7,7 @@ use crate::estimate::{COALESCING, Estimator, Quantity};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
-/// What a caller may ask of a method. A method ignores what it has no use for.
+/// What a caller may ask of a method. What it has no use for is an error, lest somebody believes that it counted.
 ///
 /// ```
 /// use lastmile::estimate::{MethodConfig, build};
@@ -146,8 +146,34 @@ fn check_size(config: &MethodConfig) -> Result<(), MethodError> {
     }
 }
 
+/// The first of those options that was asked for, as an error.
+fn unused(options: &[(bool, &str, &str)]) -> Result<(), MethodError> {
+    match options.iter().find(|(asked, ..)| *asked) {
+        Some((_, option, why)) => Err(MethodError::Parameter(format!("{option} {why}: leave it out"))),
+        None => Ok(()),
+    }
+}
+
 fn wbest(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     check_size(config)?;
+    let given = config.capacity.is_some();
+    unused(&[
+        (
+            given && config.pairs.is_some(),
+            "--pairs",
+            "means nothing beside --capacity, with which none are sent",
+        ),
+        (
+            given && config.conservative,
+            "--conservative",
+            "means nothing beside --capacity, which is used as it is",
+        ),
+        (
+            config.faithful && config.conservative,
+            "--conservative",
+            "is not in the original program, and --faithful is that",
+        ),
+    ])?;
     if config.capacity.is_some_and(|c| c.bits_per_second() == 0) {
         return Err(MethodError::Parameter("a capacity of 0 bit/s leaves nothing to measure".into()));
     }
@@ -175,6 +201,19 @@ fn wbest(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
 
 fn capprobe(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     check_size(config)?;
+    let trainless = "means nothing to capprobe, which sends no trains";
+    unused(&[
+        (config.trains != 1, "--trains", trainless),
+        (config.train.is_some(), "--train-length", trainless),
+        (config.pairs.is_some(), "--pairs", "means nothing to capprobe, which sends pairs until they agree"),
+        (config.conservative, "--conservative", "means nothing to capprobe, which has no deciles"),
+        (
+            config.classifier.is_some(),
+            "--classifier",
+            "means nothing to capprobe, which leaves lost pairs out",
+        ),
+        (config.capacity.is_some(), "--capacity", "means nothing to capprobe, which measures it"),
+    ])?;
     let default = if config.faithful { CapProbeConfig::faithful() } else { CapProbeConfig::default() };
     let [larger, smaller] = default.sizes;
     let sizes = config
@@ -209,5 +248,31 @@ mod tests {
         );
         let config = MethodConfig { classifier: Some("oracle".into()), ..Default::default() };
         assert!(refused(config).contains("known: spike"));
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_refused() {
+        let refused = |name, config| build(name, &config).err().map(|e| e.to_string()).unwrap_or_default();
+        let base = MethodConfig::default;
+        let capprobe = [
+            ("--trains", MethodConfig { trains: 4, ..base() }),
+            ("--train-length", MethodConfig { train: Some(30), ..base() }),
+            ("--pairs", MethodConfig { pairs: Some(30), ..base() }),
+            ("--conservative", MethodConfig { conservative: true, ..base() }),
+            ("--classifier", MethodConfig { classifier: Some("spike".into()), ..base() }),
+            ("--capacity", MethodConfig { capacity: Some(Rate::ip(1)), ..base() }),
+        ];
+        for (option, config) in capprobe {
+            assert!(refused("capprobe", config).starts_with(option), "{option}");
+        }
+        let capacity = Some(Rate::ip(1));
+        let wbest = [
+            ("--pairs", MethodConfig { pairs: Some(30), capacity, ..base() }),
+            ("--conservative", MethodConfig { conservative: true, capacity, ..base() }),
+            ("--conservative", MethodConfig { conservative: true, faithful: true, ..base() }),
+        ];
+        for (option, config) in wbest {
+            assert!(refused("wbest", config).starts_with(option), "{option}");
+        }
     }
 }

@@ -96,6 +96,10 @@ pub struct Wbest {
 /// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
 const CLOCK_RATE: f64 = 1e-4;
 
+/// What the user should know of [`WbestConfig::faithful`].
+const FAITHFUL: &str =
+    "by the original program's rules: nothing tells whether these hosts can time this path";
+
 /// Stamps of this resolution and without noise are exact: a simulator's.
 const EXACT: Span = Span::from_nanos(1);
 
@@ -333,49 +337,64 @@ impl Wbest {
         }
     }
 
-    fn finish(&mut self) {
-        let capacity = self.capacity;
-        if self.config.faithful {
-            self.warn(
-                "by the original program's rules: nothing tells whether these hosts can time this path",
-            );
+    fn capacity_estimate(&self, warning: Option<String>) -> Estimate {
+        Estimate {
+            quantity: Quantity::Capacity,
+            value: Value::Is(bits_per_second(self.capacity.rate)),
+            interval: self.capacity.interval.map(|(low, high)| Interval {
+                low: bits_per_second(libm::floor(low)),
+                high: bits_per_second(libm::ceil(high)),
+                confidence: CONFIDENCE,
+                method: IntervalMethod::MedianOrderStatistics,
+            }),
+            truth_kind: TruthKind::Queue,
+            streams: self.pair_streams.clone(),
+            warning,
         }
-        let ceiling = if self.config.faithful { f64::INFINITY } else { capacity.rate };
-        let available = stats::mean(&self.trains).unwrap_or(0.0).min(ceiling);
-        if self.config.capacity.is_some() && !self.config.faithful && available < 1.0 {
-            return self.refuse(Refusal::Inconsistent(format!(
-                "trains at the capacity given, {}, came out at half of it or less: either nothing is left, or that capacity is too high; leave it out",
-                bits_per_second(capacity.rate)
-            )));
-        }
+    }
+
+    /// The mean of the trains so far.
+    fn available(&self) -> f64 {
+        let ceiling = if self.config.faithful { f64::INFINITY } else { self.capacity.rate };
+        stats::mean(&self.trains).unwrap_or(0.0).min(ceiling)
+    }
+
+    /// Whether trains at a capacity that was given show that it cannot be.
+    fn contradicts_capacity(&self) -> bool {
+        self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
+    }
+
+    fn available_estimate(&self, warning: Option<String>) -> Estimate {
+        let available = self.available();
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
             .map(|(low, high)| self.available_interval(available, (high - low) / 2.0));
-        let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
-        let mut found = Vec::new();
-        if self.config.capacity.is_none() {
-            found.push(Estimate {
-                quantity: Quantity::Capacity,
-                value: Value::Is(bits_per_second(capacity.rate)),
-                interval: capacity.interval.map(|(low, high)| Interval {
-                    low: bits_per_second(libm::floor(low)),
-                    high: bits_per_second(libm::ceil(high)),
-                    confidence: CONFIDENCE,
-                    method: IntervalMethod::MedianOrderStatistics,
-                }),
-                truth_kind: TruthKind::Queue,
-                streams: self.pair_streams.clone(),
-                warning: warning.clone(),
-            });
-        }
-        found.push(Estimate {
+        Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(bits_per_second(available)),
             interval,
             truth_kind: TruthKind::Queue,
             streams: self.train_streams.clone(),
             warning,
-        });
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.config.faithful {
+            self.warn(FAITHFUL);
+        }
+        if self.contradicts_capacity() {
+            return self.refuse(Refusal::Inconsistent(format!(
+                "trains at the capacity given, {}, came out at half of it or less: either nothing is left, or that capacity is too high; leave it out",
+                bits_per_second(self.capacity.rate)
+            )));
+        }
+        let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
+        let mut found = Vec::new();
+        if self.config.capacity.is_none() {
+            found.push(self.capacity_estimate(warning.clone()));
+        }
+        found.push(self.available_estimate(warning));
         self.phase = Phase::Done(Outcome::Found(found));
     }
 }
@@ -425,5 +444,22 @@ impl Estimator for Wbest {
             Phase::Train => self.on_train(record, verdict),
             Phase::Burst(_) | Phase::Done(_) => {}
         }
+    }
+
+    fn so_far(&self) -> Vec<Estimate> {
+        // Bursts may yet overturn what pairs say, so that nothing counts before the trains.
+        let Phase::Train = self.phase else { return Vec::new() };
+        let mut warnings = self.warnings.clone();
+        warnings.extend(self.config.faithful.then(|| FAITHFUL.to_owned()));
+        let said = |warnings: &[String]| (!warnings.is_empty()).then(|| warnings.join("; "));
+        let mut found = Vec::new();
+        if self.config.capacity.is_none() {
+            found.push(self.capacity_estimate(said(&warnings)));
+        }
+        if !self.trains.is_empty() && !self.contradicts_capacity() {
+            warnings.push(format!("from {} of {} trains", self.trains.len(), self.config.trains));
+            found.push(self.available_estimate(said(&warnings)));
+        }
+        found
     }
 }

@@ -19,7 +19,7 @@ use crate::event::{Cost, Decision, PacketSink};
 use crate::node::{Datagram, Ecn, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::report::Direction;
 use crate::time::{Epoch, Span, Time};
-use crate::units::{Bytes, IpVersion};
+use crate::units::{Bytes, IpVersion, Rate};
 use crate::wire::private::{Offer, ReportKind, Token};
 
 /// One method in one direction.
@@ -85,6 +85,10 @@ const KEEP_ALIVE: Span = Span::from_secs(15);
 /// A stream's last packets may take this long beyond the plan before they count as lost.
 const GRACE: Span = Span::from_millis(500);
 const TRIES: usize = 5;
+/// However slow the path may be, nothing is waited for longer than this without a sign of life: 90 kB at 12 kbit/s.
+const LONGEST_GRACE: Span = Span::from_secs(60);
+/// Requests beyond the first [`TRIES`] are sent ever more rarely, up to this: on a slow path they only add to the queue.
+const RAREST: Span = Span::from_secs(8);
 
 /// What the session is doing.
 enum Phase {
@@ -135,6 +139,10 @@ pub struct Prober<S: PacketSink = ()> {
     peer: Option<Offer>,
     failure: Option<Failure>,
     rtt: Span,
+    /// What the path has been seen to carry at least.
+    seen: Rate,
+    /// IP bytes sent since the peer last answered: what may still stand in a queue.
+    unanswered: Bytes,
     started: Option<Time>,
     next_stream: u32,
     next_id: u64,
@@ -167,6 +175,8 @@ impl<S: PacketSink> Prober<S> {
             peer: None,
             failure: None,
             rtt: Span::ZERO,
+            seen: Rate::ip(0),
+            unanswered: Bytes::ZERO,
             started: None,
             next_stream: 1,
             next_id: 1,
@@ -204,6 +214,7 @@ impl<S: PacketSink> Prober<S> {
         let id = TransmitId(self.next_id);
         self.next_id += 1;
         self.last_sent = self.last_sent.max(at);
+        self.unanswered += self.ip_size(&payload);
         let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
         let datagram = Datagram {
             ecn,
@@ -266,7 +277,11 @@ impl<S: PacketSink> Prober<S> {
         }
         let first = (self.rtt * 3).max(Span::from_millis(250));
         let waiting = self.waiting.get_or_insert(Waiting { tries: Vec::new(), until: now, unready: 0 });
-        let timeout = (first * (1_i64 << waiting.tries.len().min(8))).min(Span::from_secs(1).max(first));
+        let (tries, second) = (waiting.tries.len(), Span::from_secs(1));
+        let timeout = match tries.checked_sub(TRIES) {
+            None => (first * (1_i64 << tries)).min(second.max(first)),
+            Some(more) => (second * (2_i64 << more.min(8))).min(RAREST).max(first),
+        };
         waiting.tries.push(this);
         waiting.until = now + timeout;
     }
@@ -285,12 +300,53 @@ impl<S: PacketSink> Prober<S> {
         self.request(now);
     }
 
+    // ---- patience ---------------------------------------------------------------------------------------------
+
+    /// The path carried so many IP bytes within that time.
+    fn saw(&mut self, bytes: Bytes, within: Span) {
+        if within > Span::ZERO {
+            let rate = Rate::ip((bytes.bits() as f64 * 1e9 / within.as_nanos() as f64) as u64);
+            self.seen = Rate::ip(self.seen.bits_per_second().max(rate.bits_per_second()));
+        }
+    }
+
+    /// How long so many bytes may take at the rate seen so far; half as much again, for what else is on the path.
+    fn patience(&self, bytes: Bytes) -> Span {
+        if self.seen.bits_per_second() == 0 {
+            return Span::ZERO;
+        }
+        self.seen.time_for(bytes).scaled(1.5).min(LONGEST_GRACE)
+    }
+
+    /// When a stream counts as over, whatever is missing of it.
+    ///
+    /// What is received here may stand in a queue long after it was sent. As long as packets come it is waited for the
+    /// next: three times the longest gap seen. Before there is one, what is known of the path has to do.
+    fn over_at(&self, stream: &StreamInFlight) -> Time {
+        let planned = stream.ends() + GRACE + self.rtt * 2;
+        match (stream.direction, stream.last_arrival) {
+            (Direction::Forward, _) => planned,
+            (_, last) => {
+                let largest = stream.plan.packets.iter().map(|p| p.size).max().unwrap_or(Bytes::ZERO);
+                let next = match stream.longest_gap {
+                    Span::ZERO => self.patience(largest),
+                    gap => gap * 3,
+                };
+                let next = last.map_or(planned + next, |last| last + next);
+                planned.max(next.min(planned + LONGEST_GRACE))
+            }
+        }
+    }
+
     // ---- time -------------------------------------------------------------------------------------------------
 
     /// When the phase is over even if nothing comes.
     fn deadline(&self) -> Option<Time> {
         let phase = match &self.phase {
-            Phase::Streaming(s) => Some(s.ends() + GRACE + self.rtt * 2),
+            Phase::Streaming(s) if s.direction == Direction::Reverse => {
+                Some(self.over_at(s).min(self.last_sent + KEEP_ALIVE))
+            }
+            Phase::Streaming(s) => Some(self.over_at(s)),
             Phase::Pausing(until) => Some((*until).min(self.last_sent.max(Time::ZERO) + KEEP_ALIVE)),
             Phase::Paying(_, _, until) => Some(*until + self.rtt),
             _ => self.waiting.as_ref().map(|w| w.until),
@@ -315,23 +371,34 @@ impl<S: PacketSink> Prober<S> {
         }
         match core::mem::replace(&mut self.phase, Phase::Step) {
             Phase::Streaming(stream) if self.stream_is_over(now, &stream) => self.streamed(now, stream),
+            Phase::Streaming(stream) => {
+                // A long queue on the way here must not outlast the lease there.
+                if stream.direction == Direction::Reverse && now >= self.last_sent + KEEP_ALIVE {
+                    self.keep_alive(now);
+                }
+                self.phase = Phase::Streaming(stream);
+            }
             Phase::Paying(plan, tries, until) if now >= until + self.rtt => {
                 self.enter(now, Phase::Credit(plan, tries));
             }
             Phase::Pausing(until) if now >= until => {}
             Phase::Pausing(until) if now >= self.last_sent + KEEP_ALIVE => {
-                let (nonce, token) = (self.nonce(), self.token());
-                self.courtesy(now, &Request::Hello { nonce, token }, true);
-                // Also where nothing could be sent: or this time would come again and again.
-                self.last_sent = now;
+                self.keep_alive(now);
                 self.phase = Phase::Pausing(until);
             }
             phase => self.phase = phase,
         }
     }
 
+    fn keep_alive(&mut self, now: Time) {
+        let (nonce, token) = (self.nonce(), self.token());
+        self.courtesy(now, &Request::Hello { nonce, token }, true);
+        // Also where nothing could be sent: or this time would come again and again.
+        self.last_sent = now;
+    }
+
     fn stream_is_over(&self, now: Time, stream: &StreamInFlight) -> bool {
-        if now >= stream.ends() + GRACE + self.rtt * 2 {
+        if now >= self.over_at(stream) {
             return true;
         }
         let all_sent = stream.answered >= stream.len();
@@ -345,7 +412,9 @@ impl<S: PacketSink> Prober<S> {
     fn on_silence(&mut self, now: Time) {
         let tries = self.waiting.as_ref().map_or(0, |w| w.tries.len());
         let closed = self.failure == Some(Failure::PortClosed);
-        if tries < TRIES && !closed {
+        let asked = self.waiting.as_ref().and_then(|w| w.tries.first()).map_or(now, |t| t.sent);
+        let may_still_come = now < asked + self.patience(self.unanswered);
+        if (tries < TRIES || may_still_come) && !closed {
             return self.request(now);
         }
         let peer = self.config.peer;
@@ -387,6 +456,7 @@ impl<S: PacketSink> Node for Prober<S> {
                 }
                 self.out.push_back(Output::Event(Decision::ClockStepped { by }));
             }
+            Input::Interrupted => self.refuse_all(now, &Refusal::Interrupted),
             Input::Wake => {}
         }
         self.on_time(now);

@@ -8,6 +8,7 @@ use crate::event::{Decision, PacketSink};
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
 use crate::report::Direction;
 use crate::time::{Span, Time};
+use crate::units::Bytes;
 use crate::wire::private::{Abilities, HelloReply, ReportKind, ReportPage, ReportStatus};
 
 /// A peer may say so often that a stream's report is not ready; with [`UNREADY_WAIT`] longer than any request lasts.
@@ -36,6 +37,10 @@ impl<S: PacketSink> Prober<S> {
         let Some(answered) = self.waiting.as_ref().and_then(|w| w.tries.iter().find(answers)).copied() else {
             return;
         };
+        self.unanswered = Bytes::ZERO;
+        if !matches!(replied.reply, Reply::Report(_)) {
+            self.saw(datagram.ip_size(), at - answered.sent);
+        }
         match replied.reply {
             Reply::Hello(hello) if hello.nonce == self.nonce() => self.on_hello(now, at, &answered, &hello),
             Reply::Plain if matches!(self.phase, Phase::Hello) => {
@@ -82,7 +87,9 @@ impl<S: PacketSink> Prober<S> {
     }
 
     fn ready(&mut self, at: Time, answered: &Try, lastmile: bool) {
-        self.rtt = (at - answered.sent).max(Span::ZERO);
+        // The least: what a full queue adds is no property of the path, and is waited for anyway.
+        let rtt = (at - answered.sent).max(Span::ZERO);
+        self.rtt = if self.peer.is_some() { self.rtt.min(rtt) } else { rtt };
         if matches!(self.phase, Phase::Hello) {
             let decision = Decision::PeerReady { peer: self.config.peer, lastmile, rtt: self.rtt };
             self.out.push_back(Output::Event(decision));

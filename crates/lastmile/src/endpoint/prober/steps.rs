@@ -2,12 +2,13 @@
 
 use super::{Phase, Prober, TRIES};
 use crate::endpoint::packets::{PAGE_ENTRIES, Request};
+use crate::endpoint::reflector::MAX_REVERSE_SIZE;
 use crate::endpoint::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
 use crate::event::{Decision, PacketSink, StreamVerdict};
 use crate::node::{Ecn, Output};
 use crate::observe;
-use crate::report::Direction;
+use crate::report::{Direction, Fate, PacketReport};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
 use crate::wire::private::{Abilities, StreamTag};
@@ -83,6 +84,12 @@ impl<S: PacketSink> Prober<S> {
         if plan.packets.iter().any(|p| p.size < smallest) {
             return Err(Refusal::PeerCannot(format!(
                 "a probe packet needs at least {smallest} at the IP layer"
+            )));
+        }
+        // Before anything is paid for.
+        if direction == Direction::Reverse && plan.packets.iter().any(|p| p.size > MAX_REVERSE_SIZE) {
+            return Err(Refusal::PeerCannot(format!(
+                "reflectors send packets of at most {MAX_REVERSE_SIZE} at the IP layer: lower --packet-size"
             )));
         }
         self.afford(self.price(direction, plan))?;
@@ -208,6 +215,8 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn judge(&mut self, now: Time, stream: StreamInFlight) {
         let record = stream.record();
         self.sink.stream(&record);
+        let arrived = |p: &&PacketReport| p.fate != Fate::Lost;
+        self.saw(record.packets.iter().filter(arrived).map(|p| p.size).sum(), now - stream.starts);
         let judged = observe::judge(&record);
         self.out.push_back(Output::Event(Decision::StreamJudged {
             stream: record.stream,
@@ -240,6 +249,11 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn refuse(&mut self, now: Time, refusal: Refusal) {
         self.cost.elapsed = now - self.started.unwrap_or(now);
         if let Some(measurement) = self.measurements.pop_front() {
+            let (method, direction) = (&measurement.method, measurement.direction);
+            for estimate in measurement.estimator.so_far() {
+                let (method, cost) = (method.clone(), self.cost);
+                self.out.push_back(Output::Event(Decision::Estimated { method, direction, estimate, cost }));
+            }
             self.out.push_back(Output::Event(Decision::Refused {
                 method: measurement.method,
                 direction: measurement.direction,
@@ -253,6 +267,9 @@ impl<S: PacketSink> Prober<S> {
 
     /// What is wrong is wrong for every method that is left.
     pub(super) fn refuse_all(&mut self, now: Time, refusal: &Refusal) {
+        if matches!(self.phase, Phase::Finished) {
+            return;
+        }
         while !self.measurements.is_empty() {
             self.refuse(now, refusal.clone());
         }

@@ -58,8 +58,8 @@ impl Default for ReflectorConfig {
 
 /// A token's age: it is good in the slot that it was made in and in the next.
 const TOKEN_SLOT: Span = Span::from_secs(300);
-/// The largest packet that is ever made up here rather than reflected: fits Ethernet.
-const MTU: Bytes = Bytes(1_500);
+/// The largest packet, at the IP layer, that a reflector makes up rather than reflects: fits Ethernet.
+pub const MAX_REVERSE_SIZE: Bytes = Bytes(1_500);
 /// Sessions are looked through for ended leases this often.
 const SWEEP: Span = Span::from_secs(1);
 

@@ -3,7 +3,7 @@
 
 use core::net::SocketAddr;
 
-use super::{MTU, Received, Reflector};
+use super::{MAX_REVERSE_SIZE, Received, Reflector};
 use crate::endpoint::session::{MAX_PACKETS, NoLog, Noted};
 use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
 use crate::time::{Span, Time};
@@ -59,7 +59,7 @@ impl Reflector {
         let authenticated = self.config.key.is_some();
         let planned = self.leaving.len() + usize::from(control.count);
         let Some(session) = self.sessions.get(peer) else { return Reversed::Refused };
-        let allowed = size <= MTU
+        let allowed = size <= MAX_REVERSE_SIZE
             && payload >= self.least_payload
             && interval * groups <= LONGEST_BURST
             && u32::from(tag.index) + u32::from(control.count) <= u32::from(tag.count)
