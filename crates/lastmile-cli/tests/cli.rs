@@ -472,11 +472,30 @@ fn json_of_the_doctor() {
 fn json_of_accuracy() {
     let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
     let json = lastmile(&arguments).json();
-    let keys = "world rate_mbps cross method trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
-                error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
+    let keys = "world scenario rate_mbps cross method trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+                truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
                 error_worst_of_capacity coverage rate_p50_bps reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
+    // WLANs: TCP leaves nothing, so that there is no relative error, and a saturating flow takes its share.
+    let json = lastmile(&["accuracy", "--runs", "2", "--scenario", "ap,ap-4", "--json"]).json();
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
+    assert_eq!(
+        (&json[0]["scenario"], &json[0]["rate_mbps"], &json[0]["n"]),
+        (&"ap".into(), &Value::Null, &2.into())
+    );
+    assert!(json[0]["error_window_p50"].as_f64().unwrap() < 0.1, "{json:#}");
+    assert!(json[0]["error_saturation_p50"].as_f64().unwrap() < 0.1, "{json:#}");
+    assert_eq!((&json[1]["truth_p50_bps"], &json[1]["error_window_p50"]), (&0.0.into(), &Value::Null));
+    assert!(json[1]["saturation_p50_bps"].as_f64().unwrap() > 1e6, "{json:#}");
+    let scratch = Scratch::new("accuracy");
+    let nothing = scratch.file(
+        "nothing.toml",
+        "name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n",
+    );
+    lastmile(&["accuracy", "--scenario", &nothing]).is_error(USAGE, &["measures nothing"]);
+    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10"]);
+    assert!(both.code == Some(USAGE) && both.stderr.contains("cannot be used with '--rate"), "{both:?}");
 }
 
 /// A probe takes 0.6 s here, and a stream half a minute. Nobody is silent: the path is slow.

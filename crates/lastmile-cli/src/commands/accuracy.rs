@@ -5,9 +5,9 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use lastmile::estimate::Quantity;
 use lastmile::time::Span;
-use lastmile::units::{Bytes, Rate};
+use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
-use lastmile_sim::run::{Hooks, Outcome, PROBE_SIZE, simulate};
+use lastmile_sim::run::{Hooks, Outcome, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -15,14 +15,18 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::options::{KERNEL_NOISE, MethodArgs};
 use crate::result::relative_error;
-use crate::table::Table;
 use crate::{scenarios, signals};
+
+mod text;
+
+use text::text;
 
 /// Measure known paths again and again and print the errors
 ///
 /// The path is one link with a queue of 60 kB; cross traffic takes 40 % of it, in packets of 1500 B, at a random phase in
 /// each run. Errors are fractions of the truth at the IP layer: against the long-run spare rate ("mean") and against the
-/// spare rate of the probe's own window ("window").
+/// spare rate of the probe's own window ("window"). With --scenario the path is that of a scenario, and its truth is read
+/// from its queues or, where a WLAN is on it, found by twin simulations: then also what one saturating flow gets.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Runs for each row
@@ -31,6 +35,10 @@ pub(crate) struct Args {
     /// Simulator or lab
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     world: Vec<World>,
+    /// Scenario file, or the name of one that is built in, instead of the link; several with commas. Its measurements are made
+    /// with each --method and --trains, and the last number of a run counts
+    #[arg(long, value_name = "SCENARIO", value_delimiter = ',', conflicts_with_all = ["rate", "cross"])]
+    scenario: Vec<String>,
     /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s", value_parser = rate)]
     rate: Vec<Rate>,
@@ -91,8 +99,10 @@ const CROSS_SHARE: f64 = 0.4;
 #[derive(Debug, Serialize)]
 struct Row {
     world: World,
-    rate_mbps: f64,
-    cross: Cross,
+    /// Null where the path is the link of `rate_mbps` with `cross`, which otherwise are.
+    scenario: Option<String>,
+    rate_mbps: Option<f64>,
+    cross: Option<Cross>,
     method: String,
     trains: u32,
     /// Runs that printed a number.
@@ -117,18 +127,82 @@ struct Row {
     coverage: Option<f64>,
     /// The median rate.
     rate_p50_bps: Option<f64>,
+    /// The median truth of the probe's own window: the one that the method aims at.
+    truth_p50_bps: Option<f64>,
+    /// The median of what one saturating flow gets around that window; only by WLANs.
+    saturation_p50_bps: Option<f64>,
+    error_saturation_p50: Option<f64>,
     /// Why runs printed no number.
     reasons: Vec<String>,
 }
 
 /// What one run contributes.
 enum Run {
-    Number { outcome: Box<Outcome>, window: f64, of_capacity: f64, mean: f64, covered: Option<bool> },
+    Number(Box<Number>),
     MoreThan,
     Refused(String),
 }
 
+/// A number held against the truths; an error is missing where its truth is zero.
+struct Number {
+    outcome: Outcome,
+    value: Rate,
+    own: Rate,
+    window: Option<f64>,
+    of_capacity: f64,
+    mean: Option<f64>,
+    covered: Option<bool>,
+}
+
+/// A path to measure again and again.
+struct Path {
+    scenario: Scenario,
+    /// The link and what crosses it, where it is that.
+    link: Option<(Rate, Cross)>,
+}
+
+impl Path {
+    fn name(&self) -> String {
+        self.link.map_or_else(|| self.scenario.name.clone(), |(rate, cross)| format!("{rate} {cross:?}"))
+    }
+
+    /// The long-run rate that an estimate of that quantity is held against, where the path says it by itself.
+    fn long_run(&self, quantity: Quantity) -> Option<Rate> {
+        let (rate, cross) = self.link?;
+        let idle = quantity == Quantity::Capacity || cross == Cross::Idle;
+        Some(if idle { rate } else { rate.scaled(1.0 - CROSS_SHARE) })
+    }
+}
+
 impl Args {
+    /// The paths, measured by one method with so many trains.
+    fn paths(&self, method: &str, trains: u32) -> anyhow::Result<Vec<Path>> {
+        let mut paths = Vec::new();
+        for name in &self.scenario {
+            let mut scenario = scenarios::load(name, &[])?;
+            if scenario.measures.is_empty() {
+                return Err(
+                    Exit::Usage.blame(anyhow!("the scenario {name} measures nothing: it has no [[measure]]"))
+                );
+            }
+            for measure in &mut scenario.measures {
+                (measure.method, measure.trains) = (method.to_owned(), trains);
+            }
+            paths.push(Path { scenario, link: None });
+        }
+        if paths.is_empty() {
+            for &rate in &self.rate {
+                for &cross in &self.cross {
+                    paths.push(Path {
+                        scenario: path(rate, cross, method, trains)?,
+                        link: Some((rate, cross)),
+                    });
+                }
+            }
+        }
+        Ok(paths)
+    }
+
     /// Whether any of it is measured in the lab.
     pub(crate) fn needs_lab(&self) -> bool {
         self.world.contains(&World::Lab)
@@ -149,20 +223,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     signals::stop();
-    let mut rows = Vec::new();
-    let kinds = args.world.len() * args.rate.len() * args.cross.len() * args.method.len() * args.trains.len();
-    let bar = ProgressBar::new((kinds * args.runs) as u64);
+    let mut all = Vec::new();
+    for method in &args.method {
+        for &trains in &args.trains {
+            all.extend(args.paths(method, trains)?.into_iter().map(|path| (path, method, trains)));
+        }
+    }
+    // Path by path, and the methods on each.
+    let paths = all.len() / (args.method.len() * args.trains.len()).max(1);
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|index| index % paths.max(1));
+    let bar = ProgressBar::new((args.world.len() * all.len() * args.runs) as u64);
     bar.set_style(ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}")?);
+    let mut rows = Vec::new();
     for &world in &args.world {
-        for &rate in &args.rate {
-            for &cross in &args.cross {
-                for method in &args.method {
-                    for &trains in &args.trains {
-                        bar.set_message(format!("{world:?} {rate} {cross:?} {method} x{trains}"));
-                        rows.push(row(&args, world, rate, cross, method, trains, &bar)?);
-                    }
-                }
-            }
+        for (path, method, trains) in order.iter().filter_map(|&index| all.get(index)) {
+            bar.set_message(format!("{world:?} {} {method} x{trains}", path.name()));
+            rows.push(row(&args, world, path, method, *trains, &bar)?);
         }
     }
     bar.finish_and_clear();
@@ -177,13 +254,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 fn row(
     args: &Args,
     world: World,
-    rate: Rate,
-    cross: Cross,
+    path: &Path,
     method: &str,
     trains: u32,
     bar: &ProgressBar,
 ) -> anyhow::Result<Row> {
-    let scenario = path(rate, cross, method, trains)?;
+    let scenario = &path.scenario;
     let one = |k: usize| -> anyhow::Result<Run> {
         if signals::stopped() {
             return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
@@ -192,25 +268,25 @@ fn row(
         let (outcomes, refused) = match world {
             World::Sim => {
                 let make = scenarios::maker(Span::ZERO, seed);
-                let run = simulate(&scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
+                let run = simulate(scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
                 (run.outcomes, None)
             }
             World::Lab => {
                 let make = scenarios::maker(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
-                let run = run_lab(&scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
+                let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
                 (run.outcomes, run.lateness.refused)
             }
         };
         bar.inc(1);
-        Ok(refused.map_or_else(|| judge(&outcomes, rate, cross), Run::Refused))
+        Ok(refused.map_or_else(|| judge(&outcomes, path), Run::Refused))
     };
     let runs: Vec<Run> = match world {
         World::Sim => (0..args.runs).into_par_iter().map(one).collect::<Result<_, _>>()?,
         // The lab is one wall clock: one run at a time.
         World::Lab => (0..args.runs).map(one).collect::<Result<_, _>>()?,
     };
-    Ok(summarise(world, rate, cross, method, trains, &runs))
+    Ok(summarise(world, path, method, trains, &runs))
 }
 
 /// The path as a scenario: the same for both worlds.
@@ -233,140 +309,84 @@ fn path(rate: Rate, cross: Cross, method: &str, trains: u32) -> anyhow::Result<S
 }
 
 /// Holds a run's last number (the available bandwidth, where the method has one) against the truths.
-fn judge(outcomes: &[Outcome], rate: Rate, cross: Cross) -> Run {
+fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     let Some(outcome) = outcomes.last() else { return Run::Refused("the run's time was over".into()) };
     let Some(estimate) = &outcome.estimate else {
         return Run::Refused(outcome.refusal.as_ref().map_or_else(String::new, ToString::to_string));
     };
     let Some(value) = estimate.value.rate() else { return Run::MoreThan };
-    let is_capacity = estimate.quantity == Quantity::Capacity;
-    let share = if is_capacity || cross == Cross::Idle { 1.0 } else { 1.0 - CROSS_SHARE };
-    let long_run = rate.scaled(share);
-    let own = outcome.truth.and_then(|t| t.of(estimate));
-    let (Some(mean), Some(window)) =
-        (relative_error(Some(value), Some(long_run)), relative_error(Some(value), own))
-    else {
+    let truth = outcome.truth;
+    let (Some(truth), Some(own)) = (truth, truth.and_then(|t| t.of(estimate))) else {
         return Run::Refused("the queue never saw the stream: no truth to hold the number against".into());
     };
-    // The truth that the interval aims at is the long-run one.
-    let covered = estimate.interval.map(|i| i.contains(long_run));
-    let off = value.bits_per_second().abs_diff(own.map_or(0, Rate::bits_per_second)) as f64;
-    let of_capacity = off / rate.bits_per_second() as f64;
-    Run::Number { outcome: Box::new(outcome.clone()), window, of_capacity, mean, covered }
+    let long_run = path.long_run(estimate.quantity).or(match estimate.quantity {
+        Quantity::Capacity => Some(truth.capacity),
+        _ => truth.mean,
+    });
+    let capacity = path.link.map_or(truth.capacity, |(rate, _)| rate);
+    let off = value.bits_per_second().abs_diff(own.bits_per_second()) as f64;
+    Run::Number(Box::new(Number {
+        value,
+        own,
+        window: relative_error(Some(value), Some(own)),
+        of_capacity: off / capacity.bits_per_second().max(1) as f64,
+        mean: relative_error(Some(value), long_run),
+        // The truth that the interval aims at is the long-run one.
+        covered: estimate.interval.zip(long_run).map(|(interval, rate)| interval.contains(rate)),
+        outcome: outcome.clone(),
+    }))
 }
 
-fn summarise(world: World, rate: Rate, cross: Cross, method: &str, trains: u32, runs: &[Run]) -> Row {
-    let (mut seconds, mut bytes, mut control, mut mean, mut window) =
-        (vec![], vec![], vec![], vec![], vec![]);
-    let (mut signed, mut covered, mut rates, mut worst, mut reasons) =
-        (vec![], vec![], vec![], vec![], vec![]);
-    let mut more_than = 0;
+fn summarise(world: World, path: &Path, method: &str, trains: u32, runs: &[Run]) -> Row {
+    let numbers: Vec<&Number> =
+        runs.iter().filter_map(|run| if let Run::Number(n) = run { Some(&**n) } else { None }).collect();
+    let mut reasons: Vec<String> = Vec::new();
     for run in runs {
-        match run {
-            Run::Number { outcome, window: w, of_capacity, mean: m, covered: c } => {
-                seconds.push(outcome.cost.elapsed.as_secs_f64());
-                bytes.push(outcome.cost.probe_bytes.0 as f64);
-                control.push(outcome.cost.control_bytes.0 as f64);
-                mean.push(m.abs());
-                window.push(w.abs());
-                signed.push(*w);
-                worst.push(*of_capacity);
-                covered.extend(c.map(|c| if c { 1.0 } else { 0.0 }));
-                let value = outcome.estimate.as_ref().and_then(|e| e.value.rate());
-                rates.extend(value.map(|r| r.bits_per_second() as f64));
-            }
-            Run::MoreThan => more_than += 1,
-            Run::Refused(why) => {
-                if !reasons.contains(why) && reasons.len() < 10 {
-                    reasons.push(why.clone());
-                }
-            }
+        if let Run::Refused(why) = run
+            && !reasons.contains(why)
+            && reasons.len() < 10
+        {
+            reasons.push(why.clone());
         }
     }
-    let n = window.len();
-    let share = |of: &[f64]| (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64);
+    let of = |each: &dyn Fn(&Number) -> Option<f64>, q: f64| {
+        quantile(&numbers.iter().filter_map(|n| each(n)).collect::<Vec<_>>(), q)
+    };
+    let bps = |rate: Rate| rate.bits_per_second() as f64;
+    let saturation = |n: &Number| {
+        let available = n.outcome.estimate.as_ref().is_some_and(|e| e.quantity != Quantity::Capacity);
+        n.outcome.truth.filter(|_| available).and_then(|truth| truth.achievable_window)
+    };
+    let covered: Vec<bool> = numbers.iter().filter_map(|n| n.covered).collect();
+    let held = covered.iter().filter(|&&covered| covered).count();
     Row {
         world,
-        rate_mbps: rate.bits_per_second() as f64 / 1e6,
-        cross,
+        scenario: path.link.is_none().then(|| path.scenario.name.clone()),
+        rate_mbps: path.link.map(|(rate, _)| bps(rate) / 1e6),
+        cross: path.link.map(|(_, cross)| cross),
         method: method.to_owned(),
         trains,
-        n,
-        refused: runs.len() - n,
-        more_than,
-        seconds_p50: quantile(&seconds, 0.5),
-        bytes_p50: quantile(&bytes, 0.5),
-        control_bytes_p50: quantile(&control, 0.5),
-        error_mean_p50: quantile(&mean, 0.5),
-        error_mean_p90: quantile(&mean, 0.9),
-        error_window_p50: quantile(&window, 0.5),
-        error_window_p90: quantile(&window, 0.9),
-        bias_window_p50: quantile(&signed, 0.5),
-        error_worst_of_capacity: quantile(&worst, 1.0),
-        coverage: share(&covered),
-        rate_p50_bps: quantile(&rates, 0.5),
+        n: numbers.len(),
+        refused: runs.len() - numbers.len(),
+        more_than: runs.iter().filter(|run| matches!(run, Run::MoreThan)).count(),
+        seconds_p50: of(&|n| Some(n.outcome.cost.elapsed.as_secs_f64()), 0.5),
+        bytes_p50: of(&|n| Some(n.outcome.cost.probe_bytes.0 as f64), 0.5),
+        control_bytes_p50: of(&|n| Some(n.outcome.cost.control_bytes.0 as f64), 0.5),
+        error_mean_p50: of(&|n| n.mean.map(f64::abs), 0.5),
+        error_mean_p90: of(&|n| n.mean.map(f64::abs), 0.9),
+        error_window_p50: of(&|n| n.window.map(f64::abs), 0.5),
+        error_window_p90: of(&|n| n.window.map(f64::abs), 0.9),
+        bias_window_p50: of(&|n| n.window, 0.5),
+        error_worst_of_capacity: of(&|n| Some(n.of_capacity), 1.0),
+        coverage: (!covered.is_empty()).then(|| held as f64 / covered.len() as f64),
+        rate_p50_bps: of(&|n| Some(bps(n.value)), 0.5),
+        truth_p50_bps: of(&|n| Some(bps(n.own)), 0.5),
+        saturation_p50_bps: of(&|n| saturation(n).map(bps), 0.5),
+        error_saturation_p50: of(&|n| relative_error(Some(n.value), saturation(n)).map(f64::abs), 0.5),
         reasons,
     }
 }
 
 fn quantile(values: &[f64], q: f64) -> Option<f64> {
     lastmile::observe::stats::quantile(values, q)
-}
-
-fn text(rows: &[Row]) -> String {
-    let mut table = Table::new(&[
-        "world",
-        ">Mbit/s",
-        "cross",
-        "method",
-        ">trains",
-        ">n",
-        ">refused",
-        ">seconds",
-        ">probes",
-        ">requests",
-        ">mean p50",
-        ">p90",
-        ">window p50",
-        ">p90",
-        ">bias",
-        ">worst/C",
-        ">coverage",
-    ]);
-    let percent = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{:.1} %", x * 100.0));
-    let size = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| Bytes(x as u64).to_string());
-    for row in rows {
-        table.row([
-            format!("{:?}", row.world).to_lowercase(),
-            format!("{}", row.rate_mbps),
-            format!("{:?}", row.cross).to_lowercase(),
-            row.method.clone(),
-            row.trains.to_string(),
-            row.n.to_string(),
-            row.refused.to_string(),
-            row.seconds_p50.map_or_else(|| "-".to_owned(), |s| format!("{s:.2}")),
-            size(row.bytes_p50),
-            size(row.control_bytes_p50),
-            percent(row.error_mean_p50),
-            percent(row.error_mean_p90),
-            percent(row.error_window_p50),
-            percent(row.error_window_p90),
-            percent(row.bias_window_p50),
-            percent(row.error_worst_of_capacity),
-            percent(row.coverage),
-        ]);
-    }
-    let mut text = table.text();
-    for row in rows {
-        for why in &row.reasons {
-            text.push_str(&format!(
-                "{:?} {} {:?} {}: {why}\n",
-                row.world, row.rate_mbps, row.cross, row.method
-            ));
-        }
-    }
-    text.push_str(&format!(
-        "Rates and truths at the IP layer; the window's truth is stated for packets of {PROBE_SIZE}.\n"
-    ));
-    text
 }
