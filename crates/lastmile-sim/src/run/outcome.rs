@@ -101,7 +101,8 @@ impl SessionMeters {
     }
 
     /// The truth for estimates, each by its direction and the streams that it was made from; `None` where
-    /// nothing limits the path. Twins run only where a WLAN is on it.
+    /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
+    /// run only where a WLAN is on the path.
     ///
     /// # Errors
     /// Where a twin cannot be run.
