@@ -6,13 +6,13 @@ use common::{Scratch, lastmile};
 use lastmile::time::Time;
 use lastmile_sim::scenario::{BUILTIN, builtin, builtin_text};
 
-/// A ready scenario that ends three seconds after its warm-up and its last start.
+/// A ready scenario that ends a second after its warm-up and its last start.
 fn shortened(name: &str) -> String {
     let (text, scenario) = (builtin_text(name).unwrap(), builtin(name).unwrap());
     let starts =
         scenario.traffic.iter().map(|flow| flow.start).chain(scenario.measures.iter().map(|m| m.start));
     let last = starts.fold(Time::ZERO + scenario.warm_up, Time::max);
-    let seconds = ((last - Time::ZERO).as_secs_f64() + 3.0).min(scenario.duration.as_secs_f64());
+    let seconds = ((last - Time::ZERO).as_secs_f64() + 1.0).min(scenario.duration.as_secs_f64());
     let line = |line: &str| match line.starts_with("duration = ") {
         true => format!("duration = \"{seconds} s\""),
         false => line.to_owned(),
