@@ -3,12 +3,16 @@
 mod common;
 
 use common::{Scratch, lastmile};
+use lastmile::time::Time;
 use lastmile_sim::scenario::{BUILTIN, builtin, builtin_text};
 
-/// A ready scenario that ends five seconds after its warm-up.
+/// A ready scenario that ends a second after its warm-up and its last start.
 fn shortened(name: &str) -> String {
     let (text, scenario) = (builtin_text(name).unwrap(), builtin(name).unwrap());
-    let seconds = (scenario.warm_up.as_secs_f64() + 5.0).min(scenario.duration.as_secs_f64());
+    let starts =
+        scenario.traffic.iter().map(|flow| flow.start).chain(scenario.measures.iter().map(|m| m.start));
+    let last = starts.fold(Time::ZERO + scenario.warm_up, Time::max);
+    let seconds = ((last - Time::ZERO).as_secs_f64() + 1.0).min(scenario.duration.as_secs_f64());
     let line = |line: &str| match line.starts_with("duration = ") {
         true => format!("duration = \"{seconds} s\""),
         false => line.to_owned(),

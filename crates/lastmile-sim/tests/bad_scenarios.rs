@@ -197,10 +197,52 @@ fn tcp_and_wlans_that_cannot_be() {
         tcp("kind = \"ftp\"\ntcp = { law = \"renault\" }").unwrap_err().split(';').next().unwrap(),
         "x.toml:21: traffic[0].tcp.law: \"renault\" is no window law"
     );
-    assert_eq!(
-        tcp("kind = \"ftp\"\ntcp = { segment = \"0 B\" }").unwrap_err(),
-        "x.toml:21: traffic[0].tcp: segments of 0 B and headers of 40 B: at least 1 B and 40 B, together at most 65535 B"
+    for (keys, key, reason) in [
+        ("segment = \"0 B\"", "segment", "a segment has 1 to 65535 bytes of data"),
+        ("segment = \"70 kB\"", "segment", "a segment has 1 to 65535 bytes of data"),
+        ("segment = \"65500 B\"", "segment", "with its headers an IP packet has at most 65535 bytes"),
+        ("header = \"39 B\"", "header", "headers have 40 to 65535 bytes"),
+        ("max_window = 0", "max_window", "a window has 1 to 2097151 segments"),
+        ("initial_window = 0", "initial_window", "it is at least one segment and not above max_window"),
+        (
+            "initial_window = 9, max_window = 8",
+            "initial_window",
+            "it is at least one segment and not above max_window",
+        ),
+        ("min_rto = \"0 s\"", "min_rto", "it is above 0 and at most an hour"),
+        ("initial_rto = \"0 s\"", "initial_rto", "it is above 0 and at most an hour"),
+        ("max_rto = \"10 ms\"", "max_rto", "it is not below min_rto and at most an hour"),
+        ("tick = \"-1 ms\"", "tick", "it lies between 0 and an hour"),
+        ("delayed_ack = \"2 h\"", "delayed_ack", "it lies between 0 and an hour"),
+        ("byte_counting = 0", "byte_counting", "a window that counts no segment never grows"),
+        ("law = { binomial = { a = -1.0 } }", "law", ""),
+    ] {
+        let error = tcp(&format!("kind = \"ftp\"\ntcp = {{ ecn = true, {keys} }}")).unwrap_err();
+        let expected = format!("x.toml:21: traffic[0].tcp.{key}: {reason}");
+        assert!(error == expected || reason.is_empty() && error.starts_with(&expected), "{keys}: {error}");
+    }
+    // In a table of its own the line is the key's; a default that another key contradicts stands on no line.
+    let table = format!(
+        "{}\n[traffic.tcp]\nlaw = \"cubic\"\n\nmax_window = 0\n",
+        &GOOD[..GOOD.find("[[measure]]").unwrap()]
     );
+    let table = table
+        .replace("kind = \"cbr\"", "kind = \"ftp\"")
+        .replace("rate = \"4 Mbit/s\"\nsize = \"1500 B\"\n", "");
+    let error = Scenario::parse("x.toml", &table).unwrap_err();
+    assert_eq!((error.line, error.key.as_str()), (29, "traffic[0].tcp.max_window"), "{error}");
+    assert_eq!(
+        tcp("kind = \"ftp\"\ntcp = { min_rto = \"2 min\" }").unwrap_err(),
+        "x.toml:21: traffic[0].tcp: max_rto: it is not below min_rto and at most an hour"
+    );
+    for (keys, line, key) in [
+        ("kind = \"file\"\nbytes = \"0 B\"", 21, "bytes"),
+        ("kind = \"files\"\nbytes = \"9 B\"\nbytes_max = \"8 B\"\npause = \"1 s\"", 22, "bytes_max"),
+        ("kind = \"files\"\nbytes = \"9 B\"\npause = \"0 s\"", 22, "pause"),
+    ] {
+        let error = tcp(keys).unwrap_err();
+        assert!(error.starts_with(&format!("x.toml:{line}: traffic[0].{key}: ")), "{error}");
+    }
     let wlan = |keys: &str| {
         let text = format!("name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[wlan]]\n{keys}\n");
         Scenario::parse("x.toml", &text).map(|_| ()).map_err(|e| e.to_string())

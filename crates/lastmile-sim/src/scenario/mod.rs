@@ -46,9 +46,21 @@
 //! trains = 1
 //! start = "1 s"
 //! realtime = false
-//! ipv6 = false
 //! ipv6 = false                                    # true: by the hosts' IPv6 addresses
 //! ```
+//!
+//! **Limits.** A scenario that would never end, or would need more memory than a limit, is refused when it is read:
+//!
+//! - a run of more than 31 days, a delay of more than 60 s, a text of more than 16 MB;
+//! - more than 250 hosts, 5,000 `[[link]]`, 16 channels on one, 250 `[[wlan]]`, 4,000 stations in one (2,000 of them
+//!   clients), 20,000 `[[traffic]]`, 1,000 `[[measure]]`, 100,000 changes of a link, 10,000 of a source;
+//! - packets that cross links more than 4e9 times in all, by mean rates for sources and, for TCP, by what the path's highest
+//!   rates and shortest delays, the window and the file let through; a connection that none of these limits; channels that
+//!   would be asked as often, by periods or frames far shorter than run and packets; a source with more than a packet in
+//!   each nanosecond;
+//! - more than 2 GB for packets that wait or are on their way, at 160 bytes each; the same again for stations' queues,
+//!   losses noted and TCP's windows; queues of more than 1,000,000 packets or 100 MB (of a station, 100,000 packets; of a
+//!   WLAN with its `loss_log`, 1,000,000 each); traces of more than 1,000,000 packets, or 10,000,000 together.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -153,7 +153,9 @@ impl TcpConfig {
         let (zero, ns) = (Span::ZERO, Span::from_nanos(1));
         require(self.law.check().is_ok(), "law", self.law.check().err().unwrap_or_default())?;
         require((1..=65_535).contains(&self.segment.0), "segment", "a segment has 1 to 65535 bytes of data")?;
-        require((1..=65_535).contains(&self.header.0), "header", "headers have 1 to 65535 bytes")?;
+        require((40..=65_535).contains(&self.header.0), "header", "headers have 40 to 65535 bytes")?;
+        let whole = self.segment.0 + self.header.0 <= 65_535;
+        require(whole, "segment", "with its headers an IP packet has at most 65535 bytes")?;
         let initial = self.initial_window.is_none_or(|window| (1..=self.max_window).contains(&window));
         require(
             (1..=MAX_WINDOW).contains(&self.max_window),
@@ -243,9 +245,13 @@ mod tests {
     #[test]
     fn the_impossible_is_named_by_its_key() {
         type Spoil = fn(&mut TcpConfig);
-        let wrong: [(&str, Spoil); 6] = [
+        let wrong: [(&str, Spoil); 10] = [
             ("law", |c| c.law = LawConfig::Binomial(BinomialConfig { a: f64::NAN, ..Default::default() })),
             ("segment", |c| c.segment = Bytes(0)),
+            ("segment", |c| c.segment = Bytes(65_500)),
+            ("header", |c| c.header = Bytes(39)),
+            ("initial_window", |c| c.initial_window = Some(0)),
+            ("min_rto", |c| c.min_rto = Span::ZERO),
             ("initial_window", |c| c.initial_window = Some(20_000)),
             ("max_rto", |c| c.max_rto = Span::from_millis(1)),
             ("tick", |c| c.tick = Span::from_secs(-1)),

@@ -2,6 +2,7 @@
 //! than has elapsed, nothing happens in the past, a run ends, and ends the same however it is cut into pieces.
 #![allow(unreachable_pub)]
 
+mod absurd;
 mod draws;
 mod random;
 mod watch;

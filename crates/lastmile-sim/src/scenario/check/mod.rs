@@ -14,8 +14,10 @@ use super::raw::{At, RawClock, RawScenario};
 use super::{HostSpec, Override, Scenario, ScenarioError};
 use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 
+mod bounds;
 mod flows;
 mod links;
+mod tcp;
 mod traffic;
 mod wlans;
 
@@ -23,6 +25,8 @@ mod wlans;
 const MAX_HOSTS: usize = 250;
 /// Names become names of network interfaces in the lab, which Linux keeps this short.
 const MAX_NAME: usize = 15;
+/// A longer text is no scenario.
+const MAX_TEXT: usize = 16_000_000;
 const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 const LARGEST_IP_PACKET: u64 = 65_535;
 
@@ -35,6 +39,9 @@ pub(super) fn load(
     check_method: &dyn Fn(&str) -> Result<(), String>,
 ) -> Checked<Scenario> {
     let mut place = Place { file, text, document: DeTable::new() };
+    if text.len() > MAX_TEXT {
+        return Err(place.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
+    }
     // What can be read of a broken document still tells which key an error belongs to.
     let (root, errors) = DeTable::parse_recoverable(text);
     let span = root.span();
@@ -83,11 +90,14 @@ impl Check<'_> {
             traffic: Vec::new(),
             measures: Vec::new(),
         };
+        self.sizes()?;
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
         self.measures(&mut scenario, check_method)?;
         self.crossings(&scenario)?;
         self.memory(&scenario)?;
+        self.kept(&scenario)?;
+        self.channels(&scenario)?;
         Ok(scenario)
     }
 

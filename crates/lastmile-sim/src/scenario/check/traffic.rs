@@ -7,26 +7,24 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use toml::Spanned;
 
-use super::{Check, Checked, LARGEST_IP_PACKET};
+use super::{Check, Checked, LARGEST_IP_PACKET, bounds};
 use crate::path::link::QueueLimit;
 use crate::scenario::raw::{Kind, RawTraffic};
-use crate::scenario::{Scenario, TcpSpec, TrafficSpec};
-use crate::tcp::{App, FileSize, MAX_WINDOW};
+use crate::scenario::{Scenario, TrafficSpec};
+use crate::tcp::App;
 use crate::traffic::{Arrivals, Lengths, OnOff, Trace};
 
 /// Times that a packet may cross a link in one run; at 100 ns each this is seven minutes.
-const MAX_CROSSINGS: f64 = 4e9;
+pub(super) const MAX_CROSSINGS: f64 = 4e9;
 /// IPv4 and UDP header.
 const SMALLEST_IP_PACKET: u64 = 28;
 /// A file of packets that is larger is not read.
 const MAX_TRACE_FILE: u64 = 64_000_000;
 /// What a packet that waits or is on its way takes, and what all may take together.
-const PACKET_MEMORY: f64 = 160.0;
-const MAX_MEMORY: f64 = 2e9;
+pub(super) const PACKET_MEMORY: f64 = 160.0;
+pub(super) const MAX_MEMORY: f64 = 2e9;
 /// What no WLAN here exceeds, in bit/s.
 const FASTEST_WLAN: u64 = 600_000_000;
-/// The largest file of a TCP transfer.
-const MAX_FILE: Bytes = Bytes(1_000_000_000_000);
 /// Changes of one source's rate.
 const MAX_CHANGES: usize = 10_000;
 /// Tails heavier than this have no mean, or one that no run would show.
@@ -63,6 +61,7 @@ impl Check<'_> {
                 (Some(tcp), _) => (Arrivals::Cbr, Rate::ip(0), tcp.config.segment + tcp.config.header),
                 (None, Kind::Trace) => {
                     let trace = self.trace(raw)?;
+                    self.trace_room(scenario, &trace, raw)?;
                     let largest = trace.packets().iter().map(|packet| packet.1).max().unwrap_or(Bytes::ZERO);
                     (Arrivals::Trace(Arc::new(trace)), Rate::ip(0), largest)
                 }
@@ -75,6 +74,7 @@ impl Check<'_> {
                 }
             };
             let changes = self.changes(raw)?;
+            self.apart(raw, &arrivals, &changes, (rate, size))?;
             if tcp.is_some() {
                 self.reach(scenario, to, from, &raw.to)?;
             }
@@ -84,7 +84,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn required<'r, T>(&self, raw: &RawTraffic, key: &str, value: Option<&'r T>) -> Checked<&'r T> {
+    pub(super) fn required<'r, T>(
+        &self,
+        raw: &RawTraffic,
+        key: &str,
+        value: Option<&'r T>,
+    ) -> Checked<&'r T> {
         match value {
             Some(value) => Ok(value),
             None => self.error(raw.kind.span(), format!("traffic of this kind needs the key `{key}`")),
@@ -163,55 +168,6 @@ impl Check<'_> {
         Ok(Arrivals::OnOff(on_off))
     }
 
-    /// A TCP connection, where it is one.
-    fn tcp(&self, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
-        if !raw.kind.get_ref().is_tcp() {
-            return Ok(None);
-        }
-        let config = raw.tcp.as_ref().map(|tcp| tcp.get_ref().clone()).unwrap_or_default();
-        let at = raw.tcp.as_ref().map_or(raw.kind.span(), Spanned::span);
-        let (segment, header) = (config.segment.0, config.header.0);
-        let whole = segment.saturating_add(header);
-        if segment == 0 || header < 40 || whole > LARGEST_IP_PACKET {
-            let reason = format!(
-                "segments of {segment} B and headers of {header} B: at least 1 B and 40 B, together at most {LARGEST_IP_PACKET} B"
-            );
-            return self.error(at, reason);
-        }
-        if config.max_window == 0 || config.max_window > MAX_WINDOW || config.initial_window == Some(0) {
-            return self.error(at, format!("windows have 1 to {MAX_WINDOW} segments"));
-        }
-        if config.min_rto <= Span::ZERO || config.max_rto < config.min_rto || config.initial_rto <= Span::ZERO
-        {
-            return self.error(at, "timeouts must be more than no time, and min_rto at most max_rto");
-        }
-        if config.tick < Span::ZERO || config.delayed_ack < Span::ZERO {
-            return self.error(at, "tick and delayed_ack must not be negative");
-        }
-        let app = match raw.kind.get_ref() {
-            Kind::File => App::File { size: self.file_size(raw)? },
-            Kind::Files => {
-                let min = self.file_size(raw)?;
-                let max = raw.bytes_max.as_ref().map_or(min, |max| max.get_ref().0);
-                if let Some(small) = raw.bytes_max.as_ref().filter(|_| max < min || max > MAX_FILE) {
-                    return self.error(small.span(), format!("from `bytes` ({min}) to {MAX_FILE}"));
-                }
-                let pause = self.positive(self.required(raw, "pause", raw.pause.as_ref())?)?;
-                App::Files { size: FileSize { min, max }, pause }
-            }
-            _ => App::Bulk,
-        };
-        Ok(Some(TcpSpec { config, app }))
-    }
-
-    fn file_size(&self, raw: &RawTraffic) -> Checked<Bytes> {
-        let bytes = self.required(raw, "bytes", raw.bytes.as_ref())?;
-        match bytes.get_ref().0 {
-            size if size > Bytes::ZERO && size <= MAX_FILE => Ok(size),
-            size => self.error(bytes.span(), format!("a file has 1 B to {MAX_FILE}, not {size}")),
-        }
-    }
-
     fn changes(&self, raw: &RawTraffic) -> Checked<Vec<(Time, Rate)>> {
         if let Some(more) = raw.changes.get(MAX_CHANGES) {
             return self.error(more.span(), format!("more than {MAX_CHANGES} changes"));
@@ -280,8 +236,10 @@ impl Check<'_> {
                 QueueLimit::Packets(packets) => f64::from(packets),
                 QueueLimit::Bytes(bytes) => bytes.0 as f64 / smallest,
             };
-            let rate = link.config.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let flying = rate * link.config.delay.as_secs_f64() / 8.0 / smallest;
+            let rate = bounds::fastest(link).map_or(f64::INFINITY, |rate| rate as f64);
+            // A rate without a limit and no delay are no packets.
+            let delay = bounds::delays(link).1.as_secs_f64();
+            let flying = if delay > 0.0 { rate * delay / 8.0 / smallest } else { 0.0 };
             total += (queued + flying).min(sent) * PACKET_MEMORY;
             if total > MAX_MEMORY {
                 let at = self.raw.link.iter().find(|raw| {
@@ -303,7 +261,7 @@ impl Check<'_> {
     }
 
     /// How often packets of a flow cross a link, on the mean, or at most where that is not known beforehand.
-    fn crossings_of(&self, scenario: &Scenario, flow: &TrafficSpec, end: Time) -> f64 {
+    pub(super) fn crossings_of(&self, scenario: &Scenario, flow: &TrafficSpec, end: Time) -> f64 {
         let path = scenario.path(flow.from, flow.to).unwrap_or_default();
         let Some(tcp) = &flow.tcp else {
             return flow.packets(end) * path.len() as f64;
@@ -311,13 +269,14 @@ impl Check<'_> {
         let back = scenario.path(flow.to, flow.from).unwrap_or_default();
         let links = || path.iter().filter_map(|&link| scenario.links.get(link));
         let seconds = (flow.stop.min(end) - flow.start).max(Span::ZERO).as_secs_f64();
-        let narrowest = links().filter_map(|link| link.config.rate).map(Rate::bits_per_second).min();
+        let narrowest = links().filter_map(bounds::fastest).min();
         let air = scenario.crosses_wlan(&path).then_some(FASTEST_WLAN);
         let narrowest = narrowest.into_iter().chain(air).min();
         let by_rate = narrowest.map_or(f64::INFINITY, |r| r as f64 * seconds / flow.size.bits() as f64);
         let there_and_back = path.iter().chain(&back).filter_map(|&link| scenario.links.get(link));
-        let round: f64 = there_and_back.map(|link| link.config.delay.as_secs_f64()).sum();
-        let by_window = f64::from(tcp.config.max_window) * seconds / round.max(1e-6);
+        let round: f64 = there_and_back.map(|link| bounds::delays(link).0.as_secs_f64()).sum();
+        // Without any delay a window turns over in no time.
+        let by_window = f64::from(tcp.config.max_window) * seconds / round;
         let bytes = match &tcp.app {
             App::File { size } => size.0 as f64,
             _ => f64::INFINITY,
@@ -333,6 +292,10 @@ impl Check<'_> {
         let end = Time::ZERO + scenario.duration;
         for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
             total += self.crossings_of(scenario, flow, end);
+            if total.is_infinite() {
+                let reason = "nothing limits this connection: its path needs a rate or a delay";
+                return self.error(raw.get_ref().kind.span(), reason);
+            }
             if total > MAX_CROSSINGS {
                 let reason = format!(
                     "up to this flow packets would cross links {total:.1e} times, more than {MAX_CROSSINGS:.0e}: \
