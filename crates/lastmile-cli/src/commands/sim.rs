@@ -26,6 +26,10 @@ use crate::table::Table;
 pub(crate) struct Args {
     /// Scenario file, or the name of one that is built in: path, dumbbell
     scenario: String,
+    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
+    /// times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Draws all random numbers; the scenario's own if left out
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -44,7 +48,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    let scenario = scenarios::load(&args.scenario, &[])?;
+    let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let (recorder, mut hooks) = match &args.record {
         None => (None, Hooks::default()),

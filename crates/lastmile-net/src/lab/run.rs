@@ -2,17 +2,15 @@
 //! inside.
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use lastmile::endpoint::{Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
 use lastmile::node::Recorded;
 use lastmile::report::{Direction, StreamRecord};
-use lastmile::time::{Span, Time};
+use lastmile::time::Time;
 use lastmile_sim::run::{
     Hooks, MakeEstimator, Outcome, REFLECTOR_PORT, RunError, Session, SessionMeters, SharedRecords, outcomes,
     prober_config, reflector_config, sessions,
@@ -20,18 +18,14 @@ use lastmile_sim::run::{
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::LabError;
-use super::child::LabChild;
+use super::lateness::{LabLateness, LatenessCounts};
 use super::netns::NetNs;
-use super::pump::{Entry, LatenessCounts, Pump, PumpError};
+use super::pump::{Entry, Pump, PumpError};
 use super::tun::{Tun, TunConfig};
 use crate::clock::now as monotonic;
 use crate::driver::{Driver, DriverConfig, Waker};
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
 
-/// The share of packets that may be late by 100 us or more before a run is refused.
-pub const LATE_SHARE: f64 = 0.01;
-/// What programs get to end in when the lab does.
-const GRACE: Duration = Duration::from_millis(500);
 /// Name of the device in every host.
 const DEVICE: &str = "lab0";
 
@@ -65,67 +59,6 @@ pub enum LabRunError {
     /// A thread of the lab panicked.
     #[error("a thread of the lab panicked; this is a defect of lastmile")]
     Panicked,
-}
-
-/// How late the lab was.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct LabLateness {
-    /// Packets carried.
-    pub packets: u64,
-    /// Median of the larger of output and ingress lateness.
-    #[serde(rename = "p50_ns")]
-    pub p50: Span,
-    /// 99th percentile of it.
-    #[serde(rename = "p99_ns")]
-    pub p99: Span,
-    /// The latest packet.
-    #[serde(rename = "worst_ns")]
-    pub worst: Span,
-    /// Packets late by 100 us or more.
-    pub over_100us: u64,
-    /// Packets that a host's device had no room for: lost where the scenario loses nothing.
-    pub device_drops: u64,
-    /// Whether the pump had real-time priority.
-    pub realtime: bool,
-    /// Why results of this run must not be believed, if so.
-    pub refused: Option<String>,
-}
-
-impl LabLateness {
-    fn of(
-        (out, into): (&LatenessCounts, &LatenessCounts),
-        probes: &LatenessCounts,
-        device_drops: u64,
-        realtime: bool,
-    ) -> LabLateness {
-        let all = [out, into, probes];
-        let largest =
-            |of: &dyn Fn(&LatenessCounts) -> Span| all.iter().map(|c| of(c)).max().unwrap_or(Span::ZERO);
-        let share = |c: &LatenessCounts| c.over_100us() as f64 / c.packets().max(1) as f64;
-        let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
-        let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
-        let too_late = (late > LATE_SHARE).then(|| {
-            format!(
-                "{:.1} % of the packets were carried 100 us or more too late: this machine is too busy for the lab",
-                late * 100.0
-            )
-        });
-        let dropped = (device_drops > 0).then(|| {
-            format!("{device_drops} packets were lost at a host's device that had no room, not on the path")
-        });
-        let reasons: Vec<String> = too_late.into_iter().chain(dropped).collect();
-        let refused = (!reasons.is_empty()).then(|| reasons.join("; "));
-        LabLateness {
-            packets: out.packets() + into.packets(),
-            p50: largest(&|c| c.quantile(0.5)),
-            p99: largest(&|c| c.quantile(0.99)),
-            worst: largest(&|c| c.worst()),
-            over_100us,
-            device_drops,
-            realtime,
-            refused,
-        }
-    }
 }
 
 /// What a run in the lab gave.
@@ -205,7 +138,7 @@ impl Lab {
         Ok(Lab { scenario: scenario.clone(), hosts, meters, stop, pump: Some(pump) })
     }
 
-    fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
+    pub(super) fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
         let found = self.hosts.iter().find(|(host, _)| *host == index).map(|(_, ns)| ns);
         found.ok_or_else(|| unknown(&self.scenario, &index.to_string()))
     }
@@ -219,12 +152,12 @@ impl Lab {
     }
 
     /// Whether the pump has ended by itself, which it does only with an error.
-    fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Stops the pump and gives it back, with whether it had real-time priority.
-    fn finish(&mut self) -> Result<(Pump, bool), LabRunError> {
+    pub(super) fn finish(&mut self) -> Result<(Pump, bool), LabRunError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.pump.take().map(JoinHandle::join) {
             Some(Ok(result)) => Ok(result?),
@@ -242,7 +175,7 @@ impl Drop for Lab {
     }
 }
 
-fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
+pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
     let known: Vec<_> = scenario.hosts.iter().map(|h| h.name.as_str()).collect();
     LabRunError::UnknownHost(name.to_owned(), known.join(", "))
 }
@@ -365,96 +298,5 @@ fn compare(
                 counts.add(entry.read.saturating_sub(started + packet.sent.as_nanos()));
             }
         }
-    }
-}
-
-/// A program to run in a host.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The host's name.
-    pub host: String,
-    /// The program and its arguments; `{HOST}` stands for the address of the host of that name.
-    pub command: Vec<String>,
-}
-
-/// Runs programs inside a scenario's hosts until the last one named has ended, or `stop` is set. Gives that one's
-/// exit code and how late the lab was.
-///
-/// # Errors
-/// See [`LabRunError`].
-pub fn run_programs(
-    scenario: &Scenario,
-    seed: u64,
-    programs: &[Program],
-    stop: &AtomicBool,
-) -> Result<(i32, LabLateness), LabRunError> {
-    let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
-    let mut lab = Lab::start(scenario, seed, &wanted, &[])?;
-    let mut children = Vec::new();
-    for program in programs {
-        let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
-        let words: Vec<String> = program.command.iter().map(|word| expand(scenario, word)).collect();
-        let Some((name, arguments)) = words.split_first() else { continue };
-        let mut command = Command::new(name);
-        command.args(arguments);
-        children.push(LabChild::spawn(lab.host(index)?, command)?);
-        // Servers come first on the command line: give them a moment to listen.
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let mut code = 0;
-    if let Some(last) = children.last_mut() {
-        loop {
-            if let Some(status) = last.try_wait()? {
-                code = status.code().unwrap_or(1);
-                break;
-            }
-            if stop.load(Ordering::Relaxed) {
-                code = 130;
-                break;
-            }
-            if lab.has_failed() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-    // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
-    children.iter_mut().for_each(LabChild::ask_to_end);
-    let until = Instant::now() + GRACE;
-    for child in &mut children {
-        let _ = child.end_within(until.saturating_duration_since(Instant::now()));
-    }
-    drop(children);
-    let (pump, realtime) = lab.finish()?;
-    let lateness = LabLateness::of(
-        (pump.late_out(), pump.late_in()),
-        &LatenessCounts::default(),
-        pump.refused(),
-        realtime,
-    );
-    Ok((code, lateness))
-}
-
-/// Replaces `{NAME}` by the address of the host of that name.
-fn expand(scenario: &Scenario, word: &str) -> String {
-    scenario
-        .hosts
-        .iter()
-        .fold(word.to_owned(), |word, host| word.replace(&format!("{{{}}}", host.name), &host.v4.to_string()))
-}
-
-#[cfg(test)]
-mod lateness_tests {
-    use super::*;
-
-    #[test]
-    fn packets_lost_at_a_device_refuse_the_run() {
-        let none = LatenessCounts::default();
-        assert_eq!(LabLateness::of((&none, &none), &none, 0, true).refused, None);
-        let lateness = LabLateness::of((&none, &none), &none, 3, true);
-        assert_eq!(lateness.device_drops, 3);
-        assert!(
-            lateness.refused.is_some_and(|why| why.starts_with("3 packets were lost at a host's device"))
-        );
     }
 }
