@@ -414,6 +414,8 @@ builtin![
     "wb",
     "wired-wireless",
     "wlan",
+    "wlan-g",
+    "wlan-g-busy",
     "wlh"
 ];
 
