@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
-use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile_net::recording::World;
 use lastmile_sim::flows::{FlowOutcome, as_rate};
 use lastmile_sim::pcap::Capture;
-use lastmile_sim::run::{Hooks, sessions, simulate};
-use lastmile_sim::scenario::Scenario;
+use lastmile_sim::run::{Hooks, simulate};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -63,8 +61,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     if let Some(recorder) = recorder {
-        let own: Vec<_> = own_events(&scenario, &run.events);
-        recorder.finish(&own, &run.records)?;
+        recorder.finish(&run.events, &run.records)?;
     }
     if let (Some(file), Some(capture)) = (&args.pcap, capture) {
         let capture = capture.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -148,10 +145,4 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
         ]);
     }
     table.text()
-}
-
-/// The decisions of the first session's initiator.
-fn own_events(scenario: &Scenario, events: &[Event]) -> Vec<Event> {
-    let first = sessions(scenario).ok().and_then(|sessions| sessions.first().map(|s| s.from));
-    events.iter().filter(|e| Some(usize::from(e.node)) == first).cloned().collect()
 }

@@ -115,7 +115,7 @@ impl Pump {
         }
     }
 
-    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC. Set again when the pump starts to run.
+    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC: when the pump was made.
     pub fn started(&self) -> u64 {
         self.started
     }
@@ -156,8 +156,8 @@ impl Pump {
             let _ = sched::short_slice(sched::SLICE_NS);
         }
         let spin = if realtime.is_some() { SPIN_NS } else { 0 };
-        self.started = monotonic();
-        self.ports.iter_mut().for_each(|port| port.last_empty = self.started);
+        let began = monotonic();
+        self.ports.iter_mut().for_each(|port| port.last_empty = began);
         let mut buffer = vec![0; 65_536];
         let queued = RunDelay::of_this_thread();
         while !stop.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use lastmile::endpoint::{Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
 use lastmile::node::Recorded;
 use lastmile::report::{Direction, StreamRecord};
@@ -66,10 +66,10 @@ pub enum LabRunError {
 pub struct LabRun {
     /// What was found, session by session.
     pub outcomes: Vec<Outcome>,
-    /// All decisions of the initiators, in order.
+    /// All decisions, in order, on the engine's time; their nodes are their hosts' numbers.
     pub events: Vec<Event>,
-    /// All streams.
-    pub records: Vec<StreamRecord>,
+    /// The streams of each session.
+    pub records: Vec<Vec<StreamRecord>>,
     /// How late the lab was.
     pub lateness: LabLateness,
 }
@@ -90,6 +90,8 @@ pub struct Lab {
     scenario: Scenario,
     hosts: Vec<(usize, NetNs)>,
     meters: Vec<SessionMeters>,
+    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC.
+    started: u64,
     stop: Arc<AtomicBool>,
     pump: Option<JoinHandle<Result<(Pump, bool), PumpError>>>,
 }
@@ -128,6 +130,7 @@ impl Lab {
         let ports: Vec<_> = tuns.into_iter().map(|(host, tun)| (simulation.hosts[host], tun)).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let mut pump = Pump::new(simulation.engine, ports);
+        let started = pump.started();
         let pump = {
             let stop = Arc::clone(&stop);
             std::thread::Builder::new().name("lastmile-pump".into()).spawn(move || {
@@ -135,7 +138,7 @@ impl Lab {
                 Ok((pump, realtime))
             })?
         };
-        Ok(Lab { scenario: scenario.clone(), hosts, meters, stop, pump: Some(pump) })
+        Ok(Lab { scenario: scenario.clone(), hosts, meters, started, stop, pump: Some(pump) })
     }
 
     pub(super) fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
@@ -184,24 +187,30 @@ pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
 struct Serving {
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: Option<JoinHandle<std::io::Result<()>>>,
-    /// When its clock started, in nanoseconds of CLOCK_MONOTONIC.
-    started: u64,
+    thread: Option<JoinHandle<std::io::Result<Vec<Event>>>>,
 }
 
 impl Serving {
-    fn start(socket: UdpSocket, config: ReflectorConfig, realtime: bool) -> Result<Serving, LabRunError> {
+    fn start(
+        socket: UdpSocket,
+        config: ReflectorConfig,
+        driver: DriverConfig,
+        node: u16,
+    ) -> Result<Serving, LabRunError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = std::sync::mpsc::channel();
         let flag = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("lastmile-serve".into()).spawn(move || {
-            let mut driver = Driver::new(vec![socket], DriverConfig { realtime })?;
+            let mut driver = Driver::new(vec![socket], driver)?;
             let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..config });
-            let _ = tell.send((driver.started(), driver.waker()));
-            driver.run(&mut reflector, &mut |_: &Event| {}, &flag, |_| false)
+            let _ = tell.send(driver.waker());
+            let mut events = Vec::new();
+            let mut on_event = |event: &Event| events.push(Event { node, ..event.clone() });
+            driver.run(&mut reflector, &mut on_event, &flag, |_| false)?;
+            Ok(events)
         })?;
         match told.recv() {
-            Ok((started, waker)) => Ok(Serving { stop, waker, thread: Some(thread), started }),
+            Ok(waker) => Ok(Serving { stop, waker, thread: Some(thread) }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error.into()),
                 _ => Err(LabRunError::Panicked),
@@ -210,92 +219,154 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
-    fn drop(&mut self) {
+impl Serving {
+    /// Ends it and gives its decisions.
+    fn finish(&mut self) -> Result<Vec<Event>, LabRunError> {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(events)) => Ok(events?),
+            Some(Err(_)) => Err(LabRunError::Panicked),
+            None => Ok(Vec::new()),
         }
     }
 }
 
-/// Runs a scenario's own measurements in the lab, with real sockets, one session after the other.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Only after a failure is anything left to end, and that failure is what counts.
+        let _ = self.finish();
+    }
+}
+
+/// Runs a scenario's own measurements in the lab, with real sockets. As in the simulator, every session begins at its own
+/// start, beside the others, and the run ends with the last of them or with the scenario's duration.
 ///
 /// # Errors
 /// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.
 pub fn run(
     scenario: &Scenario,
     make: MakeEstimator<'_>,
-    mut config: LabConfig,
+    config: LabConfig,
     stop: &AtomicBool,
 ) -> Result<LabRun, LabRunError> {
     let sessions = sessions(scenario)?;
     let mut wanted: Vec<usize> = sessions.iter().flat_map(|s| [s.from, s.to]).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut lab = Lab::start(scenario, config.seed, &wanted, &sessions)?;
+    let LabConfig { seed, realtime, mut hooks } = config;
+    let mut lab = Lab::start(scenario, seed, &wanted, &sessions)?;
+    let driver = |session: &Session| DriverConfig {
+        realtime: realtime || session.measures.iter().any(|(spec, _)| spec.realtime),
+        started: Some(lab.started),
+    };
     let mut serving: Vec<((usize, bool), Serving)> = Vec::new();
-    let records = SharedRecords::default();
-    let mut found: Vec<(Vec<Event>, Vec<StreamRecord>, u64)> = Vec::new();
+    let mut measuring = Vec::new();
     for session in &sessions {
         let at = (session.to, session.ipv6);
-        let realtime = config.realtime || session.measures.iter().any(|(spec, _)| spec.realtime);
         if !serving.iter().any(|(served, _)| *served == at) {
             let socket = lab.socket(session.to, session.ipv6, REFLECTOR_PORT)?;
-            serving.push((at, Serving::start(socket, reflector_config(config.seed), realtime)?));
+            let config = reflector_config(seed);
+            serving.push((at, Serving::start(socket, config, driver(session), session.to as u16)?));
         }
-        let socket = lab.socket(session.from, session.ipv6, 0)?;
-        let mut driver = Driver::new(vec![socket], DriverConfig { realtime })?;
-        let prober = ProberConfig { epoch: driver.epoch(), ..prober_config(scenario, session, config.seed) };
-        let mut node = config.hooks.prober(prober, session.measurements(make)?, records.clone());
-        let mut events = Vec::new();
-        let over = driver.now() + scenario.duration;
-        let started = driver.started();
-        let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
-            let now = Time::from_nanos(monotonic() - started);
-            node.node().is_finished() || now >= over || lab.has_failed()
-        };
-        driver.run(&mut node, &mut |event: &Event| events.push(event.clone()), stop, is_over)?;
-        found.push((events, records.take(), started));
+        measuring.push(Measuring {
+            socket: lab.socket(session.from, session.ipv6, 0)?,
+            driver: driver(session),
+            config: prober_config(scenario, session, seed),
+            measurements: session.measurements(make)?,
+            // The first session's prober takes what there is.
+            hooks: std::mem::take(&mut hooks),
+            node: session.from as u16,
+        });
     }
+    let failed = AtomicBool::new(false);
+    let over = Time::ZERO + scenario.duration;
+    let is_over = |now| now >= over || lab.has_failed() || failed.load(Ordering::Relaxed);
+    let found = std::thread::scope(|scope| {
+        let (is_over, failed) = (&is_over, &failed);
+        let mut threads = Vec::new();
+        for measuring in measuring {
+            let thread = std::thread::Builder::new().name("lastmile-measure".into());
+            threads.push(thread.spawn_scoped(scope, move || {
+                let found = measuring.run(stop, is_over);
+                failed.fetch_or(found.is_err(), Ordering::Relaxed);
+                found
+            }));
+        }
+        let found = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or(Err(LabRunError::Panicked)),
+            Err(error) => {
+                failed.store(true, Ordering::Relaxed);
+                Err(error.into())
+            }
+        });
+        found.collect::<Vec<_>>()
+    });
+    let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
     let (pump, realtime) = lab.finish()?;
     let mut probes = LatenessCounts::default();
-    for (session, (_, records, started)) in sessions.iter().zip(&found) {
-        let at = (session.to, session.ipv6);
-        let reflector = serving.iter().find(|(served, _)| *served == at).map_or(0, |(_, s)| s.started);
-        compare(&pump, &lab, session, records, (*started, reflector), &mut probes);
+    for (session, (_, records)) in sessions.iter().zip(&found) {
+        compare(&pump, &lab, session, records, &mut probes);
     }
     let lateness = LabLateness::of((pump.late_out(), pump.late_in()), &probes, pump.refused(), realtime);
     let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
-    for ((session, meters), (events, records, _)) in sessions.iter().zip(&lab.meters).zip(found) {
+    for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(found) {
         run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events)?);
         run.events.extend(events);
-        run.records.extend(records);
+        run.records.push(records);
     }
+    for (_, serving) in &mut serving {
+        run.events.extend(serving.finish()?);
+    }
+    run.events.sort_by_key(Event::order);
     Ok(run)
 }
 
+/// One session's initiator, on a thread of its own.
+struct Measuring {
+    socket: UdpSocket,
+    driver: DriverConfig,
+    config: ProberConfig,
+    measurements: Vec<Measurement>,
+    hooks: Hooks,
+    /// Its host's number.
+    node: u16,
+}
+
+impl Measuring {
+    fn run(
+        mut self,
+        stop: &AtomicBool,
+        is_over: impl Fn(Time) -> bool,
+    ) -> Result<(Vec<Event>, Vec<StreamRecord>), LabRunError> {
+        let mut driver = Driver::new(vec![self.socket], self.driver)?;
+        let started = driver.started();
+        let records = SharedRecords::default();
+        let config = ProberConfig { epoch: driver.epoch(), ..self.config };
+        let mut node = self.hooks.prober(config, self.measurements, records.clone());
+        let mut events = Vec::new();
+        let mut on_event = |event: &Event| events.push(Event { node: self.node, ..event.clone() });
+        let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
+            node.node().is_finished() || is_over(Time::from_nanos(monotonic() - started))
+        };
+        driver.run(&mut node, &mut on_event, stop, is_over)?;
+        Ok((events, records.take()))
+    }
+}
+
 /// Holds the entry of each probe into the lab against its sender's kernel stamp.
-fn compare(
-    pump: &Pump,
-    lab: &Lab,
-    session: &Session,
-    records: &[StreamRecord],
-    (prober, reflector): (u64, u64),
-    counts: &mut LatenessCounts,
-) {
+fn compare(pump: &Pump, lab: &Lab, session: &Session, records: &[StreamRecord], counts: &mut LatenessCounts) {
     let position = |host: usize| lab.hosts.iter().position(|(h, _)| *h == host);
     for record in records {
-        let (from, to, started) = match record.direction {
-            Direction::Reverse => (session.to, session.from, reflector),
-            _ => (session.from, session.to, prober),
+        let (from, to) = match record.direction {
+            Direction::Reverse => (session.to, session.from),
+            _ => (session.from, session.to),
         };
         let (host, to) = (position(from), lab.scenario.hosts[to].address(session.ipv6));
         let own = |e: &&Entry| (Some(e.host), e.to, e.stream) == (host, to, record.stream);
         for entry in pump.entries().iter().filter(own) {
             if let Some(packet) = record.packets.get(usize::from(entry.index)) {
-                counts.add(entry.read.saturating_sub(started + packet.sent.as_nanos()));
+                counts.add(entry.read.saturating_sub(lab.started + packet.sent.as_nanos()));
             }
         }
     }
