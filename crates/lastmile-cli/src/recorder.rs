@@ -21,6 +21,8 @@ use crate::session::Session;
 /// What a recording needs to know before the run.
 pub(crate) struct Recorded {
     pub(crate) world: World,
+    /// The number of the initiating host.
+    pub(crate) node: u16,
     /// Uncertainty of stamps beyond their resolution.
     pub(crate) noise: Span,
     /// Seeds what the methods draw.
@@ -40,17 +42,21 @@ impl Recorded {
             .iter()
             .map(|(spec, direction)| (*direction, MethodArgs::named(&spec.method, spec.trains as usize)))
             .collect();
-        Ok(Recorded { world, noise, method_seed: seed, measurements })
+        Ok(Recorded { world, node: first.from as u16, noise, method_seed: seed, measurements })
     }
 }
 
 /// A recording under way. Its first line is written when the run knows the prober's configuration.
-pub(crate) struct ScenarioRecorder(Arc<Mutex<Option<io::Result<SharedRecorder>>>>);
+pub(crate) struct ScenarioRecorder {
+    slot: Arc<Mutex<Option<io::Result<SharedRecorder>>>>,
+    /// Whose decisions it keeps.
+    node: u16,
+}
 
 impl ScenarioRecorder {
     /// A recording to `out`, and what to give the run.
     pub(crate) fn begin(out: impl Write + Send + 'static, what: Recorded) -> (ScenarioRecorder, Hooks) {
-        let slot = Arc::new(Mutex::new(None));
+        let (slot, node) = (Arc::new(Mutex::new(None)), what.node);
         let (made, used) = (Arc::clone(&slot), Arc::clone(&slot));
         let config = Box::new(move |config: &ProberConfig| {
             let session = Session::of(config, what.noise, what.method_seed, what.measurements);
@@ -63,7 +69,10 @@ impl ScenarioRecorder {
                 recorder.input(now, input);
             }
         });
-        (ScenarioRecorder(slot), Hooks { config: Some(config), input: Some(input), ..Hooks::default() })
+        (
+            ScenarioRecorder { slot, node },
+            Hooks { config: Some(config), input: Some(input), ..Hooks::default() },
+        )
     }
 
     /// A recording to a file.
@@ -73,13 +82,13 @@ impl ScenarioRecorder {
         Ok(ScenarioRecorder::begin(out, what))
     }
 
-    /// Adds what was decided and ends the recording.
-    pub(crate) fn finish(self, events: &[Event], streams: &[StreamRecord]) -> anyhow::Result<()> {
-        let recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Adds what the first session decided, of all that the run did, and ends the recording. Streams are session by session.
+    pub(crate) fn finish(self, events: &[Event], streams: &[Vec<StreamRecord>]) -> anyhow::Result<()> {
+        let recorder = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut recorder =
             recorder.ok_or_else(|| anyhow!("nothing was recorded: the run had no session"))??;
-        events.iter().for_each(|event| recorder.event(event));
-        streams.iter().for_each(|stream| recorder.stream(stream));
+        events.iter().filter(|event| event.node == self.node).for_each(|event| recorder.event(event));
+        streams.iter().take(1).flatten().for_each(|stream| recorder.stream(stream));
         recorder.finish()?;
         Ok(())
     }

@@ -23,10 +23,18 @@ pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
     }
 }
 
-/// A checked scenario.
-pub(crate) fn load(name: &str, overrides: &[Override]) -> anyhow::Result<Scenario> {
+/// A checked scenario, with values `KEY=VALUE` in the place of the file's.
+pub(crate) fn load(name: &str, set: &[String]) -> anyhow::Result<Scenario> {
     let (file, text) = text(name)?;
-    Scenario::parse_with(&file, &text, overrides, &check_method).map_err(|error| Exit::Usage.blame(error))
+    let overrides = set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
+    Scenario::parse_with(&file, &text, &overrides, &check_method).map_err(|error| Exit::Usage.blame(error))
+}
+
+fn replaced(set: &str) -> anyhow::Result<Override> {
+    let (key, value) = set.split_once('=').ok_or_else(|| {
+        Exit::Usage.blame(anyhow!("--set {set:?}: give a key and its value, such as duration=5 s"))
+    })?;
+    Ok(Override::new(key.trim(), value.trim()))
 }
 
 /// Whether a scenario may name that method.

@@ -14,6 +14,7 @@ use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::Bytes;
 use lastmile::wire::private::StreamTag;
 
+use crate::clock::HostClock;
 use crate::engine::{Engine, EngineError};
 use crate::flows::{FlowOutcome, FlowWatch};
 use crate::rng::Stream;
@@ -144,8 +145,8 @@ pub struct SimulatedRun {
     pub flows: Vec<FlowOutcome>,
     /// All decisions, in order.
     pub events: Vec<Event>,
-    /// All streams, session by session.
-    pub records: Vec<StreamRecord>,
+    /// The streams of each session.
+    pub records: Vec<Vec<StreamRecord>>,
     /// The engine, for counters.
     pub engine: Engine,
 }
@@ -232,14 +233,17 @@ pub fn simulate(
     mut hooks: Hooks,
 ) -> Result<SimulatedRun, RunError> {
     let sessions = sessions(scenario)?;
-    let records = SharedRecords::default();
+    let records: Vec<SharedRecords> = sessions.iter().map(|_| SharedRecords::default()).collect();
     let mut attached = Vec::new();
-    for session in &sessions {
+    for (session, records) in sessions.iter().zip(&records) {
         let clock = |host: usize| scenario.hosts[host].clock.resolution.max(Span::from_nanos(1));
+        let config = prober_config(scenario, session, seed);
         let config = ProberConfig {
             resolution: clock(session.from),
             epoch: Epoch::from_unix_nanos(1_000_000_000_000_000_000),
-            ..prober_config(scenario, session, seed)
+            // A scenario's times are the engine's, whatever the host's clock says.
+            start: HostClock::new(scenario.hosts[session.from].clock.clone()).read(config.start),
+            ..config
         };
         let prober = hooks.prober(config, session.measurements(make)?, records.clone());
         attached.push((scenario.hosts[session.from].name.clone(), Attach::Endpoint(Box::new(prober))));
@@ -260,13 +264,14 @@ pub fn simulate(
     simulation.engine.run_until(Time::ZERO + scenario.duration)?;
     let flows = watch.end(scenario, &simulation);
     let events = simulation.engine.take_events();
+    let records = records.iter().map(SharedRecords::take).collect();
     let mut all = Vec::new();
     for (session, meters) in sessions.iter().zip(&meters) {
         let own: Vec<Event> =
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
         all.extend(outcomes(scenario, session, meters, &simulation.engine, &own)?);
     }
-    Ok(SimulatedRun { outcomes: all, flows, events, records: records.take(), engine: simulation.engine })
+    Ok(SimulatedRun { outcomes: all, flows, events, records, engine: simulation.engine })
 }
 
 #[cfg(test)]
@@ -297,6 +302,44 @@ mod tests {
             let error = sessions_of(&[ab.as_str(), &other].concat()).unwrap_err();
             assert!(matches!(error, RunError::TwoRoles(_)), "{error}");
         }
+    }
+
+    #[test]
+    fn measurements_of_one_session_have_one_start() {
+        let (named, unnamed) = (measure("a", "b", "start = \"200 ms\""), measure("a", "b", ""));
+        let found = sessions_of(&[named.as_str(), &unnamed, &named].concat()).unwrap();
+        assert_eq!(found[0].start(), Time::from_nanos(200_000_000));
+        assert!(found[0].measures.iter().all(|(spec, _)| spec.start == found[0].start()));
+    }
+
+    #[test]
+    fn a_start_is_the_engines_time_whatever_the_hosts_clock_says() {
+        let text = r#"
+name = "x"
+duration = "5 s"
+[host.a]
+clock = { offset = "9 s", skew_ppm = 50.0 }
+[host.b]
+[[link]]
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+[[measure]]
+from = "a"
+to = "b"
+method = "capprobe"
+direction = "forward"
+start = "2 s"
+"#;
+        let scenario = Scenario::parse("x", text).unwrap();
+        let make = |spec: &MeasureSpec| {
+            lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+        };
+        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let first = run.events.first().unwrap().at;
+        let (from, to) = (Time::from_nanos(11_000_000_000), Time::from_nanos(11_100_000_000));
+        assert!(from <= first && first < to, "{first:?}");
+        assert!(run.outcomes.iter().any(|outcome| outcome.estimate.is_some()));
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn every_error_names_file_line_key_and_reason() {
         (31, r#"trains = 0"#),
         (31, r#"trains = -1"#),
         (32, r#"start = "99 s""#),
+        (32, "start = \"3 s\"\n[[measure]]\nfrom = \"b\"\nto = \"a\"\nmethod = \"wbest\"\nstart = \"5 s\""),
     ];
     let seen: Vec<String> =
         cases.iter().map(|&(line, text)| format!("{text}\n    {}", error(line, text))).collect();

@@ -227,12 +227,12 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     for _ in 0..TRIES {
         let buffer = Buffer::default();
         let measurements = vec![(case.direction, case.method.clone())];
-        let what = recorder::Recorded { world, noise, method_seed: 0, measurements };
+        let what = recorder::Recorded { world, node: 0, noise, method_seed: 0, measurements };
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
         let make = |_: &MeasureSpec| case.method.build(noise, 0).map_err(|error| error.to_string());
-        let (events, streams, refused): (Vec<_>, _, _) = if world == World::Sim {
+        let (events, streams, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
-            (run.events.into_iter().filter(|e| e.node == 0).collect(), run.records, None)
+            (run.events, run.records, None)
         } else {
             match run_lab(&scenario, &make, LabConfig { seed: 1, realtime: false, hooks }, signals::stop()) {
                 Ok(run) => (run.events, run.records, run.lateness.refused),

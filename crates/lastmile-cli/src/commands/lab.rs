@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use lastmile_net::lab::LabError;
-use lastmile_net::lab::run::{LabConfig, LabLateness, LabRunError, Program, run as run_lab, run_programs};
+use lastmile_net::lab::lateness::LabLateness;
+use lastmile_net::lab::programs::{Program, run_programs};
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::World;
 use lastmile_sim::run::Hooks;
 use serde_json::json;
@@ -24,6 +26,10 @@ use crate::{scenarios, signals};
 pub(crate) struct Args {
     /// Scenario file, or the name of one that is built in: path, dumbbell
     scenario: String,
+    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
+    /// times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Draws all random numbers; the scenario's own if left out
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -49,7 +55,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
-    let scenario = scenarios::load(&args.scenario, &[])?;
+    let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     if !args.command.is_empty() || !args.hosts.is_empty() {
         let programs = programs(&args.hosts, &args.command)?;

@@ -97,8 +97,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.method.build(KERNEL_NOISE, method_seed)?;
     let peer = resolve(&args.host, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
-    let mut driver = Driver::new(vec![socket], DriverConfig { realtime: args.socket.realtime })
-        .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))?;
+    let mut driver =
+        Driver::new(vec![socket], DriverConfig { realtime: args.socket.realtime, ..DriverConfig::default() })
+            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))?;
     let config = ProberConfig {
         key,
         epoch: driver.epoch(),

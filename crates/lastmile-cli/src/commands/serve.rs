@@ -56,8 +56,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     let addresses: Vec<_> = sockets.iter().map(|s| s.local_addr().to_string()).collect();
-    let mut driver = Driver::new(sockets, DriverConfig { realtime: args.socket.realtime })
-        .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}")))?;
+    let mut driver =
+        Driver::new(sockets, DriverConfig { realtime: args.socket.realtime, ..DriverConfig::default() })
+            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}")))?;
     let limits = Limits {
         per_source_rate: args.per_source_rate,
         total_rate: args.total_rate,

@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
-use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile_net::recording::World;
 use lastmile_sim::flows::{FlowOutcome, as_rate};
 use lastmile_sim::pcap::Capture;
-use lastmile_sim::run::{Hooks, sessions, simulate};
-use lastmile_sim::scenario::Scenario;
+use lastmile_sim::run::{Hooks, simulate};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -26,6 +24,10 @@ use crate::table::Table;
 pub(crate) struct Args {
     /// Scenario file, or the name of one that is built in: path, dumbbell
     scenario: String,
+    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
+    /// times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Draws all random numbers; the scenario's own if left out
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -44,7 +46,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    let scenario = scenarios::load(&args.scenario, &[])?;
+    let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let (recorder, mut hooks) = match &args.record {
         None => (None, Hooks::default()),
@@ -59,8 +61,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     if let Some(recorder) = recorder {
-        let own: Vec<_> = own_events(&scenario, &run.events);
-        recorder.finish(&own, &run.records)?;
+        recorder.finish(&run.events, &run.records)?;
     }
     if let (Some(file), Some(capture)) = (&args.pcap, capture) {
         let capture = capture.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -144,10 +145,4 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
         ]);
     }
     table.text()
-}
-
-/// The decisions of the first session's initiator.
-fn own_events(scenario: &Scenario, events: &[Event]) -> Vec<Event> {
-    let first = sessions(scenario).ok().and_then(|sessions| sessions.first().map(|s| s.from));
-    events.iter().filter(|e| Some(usize::from(e.node)) == first).cloned().collect()
 }

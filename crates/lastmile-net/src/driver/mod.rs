@@ -30,6 +30,9 @@ use sender::{Departed, PRIORITY, Sender, lock, transmit};
 pub struct DriverConfig {
     /// Ask for SCHED_FIFO and spin the last 60 us before each departure. Refused without the privilege.
     pub realtime: bool,
+    /// When the run's time zero is, in nanoseconds of CLOCK_MONOTONIC: several drivers of one run share it. `None`: when
+    /// the driver is made.
+    pub started: Option<u64>,
 }
 
 /// A departure stamp that the kernel has not delivered by then will not come (ns).
@@ -54,13 +57,13 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Takes over `sockets`; the run starts now.
+    /// Takes over `sockets`; the run starts now, unless the configuration says that it has started before.
     ///
     /// # Errors
     /// No thread or descriptor could be had, or real-time priority was asked for and refused.
     pub fn new(sockets: Vec<UdpSocket>, config: DriverConfig) -> io::Result<Driver> {
         let sockets = Arc::new(sockets);
-        let started = monotonic();
+        let started = config.started.unwrap_or_else(monotonic);
         let sender = Sender::start(Arc::clone(&sockets), started, config.realtime)?;
         let _ = sched::exact_timers();
         let realtime = match config.realtime {

@@ -6,7 +6,9 @@
 //! too. So nothing needs cleaning up after a crash, and nothing can be left behind.
 pub mod child;
 pub mod ip;
+pub mod lateness;
 pub mod netns;
+pub mod programs;
 pub mod pump;
 pub mod run;
 #[cfg(test)]

@@ -15,13 +15,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastmile::node::{Datagram, Ecn, Flow, Payload};
-use lastmile::time::{Span, Time};
+use lastmile::time::Time;
 use lastmile_sim::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::host::Egress;
 use lastmile_sim::run::read_probe;
 use lastmile_sim::truth::udp_payload;
 
 use super::ip;
+use super::lateness::LatenessCounts;
 use super::tun::Tun;
 use crate::clock::now as monotonic;
 use crate::sched::{self, RealTime, SPIN_NS};
@@ -29,10 +30,16 @@ use crate::udp::wait_readable;
 
 /// Priority of the pump: above the measuring threads, whose packets it carries.
 const PRIORITY: i32 = 20;
-/// Of each window of this length ...
-const SPIN_WINDOW_NS: u64 = 1_000_000_000;
-/// ... the pump spins at most so much: a real-time thread that never sleeps is throttled for 50 ms at a time.
-const SPIN_MOST_NS: u64 = 850_000_000;
+/// The share of its time that the pump may be awake, in thousandths: the kernel stops a real-time thread that takes
+/// more than 95 % of a second for the rest of it (sched_rt_runtime_us), 50 ms in which packets are late.
+const AWAKE_PERMILLE: i64 = 880;
+/// How far ahead of that share it may be, in thousandths of nanoseconds: 100 ms awake without a pause.
+const AHEAD_MOST: i64 = 100_000_000 * (1_000 - AWAKE_PERMILLE);
+/// A wait that ends sooner than this may have found a packet that had come before it began.
+const AT_ONCE_NS: u64 = 10_000;
+/// Packets that are read from one device before it is the turn of the others and of the engine: a host that sends
+/// without end must not hold up what is due.
+const READ_MOST: usize = 32;
 /// While packets come, the pump does not sleep for so long after each: a sleeping core takes 50 to 200 us to wake up,
 /// which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
@@ -49,59 +56,6 @@ pub enum PumpError {
     /// A device failed.
     #[error("the lab's device failed: {0}")]
     Device(#[from] io::Error),
-}
-
-/// How late packets were, to the microsecond, whatever their number.
-#[derive(Clone, Debug)]
-pub struct LatenessCounts {
-    /// Packets late by so many whole microseconds; the last bin has all beyond.
-    bins: Vec<u64>,
-    n: u64,
-    worst_ns: u64,
-}
-
-impl Default for LatenessCounts {
-    fn default() -> Self {
-        LatenessCounts { bins: vec![0; 10_001], n: 0, worst_ns: 0 }
-    }
-}
-
-impl LatenessCounts {
-    /// Counts one packet.
-    pub fn add(&mut self, ns: u64) {
-        let bin = ((ns / 1_000) as usize).min(self.bins.len() - 1);
-        self.bins[bin] += 1;
-        self.n += 1;
-        self.worst_ns = self.worst_ns.max(ns);
-    }
-
-    /// Packets counted.
-    pub fn packets(&self) -> u64 {
-        self.n
-    }
-
-    /// The lateness that a share `q` of the packets kept below, to the microsecond above it.
-    pub fn quantile(&self, q: f64) -> Span {
-        let rank = (q * self.n as f64).ceil() as u64;
-        let mut seen = 0;
-        for (us, count) in self.bins.iter().enumerate().take(self.bins.len() - 1) {
-            seen += count;
-            if seen >= rank {
-                return Span::from_nanos(((us as u64 + 1) * 1_000).min(self.worst_ns) as i64);
-            }
-        }
-        self.worst()
-    }
-
-    /// The latest packet's lateness.
-    pub fn worst(&self) -> Span {
-        Span::from_nanos(self.worst_ns as i64)
-    }
-
-    /// Packets late by 100 us or more.
-    pub fn over_100us(&self) -> u64 {
-        self.bins.iter().skip(100).sum()
-    }
 }
 
 /// When a packet with a stream tag entered the lab: to be held against its sender's kernel stamp.
@@ -139,8 +93,7 @@ pub struct Pump {
     ignored: u64,
     /// When a packet last came in.
     last_entry: u64,
-    window: u64,
-    spun: u64,
+    budget: Budget,
 }
 
 impl Pump {
@@ -158,12 +111,11 @@ impl Pump {
             refused: 0,
             ignored: 0,
             last_entry: 0,
-            window: 0,
-            spun: 0,
+            budget: Budget::default(),
         }
     }
 
-    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC. Set again when the pump starts to run.
+    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC: when the pump was made.
     pub fn started(&self) -> u64 {
         self.started
     }
@@ -204,16 +156,18 @@ impl Pump {
             let _ = sched::short_slice(sched::SLICE_NS);
         }
         let spin = if realtime.is_some() { SPIN_NS } else { 0 };
-        self.started = monotonic();
-        self.ports.iter_mut().for_each(|port| port.last_empty = self.started);
+        let began = monotonic();
+        self.ports.iter_mut().for_each(|port| port.last_empty = began);
         let mut buffer = vec![0; 65_536];
         let queued = RunDelay::of_this_thread();
         while !stop.load(Ordering::Relaxed) {
-            self.read(&mut buffer)?;
+            let all = self.read(&mut buffer)?;
             let now = self.now();
             self.engine.run_until(now)?;
             self.write()?;
-            self.rest(spin, &queued, &mut buffer)?;
+            if all {
+                self.rest(spin, &queued, &mut buffer)?;
+            }
         }
         Ok(realtime.is_some())
     }
@@ -222,10 +176,15 @@ impl Pump {
         Time::from_nanos(monotonic() - self.started)
     }
 
-    /// Takes in everything that waits.
-    fn read(&mut self, buffer: &mut [u8]) -> Result<(), PumpError> {
+    /// Takes in what waits; false if there may be more.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<bool, PumpError> {
+        let mut all = true;
         for host in 0..self.ports.len() {
-            loop {
+            for turn in 0.. {
+                if turn == READ_MOST {
+                    all = false;
+                    break;
+                }
                 let before = monotonic();
                 let port = &mut self.ports[host];
                 let Some(n) = port.tun.read(buffer)? else {
@@ -251,7 +210,7 @@ impl Pump {
                 self.engine.inject(node, entered, datagram)?;
             }
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Hands out everything that is due.
@@ -279,47 +238,90 @@ impl Pump {
             None => now + 20_000_000,
         };
         let due = due.min(now + 20_000_000);
-        if now / SPIN_WINDOW_NS != self.window {
-            (self.window, self.spun) = (now / SPIN_WINDOW_NS, 0);
-        }
         let alert = now < self.last_entry + ALERT_NS;
-        let spin = match (self.spun < SPIN_MOST_NS, alert) {
-            (false, _) => 0,
-            (true, true) if spin > 0 => u64::MAX,
-            (true, _) => spin,
+        let spin = match self.budget.left(now) {
+            Left::Spare if alert && spin > 0 => u64::MAX,
+            Left::Debt => 0,
+            _ => spin,
         };
         if due > now.saturating_add(spin) {
             let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
             let before = queued.read();
             let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
             let woken = monotonic();
+            self.budget.slept(woken - now);
             // The wait ended with the packet or with the time, but for what the scheduler took to let this thread go on.
             let empty = match readable {
                 true => woken.saturating_sub(queued.read().saturating_sub(before)),
                 false => woken,
             };
-            self.ports.iter_mut().for_each(|port| port.last_empty = port.last_empty.max(empty));
+            if !readable || woken - now > AT_ONCE_NS {
+                self.ports.iter_mut().for_each(|port| port.last_empty = port.last_empty.max(empty));
+            }
             // A signal ends the wait with nothing to read, and before its time.
             if readable || woken < due - spin {
                 return Ok(());
             }
         }
-        let from = monotonic();
-        if from < due {
-            // The devices are read while spinning, so that what comes in is seen at once.
-            let entries = self.late_in.packets();
-            while monotonic() < due {
-                self.read(buffer)?;
-                if self.late_in.packets() > entries
-                    || self.engine.next_event().is_some_and(|at| at <= self.engine.now())
-                {
-                    break;
-                }
-                std::hint::spin_loop();
+        // The devices are read while spinning, so that what comes in is seen at once.
+        let entries = self.late_in.packets();
+        while monotonic() < due {
+            self.read(buffer)?;
+            if self.late_in.packets() > entries
+                || self.engine.next_event().is_some_and(|at| at <= self.engine.now())
+            {
+                break;
             }
-            self.spun += monotonic() - from;
+            std::hint::spin_loop();
         }
         Ok(())
+    }
+}
+
+/// How much more of a core the pump may take before it has to sleep: a bucket that fills while it sleeps and empties
+/// while it is awake. The kernel counts by periods of its own, so no second of any phase may hold more than its share.
+#[derive(Debug)]
+struct Budget {
+    /// In thousandths of nanoseconds.
+    ahead: i64,
+    /// Up to when it is counted.
+    at: Option<u64>,
+    slept: u64,
+}
+
+/// What is left of a [`Budget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// It may spin for as long as it likes.
+    Spare,
+    /// It should sleep where it can, but for the last moment before a deadline.
+    Little,
+    /// Even that is too much.
+    Debt,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { ahead: AHEAD_MOST, at: None, slept: 0 }
+    }
+}
+
+impl Budget {
+    fn slept(&mut self, ns: u64) {
+        self.slept += ns;
+    }
+
+    fn left(&mut self, now: u64) -> Left {
+        let passed = now.saturating_sub(self.at.unwrap_or(now)) as i64;
+        let slept = std::mem::take(&mut self.slept) as i64;
+        self.at = Some(now);
+        let change = passed.saturating_mul(AWAKE_PERMILLE) - (passed - slept).saturating_mul(1_000);
+        self.ahead = (self.ahead + change).clamp(-AHEAD_MOST, AHEAD_MOST);
+        match self.ahead {
+            1.. => Left::Spare,
+            ahead if ahead > -AHEAD_MOST => Left::Little,
+            _ => Left::Debt,
+        }
     }
 }
 
@@ -364,6 +366,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_second_holds_more_than_its_share_of_waking() {
+        // Awake for as long as it may, asleep for 0.3 ms when it must; 20 s in steps of 50 us.
+        const STEP: u64 = 50_000;
+        let (mut budget, mut now, mut awake) = (Budget::default(), 0, Vec::new());
+        while now < 20_000_000_000 {
+            let left = budget.left(now);
+            let (length, spins) = if left == Left::Spare { (STEP, true) } else { (6 * STEP, false) };
+            if !spins {
+                budget.slept(length);
+            }
+            awake.extend(std::iter::repeat_n(spins, (length / STEP) as usize));
+            now += length;
+        }
+        let second = (1_000_000_000 / STEP) as usize;
+        let most = awake.windows(second).step_by(20).map(|w| w.iter().filter(|a| **a).count()).max().unwrap();
+        assert!((0.87..0.90).contains(&(most as f64 / second as f64)), "{most} of {second}");
+        assert_eq!(budget.left(now + 1_000_000_000), Left::Debt);
+    }
+
+    #[test]
     fn a_thread_without_a_core_is_seen_waiting() {
         // Two threads bound to one core: while one works, the other waits.
         let one_core = || {
@@ -390,15 +412,5 @@ mod tests {
         let (counted, waited) = std::thread::spawn(work).join().unwrap();
         other.join().unwrap();
         assert!(!counted || waited > 10_000_000, "{waited} ns");
-    }
-
-    #[test]
-    fn quantiles_of_lateness() {
-        let mut counts = LatenessCounts::default();
-        (0..99).for_each(|_| counts.add(300));
-        counts.add(150_000);
-        assert_eq!(counts.quantile(0.5), Span::from_micros(1));
-        assert_eq!(counts.quantile(1.0), Span::from_micros(150));
-        assert_eq!((counts.over_100us(), counts.packets()), (1, 100));
     }
 }

@@ -10,8 +10,9 @@ mod programs;
 use std::sync::atomic::AtomicBool;
 
 use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal};
+use lastmile::event::Event;
 use lastmile::report::Direction;
-use lastmile::time::Span;
+use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
@@ -183,6 +184,65 @@ fn check(story: &Story, outcomes: &[Outcome], in_lab: bool) -> Result<String, St
     Ok(errors.join(" "))
 }
 
+/// Two sessions that begin at times of their own, the second beside the first.
+fn beside_each_other() -> String {
+    let session = |from, start| {
+        let what = "method = \"capprobe\"\ndirection = \"forward\"";
+        measure(from, "bob", what).replace("300 ms", start)
+    };
+    let hosts = head("[host.alice]\n[host.bob]\n[host.carol]").replace("20 s", "5 s");
+    let links = [link("alice", "middle", TEN), link("carol", "middle", "rate = \"6 Mbit/s\"")].concat();
+    let shared = link("middle", "bob", "rate = \"100 Mbit/s\"\ndelay = \"1 ms\"");
+    [hosts, links, shared, session("alice", "500 ms"), session("carol", "600 ms")].concat()
+}
+
+/// By node when it decided first and last, in seconds.
+fn spans(events: &[Event]) -> Vec<(u16, f64, f64)> {
+    let mut spans: Vec<(u16, f64, f64)> = Vec::new();
+    for event in events {
+        let at = (event.at - Time::ZERO).as_secs_f64();
+        match spans.iter_mut().find(|span| span.0 == event.node) {
+            Some(span) => span.2 = at,
+            None => spans.push((event.node, at, at)),
+        }
+    }
+    spans
+}
+
+/// Whether both sessions ran with their hosts' numbers, as the reflector did, each from its start on, at the same time.
+fn are_beside_each_other(events: &[Event]) -> Result<String, String> {
+    let spans = spans(events);
+    let wrong = || format!("{spans:?}");
+    let [(0, alice, alice_end), (1, ..), (2, carol, carol_end)] = spans[..] else { return Err(wrong()) };
+    // The phase drawn for a session is up to 50 ms, the first answer comes a round trip later.
+    let begin = (0.5..0.6).contains(&alice) && (0.6..0.7).contains(&carol);
+    let ordered = events.is_sorted_by_key(Event::order);
+    match begin && ordered && carol < alice_end && alice < carol_end {
+        true => Ok(format!("{alice:.3} s to {alice_end:.3} s and {carol:.3} s to {carol_end:.3} s")),
+        false => Err(wrong()),
+    }
+}
+
+fn sessions_in_the_lab() -> Verdict {
+    let scenario = Scenario::parse("story", &beside_each_other()).expect("scenario");
+    let config = LabConfig { seed: 4, realtime: realtime(), ..LabConfig::default() };
+    match run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false)) {
+        Err(error) => failed(error),
+        Ok(run) => match run.lateness.refused {
+            Some(why) => Verdict::Late(why),
+            None => Verdict::Scored(are_beside_each_other(&run.events)),
+        },
+    }
+}
+
+#[test]
+fn sessions_twin() {
+    let scenario = Scenario::parse("story", &beside_each_other()).expect("scenario");
+    let run = simulate(&scenario, 4, &maker(Span::ZERO), Hooks::default()).expect("run");
+    are_beside_each_other(&run.events).expect("two sessions at one time");
+    assert!(run.records.iter().all(|records| !records.is_empty()) && run.records.len() == 2);
+}
+
 fn realtime() -> bool {
     RealTime::fifo(10).is_ok()
 }
@@ -313,6 +373,7 @@ fn wallclock_lab() {
         }
     }
     told.push(tell("lab and simulator medians agree", medians_agree));
+    told.push(tell("sessions with starts of their own", sessions_in_the_lab));
     told.push(tell("two programs", programs::two_programs));
     let told: Vec<_> = told.into_iter().flatten().collect();
     let wrong: Vec<_> = told.iter().filter_map(|t| t.as_ref().err()).collect();

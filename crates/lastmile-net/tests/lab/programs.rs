@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
-use lastmile_net::lab::run::{Program, run_programs};
+use lastmile_net::lab::programs::{Program, run_programs};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::{Verdict, failed};

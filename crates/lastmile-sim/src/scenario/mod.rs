@@ -426,6 +426,8 @@ builtin![
     "wb",
     "wired-wireless",
     "wlan",
+    "wlan-g",
+    "wlan-g-busy",
     "wlh"
 ];
 

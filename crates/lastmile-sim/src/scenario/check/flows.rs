@@ -60,6 +60,19 @@ impl Check<'_> {
             if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
                 return self.error(late.span(), "starts after the run's end");
             }
+            // One session, one start: in both worlds its measurements follow one another.
+            let session = scenario.measures.iter().find(|m| (m.from, m.to, m.ipv6) == (from, to, raw.ipv6));
+            let start = match (session, &raw.start) {
+                (Some(first), Some(own)) if Time::ZERO + start != first.start => {
+                    let reason = format!(
+                        "measurements between the same hosts follow one another from the first one's start, {}: leave it out or give that",
+                        first.start - Time::ZERO
+                    );
+                    return self.error(own.span(), reason);
+                }
+                (Some(first), _) => first.start,
+                (None, _) => Time::ZERO + start,
+            };
             let trains = raw.trains.as_ref().map_or(1, |trains| *trains.get_ref());
             if let Some(at) = raw.trains.as_ref().filter(|_| !(1..=10_000).contains(&trains)) {
                 return self.error(at.span(), format!("1 to 10000 trains, not {trains}"));
@@ -70,7 +83,7 @@ impl Check<'_> {
                 method: raw.method.get_ref().clone(),
                 direction: raw.direction,
                 trains,
-                start: Time::ZERO + start,
+                start,
                 realtime: raw.realtime,
                 ipv6: raw.ipv6,
             });

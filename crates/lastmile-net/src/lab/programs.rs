@@ -1,0 +1,89 @@
+//! Anybody's programs inside a scenario's hosts.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lastmile_sim::scenario::Scenario;
+
+use super::child::LabChild;
+use super::lateness::{LabLateness, LatenessCounts};
+use super::run::{Lab, LabRunError, unknown};
+
+/// What programs get to end in when the lab does.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A program to run in a host.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The host's name.
+    pub host: String,
+    /// The program and its arguments; `{HOST}` stands for the address of the host of that name.
+    pub command: Vec<String>,
+}
+
+/// Runs programs inside a scenario's hosts until the last one named has ended, or `stop` is set. Gives that one's
+/// exit code and how late the lab was.
+///
+/// # Errors
+/// See [`LabRunError`].
+pub fn run_programs(
+    scenario: &Scenario,
+    seed: u64,
+    programs: &[Program],
+    stop: &AtomicBool,
+) -> Result<(i32, LabLateness), LabRunError> {
+    let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
+    let mut lab = Lab::start(scenario, seed, &wanted, &[])?;
+    let mut children = Vec::new();
+    for program in programs {
+        let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
+        let words: Vec<String> = program.command.iter().map(|word| expand(scenario, word)).collect();
+        let Some((name, arguments)) = words.split_first() else { continue };
+        let mut command = Command::new(name);
+        command.args(arguments);
+        children.push(LabChild::spawn(lab.host(index)?, command)?);
+        // Servers come first on the command line: give them a moment to listen.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let mut code = 0;
+    if let Some(last) = children.last_mut() {
+        loop {
+            if let Some(status) = last.try_wait()? {
+                code = status.code().unwrap_or(1);
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                code = 130;
+                break;
+            }
+            if lab.has_failed() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
+    children.iter_mut().for_each(LabChild::ask_to_end);
+    let until = Instant::now() + GRACE;
+    for child in &mut children {
+        let _ = child.end_within(until.saturating_duration_since(Instant::now()));
+    }
+    drop(children);
+    let (pump, realtime) = lab.finish()?;
+    let lateness = LabLateness::of(
+        (pump.late_out(), pump.late_in()),
+        &LatenessCounts::default(),
+        pump.refused(),
+        realtime,
+    );
+    Ok((code, lateness))
+}
+
+/// Replaces `{NAME}` by the address of the host of that name.
+fn expand(scenario: &Scenario, word: &str) -> String {
+    scenario
+        .hosts
+        .iter()
+        .fold(word.to_owned(), |word, host| word.replace(&format!("{{{}}}", host.name), &host.v4.to_string()))
+}
