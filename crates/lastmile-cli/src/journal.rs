@@ -4,7 +4,7 @@
 //! line for each finished run in whatever order they ended. A line that was never ended, the mark of a kill, is cut off.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -62,6 +62,9 @@ impl Journal {
             .truncate(false)
             .open(&path)
             .with_context(|| format!("cannot write {shown}"))?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("{shown} is being written by another process: wait for it, or name another output");
+        }
         let mut finished = BTreeMap::new();
         let mut whole = 0;
         let mut reader = BufReader::new(&file);

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod element;
 pub mod engine;
+pub mod events;
 pub mod flows;
 pub mod host;
 pub mod path;

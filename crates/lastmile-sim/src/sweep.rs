@@ -85,6 +85,9 @@ pub enum SweepError {
     /// A parameter without values.
     #[error("parameter {0:?} has no values")]
     NoValues(String),
+    /// A parameter that is there twice: its column would be.
+    #[error("parameter {0:?} is there twice")]
+    Twice(String),
     /// More runs than anybody means.
     #[error("{0} runs, more than {MAX_RUNS}")]
     TooMany(u128),
@@ -112,6 +115,11 @@ impl Sweep {
     ) -> Result<Vec<Run>, SweepError> {
         if let Some(empty) = self.parameters.iter().find(|p| p.values.is_empty()) {
             return Err(SweepError::NoValues(empty.key.clone()));
+        }
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            if self.parameters[..at].iter().any(|before| before.key == parameter.key) {
+                return Err(SweepError::Twice(parameter.key.clone()));
+            }
         }
         let lengths = self.parameters.iter().map(|p| p.values.len());
         let combinations = lengths.fold(1_u128, |product, n| product.saturating_mul(n as u128));
@@ -178,7 +186,10 @@ mod tests {
     fn absurd_sweeps_are_refused_before_anything_is_made() {
         let empty = Sweep { parameters: vec![Parameter::new("seed", [""; 0])], seeds: vec![] };
         assert_eq!(runs(&empty), Err(SweepError::NoValues("seed".into())));
-        let huge = Sweep { parameters: vec![Parameter::new("seed", ["1"; 1000]); 8], seeds: vec![] };
+        let twice = Sweep { parameters: vec![Parameter::new("seed", ["1"]); 2], seeds: vec![] };
+        assert_eq!(runs(&twice), Err(SweepError::Twice("seed".into())));
+        let eight = (0..8).map(|n| Parameter::new(format!("link.{n}.rate"), vec!["1 bit/s"; 1000])).collect();
+        let huge = Sweep { parameters: eight, seeds: vec![] };
         assert_eq!(
             runs(&huge).unwrap_err().to_string(),
             format!("{} runs, more than 1000000", 10_u128.pow(24))

@@ -1,11 +1,20 @@
-//! A capture read back, by hand and, where it is installed, by tshark.
+//! Captures read back by programs that were not written here: the crates `pcap-file` and `etherparse`, and tshark where
+//! it is installed.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use lastmile::time::Time;
-use lastmile_sim::pcap::Capture;
-use lastmile_sim::scenario::{Scenario, build};
+use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
+use lastmile::time::{Span, Time};
+use lastmile_sim::engine::Engine;
+use lastmile_sim::pcap::{Capture, Select};
+use lastmile_sim::scenario::{Scenario, Simulation, build, builtin};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -38,90 +47,341 @@ from = "a"
 to = "b"
 "#;
 
-fn capture() -> Vec<u8> {
-    let scenario = Scenario::parse("two.toml", SCENARIO).unwrap();
-    let mut run = build(&scenario, 1, vec![]).unwrap();
+/// Two TCP connections and short files over a narrow link that marks, drops and loses.
+const TCP: &str = r#"
+name = "tcp"
+duration = "6 s"
+[host.a]
+[host.b]
+[[link]]
+from = "a"
+to = "m"
+rate = "100 Mbit/s"
+delay = "2 ms"
+queue = "1000 packets"
+[[link]]
+from = "m"
+to = "b"
+rate = "5 Mbit/s"
+delay = "10 ms"
+queue = "15 packets"
+losses = [{ model = { kind = "bernoulli", rate = 0.005 } }]
+[[traffic]]
+name = "sack"
+kind = "ftp"
+from = "a"
+to = "b"
+tcp = { recovery = "sack" }
+[[traffic]]
+name = "newreno"
+kind = "ftp"
+from = "a"
+to = "b"
+tcp = { recovery = "newreno" }
+[[traffic]]
+name = "files"
+kind = "files"
+bytes = "1 kB"
+bytes_max = "30 kB"
+pause = "200 ms"
+from = "a"
+to = "b"
+"#;
+
+fn captured(scenario: &Scenario, select: &Select) -> (Vec<u8>, Simulation) {
+    let mut run = build(scenario, 1, vec![]).unwrap();
     let file = Shared::default();
-    let capture = Capture::attach(&scenario, &mut run, file.clone());
+    let capture = Capture::attach(scenario, &mut run, select, file.clone());
     run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
     capture.finish().unwrap();
-    std::mem::take(&mut *file.0.lock().unwrap())
+    let bytes = std::mem::take(&mut *file.0.lock().unwrap());
+    (bytes, run)
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+fn only(name: &str) -> Select {
+    Select::Only(vec![name.to_owned()])
 }
 
-/// (interface, ns, captured, original, flags) of every packet, and the interfaces' names.
-type Read = (Vec<(u32, u64, u32, u32, u32)>, Vec<String>);
+struct Packet {
+    interface: u32,
+    at: u64,
+    captured: usize,
+    flags: u32,
+    lost: u64,
+    comment: String,
+    /// With zeros for what was not captured.
+    whole: Vec<u8>,
+}
 
-fn read(mut file: &[u8]) -> Read {
-    let (mut packets, mut names) = (Vec::new(), Vec::new());
-    while !file.is_empty() {
-        let (kind, length) = (word(file, 0), word(file, 4) as usize);
-        assert_eq!((length % 4, word(file, length - 4) as usize), (0, length));
-        let body = &file[8..length - 4];
-        match kind {
-            0x0a0d_0d0a => assert_eq!((names.len(), word(body, 0)), (0, 0x1a2b_3c4d)),
-            1 => {
-                assert_eq!((word(body, 0), word(body, 8) & 0xffff), (101, 2));
-                let name = &body[12..12 + (word(body, 8) >> 16) as usize];
-                names.push(String::from_utf8(name.to_vec()).unwrap());
+#[derive(Default)]
+struct Read {
+    names: Vec<String>,
+    packets: Vec<Packet>,
+    /// Packets and losses of each interface.
+    statistics: Vec<(u64, u64)>,
+}
+
+fn read(file: &[u8]) -> Read {
+    let mut reader = PcapNgReader::new(file).unwrap();
+    let mut read = Read::default();
+    while let Some(block) = reader.next_block() {
+        match block.unwrap() {
+            Block::InterfaceDescription(interface) => {
+                assert_eq!(u32::from(interface.linktype), 101);
+                let name = interface.options.iter().find_map(|option| match option {
+                    InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
+                    _ => None,
+                });
+                read.names.push(name.unwrap());
             }
-            6 => {
-                let captured = word(body, 12);
-                let options = 20 + (captured as usize).next_multiple_of(4);
-                let flags = if options < body.len() { word(body, options + 4) } else { 0 };
-                let at = u64::from(word(body, 4)) << 32 | u64::from(word(body, 8));
-                assert_eq!(body[20] >> 4, 4, "an IPv4 packet");
-                packets.push((word(body, 0), at, captured, word(body, 16), flags));
+            Block::EnhancedPacket(block) => {
+                let mut packet = Packet {
+                    interface: block.interface_id,
+                    at: block.timestamp.as_nanos() as u64,
+                    captured: block.data.len(),
+                    flags: 0,
+                    lost: 0,
+                    comment: String::new(),
+                    whole: block.data.to_vec(),
+                };
+                packet.whole.resize(block.original_len as usize, 0);
+                for option in &block.options {
+                    match option {
+                        EnhancedPacketOption::Flags(flags) => packet.flags = *flags,
+                        EnhancedPacketOption::DropCount(lost) => packet.lost = *lost,
+                        EnhancedPacketOption::Comment(Cow::Borrowed(text)) => {
+                            packet.comment = (*text).to_owned()
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+                read.packets.push(packet);
             }
-            other => panic!("block type {other}"),
+            Block::InterfaceStatistics(block) => {
+                let (mut packets, mut lost) = (0, 0);
+                for option in &block.options {
+                    match option {
+                        InterfaceStatisticsOption::IsbIfRecv(n) => packets = *n,
+                        InterfaceStatisticsOption::IsbIfDrop(n) => lost = *n,
+                        other => panic!("{other:?}"),
+                    }
+                }
+                read.statistics.push((packets, lost));
+            }
+            other => panic!("{other:?}"),
         }
-        file = &file[length..];
     }
-    (packets, names)
+    read
 }
 
 #[test]
 fn every_interface_has_its_packets_at_their_times() {
-    let (packets, names) = read(&capture());
-    assert_eq!(names, ["a", "b", "a>b", "b>a"]);
-    let of = |interface: u32| packets.iter().filter(move |p| p.0 == interface).collect::<Vec<_>>();
+    let (file, _) = captured(&Scenario::parse("two.toml", SCENARIO).unwrap(), &Select::All);
+    let read = read(&file);
+    assert_eq!(read.names, ["a", "b", "a>b", "b>a"]);
+    let of =
+        |interface: u32| read.packets.iter().filter(move |p| p.interface == interface).collect::<Vec<_>>();
     let ms = 1_000_000;
     // Five at once: one is sent, three wait, one is dropped; each takes 10 ms, and 7 ms on the way.
-    assert_eq!(of(0).iter().map(|p| (p.1, p.2, p.3, p.4)).collect::<Vec<_>>(), {
+    assert_eq!(of(0).iter().map(|p| (p.at, p.captured, p.whole.len(), p.flags)).collect::<Vec<_>>(), {
         let mut sent = vec![(100 * ms, 28, 1250, 2); 5];
         sent.push((400 * ms, 28, 100, 2));
         sent
     });
-    let arrivals: Vec<u64> = of(1).iter().map(|p| p.1).collect();
+    let arrivals: Vec<u64> = of(1).iter().map(|p| p.at).collect();
     assert_eq!(arrivals, [117 * ms, 127 * ms, 137 * ms, 147 * ms, 400 * ms + 7_800_000]);
-    assert!(of(1).iter().all(|p| p.4 == 1));
-    assert_eq!(of(2).iter().map(|p| p.1).collect::<Vec<_>>(), arrivals);
+    assert!(of(1).iter().all(|p| p.flags == 1));
+    assert_eq!(of(2).iter().map(|p| p.at).collect::<Vec<_>>(), arrivals);
     assert!(of(3).is_empty());
+    // The fifth was dropped when it came, before any had arrived.
+    assert_eq!((of(2)[0].lost, of(2)[0].comment.as_str()), (1, "lost before this packet: 1 queue"));
+    assert!(of(2)[1..].iter().all(|p| p.lost == 0 && p.comment.is_empty()));
+    assert_eq!(read.statistics, [(6, 0), (5, 0), (5, 1), (0, 0)]);
+}
+
+fn sender_of(run: &Simulation, flow: usize) -> lastmile_sim::tcp::SenderCounters {
+    let of = |engine: &Engine| engine.tcp_sender(run.sources[flow]).map(lastmile_sim::tcp::Sender::counters);
+    of(&run.engine).unwrap()
+}
+
+/// What is told of each connection, by the sender's port, is what the simulator counted.
+#[test]
+fn tcp_is_tcp() {
+    let scenario = Scenario::parse("tcp.toml", TCP).unwrap();
+    let (file, run) = captured(&scenario, &only("a"));
+    let read = read(&file);
+    assert_eq!(read.names, ["a"]);
+    for flow in 0..3 {
+        let port = 49_152 + 2 * flow as u16;
+        let (mut end, mut sent, mut again, mut bytes, mut acks, mut blocks) = (1_u32, 0, 0, 0, 0, 0);
+        let mut acknowledged = 1;
+        for packet in &read.packets {
+            assert!(packet.captured <= 80 && packet.captured <= packet.whole.len());
+            let sliced = SlicedPacket::from_ip(&packet.whole).unwrap();
+            let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) = (&sliced.net, &sliced.transport)
+            else {
+                panic!("{sliced:?}");
+            };
+            assert_eq!(usize::from(ip.header().total_len()), packet.whole.len());
+            let checksum = tcp.calc_checksum_ipv4(ip.header().source(), ip.header().destination()).unwrap();
+            assert_eq!(tcp.checksum(), checksum);
+            assert!(tcp.ack() && !tcp.syn() && !tcp.fin());
+            if tcp.source_port() == port {
+                assert_eq!((packet.flags, tcp.destination_port(), tcp.acknowledgment_number()), (2, 9, 1));
+                sent += 1;
+                bytes += packet.whole.len() as u64;
+                let number = tcp.sequence_number();
+                if number < end {
+                    again += 1;
+                } else {
+                    assert_eq!(number, end, "without gaps");
+                    end += tcp.payload().len() as u32;
+                }
+            } else if tcp.destination_port() == port {
+                assert_eq!((packet.flags, tcp.sequence_number(), tcp.payload().len()), (1, 1, 0));
+                assert!(tcp.acknowledgment_number() >= acknowledged && tcp.acknowledgment_number() <= end);
+                acknowledged = tcp.acknowledgment_number();
+                acks += 1;
+                for option in tcp.options_iterator() {
+                    match option.unwrap() {
+                        TcpOptionElement::Noop => {}
+                        TcpOptionElement::SelectiveAcknowledgement((from, to), _) => {
+                            blocks += 1;
+                            assert!(acknowledged < from && from < to && to <= end);
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+        }
+        let counted = sender_of(&run, flow);
+        assert_eq!(
+            (sent, again, bytes, acks),
+            (counted.segments, counted.resent, counted.bytes.0, counted.acks)
+        );
+        assert!(
+            again > 0 && (flow == 2 || (blocks > 0) == (flow == 0)),
+            "{flow}: {again} sent again, {blocks} blocks"
+        );
+    }
+}
+
+#[test]
+fn marks_are_echoed_until_the_window_is_reduced() {
+    let mut scenario = builtin("red-ecn").unwrap();
+    scenario.duration = Span::from_secs(8);
+    let (file, run) = captured(&scenario, &Select::All);
+    let read = read(&file);
+    let hosts = scenario.hosts.len() as u32;
+    let (mut marked, mut echoed, mut reduced) = (0, 0, 0);
+    for packet in read.packets.iter().filter(|packet| packet.interface < hosts) {
+        let sliced = SlicedPacket::from_ip(&packet.whole).unwrap();
+        let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) = (&sliced.net, &sliced.transport)
+        else {
+            continue;
+        };
+        if packet.flags == 1 {
+            marked += u64::from(ip.header().ecn().value() == 3);
+            echoed += u64::from(tcp.ece());
+        } else {
+            reduced += u64::from(tcp.cwr());
+        }
+    }
+    let ecn = run.sources.iter().filter_map(|&node| run.engine.tcp_sender(node));
+    let reductions: u64 = ecn.map(|sender| sender.counters().ecn_reductions).sum();
+    let marks: u64 =
+        run.sinks.iter().filter_map(|&node| run.engine.tcp_receiver(node)).map(|r| r.counters().marked).sum();
+    assert!(marked > 0 && echoed >= reduced);
+    assert_eq!(marked, marks);
+    // The last reduction may wait for its segment at the end of the run.
+    assert!(
+        reduced <= reductions && reduced + run.sources.len() as u64 >= reductions,
+        "{reduced} {reductions}"
+    );
+}
+
+#[test]
+fn wlans_are_interfaces() {
+    let mut scenario = builtin("ap-3").unwrap();
+    scenario.duration = Span::from_millis(300);
+    let name = format!("wlan/{}", scenario.wlans[0].name());
+    let (file, run) = captured(&scenario, &only(&name));
+    let read = read(&file);
+    assert_eq!(read.names, [name]);
+    let wlan = run.engine.wlan(run.wlans[0]).unwrap();
+    let counted = wlan.directions().filter_map(|(port, ..)| wlan.counters(port));
+    let (delivered, lost) = counted.fold((0, 0), |sum, c| (sum.0 + c.delivered, sum.1 + c.lost()));
+    assert!(delivered > 0);
+    assert_eq!(read.statistics, [(delivered, lost)]);
+    assert_eq!(read.packets.len() as u64, delivered);
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let scenario = Scenario::parse("two.toml", SCENARIO).unwrap();
+    for room in [0, 100, 1_000] {
+        let mut run = build(&scenario, 1, vec![]).unwrap();
+        let capture = Capture::attach(&scenario, &mut run, &Select::All, Full(room));
+        run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
+        assert_eq!(capture.finish().unwrap_err().kind(), io::ErrorKind::StorageFull, "{room}");
+    }
+}
+
+/// tshark's fields of the packets that a filter lets through; nothing where it is not installed.
+#[allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+fn tshark(name: &str, file: &[u8], filter: &str, fields: &[&str]) -> Option<Vec<String>> {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        eprintln!("skipped: tshark is not installed");
+        return None;
+    }
+    let path = std::env::temp_dir().join(format!("lastmile-{name}-{}.pcapng", std::process::id()));
+    std::fs::write(&path, file).unwrap();
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-T", "fields", "-Y", filter, "-r"]).arg(&path);
+    fields.iter().for_each(|field| {
+        command.args(["-e", field]);
+    });
+    let output = command.output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
 #[test]
 fn tshark_reads_it() {
-    if std::process::Command::new("tshark").arg("--version").output().is_err() {
-        return;
+    let (file, _) = captured(&Scenario::parse("two.toml", SCENARIO).unwrap(), &Select::All);
+    let fields = ["frame.interface_name", "frame.time_epoch", "ip.len", "udp.dstport"];
+    let Some(lines) = tshark("udp", &file, "frame.interface_name == \"b\"", &fields) else { return };
+    assert_eq!(lines[0], "b\t0.117000000\t1250\t9");
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn tshark_finds_the_retransmissions_that_the_simulator_counted() {
+    let scenario = Scenario::parse("tcp.toml", TCP).unwrap();
+    let (file, run) = captured(&scenario, &only("a"));
+    // What is sent again within 3 ms of new data tshark calls out of order: without a handshake it knows no RTT.
+    let filter = "tcp.analysis.retransmission || tcp.analysis.out_of_order";
+    let Some(found) = tshark("tcp", &file, filter, &["tcp.srcport"]) else { return };
+    for flow in 0..3 {
+        let port = (49_152 + 2 * flow).to_string();
+        let count = found.iter().filter(|line| **line == port).count() as u64;
+        assert_eq!(count, sender_of(&run, flow).resent, "flow {flow}");
     }
-    let file = std::env::temp_dir().join(format!("lastmile-pcap-{}.pcapng", std::process::id()));
-    std::fs::write(&file, capture()).unwrap();
-    let output = std::process::Command::new("tshark")
-        .args(["-n", "-T", "fields", "-e", "frame.interface_name", "-e", "frame.time_epoch", "-e", "ip.len"])
-        .args(["-e", "udp.dstport", "-Y", "frame.interface_name == \"b\"", "-r"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(
-        text.lines().next(),
-        Some("b\t0.117000000\t1250\t9"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert_eq!(text.lines().count(), 5);
+    let wrong = "_ws.malformed || tcp.analysis.ack_lost_segment || tcp.analysis.lost_segment || tcp.analysis.window_full \
+                 || tcp.analysis.zero_window || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
+    assert_eq!(tshark("tcp-wrong", &file, wrong, &["frame.number"]), Some(vec![]));
 }

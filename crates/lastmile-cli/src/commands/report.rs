@@ -4,20 +4,29 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
-use lastmile_net::recording::{Reader, RecordingError};
+use anyhow::{Context, anyhow, bail};
+use lastmile_net::recording::Reader;
+use serde_json::{Map, Value};
 
 use crate::exit::Exit;
 use crate::report::Run;
 use crate::report::sweep::{self, SweepResult};
+use crate::report::{document, lines};
 
-/// By its first line a sweep is told from a recording; one longer than this is neither.
-const MAX_FIRST_LINE: u64 = 1_000_000;
+/// By its first line a file's kind is told; one longer than this is that of no kind that has lines.
+const MAX_FIRST_LINE: u64 = 4 << 20;
+/// A document is read whole.
+const MAX_DOCUMENT: u64 = 64 << 20;
+/// The first block of a capture: draft-ietf-opsawg-pcapng, section 4.1.
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Redraw a run from its event file or recording, or a sweep from its results, as one HTML page that needs nothing else
+/// Draw any result as one HTML page that needs nothing else
+///
+/// Takes recordings (--record), event files (sim --events), results of sweeps as JSON lines or CSV, and what sim, lab,
+/// measure, accuracy, bench-sim and conformance print with --json.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A recording (--record), a file of events (--events), or a sweep's JSON lines
+    /// A recording, an event file, a sweep's results, or a command's JSON
     file: PathBuf,
     /// Where to write the page; FILE with the ending .html unless named, - for standard output
     #[arg(short, long, value_name = "OUT.html")]
@@ -31,10 +40,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Exit::Usage.blame(anyhow!("{} would be overwritten: name the page with -o", output.display()))
         );
     }
-    let page = match draw_sweep(&args.file)? {
-        Some(page) => page,
-        None => draw(&args.file).map_err(|error| Exit::Usage.blame(error))?,
-    };
+    let page = draw(&args.file).map_err(|error| Exit::Usage.blame(error))?;
     if output == Path::new("-") {
         crate::say(page.trim_end());
         return Ok(None);
@@ -46,25 +52,61 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// The page of a sweep; nothing where the file is none, or cannot be read, which the other reader explains.
-fn draw_sweep(file: &Path) -> anyhow::Result<Option<String>> {
-    let Ok(open) = File::open(file) else { return Ok(None) };
-    let mut reader = BufReader::new(open);
-    let mut first = String::new();
-    let read = Read::by_ref(&mut reader).take(MAX_FIRST_LINE).read_line(&mut first);
-    if read.is_err() || !sweep::is_sweep(&first) {
-        return Ok(None);
-    }
-    let result = SweepResult::read(Cursor::new(first).chain(reader))
-        .with_context(|| format!("cannot read {}", file.display()))
-        .map_err(|error| Exit::Usage.blame(error))?;
-    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-    Ok(Some(result.page(&name)))
-}
+/// What can be drawn, for those who bring something else.
+const KINDS: &str = "it draws recordings (--record), event files (sim --events), results of sweeps (JSON lines or CSV), \
+    and the JSON of sim, lab, measure, accuracy, bench-sim and conformance (--json)";
 
-fn draw(file: &Path) -> Result<String, RecordingError> {
+/// The page of whatever the file is; its beginning tells.
+fn draw(file: &Path) -> anyhow::Result<String> {
+    let shown = file.display();
+    let cannot = || format!("cannot read {shown}");
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
-    Ok(Run::read(&name, Reader::open(file)?)?.page())
+    let mut reader = BufReader::new(File::open(file).with_context(cannot)?);
+    match reader.fill_buf().with_context(cannot)? {
+        [] => bail!("{shown} is empty: there is nothing to draw"),
+        start if start.starts_with(&PCAPNG) => {
+            bail!("{shown} is a capture: open it with Wireshark; {KINDS}")
+        }
+        _ => {}
+    }
+    let mut first = Vec::new();
+    Read::by_ref(&mut reader).take(MAX_FIRST_LINE).read_until(b'\n', &mut first).with_context(cannot)?;
+    let line = String::from_utf8_lossy(&first).into_owned();
+    let object = serde_json::from_str::<Map<String, Value>>(&line).ok();
+    let has = |key: &str| object.as_ref().is_some_and(|object| object.contains_key(key));
+    if has("sweep") && has("runs") {
+        bail!(
+            "{shown} is what an unfinished sweep has so far: call the sweep again to finish it, and draw its output"
+        );
+    }
+    let whole = Cursor::new(first).chain(reader);
+    if sweep::is_sweep(&line) {
+        return Ok(SweepResult::read(whole).with_context(cannot)?.page(&name));
+    }
+    if sweep::is_csv(&line) {
+        return Ok(SweepResult::read_csv(whole).with_context(cannot)?.page(&name));
+    }
+    if has("lastmile") {
+        return Ok(Run::read(&name, Reader::new(&name, whole)?)?.page());
+    }
+    if has("event") && has("at") {
+        return Ok(lines::read(&name, whole)?.page());
+    }
+    let mut text = Vec::new();
+    whole.take(MAX_DOCUMENT + 1).read_to_end(&mut text).with_context(cannot)?;
+    if text.len() as u64 > MAX_DOCUMENT {
+        bail!(
+            "{shown} is larger than {} MB and none of what lastmile writes line by line; {KINDS}",
+            MAX_DOCUMENT >> 20
+        );
+    }
+    let parsed: Value = serde_json::from_slice(&text).map_err(|error| {
+        let (line, what) =
+            (error.line().max(1), "neither a recording nor an event nor another result of lastmile");
+        anyhow!("{shown}:{line}: {what} ({error}); {KINDS}")
+    })?;
+    document::draw(&name, &parsed)
+        .ok_or_else(|| anyhow!("{shown}: JSON of a kind that lastmile report cannot draw; {KINDS}"))
 }
 
 #[cfg(test)]

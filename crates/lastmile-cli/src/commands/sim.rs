@@ -5,12 +5,14 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use lastmile::time::Span;
 use lastmile_net::recording::World;
+use lastmile_sim::events::EventLog;
 use lastmile_sim::flows::{FlowOutcome, as_rate};
-use lastmile_sim::pcap::Capture;
+use lastmile_sim::pcap::{Capture, Select, interfaces};
 use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::scenario::{Scenario, Simulation};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -34,15 +36,19 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write the decisions to FILE as JSON lines
+    /// Write the decisions, every lost packet with its cause, and the planned changes to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write what every host and link carries to FILE, as pcapng
+    /// Write what every host, link and WLAN carries to FILE, as pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Capture only on these: a host's name, FROM>TO of a link, wlan/STATION; several with commas. Wireshark's analysis
+    /// of TCP takes a packet that it sees on several interfaces for a retransmission
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "pcap")]
+    pcap_at: Vec<String>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -56,7 +62,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             (Some(recorder), hooks)
         }
     };
-    let capture = args.pcap.as_deref().map(|file| capture(file, &mut hooks)).transpose()?;
+    let capture =
+        args.pcap.as_deref().map(|file| capture(file, &args.pcap_at, &scenario, &mut hooks)).transpose()?;
+    let log = args.events.as_deref().map(|file| log(file, &mut hooks)).transpose()?;
     // Simulated stamps have their resolution and no other error.
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
@@ -65,12 +73,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     if let (Some(file), Some(capture)) = (&args.pcap, capture) {
         let capture = capture.lock().unwrap_or_else(PoisonError::into_inner).take();
-        capture
-            .map_or(Ok(()), Capture::finish)
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        capture.map_or(Ok(()), Capture::finish).map_err(|error| cannot_write(file, &error))?;
     }
-    if let Some(file) = &args.events {
-        super::write_events(file, &run.events)?;
+    if let (Some(file), Some(log)) = (&args.events, log) {
+        let log = log.lock().unwrap_or_else(PoisonError::into_inner).take();
+        log.map_or(Ok(()), |log| log.finish(run.engine.now())).map_err(|error| cannot_write(file, &error))?;
     }
     let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
     let links: Vec<_> = run
@@ -107,19 +114,57 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(if scenario.measures.is_empty() { None } else { exit(&rows) })
 }
 
-type SharedCapture = Arc<Mutex<Option<Capture<BufWriter<File>>>>>;
+/// What is filled once the simulation is there.
+type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// Has the run captured to a file.
-fn capture(file: &Path, hooks: &mut Hooks) -> anyhow::Result<SharedCapture> {
-    let out = File::create(file)
-        .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display())))?;
-    let slot = SharedCapture::default();
+fn capture(
+    file: &Path,
+    at: &[String],
+    scenario: &Scenario,
+    hooks: &mut Hooks,
+) -> anyhow::Result<Slot<Capture<BufWriter<File>>>> {
+    let select = if at.is_empty() { Select::All } else { Select::Only(at.to_vec()) };
+    if let Some(unknown) = select.unknown(scenario) {
+        let known = interfaces(scenario).join(", ");
+        return Err(Exit::Usage.blame(anyhow!("--pcap-at: there is no {unknown:?}; there are: {known}")));
+    }
+    let out = create(file)?;
+    Ok(prepared(hooks, move |scenario, simulation| Capture::attach(scenario, simulation, &select, out)))
+}
+
+/// Has the run's events written to a file.
+fn log(file: &Path, hooks: &mut Hooks) -> anyhow::Result<Slot<EventLog<BufWriter<File>>>> {
+    let out = create(file)?;
+    Ok(prepared(hooks, move |scenario, simulation| EventLog::attach(scenario, simulation, out)))
+}
+
+fn create(file: &Path) -> anyhow::Result<BufWriter<File>> {
+    let created = File::create(file);
+    let blamed = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+    created.map(BufWriter::new).map_err(blamed)
+}
+
+fn cannot_write(file: &Path, error: &std::io::Error) -> anyhow::Error {
+    let file = file.display();
+    Exit::Machine.blame(anyhow!("cannot write {file}, which is not complete: {error}"))
+}
+
+/// Has something attached to the simulation before it runs, after what was asked for before.
+fn prepared<T: Send + 'static>(
+    hooks: &mut Hooks,
+    attach: impl FnOnce(&Scenario, &mut Simulation) -> T + Send + 'static,
+) -> Slot<T> {
+    let slot = Slot::default();
     let filled = Arc::clone(&slot);
+    let before = hooks.prepare.take();
     hooks.prepare = Some(Box::new(move |scenario, simulation| {
-        let capture = Capture::attach(scenario, simulation, BufWriter::new(out));
-        *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(capture);
+        if let Some(before) = before {
+            before(scenario, simulation);
+        }
+        *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(attach(scenario, simulation));
     }));
-    Ok(slot)
+    slot
 }
 
 /// What the scenario's traffic got.

@@ -1,11 +1,10 @@
 //! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::ValueEnum;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use lastmile::time::Span;
@@ -19,6 +18,8 @@ use crate::journal::{self, Journal, Rows};
 use crate::result::Row;
 use crate::{scenarios, signals};
 
+mod output;
+
 /// Run a scenario with every combination of values and seeds, on all cores
 ///
 /// Results are the same whatever the number of cores: one line for each number, in the order of the combinations.
@@ -31,18 +32,18 @@ pub(crate) struct Args {
     /// A key of the scenario and its values, such as `link.0.rate=10 Mbit/s,30 Mbit/s`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUES")]
     set: Vec<String>,
-    /// Seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seeds: u64,
-    /// Where to write; standard output if left out
+    /// Seeds 1 to N; left out, seed 1, or those of `--set seed=...`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seeds: Option<u64>,
+    /// Where to write; standard output if left out. What another sweep wrote is not overwritten
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// JSON lines, or CSV
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
     /// Cores to use; all if left out
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,12 +54,24 @@ enum Format {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (file, text) = scenarios::text(&args.scenario)?;
-    let parameters = args.set.iter().map(|set| parameter(set)).collect::<anyhow::Result<_>>()?;
-    let sweep = Sweep { parameters, seeds: (1..=args.seeds.max(1)).collect() };
+    let parameters: Vec<Parameter> =
+        args.set.iter().map(|set| parameter(set)).collect::<anyhow::Result<_>>()?;
+    let seeds = match (args.seeds, parameters.iter().any(|p| p.key == "seed")) {
+        (Some(_), true) => {
+            return Err(Exit::Usage
+                .blame(anyhow!("both --seeds and --set seed=... say which seeds: give one of them")));
+        }
+        (None, true) => Vec::new(),
+        (n, false) => (1..=n.unwrap_or(1)).collect(),
+    };
+    let sweep = Sweep { parameters, seeds };
     let runs = sweep.runs(&file, &text, &scenarios::check_method).map_err(|e| Exit::Usage.blame(e))?;
     let journal = match &args.output {
+        // A device or a pipe keeps nothing to go on from.
+        Some(output) if output::is_special(output) => None,
         None => None,
         Some(output) => {
+            output::check(output, &sweep, &runs).map_err(|e| Exit::Usage.blame(e))?;
             let all = format!("{sweep:?}");
             let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), &text, &all]);
             Some(Journal::open(output, which, runs.len()).map_err(|e| Exit::Usage.blame(e))?)
@@ -69,12 +82,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(&format!("{} of {} runs were finished before", finished.len(), runs.len()));
     }
     signals::stop();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
     let bar = ProgressBar::new(runs.len() as u64).with_position(finished.len() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}")?);
     let missing: Vec<&Run> = runs.iter().filter(|run| !finished.contains_key(&run.index)).collect();
     let done = |run: &&Run| -> anyhow::Result<(usize, Rows)> {
-        let rows = one(run)?;
+        let rows = one(run).map_err(|error| match run.label() {
+            label if label.is_empty() => error,
+            label => error.context(format!("with {label}, seed {}", run.seed)),
+        })?;
         if let Some(journal) = &journal {
             journal.add(run.index, &rows)?;
         }
@@ -89,11 +105,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     match &args.output {
         None => write(&mut stdout().lock(), &rows, args.format)?,
         Some(path) => {
-            let cannot = || format!("cannot write {}", path.display());
-            let file = File::create(path).with_context(cannot).map_err(|e| Exit::Usage.blame(e))?;
-            let mut file = BufWriter::new(file);
-            write(&mut file, &rows, args.format)?;
-            file.flush().with_context(cannot)?;
+            output::replace(path, |file| write(file, &rows, args.format)).map_err(|error| {
+                Exit::Machine.blame(error.context(format!("cannot write {}", path.display())))
+            })?;
             if let Some(journal) = journal {
                 journal.remove();
             }
@@ -122,7 +136,8 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));
         all.insert("seed".into(), json!(run.seed));
-        for parameter in &run.overrides {
+        // The seed is there as the number that it is.
+        for parameter in run.overrides.iter().filter(|set| set.key != "seed") {
             all.insert(parameter.key.clone(), json!(parameter.value));
         }
         match found {
@@ -180,13 +195,13 @@ mod tests {
     const SCENARIO: &str = "name = \"s\"\nduration = \"200 ms\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
         rate = \"10 Mbit/s\"\n[[traffic]]\nname = \"t\"\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n";
 
-    fn sweep(dir: &Path, output: &str, threads: usize) -> anyhow::Result<Option<Exit>> {
+    fn sweep(dir: &Path, output: &str, threads: u16) -> anyhow::Result<Option<Exit>> {
         let scenario = dir.join("s.toml");
         std::fs::write(&scenario, SCENARIO)?;
         run(Args {
             scenario: scenario.display().to_string(),
             set: vec!["traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s".into()],
-            seeds: 4,
+            seeds: Some(4),
             output: Some(dir.join(output)),
             format: Format::Jsonl,
             threads: Some(threads),

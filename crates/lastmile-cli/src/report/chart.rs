@@ -19,9 +19,24 @@ pub(super) struct Axis {
     label: String,
     low: f64,
     high: f64,
+    /// What stands at 1, 2, 3 and so on, where these are no numbers.
+    names: Vec<String>,
 }
 
+/// Characters of a name on an axis.
+const MAX_NAME: usize = 16;
+
 impl Axis {
+    /// An axis on which names stand one beside the other, at 1, 2, 3 and so on.
+    pub(super) fn named(label: &str, names: &[String]) -> Axis {
+        let short = |name: &String| match name.chars().count() > MAX_NAME {
+            true => name.chars().take(MAX_NAME - 1).chain(['…']).collect(),
+            false => name.clone(),
+        };
+        let names: Vec<String> = names.iter().map(short).collect();
+        Axis { label: label.to_owned(), low: 0.5, high: names.len() as f64 + 0.5, names }
+    }
+
     /// An axis that holds all finite `values`, with a little room at either end.
     pub(super) fn over(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let finite = values.into_iter().filter(|v| v.is_finite());
@@ -34,22 +49,27 @@ impl Axis {
                 (low - room, high + room)
             }
         };
-        Axis { label: label.to_owned(), low, high }
+        Axis { label: label.to_owned(), low, high, names: Vec::new() }
     }
 
     /// The same, from exactly zero.
     pub(super) fn from_zero(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let high = Axis::over(label, values.into_iter().chain([0.0])).high;
-        Axis { label: label.to_owned(), low: 0.0, high }
+        Axis { label: label.to_owned(), low: 0.0, high, names: Vec::new() }
     }
 
     /// Where to draw a value, from 0 to 1; values beyond the axis stick to its ends.
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
     /// Round numbers, at most `n` or one more, each with its text.
     pub(super) fn ticks(&self, n: f64) -> Vec<(f64, String)> {
+        if !self.names.is_empty() {
+            let every = (self.names.len() as f64 / n).ceil().max(1.0) as usize;
+            let all = self.names.iter().enumerate().step_by(every);
+            return all.map(|(at, name)| (at as f64 + 1.0, esc(name))).collect();
+        }
         let rough = (self.high - self.low) / n;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough);
@@ -152,6 +172,19 @@ impl Chart {
             x1 + 0.5,
             (x2 - x1 - 1.0).max(0.5),
             y0 - y1,
+            esc(tip)
+        );
+        self
+    }
+
+    /// A column between two values.
+    pub(super) fn column(mut self, class: &str, x: (f64, f64), y: (f64, f64), tip: &str) -> Chart {
+        let ((x1, y1), (x2, y0)) = (self.at(x.0, y.1), self.at(x.1, y.0));
+        let _ = writeln!(
+            self.body,
+            "<rect class=\"bar {class}\" x=\"{x1:.1}\" y=\"{y1:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+            (x2 - x1).max(1.0),
+            (y0 - y1).max(0.5),
             esc(tip)
         );
         self

@@ -54,7 +54,10 @@ pub(super) fn heading(run: &Run) -> String {
     } else {
         facts.push(("kind", "event file, without streams".to_owned()));
     }
-    facts.push(("events", counts.events.to_string()));
+    facts.push(("decisions", counts.events.to_string()));
+    if run.network.records > 0 {
+        facts.push(("network events", run.network.records.to_string()));
+    }
     if run.header.is_some() {
         facts.push(("streams", counts.streams.to_string()));
     }

@@ -4,12 +4,17 @@
 //! where a plotting library's page weighs megabytes, prints, works with scripts switched off, and its policy header
 //! keeps whatever an event file smuggles in from running or loading anything.
 
+mod bars;
 mod chart;
 mod describe;
+pub(crate) mod document;
 mod html;
+pub(crate) mod lines;
+mod network;
 mod streams;
 mod summary;
 pub(crate) mod sweep;
+mod table;
 mod timeline;
 
 use std::io::BufRead;
@@ -37,38 +42,57 @@ pub(crate) struct Run {
     pub(crate) results: Vec<Event>,
     /// The first streams.
     pub(crate) streams: Vec<StreamRecord>,
+    /// What the network did, where an event file says so.
+    pub(crate) network: network::Network,
 }
 
 impl Run {
+    /// A run of which nothing was read.
+    fn new(file: &str) -> Run {
+        Run {
+            file: file.to_owned(),
+            header: None,
+            counts: Counts::default(),
+            events: Vec::new(),
+            results: Vec::new(),
+            streams: Vec::new(),
+            network: network::Network::default(),
+        }
+    }
+
     /// Reads all of a recording or event file.
     pub(crate) fn read<R: BufRead>(file: &str, mut reader: Reader<R>) -> Result<Run, RecordingError> {
-        let (mut events, mut results, mut streams) = (Vec::new(), Vec::new(), Vec::new());
+        let mut run = Run::new(file);
         while let Some(entry) = reader.next_entry()? {
             match entry {
-                Entry::Event(event) => {
-                    let is_result =
-                        matches!(event.what, Decision::Estimated { .. } | Decision::Refused { .. });
-                    if is_result && results.len() < MAX_RESULTS {
-                        results.push(event.clone());
-                    }
-                    if events.len() < MAX_EVENTS {
-                        events.push(event);
-                    }
-                }
-                Entry::Stream(stream) if streams.len() < MAX_STREAMS => streams.push(stream),
+                Entry::Event(event) => run.event(event),
+                Entry::Stream(stream) if run.streams.len() < MAX_STREAMS => run.streams.push(stream),
                 Entry::Stream(_) | Entry::Input { .. } => {}
             }
         }
-        let (header, counts) = (reader.header().cloned(), reader.counts());
-        Ok(Run { file: file.to_owned(), header, counts, events, results, streams })
+        (run.header, run.counts) = (reader.header().cloned(), reader.counts());
+        Ok(run)
+    }
+
+    fn event(&mut self, event: Event) {
+        let is_result = matches!(event.what, Decision::Estimated { .. } | Decision::Refused { .. });
+        if is_result && self.results.len() < MAX_RESULTS {
+            self.results.push(event.clone());
+        }
+        if self.events.len() < MAX_EVENTS {
+            self.events.push(event);
+        }
     }
 
     /// The page.
     pub(crate) fn page(&self) -> String {
         let mut body = html::heading(self);
-        body += &summary::section(self);
+        if self.network.records == 0 || !self.results.is_empty() {
+            body += &summary::section(self);
+        }
         body += &timeline::section(self);
         body += &streams::section(self);
+        body += &self.network.section();
         body += &describe::section(self);
         body += &html::configuration(self);
         html::page(&self.file, &body)

@@ -97,7 +97,6 @@ mod tests {
     use lastmile::estimate::{Estimate, Quantity, TruthKind, Value};
     use lastmile::report::Direction;
     use lastmile::units::Rate;
-    use lastmile_net::recording::Counts;
 
     #[test]
     fn a_remark_stands_once_with_the_number_of_its_results() {
@@ -116,7 +115,7 @@ mod tests {
         };
         let results = (0..3).map(result).collect();
         let (events, streams) = (Vec::new(), Vec::new());
-        let run = Run { file: "f".into(), header: None, counts: Counts::default(), events, results, streams };
+        let run = Run { events, results, streams, ..Run::new("f") };
         let page = section(&run);
         assert_eq!(page.matches("batches").count(), 1, "{page}");
         assert!(page.contains("stamped &lt;in&gt; batches (3 results)"), "{page}");

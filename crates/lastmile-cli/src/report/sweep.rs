@@ -39,13 +39,44 @@ pub(crate) struct SweepResult {
     points: Points,
 }
 
+/// Whether a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
+fn is_parameter(key: &str) -> bool {
+    key.contains('.') || ["duration", "warm_up"].contains(&key)
+}
+
 /// Whether a file's first line is a sweep's.
 pub(crate) fn is_sweep(first_line: &str) -> bool {
     let Ok(Value::Object(row)) = serde_json::from_str(first_line) else { return false };
     row.get("run").is_some_and(Value::is_u64) && row.get("seed").is_some_and(Value::is_u64)
 }
 
+/// Whether a file's first line is the head of a sweep's CSV.
+pub(crate) fn is_csv(first_line: &str) -> bool {
+    let columns: Vec<&str> = first_line.trim_end().split(',').collect();
+    ["run", "seed"].iter().all(|column| columns.contains(column))
+}
+
 impl SweepResult {
+    /// Reads all rows of a CSV file.
+    ///
+    /// # Errors
+    /// A line has more or fewer cells than the head: its number.
+    pub(crate) fn read_csv(file: impl Read) -> io::Result<SweepResult> {
+        let mut result = SweepResult::default();
+        let mut csv = csv::Reader::from_reader(file);
+        let names = csv.headers()?.clone();
+        for record in csv.records().take(MAX_ROWS) {
+            let record = record?;
+            let cells = names.iter().zip(&record).filter(|(_, cell)| !cell.is_empty()).map(|(name, cell)| {
+                // A parameter's value is text in JSON lines as well.
+                let number = if is_parameter(name) { None } else { serde_json::from_str(cell).ok() };
+                (name.to_owned(), number.unwrap_or_else(|| Value::from(cell)))
+            });
+            result.add(&cells.collect());
+        }
+        Ok(result)
+    }
+
     /// Reads all rows.
     ///
     /// # Errors
@@ -72,10 +103,9 @@ impl SweepResult {
         let number = |key: &str| row.get(key).and_then(Value::as_u64);
         self.runs.extend(number("run"));
         self.seeds.extend(number("seed"));
-        // A scenario's keys are dotted but for a few; results' are not.
         let set: Vec<(&String, &str)> = row
             .iter()
-            .filter(|(key, _)| key.contains('.') || ["duration", "warm_up"].contains(&key.as_str()))
+            .filter(|(key, _)| is_parameter(key))
             .filter_map(|(key, value)| Some((key, value.as_str()?)))
             .collect();
         for (key, value) in &set {
@@ -163,20 +193,17 @@ impl SweepResult {
             points.push((x, Spread::of(found), text));
         }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let named = match (&numbers, unit) {
-            (None, _) => {
-                let names: Vec<_> =
-                    order.iter().enumerate().map(|(i, v)| format!("{}: {v}", i + 1)).collect();
-                format!("{parameter} ({})", names.join(", ").chars().take(60).collect::<String>())
-            }
-            (_, "") => parameter.to_owned(),
-            (_, unit) => format!("{parameter}, {unit}"),
+        let x = match (&numbers, unit) {
+            (None, _) => Axis::named(parameter, order),
+            (_, "") => Axis::over(parameter, points.iter().map(|p| p.0)),
+            (_, unit) => Axis::over(&format!("{parameter}, {unit}"), points.iter().map(|p| p.0)),
         };
-        let x = Axis::over(&named, points.iter().map(|p| p.0));
         let y = Axis::over(label, points.iter().flat_map(|p| [p.1.low, p.1.high]));
         let mut chart = Chart::new(&format!("{label} against {parameter}"), x, y);
         let line: Vec<(f64, f64)> = points.iter().map(|p| (p.0, p.1.median)).collect();
-        chart = chart.line("c1", &line);
+        if numbers.is_some() {
+            chart = chart.line("c1", &line);
+        }
         let mut dots = Vec::new();
         for (x, spread, text) in &points {
             let tip = format!(
@@ -261,11 +288,25 @@ mod tests {
     }
 
     #[test]
+    fn csv_is_drawn_as_json_lines_are() {
+        let lines = row("10 Mbit/s", 1, 9e6) + &row("20 Mbit/s", 1, 8e6);
+        let csv = "direction,error,link.0.rate,method,quantity,rate_bps,run,seed\n\
+                   forward,,10 Mbit/s,wbest,<b>,9000000,1,1\nforward,,20 Mbit/s,wbest,<b>,8000000,1,1\n";
+        assert!(is_csv(csv.lines().next().unwrap()) && !is_csv("a,b") && !is_csv("{\"run\":1,\"seed\":1}"));
+        let drawn = SweepResult::read_csv(csv.as_bytes()).unwrap().page("x");
+        assert_eq!(drawn, SweepResult::read(lines.as_bytes()).unwrap().page("x"));
+        assert!(SweepResult::read_csv(&b"run,seed\n1,2,3\n"[..]).is_err());
+    }
+
+    #[test]
     fn names_and_nothing_are_drawn_too() {
         let file = "{\"run\":0,\"seed\":1,\"traffic.0.kind\":\"cbr\",\"flow\":\"x\",\"goodput_bps\":1e6}\n\
                     {\"run\":1,\"seed\":1,\"traffic.0.kind\":\"poisson\",\"flow\":\"x\",\"goodput_bps\":2e6}\n";
         let drawn = SweepResult::read(file.as_bytes()).unwrap().page("x");
-        assert!(drawn.contains("1: cbr, 2: poisson") && !drawn.contains("NaN"), "{drawn}");
+        assert!(
+            drawn.contains(">cbr</text>") && drawn.contains(">poisson</text>") && !drawn.contains("NaN"),
+            "{drawn}"
+        );
         assert!(
             SweepResult::read(&b"{\"run\":0,\"seed\":1}\n"[..])
                 .unwrap()

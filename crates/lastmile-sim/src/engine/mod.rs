@@ -24,8 +24,12 @@ use crate::wlan::Medium;
 
 mod links;
 mod meters;
+mod taps;
 mod types;
 
+use taps::Taps;
+pub(crate) use taps::Tell;
+pub use taps::{DecisionTap, Lost, LostTap, Tap};
 pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
@@ -104,18 +108,7 @@ pub struct Engine {
     events: Vec<(Time, Event)>,
     /// The external hosts, since a pump asks after each event what reached them.
     externals: Vec<usize>,
-    tap: Option<Hook>,
-}
-
-/// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
-pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
-
-struct Hook(Tap);
-
-impl core::fmt::Debug for Hook {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Tap")
-    }
+    taps: Taps,
 }
 
 impl Engine {
@@ -151,17 +144,6 @@ impl Engine {
     pub fn add_router(&mut self) -> RouterId {
         self.routes.push(Vec::new());
         RouterId((self.routes.len() - 1) as u32)
-    }
-
-    /// Has `tap` told of every packet that goes from a node to another; of one that is dropped in a queue, only
-    /// up to there.
-    ///
-    /// ```
-    /// use lastmile_sim::engine::Engine;
-    /// Engine::new().set_tap(Box::new(|_, _, _, datagram| assert!(datagram.ip_size().0 > 0)));
-    /// ```
-    pub fn set_tap(&mut self, tap: Tap) {
-        self.tap = Some(Hook(tap));
     }
 
     /// Has what leaves `node` go to `target`, by whatever port.
@@ -417,7 +399,7 @@ impl Engine {
                         self.unroutable += 1;
                         continue;
                     };
-                    if let Some(Hook(tap)) = &mut self.tap {
+                    if let Some(tap) = &mut self.taps.packets {
                         tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), &transmit.datagram);
                     }
                     if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
@@ -479,6 +461,9 @@ impl Engine {
         };
         let event = Event { at, node: node as u16, seq: slot.decisions, what };
         slot.decisions += 1;
+        if let Some(tap) = &mut self.taps.decisions {
+            tap(self.now, &event);
+        }
         self.events.push((self.now, event));
     }
 }

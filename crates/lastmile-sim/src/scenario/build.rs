@@ -147,9 +147,11 @@ pub fn build(
     for spec in &scenario.traffic {
         let flow = Flow(flows.len() as u32);
         let address = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), DISCARD);
+        // Two flows between the same hosts are told apart in captures.
+        let own = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), ephemeral(flow));
         if let Some(tcp) = &spec.tcp {
             let acks = Flow(flow.0 + 1);
-            let (sender, receiver) = (address(spec.from), address(spec.to));
+            let (sender, receiver) = (own(spec.from), address(spec.to));
             let ends = Ends { sender, receiver, data: flow, acks };
             let random = Stream::new(seed, &format!("traffic/{}", spec.name));
             let sender = Sender::new(&tcp.config, ends, tcp.app.clone(), spec.start, spec.stop, random);
@@ -169,7 +171,7 @@ pub fn build(
             start: spec.start,
             stop: spec.stop,
             flow,
-            from: address(spec.from),
+            from: own(spec.from),
             to: address(spec.to),
         };
         let random = Stream::new(seed, &format!("traffic/{}", spec.name));
@@ -195,8 +197,13 @@ fn labels(scenario: &Scenario, taken: usize) -> Vec<Flow> {
     scenario.traffic.iter().map(label).collect()
 }
 
-/// The port of the simulator's own traffic: discard (RFC 863).
+/// The port to which the simulator's own traffic goes: discard (RFC 863).
 const DISCARD: u16 = 9;
+
+/// The port from which a flow comes: of the range that nobody assigns (RFC 6335, section 6).
+fn ephemeral(flow: Flow) -> u16 {
+    49_152 + (flow.0 % 16_384) as u16
+}
 
 fn book(scenario: &Scenario, pairs: &[(usize, usize, Flow)], from: usize) -> AddressBook {
     let entries = pairs.iter().filter(|pair| pair.0 == from).flat_map(|&(_, to, flow)| {
@@ -235,6 +242,11 @@ impl Simulation {
     /// The flow of an endpoint's packets from one host to another; `None` where either carries nothing.
     pub fn flow(&self, from: usize, to: usize) -> Option<Flow> {
         self.pairs.iter().find(|pair| (pair.0, pair.1) == (from, to)).map(|pair| pair.2)
+    }
+
+    /// The flows of endpoints' packets, as (from, to, flow).
+    pub(crate) fn pairs(&self) -> &[(usize, usize, Flow)] {
+        &self.pairs
     }
 
     /// The seed that it was built with.

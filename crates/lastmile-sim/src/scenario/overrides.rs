@@ -5,6 +5,9 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{Place, ScenarioError};
 
+/// What stands in a file as a list of tables.
+const LISTS: [&str; 4] = ["link", "wlan", "traffic", "measure"];
+
 /// A value to be put in the place of the file's.
 ///
 /// The key is dotted; an element of a list is named by its number or by its `name`: `link.0.rate`,
@@ -52,6 +55,9 @@ impl Override {
                 return Ok(());
             }
             let key = Spanned::new(0..0, DeString::Borrowed(step));
+            if table.get(step).is_none() && LISTS.contains(&step) {
+                return Err(refuse(file, &format!("the scenario has no [[{step}]]")));
+            }
             if table.get(step).is_none() {
                 // Optional tables, such as a host's clock, may be absent from the file.
                 table.insert(key, Spanned::new(0..0, DeValue::Table(DeTable::new())));

@@ -16,6 +16,7 @@ mod types;
 pub use app::{App, FileSize};
 pub use config::{Impossible, Recovery, TcpConfig};
 pub use packet::MAX_WINDOW;
+pub(crate) use packet::{Ack, Segment};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use sender::Sender;
 pub use types::{Ends, SenderCounters};

@@ -13,7 +13,7 @@ pub(super) const MAX_SEQ: u64 = 1 << 48;
 /// The largest window, in segments: what a SACK block can reach.
 pub const MAX_WINDOW: u32 = (1 << 21) - 1;
 /// As many SACK blocks as fit into TCP's options beside timestamps (RFC 2018, section 3).
-pub(super) const MAX_BLOCKS: usize = 3;
+pub(crate) const MAX_BLOCKS: usize = 3;
 
 const DATA: u64 = 1 << 62;
 const ACK: u64 = 2 << 62;
@@ -22,37 +22,37 @@ const KIND: u64 = 3 << 62;
 
 /// A segment of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) seq: u64,
-    pub(super) sent: u64,
-    pub(super) bytes: u32,
+pub(crate) struct Segment {
+    pub(crate) seq: u64,
+    pub(crate) sent: u64,
+    pub(crate) bytes: u32,
     /// Congestion window reduced (RFC 3168, section 6.1.2).
-    pub(super) cwr: bool,
+    pub(crate) cwr: bool,
 }
 
 /// Half-open ranges of segments that arrived beyond the next expected one; empty where `start == end`.
-pub(super) type Blocks = [(u64, u64); MAX_BLOCKS];
+pub(crate) type Blocks = [(u64, u64); MAX_BLOCKS];
 
 /// An ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ack {
-    pub(super) next: u64,
-    pub(super) echo: u64,
+pub(crate) struct Ack {
+    pub(crate) next: u64,
+    pub(crate) echo: u64,
     /// Congestion experienced echo (RFC 3168, section 6.1.3).
-    pub(super) ece: bool,
-    pub(super) blocks: Blocks,
+    pub(crate) ece: bool,
+    pub(crate) blocks: Blocks,
 }
 
 impl Segment {
     #[inline]
-    pub(super) fn model(self, header: u32) -> Model {
+    pub(crate) fn model(self, header: u32) -> Model {
         let flag = if self.cwr { FLAG } else { 0 };
         let words = [DATA | flag | self.seq, self.sent, u64::from(self.bytes), 0];
         Model { ip_size: self.bytes + header, words }
     }
 
     #[inline]
-    pub(super) fn read(model: &Model) -> Option<Segment> {
+    pub(crate) fn read(model: &Model) -> Option<Segment> {
         let [first, sent, bytes, _] = model.words;
         (first & KIND == DATA).then_some(Segment {
             seq: first % MAX_SEQ,
@@ -65,7 +65,7 @@ impl Segment {
 
 impl Ack {
     #[inline]
-    pub(super) fn model(self, header: u32) -> Model {
+    pub(crate) fn model(self, header: u32) -> Model {
         let flag = if self.ece { FLAG } else { 0 };
         let mut packed = 0_u128;
         for (number, &(start, end)) in self.blocks.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Ack {
     }
 
     #[inline]
-    pub(super) fn read(model: &Model) -> Option<Ack> {
+    pub(crate) fn read(model: &Model) -> Option<Ack> {
         let [first, echo, low, high] = model.words;
         if first & KIND != ACK {
             return None;

@@ -24,6 +24,7 @@ use super::counters::{Airtime, FlowLosses, Loss, LossCause};
 use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
+use crate::engine::Tell;
 use crate::truth::Meter;
 
 const NEVER: u64 = u64::MAX;
@@ -95,6 +96,7 @@ pub struct Medium {
     losses_unlogged: u64,
     /// Each at a port.
     meters: Vec<(PortId, Meter)>,
+    tell: Option<Tell>,
 }
 
 impl Medium {
@@ -130,6 +132,7 @@ impl Medium {
             meters: Vec::new(),
             loss_log: config.loss_log,
             losses_unlogged: 0,
+            tell: None,
             phy,
         })
     }

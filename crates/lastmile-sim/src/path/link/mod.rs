@@ -22,6 +22,7 @@ use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, Tran
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
+use crate::engine::{Lost, Tell};
 use crate::path::error::Channel;
 use crate::truth::{Meter, MeterConfig, Profile};
 
@@ -118,6 +119,7 @@ struct Common {
     counters: LinkCounters,
     channel: Option<Box<Channel>>,
     drops: Option<Box<DropLog>>,
+    tell: Option<Tell>,
     /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
     by_flow: Vec<[u64; 3]>,
     meters: Vec<Meter>,
@@ -146,6 +148,9 @@ impl Common {
                 self.by_flow.resize(flow + 1, [0; 3]);
             }
             self.by_flow[flow][cause as usize] += 1;
+        }
+        if let Some(tell) = &mut self.tell {
+            tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram: &datagram });
         }
         if let Some(log) = &mut self.drops {
             log.push(Dropped { at: Time::from_nanos(at), cause, datagram });
@@ -224,6 +229,7 @@ impl Link {
                 counters: LinkCounters::default(),
                 channel: Channel::new(&config.losses, seed, name).map(Box::new),
                 drops: None,
+                tell: None,
                 by_flow: Vec::new(),
                 meters: Vec::new(),
                 profile: Profile::new(&config),
@@ -287,6 +293,11 @@ impl Link {
     /// ```
     pub fn log_drops(&mut self, limit: usize) {
         self.common.drops = Some(Box::new(DropLog::new(limit)));
+    }
+
+    /// Has each packet that is dropped or lost told of when that is decided.
+    pub(crate) fn tell(&mut self, tell: Tell) {
+        tell.join(&mut self.common.tell);
     }
 
     /// Takes the drops kept so far, in the order in which they happened.

@@ -4,10 +4,19 @@ use lastmile::node::PortId;
 use lastmile::time::Time;
 
 use super::{Medium, OnAir};
+use crate::engine::{Lost, Tell};
 use crate::wlan::counters::{Loss, LossCause};
 
 impl Medium {
+    /// Has each packet that is lost told of.
+    pub(crate) fn tell(&mut self, tell: Tell) {
+        tell.join(&mut self.tell);
+    }
+
     pub(super) fn note(&mut self, loss: Loss) {
+        if let Some(tell) = &mut self.tell {
+            tell.lost(&Lost { at: loss.at, cause: loss.cause.name(), datagram: &loss.datagram });
+        }
         self.flow_losses.add(loss.datagram.flow, loss.cause);
         if self.losses.len() < self.loss_log {
             self.losses.push(loss);

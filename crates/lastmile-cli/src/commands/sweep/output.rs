@@ -1,0 +1,146 @@
+//! The file that a sweep writes: whole or not at all, and never over what something else wrote.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use lastmile_sim::sweep::{Run, Sweep};
+use serde_json::{Map, Value};
+
+/// Of a file that stands in the way, no more is looked at.
+const MAX_LINE: u64 = 1_000_000;
+
+/// Whether a path is there and neither a file nor a directory.
+pub(super) fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
+}
+
+/// Whether the output may be written: there is none, it is empty or no ordinary file, or it has results of the same
+/// sweep, which are then made again.
+///
+/// # Errors
+/// It holds something else.
+pub(super) fn check(output: &Path, sweep: &Sweep, runs: &[Run]) -> anyhow::Result<()> {
+    let Ok(known) = fs::metadata(output) else { return Ok(()) };
+    if known.is_dir() {
+        bail!("{} is a directory: name a file", output.display());
+    }
+    if !known.is_file() || known.len() == 0 {
+        return Ok(());
+    }
+    let file = File::open(output).with_context(|| format!("cannot read {}", output.display()))?;
+    if !is_of(BufReader::new(file), sweep, runs) {
+        bail!(
+            "{} holds something else than results of this sweep: remove it, or name another output",
+            output.display()
+        );
+    }
+    Ok(())
+}
+
+/// Whether rows are those of the sweep: each has its parameters and no others, and the values of its run. A sweep of
+/// more or fewer values is another one.
+fn is_of(file: impl BufRead, sweep: &Sweep, runs: &[Run]) -> bool {
+    let mut rows = rows(file);
+    let mut last = None;
+    for row in &mut rows {
+        let Some(row) = row else { return false };
+        let number = |key: &str| row.get(key).and_then(|v| v.as_u64().or_else(|| v.as_str()?.parse().ok()));
+        let (Some(run), Some(seed)) = (number("run").and_then(|run| runs.get(run as usize)), number("seed"))
+        else {
+            return false;
+        };
+        let is = |key: &str, value: &str| row.get(key).and_then(Value::as_str) == Some(value);
+        let same = run.overrides.iter().filter(|set| set.key != "seed").all(|set| is(&set.key, &set.value));
+        let others = row.keys().filter(|key| key.contains('.')).count();
+        if !same
+            || seed != run.seed
+            || others != sweep.parameters.iter().filter(|p| p.key.contains('.')).count()
+        {
+            return false;
+        }
+        last = Some(run.index);
+    }
+    last.is_some_and(|last| last + 1 == runs.len())
+}
+
+type Rows<'a> = Box<dyn Iterator<Item = Option<Map<String, Value>>> + 'a>;
+
+/// The rows of a file, be they JSON lines or CSV; one that is neither is none.
+fn rows<'a>(mut file: impl BufRead + 'a) -> Rows<'a> {
+    if file.fill_buf().is_ok_and(|start| start.first() == Some(&b'{')) {
+        return Box::new(std::iter::from_fn(move || {
+            let mut line = Vec::new();
+            match (&mut file as &mut dyn BufRead).take(MAX_LINE).read_until(b'\n', &mut line) {
+                Ok(0) => None,
+                Ok(_) => Some(serde_json::from_slice(&line).ok()),
+                Err(_) => Some(None),
+            }
+        }));
+    }
+    let mut csv = csv::Reader::from_reader(file);
+    let names = csv.headers().cloned().unwrap_or_default();
+    Box::new(csv.into_records().map(move |record| {
+        let record = record.ok()?;
+        let cells = names.iter().zip(&record).map(|(name, cell)| (name.to_owned(), Value::from(cell)));
+        Some(cells.collect())
+    }))
+}
+
+/// Writes a file beside `path` and puts it in its place once it is whole; what is no ordinary file is written as it is.
+pub(super) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let special = is_special(path);
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let beside = if special { path.to_owned() } else { PathBuf::from(name) };
+    let done = File::create(&beside).map_err(anyhow::Error::from).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write(&mut file)?;
+        file.flush()?;
+        if !special {
+            fs::rename(&beside, path)?;
+        }
+        Ok(())
+    });
+    if done.is_err() && !special {
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile_sim::scenario::builtin_text;
+    use lastmile_sim::sweep::Parameter;
+
+    #[test]
+    fn only_results_of_the_same_sweep_are_its_own() {
+        let parameters = vec![Parameter::new("link.0.rate", ["5 Mbit/s", "6 Mbit/s"])];
+        let sweep = Sweep { parameters, seeds: vec![1] };
+        let runs = sweep.runs("path", builtin_text("path").unwrap(), &|_| Ok(())).unwrap();
+        let is = |text: &str| is_of(text.as_bytes(), &sweep, &runs);
+        let row = |run: usize, key: &str, value: &str| {
+            format!("{{\"run\":{run},\"seed\":1,\"{key}\":\"{value}\",\"flow\":\"x\"}}\n")
+        };
+        let whole = row(0, "link.0.rate", "5 Mbit/s") + &row(1, "link.0.rate", "6 Mbit/s");
+        assert!(is(&whole));
+        assert!(is("run,seed,link.0.rate,flow\n0,1,5 Mbit/s,x\n1,1,6 Mbit/s,x\n"));
+        for other in [
+            row(0, "link.0.rate", "5 Mbit/s"),
+            row(0, "link.0.rate", "6 Mbit/s"),
+            row(1, "link.0.delay", "6 Mbit/s"),
+            whole.replace("\"flow\"", "\"link.0.delay\""),
+            whole.replace("\"seed\":1", "\"seed\":2"),
+            whole.clone() + &row(2, "link.0.rate", "7 Mbit/s"),
+            "a diary\n".to_owned(),
+            "{\"not\":\"rows\"}\n".to_owned(),
+        ] {
+            assert!(!is(&other), "{other}");
+        }
+    }
+}

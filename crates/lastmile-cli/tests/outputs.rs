@@ -1,0 +1,294 @@
+//! What the program writes to files, as a user meets it: sweeps that are killed, captures and event files on full disks,
+//! and a page of every kind of result.
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{PROGRAM, Scratch, lastmile};
+use serde_json::Value;
+
+const USAGE: i32 = 2;
+const MACHINE: i32 = 4;
+
+/// TCP and Poisson traffic over a narrow link that drops, loses, and changes its rate.
+const SCENARIO: &str = r#"
+name = "narrow"
+duration = "2 s"
+[host.a]
+[host.b]
+[[link]]
+from = "a"
+to = "b"
+rate = "5 Mbit/s"
+delay = "5 ms"
+queue = "10 packets"
+losses = [{ model = { kind = "bernoulli", rate = 0.01 } }]
+changes = [{ at = "1 s", rate = "3 Mbit/s" }]
+[[traffic]]
+name = "tcp"
+kind = "ftp"
+from = "a"
+to = "b"
+[[traffic]]
+name = "poisson"
+kind = "poisson"
+rate = "1 Mbit/s"
+size = "500 B"
+from = "a"
+to = "b"
+changes = [{ at = "500 ms", rate = "2 Mbit/s" }]
+"#;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
+    let scratch = Scratch::new("killed");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let set = ["--set", "link.0.queue=5 packets,20 packets", "--set", "traffic.tcp.tcp.recovery=reno,sack"];
+    let sweep = |output: &str, more: &[&str]| {
+        let output = scratch.path(output);
+        let all = [&["sweep", &scenario, "--seeds", "15", "-o", &output], &set[..], more].concat();
+        lastmile(&all)
+    };
+    for jobs in ["1", "2"] {
+        let ended = sweep(&format!("jobs-{jobs}"), &["--jobs", jobs]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let whole = read(&scratch.path("jobs-1"));
+    assert_eq!(whole, read(&scratch.path("jobs-2")));
+    assert_eq!(whole.lines().count(), 4 * 15 * 2);
+
+    let (output, part) = (scratch.path("killed"), scratch.path("killed.part"));
+    let mut child = Command::new(PROGRAM)
+        .args(["sweep", &scenario, "--seeds", "15", "--jobs", "1", "-o", &output])
+        .args(set)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(&part).map_or(0, |text| text.lines().count());
+    let began = Instant::now();
+    while lines() < 4 && child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    assert!(!std::path::Path::new(&output).exists(), "the test was too slow to kill it");
+    let mut torn = std::fs::read(&part).unwrap();
+    torn.extend_from_slice(b"{\"run\":5,\"rows\":[{\"see");
+    std::fs::write(&part, torn).unwrap();
+    lastmile(&["report", &part]).is_error(USAGE, &["killed.part", "unfinished sweep"]);
+    // Another sweep does not go on from there.
+    lastmile(&["sweep", &scenario, "--seeds", "15", "-o", &output])
+        .is_error(USAGE, &["killed.part", "another sweep"]);
+    let ended = sweep("killed", &["--jobs", "2"]);
+    assert!(ended.stdout.contains("were finished before"), "{ended:?}");
+    assert_eq!(read(&output), whole);
+    assert!(!std::path::Path::new(&part).exists());
+
+    // The same sweep may be made again; what is another's stays.
+    assert_eq!(sweep("killed", &[]).code, Some(0));
+    assert_eq!(read(&output), whole);
+    let other = ["sweep", &scenario, "--set", "link.0.queue=5 packets", "-o", &output];
+    lastmile(&other).is_error(USAGE, &["killed", "something else than results of this sweep"]);
+    let diary = scratch.file("diary.txt", "Dear diary\n");
+    lastmile(&["sweep", &scenario, "-o", &diary]).is_error(USAGE, &["diary.txt", "name another output"]);
+    assert_eq!(read(&diary), "Dear diary\n");
+}
+
+#[test]
+fn sweeps_over_any_key_and_over_none() {
+    let scratch = Scratch::new("keys");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let rows = |arguments: &[&str]| -> Vec<Value> {
+        let ended = lastmile(&[&["sweep", &scenario], arguments].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let sizes = rows(&["--set", "traffic.poisson.size=100 B,1000 B", "--set", "duration=500 ms"]);
+    assert_eq!(
+        sizes.iter().map(|row| row["traffic.poisson.size"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["100 B", "100 B", "1000 B", "1000 B"]
+    );
+    assert!(sizes[1]["sent"].as_u64() > sizes[3]["sent"].as_u64());
+    // Swept seeds are the runs' seeds, and numbers.
+    let seeds = rows(&["--set", "seed=7,9"]);
+    assert_eq!(seeds.iter().map(|row| row["seed"].as_u64().unwrap()).collect::<Vec<_>>(), [7, 7, 9, 9]);
+    assert_ne!(seeds[1]["goodput_bps"], seeds[3]["goodput_bps"]);
+    let wlan = lastmile(&[
+        "sweep",
+        "ap-3",
+        "--set",
+        "duration=5100 ms",
+        "--set",
+        "warm_up=0 s",
+        "--set",
+        "wlan.0.station.1.rate=1 Mbit/s,54 Mbit/s",
+    ]);
+    assert!(
+        wlan.code == Some(0) && wlan.stdout.contains("\"wlan.0.station.1.rate\":\"54 Mbit/s\""),
+        "{wlan:?}"
+    );
+
+    let bad = |arguments: &[&str], parts: &[&str]| {
+        let ended = lastmile(&[&["sweep", &scenario], arguments].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(USAGE), ""), "{ended:?}");
+        parts.iter().for_each(|part| assert!(ended.stderr.contains(part), "{part:?} is missing: {ended:?}"));
+    };
+    bad(&["--seeds", "0"], &["--seeds", "0"]);
+    bad(&["--jobs", "0"], &["0"]);
+    bad(&["--seeds", "2", "--set", "seed=1,2"], &["--seeds", "seed="]);
+    bad(&["--set", "link.0.queue=1 packets", "--set", "link.0.queue=2 packets"], &["link.0.queue", "twice"]);
+    bad(&["--set", "link.0.queeu=1"], &["link[0].queeu", "unknown field"]);
+    bad(&["--set", "link.7.queue=1"], &["link.7.queue", "no element"]);
+    bad(&["--set", "wlan.0.station.1.rate=1 Mbit/s"], &["wlan.0.station.1.rate", "no [[wlan]]"]);
+    bad(&["--set", "traffic.nobody.rate=1 Mbit/s"], &["traffic.nobody.rate", "no element"]);
+    bad(&["--set", "link.0.queue="], &["link.0.queue=", "not a queue limit"]);
+    bad(&["--set", "link.0.queue"], &["KEY=VALUES"]);
+    bad(&["--set", "traffic.tcp.tcp.recovery=sack,hope"], &["recovery=hope", "unknown variant"]);
+    bad(&["-o", &scratch.path("nowhere/x")], &["cannot write", "nowhere"]);
+    bad(&["-o", scratch.0.to_str().unwrap()], &["is a directory"]);
+}
+
+#[test]
+fn full_disks_and_unknown_interfaces() {
+    let scratch = Scratch::new("full");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    for option in ["--pcap", "--events"] {
+        if std::path::Path::new("/dev/full").exists() {
+            lastmile(&["sim", &scenario, option, "/dev/full"])
+                .is_error(MACHINE, &["/dev/full", "not complete"]);
+        }
+        lastmile(&["sim", &scenario, option, &scratch.path("nowhere/x")])
+            .is_error(USAGE, &["cannot write", "nowhere"]);
+    }
+    let file = scratch.path("x.pcapng");
+    let at = ["sim", &scenario, "--pcap", &file, "--pcap-at", "a,elsewhere"];
+    lastmile(&at).is_error(USAGE, &["elsewhere", "a, b, a>b, b>a"]);
+    assert!(!std::path::Path::new(&file).exists());
+    assert_eq!(lastmile(&["sim", &scenario, "--pcap", &file, "--pcap-at", "a,b>a"]).code, Some(0));
+    let begins = std::fs::read(&file).unwrap();
+    lastmile(&["report", &file]).is_error(USAGE, &["x.pcapng is a capture", "Wireshark", "event files"]);
+    assert_eq!(lastmile(&["sim", &scenario, "--pcap", &file, "--pcap-at", "a,b>a"]).code, Some(0));
+    assert_eq!(begins, std::fs::read(&file).unwrap(), "the same bytes again");
+}
+
+/// A page that needs nothing from anywhere and whose figures have axes with these labels.
+#[track_caller]
+fn is_drawn(scratch: &Scratch, file: &str, labels: &[&str]) {
+    let page = scratch.path("page.html");
+    let ended = lastmile(&["report", file, "-o", &page]);
+    assert_eq!(ended.code, Some(0), "{file}: {ended:?}");
+    let page = read(&page);
+    for forbidden in ["http:", "https:", "<script", "<img", "<link", "url(", "@import", "NaN", "\"inf"] {
+        assert!(!page.contains(forbidden), "{file}: {forbidden:?} in the page");
+    }
+    assert!(labels.is_empty() || page.contains("<svg"), "{file}: no figure");
+    for label in labels {
+        assert!(page.contains(&format!(">{label}</text>")), "{file}: no axis {label:?}: {page}");
+    }
+}
+
+#[test]
+fn every_result_has_its_page() {
+    let scratch = Scratch::new("pages");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let events = scratch.path("events");
+    let json = |name: &str, arguments: &[&str]| {
+        let ended = lastmile(arguments);
+        assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+        scratch.file(name, ended.stdout)
+    };
+    let sim = json("sim.json", &["sim", &scenario, "--json", "--events", &events]);
+    is_drawn(
+        &scratch,
+        &sim,
+        &["goodput, Mbit/s of IP packets", "mean delay, ms", "lost of what was sent, %", "packets"],
+    );
+    is_drawn(&scratch, &events, &["time, s", "packets lost in 8 ms", "3 Mbit/s"]);
+    let path_events = scratch.path("path-events");
+    let path = json("path.json", &["sim", "path", "--json", "--events", &path_events]);
+    is_drawn(&scratch, &path, &["IP layer, Mbit/s"]);
+    is_drawn(&scratch, &path_events, &["results"]);
+    // Compact JSON is JSON.
+    let compact: Value = serde_json::from_str(&read(&path)).unwrap();
+    is_drawn(&scratch, &scratch.file("compact.json", compact.to_string()), &["IP layer, Mbit/s"]);
+    for format in ["jsonl", "csv"] {
+        let set =
+            ["--set", "link.0.queue=5 packets,50 packets", "--set", "traffic.tcp.tcp.recovery=reno,sack"];
+        let sweep = json(format, &[&["sweep", &scenario, "--format", format], &set[..]].concat());
+        is_drawn(&scratch, &sweep, &["goodput, Mbit/s", "mean delay, ms", "link.0.queue, packets", "sack"]);
+    }
+    let accuracy = json("accuracy.json", &["accuracy", "--runs", "2", "--cross", "idle", "--json"]);
+    is_drawn(&scratch, &accuracy, &["error, % of the truth"]);
+    let bench = r#"[{"scenario":"s","tool":"lastmile","cpu_s_per_sim_s":0.004,"peak_mb":9.5,"packets":9,"simulated_s":15},
+                    {"scenario":"s","tool":"ns-2","cpu_s_per_sim_s":0.012,"peak_mb":20.0,"packets":9,"simulated_s":15}]"#;
+    is_drawn(
+        &scratch,
+        &scratch.file("bench.json", bench),
+        &["CPU ms per simulated second", "peak memory, MB"],
+    );
+    let conformance = r#"[{"kind":"method","name":"wbest","direction":"forward","world":"sim","verdict":"same","inputs":3,"decisions":2,"reason":null}]"#;
+    is_drawn(&scratch, &scratch.file("conformance.json", conformance), &[]);
+
+    let kinds =
+        ["recordings", "event files", "sweeps", "sim, lab, measure, accuracy, bench-sim and conformance"];
+    let refused = |name: &str, content: &str, why: &str| {
+        let file = scratch.file(name, content);
+        lastmile(&["report", &file]).is_error(USAGE, &[&[name, why][..], &kinds[..]].concat());
+    };
+    refused("doctor.json", "{\"kernel\":\"6\"}", "cannot draw");
+    refused("list.json", "[1, 2]", "cannot draw");
+    refused("sim-torn.json", &read(&sim)[..200], "nor another result");
+    lastmile(&["report", &scratch.file("empty", "")]).is_error(USAGE, &["empty", "nothing to draw"]);
+    let torn = &read(&events)[..200];
+    lastmile(&["report", &scratch.file("torn.jsonl", torn)])
+        .is_error(USAGE, &["torn.jsonl:", "truncated recording"]);
+}
+
+/// What `docs/json.md` and `docs/recording.md` say of event files.
+#[test]
+fn event_files_have_both_tiers() {
+    let scratch = Scratch::new("tiers");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let events = scratch.path("events");
+    let sim = lastmile(&["sim", &scenario, "--json", "--events", &events]).json();
+    let lines: Vec<Value> = read(&events).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let order = |line: &Value| ["at", "node", "seq"].map(|key| line[key].as_u64().unwrap());
+    assert!(lines.is_sorted_by_key(order));
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).collect::<Vec<_>>();
+    for flow in sim["flows"].as_array().unwrap() {
+        for (cause, packets) in flow["lost"].as_object().unwrap() {
+            let lost = of("packet-lost");
+            let is = |line: &&&Value| {
+                line["flow"] == flow["flow"] && line["cause"] == *cause.as_str() && line["kind"] == "data"
+            };
+            assert_eq!(lost.iter().filter(is).count() as u64, packets.as_u64().unwrap(), "{flow}");
+        }
+    }
+    let keys = |line: &Value| line.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(keys(of("packet-lost")[0]), "at by cause event flow ip_size kind node number seq");
+    assert_eq!(keys(of("segment-resent")[0]), "at event flow node number seq");
+    let changed = of("link-changed");
+    assert_eq!(keys(changed[0]), "at delay event link node rate seq");
+    assert_eq!(changed.iter().map(|line| line["link"].as_str().unwrap()).collect::<Vec<_>>(), ["a>b", "b>a"]);
+    assert_eq!(
+        (changed[0]["at"].as_u64(), changed[0]["rate"]["bits_per_second"].as_u64()),
+        (Some(1_000_000_000), Some(3_000_000))
+    );
+    assert_eq!(keys(of("traffic-changed")[0]), "at event flow node rate seq");
+    // A run in which nothing is lost has its decisions.
+    lastmile(&["sim", "path", "--events", &events]);
+    assert!(read(&events).lines().any(|line| line.contains("\"event\":\"estimated\"")));
+    let documented = include_str!("../../../docs/recording.md");
+    for word in
+        ["packet-lost", "segment-resent", "link-changed", "traffic-changed", "`collision`", "`ip_size`"]
+    {
+        assert!(documented.contains(word), "{word} is not documented");
+    }
+}
