@@ -265,7 +265,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
         let log = Arc::new(Mutex::new(log));
         let shared = || Arc::clone(&log);
         let (packets, lost, decisions) = (shared(), shared(), shared());
-        simulation.engine.add_tap(Box::new(move |now, from, _, datagram| {
+        simulation.engine.set_tap(Box::new(move |now, from, _, datagram| {
             packets.lock().unwrap_or_else(PoisonError::into_inner).packet(now, from, datagram);
         }));
         simulation.engine.add_lost_tap(Box::new(move |now, node, what| {

@@ -85,9 +85,9 @@ impl Engine {
     ///
     /// ```
     /// use lastmile_sim::engine::Engine;
-    /// Engine::new().add_tap(Box::new(|_, _, _, datagram| assert!(datagram.ip_size().0 > 0)));
+    /// Engine::new().set_tap(Box::new(|_, _, _, datagram| assert!(datagram.ip_size().0 > 0)));
     /// ```
-    pub fn add_tap(&mut self, mut tap: Tap) {
+    pub fn set_tap(&mut self, mut tap: Tap) {
         self.taps.packets = Some(match self.taps.packets.take() {
             None => tap,
             Some(mut before) => Box::new(move |now, from, to, datagram| {

@@ -195,7 +195,7 @@ impl<W: Write + Send + 'static> Capture<W> {
             File { writer, interfaces: all, nodes, flows, connections, packet: Vec::new(), last: Time::ZERO };
         let file = Arc::new(Mutex::new(file));
         let shared = Arc::clone(&file);
-        simulation.engine.add_tap(Box::new(move |now, from, to, datagram| {
+        simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
             shared.lock().unwrap_or_else(PoisonError::into_inner).tap(now, from, to, datagram);
         }));
         let shared = Arc::clone(&file);
