@@ -269,7 +269,7 @@ fn tcp_is_tcp() {
 #[test]
 fn marks_are_echoed_until_the_window_is_reduced() {
     let mut scenario = builtin("red-ecn").unwrap();
-    scenario.duration = Span::from_secs(8);
+    scenario.duration = Span::from_secs(16); // TCP starts at 10 s
     let (file, run) = captured(&scenario, &Select::All);
     let read = read(&file);
     let hosts = scenario.hosts.len() as u32;
