@@ -1,8 +1,13 @@
 //! Every scenario that comes with the program loads, runs, and carries what it is meant to carry.
 
-use lastmile::time::Time;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use lastmile::node::{Datagram, Payload};
+use lastmile::time::{Span, Time};
 use lastmile_sim::flows::FlowWatch;
-use lastmile_sim::scenario::{BUILTIN, Override, Scenario, build, builtin_text};
+use lastmile_sim::host::Egress;
+use lastmile_sim::scenario::{Attach, BUILTIN, Override, Scenario, build, builtin_text};
 
 /// Runs so many seconds of it; gives the goodput of each flow in bit/s.
 fn goodputs(name: &str, seconds: u32, overrides: &[(&str, &str)]) -> Vec<f64> {
@@ -32,6 +37,45 @@ fn all_of_them_carry_all_their_flows() {
         for (flow, goodput) in scenario.traffic.iter().zip(goodputs) {
             assert!(goodput > 1_000.0, "{name}: {} got {goodput} bit/s", flow.name);
         }
+    }
+}
+
+/// What the lab does with a scenario, without its clock: programs at every host, whose packets reach every other host
+/// that a path leads to, beside the scenario's own traffic.
+#[test]
+fn all_of_them_can_have_programs_at_every_host() {
+    for name in BUILTIN {
+        let scenario = Scenario::parse(name, builtin_text(name).unwrap()).unwrap();
+        let hosts: Vec<_> = scenario.hosts.iter().map(|h| (h.name.clone(), Attach::External)).collect();
+        let count = hosts.len();
+        let mut run = build(&scenario, 1, hosts).unwrap();
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        let pairs: Vec<_> =
+            pairs.filter(|&(from, to)| from != to && scenario.path(from, to).is_some()).collect();
+        assert!(!pairs.is_empty(), "{name}");
+        let there_and_back = |&(from, to): &(usize, usize)| pairs.contains(&(to, from));
+        assert!(pairs.iter().all(there_and_back), "{name}: no way back");
+        // Ten times, because channels and full queues may lose a packet.
+        let (mut egress, mut arrived) = (Vec::new(), BTreeSet::new());
+        for turn in 1..=10 {
+            let at = Time::ZERO + Span::from_millis(400 * turn);
+            for &(from, to) in &pairs {
+                let address = |host: usize| (scenario.hosts[host].v4, 4_000).into();
+                let mut packet = Datagram::udp(address(from), address(to), Vec::new());
+                packet.payload = Payload::Ip(vec![0; 100]);
+                run.engine.inject(run.hosts[from], at, packet).unwrap();
+            }
+            run.engine.run_until(at + Span::from_millis(399)).unwrap();
+            run.engine.take_egress(&mut egress);
+            for Egress { host, datagram, .. } in egress.drain(..) {
+                assert!(matches!(datagram.payload, Payload::Ip(_)), "{name}: a model left the lab");
+                let sender = scenario.hosts.iter().position(|h| datagram.from.ip() == IpAddr::from(h.v4));
+                arrived.insert((sender.unwrap(), usize::from(host)));
+            }
+        }
+        let lost: Vec<_> = pairs.iter().filter(|pair| !arrived.contains(pair)).collect();
+        assert!(lost.is_empty(), "{name}: nothing got through {lost:?}");
+        assert_eq!(arrived.len(), pairs.len(), "{name}: something went astray");
     }
 }
 
