@@ -99,7 +99,7 @@ fn dcf_saturation_is_near_ns3s() {
         [(&g, 2, 30.61, 0.110), (&g, 10, 27.77, 0.371), (&b, 2, 6.480, 0.060), (&b, 10, 6.116, 0.285)]
     {
         for (after_collision, share) in
-            [(AfterCollision::Difs, 0.015), (AfterCollision::Timeout, 0.02), (AfterCollision::Eifs, 0.035)]
+            [(AfterCollision::Difs, 0.015), (AfterCollision::Timeout, 0.015), (AfterCollision::Eifs, 0.035)]
         {
             let config = WlanConfig { after_collision, ..config.clone() };
             let run = saturated(&config, n, 60);
@@ -137,8 +137,8 @@ fn requests_and_protection_cost_their_frames() {
     let mixed = WlanConfig { slot, protection, ..Default::default() };
     let alone = run(&clients(mixed.clone(), 1), &flow, 20, 1).total();
     within(alone, 12_000.0 / (200.0 + 212.2 + 254.0 + 44.0), 0.005, "CTS to self");
-    // A station of b beside it has its own frames and its ACKs at 1 Mbit/s.
-    let mut config = clients(mixed, 2);
+    // A station of b beside it has its own frames and its ACKs at 2 Mbit/s.
+    let mut config = clients(WlanConfig { after_collision: AfterCollision::Difs, ..mixed }, 2);
     config.station[2].rate = Some(Rate::ip(11_000_000));
     let both = run(&config, &[("ap", "sta0", 20.0, 1500), ("sta1", "ap", 20.0, 1500)], 20, 1);
     within(both.mbps(0), both.mbps(1), 0.1, "g against b");
