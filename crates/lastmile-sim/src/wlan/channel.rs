@@ -141,6 +141,11 @@ impl Channel {
         }
     }
 
+    /// Another mean signal to noise ratio from now on; the shadowing stays.
+    pub(super) fn move_to(&mut self, mean_snr_db: f64) {
+        (self.mean_snr_db, self.cached) = (mean_snr_db, None);
+    }
+
     /// Probability that noise destroys a frame sent at `now`.
     pub(super) fn frame_error(
         &mut self,

@@ -7,6 +7,8 @@ use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Deserializer};
 
+use super::schedule::StationChange;
+
 /// The standard that a WLAN keeps.
 ///
 /// ```
@@ -78,9 +80,9 @@ pub enum Protection {
     /// Not at all: no station of b is near.
     #[default]
     None,
-    /// A CTS to oneself at 11 Mbit/s before every OFDM frame.
+    /// A CTS to oneself at [`protection_rate`](WlanConfig::protection_rate) before every OFDM frame.
     CtsToSelf,
-    /// RTS and CTS at 11 Mbit/s before every OFDM frame.
+    /// RTS and CTS at that rate before every OFDM frame.
     RtsCts,
 }
 
@@ -248,6 +250,8 @@ pub struct StationConfig {
     pub down_frame_error: Option<f64>,
     /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
     pub channel: Option<ChannelConfig>,
+    /// What changes of it during the run.
+    pub schedule: Vec<StationChange>,
 }
 
 impl Default for StationConfig {
@@ -262,6 +266,7 @@ impl Default for StationConfig {
             frame_error: 0.0,
             down_frame_error: None,
             channel: None,
+            schedule: Vec::new(),
         }
     }
 }
@@ -289,6 +294,9 @@ pub struct WlanConfig {
     pub slot: SlotTime,
     /// What g does for stations of b.
     pub protection: Protection,
+    /// The DSSS rate of CTS and RTS that protect: 11 Mbit/s if not given. ns-3 sends them at 1 Mbit/s.
+    #[serde(deserialize_with = "some_text")]
+    pub protection_rate: Option<Rate>,
     /// The band of n.
     pub band: Band,
     /// Width of n's channel: 20 or 40.
@@ -340,6 +348,7 @@ impl Default for WlanConfig {
             preamble: Preamble::Long,
             slot: SlotTime::Short,
             protection: Protection::None,
+            protection_rate: None,
             band: Band::FiveGhz,
             channel_mhz: 20,
             streams: 1,
@@ -384,11 +393,15 @@ impl WlanError {
     }
 }
 
-fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
-fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(d: D) -> Result<Option<T>, D::Error> {
+pub(super) fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
     text(d).map(Some)
 }
 

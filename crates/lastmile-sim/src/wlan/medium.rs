@@ -254,6 +254,9 @@ impl Medium {
         let Some(head) = own.queue.front() else { return };
         let port = usize::from(head.port);
         let direction = &mut self.directions[port];
+        if direction.schedule.next.is_some_and(|at| at <= now) {
+            direction.change(Time::from_nanos(now));
+        }
         let attempt = u32::from(head.attempts) + u32::from(head.requests);
         let rate = direction.controller.pick(Time::from_nanos(now), attempt, &mut direction.random);
         let bytes = ampdu::assemble(&own.queue, self.ampdu.as_ref(), &self.phy, rate, &mut own.on_air);

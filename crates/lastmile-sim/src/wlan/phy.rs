@@ -99,13 +99,21 @@ impl Phy {
         if config.protection != Protection::None && standard != Standard::G {
             return Err(WlanError::new("protection", "only 802.11g protects its frames from older stations"));
         }
-        phy.protection_rate = DSSS.len() - 1;
+        phy.protection_rate = match config.protection_rate.map(kbps) {
+            None => DSSS.len() - 1,
+            Some(_) if config.protection == Protection::None => {
+                return Err(WlanError::new("protection_rate", "nothing is protected"));
+            }
+            Some(kbps) => DSSS.iter().position(|&k| k == kbps).ok_or_else(|| {
+                WlanError::new("protection_rate", format!("{kbps} kbit/s is none of 1, 2, 5.5 and 11 Mbit/s"))
+            })?,
+        };
         let basic = phy.basic_rates(config)?;
         phy.control = (0..phy.rates.len())
             .map(|rate| phy.control_of(rate, config, &basic))
             .collect::<Result<_, _>>()?;
         // Where no station of b is near, stations of g count with acknowledgements of their own kind.
-        let near = |&&b: &&usize| config.protection != Protection::None || b > phy.protection_rate;
+        let near = |&&b: &&usize| config.protection != Protection::None || b >= DSSS.len();
         let own = if standard == Standard::G { basic.iter().find(near) } else { None };
         let slowest = own.or(basic.first()).copied().unwrap_or(0);
         phy.eifs = phy.sifs + phy.plain(slowest, ACK_BYTES) + phy.difs;

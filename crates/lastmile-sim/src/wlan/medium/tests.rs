@@ -1,11 +1,15 @@
 use super::*;
-use crate::wlan::{DirectionCounters, Standard, StationConfig};
+use crate::wlan::{DirectionCounters, Standard, StationChange, StationConfig};
 use lastmile::node::{Model, Payload};
 use lastmile::units::Rate;
 use proptest::prelude::*;
 
 fn client(name: &str) -> StationConfig {
     StationConfig { name: name.into(), ap: Some("ap".into()), ..Default::default() }
+}
+
+fn at(seconds: i64) -> StationChange {
+    StationChange { at: Span::from_secs(seconds), ..Default::default() }
 }
 
 fn config(clients: &[&str]) -> WlanConfig {
@@ -185,6 +189,21 @@ fn contradictory_configurations_name_their_key() {
             },
             "station a: channel.exponent",
         ),
+        (|c| c.station[0].schedule = vec![at(1)], "station ap: schedule"),
+        (|c| c.station[1].schedule = vec![at(2), at(2)], "station a: schedule 2: at"),
+        (
+            |c| c.station[1].schedule = vec![StationChange { rate: Some(Rate::ip(7)), ..at(2) }],
+            "station a: schedule 1: rate",
+        ),
+        (
+            |c| c.station[1].schedule = vec![StationChange { snr_db: Some(9.0), ..at(2) }],
+            "station a: schedule 1: distance_m",
+        ),
+        (
+            |c| c.station[1].schedule = vec![StationChange { frame_error: Some(1.5), ..at(2) }],
+            "station a: schedule 1: frame_error",
+        ),
+        (|c| c.protection_rate = Some(Rate::ip(1_000_000)), "protection_rate"),
     ] {
         let mut config = config(&["a"]);
         change(&mut config);
