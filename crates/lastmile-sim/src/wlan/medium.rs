@@ -10,7 +10,8 @@
 //! boundary of a slot: stations that become ready within one slot collide, since a slot is the time within
 //! which stations cannot yet hear each other. One to which a packet comes while the medium is busy draws.
 //!
-//! All stations hear each other: there are no hidden stations, no capture, and no propagation delay.
+//! All stations hear each other: there are no hidden stations, no cells that overlap in part, no capture, no propagation
+//! delay and no beacons. How far this agrees with ns-3, and where and why it does not, is in `docs/wlan.md`.
 
 use std::collections::VecDeque;
 
