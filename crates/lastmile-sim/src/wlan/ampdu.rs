@@ -72,6 +72,7 @@ mod tests {
             port,
             frame: 1538,
             attempts: 0,
+            requests: 0,
             collisions: 0,
             channel_errors: 0,
             collided_last: false,

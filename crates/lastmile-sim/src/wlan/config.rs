@@ -7,6 +7,8 @@ use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Deserializer};
 
+use super::schedule::StationChange;
+
 /// The standard that a WLAN keeps.
 ///
 /// ```
@@ -78,9 +80,9 @@ pub enum Protection {
     /// Not at all: no station of b is near.
     #[default]
     None,
-    /// A CTS to oneself at 11 Mbit/s before every OFDM frame.
+    /// A CTS to oneself at [`protection_rate`](WlanConfig::protection_rate) before every OFDM frame.
     CtsToSelf,
-    /// RTS and CTS at 11 Mbit/s before every OFDM frame.
+    /// RTS and CTS at that rate before every OFDM frame.
     RtsCts,
 }
 
@@ -102,23 +104,26 @@ pub enum Band {
 
 /// What stations wait after a collision before they count slots again.
 ///
-/// Published models and programs differ in this; at ten stations it is worth 3 % of the throughput. The default
-/// is the one that agrees with ns-3 3.37 within 1.5 % at 1, 2 and 10 stations of b and of g.
+/// Published models and programs differ in this; at ten stations it is worth 3 % of the throughput, and where
+/// frames differ in length it decides who gains by a collision. The default is ns-3 3.37's: within 0.5 % of it
+/// (beacons aside) from 1 to 20 stations of b and of g, with unequal rates and unequal packets too, and within
+/// 1 % of the slotted model of [`Difs`](AfterCollision::Difs).
 ///
 /// ```
-/// assert_eq!(lastmile_sim::wlan::AfterCollision::default(), lastmile_sim::wlan::AfterCollision::Difs);
+/// assert_eq!(lastmile_sim::wlan::AfterCollision::default(), lastmile_sim::wlan::AfterCollision::Timeout);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterCollision {
     /// All DIFS after the longest frame (Tc = data + DIFS).
-    #[default]
     Difs,
     /// All as long as if the longest frame had been acknowledged (Tc = Ts): the ACK timeout of those who
     /// collided, EIFS with an ACK at the ACK's rate for the others.
     Exchange,
-    /// Those who collided ACK timeout and DIFS, in whole slots; the others DIFS, as stations that could not
-    /// read even the header.
+    /// Those who collided ACK timeout and DIFS from the end of their own frame, in whole slots; the others
+    /// DIFS, as stations that could not read even the header. Whoever still waits when another begins to send
+    /// waits for that instead.
+    #[default]
     Timeout,
     /// Those who collided ACK timeout and DIFS, the others EIFS with an ACK at the lowest rate, in whole slots:
     /// the standard's letter (IEEE 802.11-2016, 10.3.2.3.7). Agrees with ns-2 2.35 within 1 %.
@@ -245,6 +250,8 @@ pub struct StationConfig {
     pub down_frame_error: Option<f64>,
     /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
     pub channel: Option<ChannelConfig>,
+    /// What changes of it during the run.
+    pub schedule: Vec<StationChange>,
 }
 
 impl Default for StationConfig {
@@ -259,6 +266,7 @@ impl Default for StationConfig {
             frame_error: 0.0,
             down_frame_error: None,
             channel: None,
+            schedule: Vec::new(),
         }
     }
 }
@@ -286,6 +294,9 @@ pub struct WlanConfig {
     pub slot: SlotTime,
     /// What g does for stations of b.
     pub protection: Protection,
+    /// The DSSS rate of CTS and RTS that protect: 11 Mbit/s if not given. ns-3 sends them at 1 Mbit/s.
+    #[serde(deserialize_with = "some_text")]
+    pub protection_rate: Option<Rate>,
     /// The band of n.
     pub band: Band,
     /// Width of n's channel: 20 or 40.
@@ -302,14 +313,15 @@ pub struct WlanConfig {
     pub cw_min: Option<u32>,
     /// The largest: 1023 if not given.
     pub cw_max: Option<u32>,
-    /// Transmissions of a frame up to [`rts_threshold`](WlanConfig::rts_threshold), after which it is lost.
+    /// Transmissions of a frame up to [`rts_threshold`](WlanConfig::rts_threshold), or requests to send a longer
+    /// one, after which it is lost.
     pub short_retry: u8,
-    /// Transmissions of a longer one.
+    /// Transmissions of a longer one itself.
     pub long_retry: u8,
     /// Frames longer than this, MAC header and FCS included, begin with RTS and CTS; none do if not given.
     #[serde(deserialize_with = "some_text")]
     pub rts_threshold: Option<Bytes>,
-    /// Rates that responses may use: 1 and 2 Mbit/s for b, 6, 12 and 24 else if not given.
+    /// Rates that responses may use: 1 and 2 Mbit/s for b, 6, 12 and 24 for a and n, both for g if not given.
     #[serde(deserialize_with = "texts")]
     pub basic_rates: Option<Vec<Rate>>,
     /// The rate of all responses, instead of the rule of the basic rates.
@@ -336,6 +348,7 @@ impl Default for WlanConfig {
             preamble: Preamble::Long,
             slot: SlotTime::Short,
             protection: Protection::None,
+            protection_rate: None,
             band: Band::FiveGhz,
             channel_mhz: 20,
             streams: 1,
@@ -349,7 +362,7 @@ impl Default for WlanConfig {
             rts_threshold: None,
             basic_rates: None,
             ack_rate: None,
-            after_collision: AfterCollision::Difs,
+            after_collision: AfterCollision::Timeout,
             llc: Bytes(8),
             mac_header: None,
             loss_log: 0,
@@ -380,11 +393,15 @@ impl WlanError {
     }
 }
 
-fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
-fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(d: D) -> Result<Option<T>, D::Error> {
+pub(super) fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
     text(d).map(Some)
 }
 

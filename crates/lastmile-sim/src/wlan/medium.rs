@@ -10,7 +10,8 @@
 //! boundary of a slot: stations that become ready within one slot collide, since a slot is the time within
 //! which stations cannot yet hear each other. One to which a packet comes while the medium is busy draws.
 //!
-//! All stations hear each other: there are no hidden stations, no capture, and no propagation delay.
+//! All stations hear each other: there are no hidden stations, no cells that overlap in part, no capture, no propagation
+//! delay and no beacons. How far this agrees with ns-3, and where and why it does not, is in `docs/wlan.md`.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::ampdu;
-use super::config::{AfterCollision, AmpduConfig, WlanConfig, WlanError};
+use super::config::{AfterCollision, AmpduConfig, Standard, WlanConfig, WlanError};
 use super::counters::{Airtime, FlowLosses, Loss, LossCause};
 use super::phy::Phy;
 use super::setup::{self, Direction};
@@ -83,6 +84,11 @@ pub struct Medium {
     slots: u64,
     anchor: u64,
     exchanges: u64,
+    /// Slots that the others count at the boundary at which one begins to send: by DCF none (10.3.3), by n's
+    /// EDCA one (10.22.2.4: at every boundary a station either sends or counts).
+    passing: u64,
+    /// Stations that wait longer after the last collision than DIFS, and the slot until which they do.
+    waiting: Vec<(usize, u64)>,
     on_air: Vec<OnAir>,
     /// The end of the exchange's data.
     ends: u64,
@@ -122,6 +128,8 @@ impl Medium {
             slots: 0,
             anchor: 0,
             exchanges: 1,
+            passing: u64::from(config.standard == Standard::N),
+            waiting: Vec::new(),
             on_air: Vec::new(),
             ends: 0,
             busy_until: 0,
@@ -188,6 +196,7 @@ impl Medium {
             port: port.0,
             frame,
             attempts: 0,
+            requests: 0,
             collisions: 0,
             channel_errors: 0,
             collided_last: false,
@@ -216,7 +225,7 @@ impl Medium {
     /// The stations whose backoff ends in this slot send.
     fn access(&mut self, now: u64) {
         let slot = self.next;
-        self.slots = slot;
+        self.slots = slot + self.passing;
         self.exchanges += 1;
         for station in 0..self.contend.len() {
             if self.contend[station] == slot {
@@ -224,9 +233,23 @@ impl Medium {
                 self.prepare(station, now);
             }
         }
+        self.resynchronise();
         match self.on_air[..] {
             [one] => self.exchange(now, one),
             _ => self.collide(now),
+        }
+    }
+
+    /// Whoever waits for a response or for EIFS when another begins to send waits for the end of that and DIFS
+    /// instead (10.3.2.3.7, 10.3.2.9).
+    #[inline]
+    fn resynchronise(&mut self) {
+        for (station, until) in self.waiting.drain(..) {
+            let own = &mut self.stations[station];
+            own.backoff -= until.saturating_sub(self.slots);
+            if self.contend[station] != NEVER {
+                self.contend[station] = own.backoff;
+            }
         }
     }
 
@@ -235,7 +258,10 @@ impl Medium {
         let Some(head) = own.queue.front() else { return };
         let port = usize::from(head.port);
         let direction = &mut self.directions[port];
-        let attempt = u32::from(head.attempts);
+        if direction.schedule.next.is_some_and(|at| at <= now) {
+            direction.change(Time::from_nanos(now));
+        }
+        let attempt = u32::from(head.attempts) + u32::from(head.requests);
         let rate = direction.controller.pick(Time::from_nanos(now), attempt, &mut direction.random);
         let bytes = ampdu::assemble(&own.queue, self.ampdu.as_ref(), &self.phy, rate, &mut own.on_air);
         direction.counters.transmissions += 1;
@@ -298,7 +324,11 @@ impl Medium {
             let own = &mut self.stations[air.station];
             for &position in &own.on_air {
                 let packet = &mut own.queue[position as usize];
-                packet.attempts += 1;
+                if air.request {
+                    packet.requests += 1;
+                } else {
+                    packet.attempts += 1;
+                }
                 packet.collisions += 1;
                 packet.collided_last = true;
             }
@@ -323,11 +353,15 @@ impl Medium {
             AfterCollision::Exchange => self.anchor += self.phy.sifs + response,
             AfterCollision::Difs | AfterCollision::Timeout => {}
             AfterCollision::Eifs => {
-                let extra = (self.phy.eifs - self.phy.difs).div_ceil(self.phy.slot);
+                let extra = (self.phy.eifs - self.phy.difs) / self.phy.slot;
                 for station in 0..self.stations.len() {
                     // Those on the air draw when it ends.
+                    if self.on_air.iter().any(|air| air.station == station) {
+                        continue;
+                    }
                     let own = &mut self.stations[station];
                     own.backoff = own.backoff.max(self.slots).saturating_add(extra);
+                    self.waiting.push((station, self.slots + extra));
                     if self.contend[station] != NEVER {
                         self.contend[station] = own.backoff;
                     }
@@ -348,7 +382,10 @@ impl Medium {
             own.draw(self.slots, self.exchanges);
             if collided && matches!(self.after_collision, AfterCollision::Timeout | AfterCollision::Eifs) {
                 let waits = (air.end + self.phy.timeout(air.rate, air.request)).saturating_sub(self.ends);
-                own.backoff += waits.div_ceil(self.phy.slot);
+                // Two that differ by less than a slot cannot hear each other in time: they share it.
+                let waits = waits / self.phy.slot;
+                own.backoff += waits;
+                self.waiting.push((air.station, self.slots + waits));
             }
             let waits = own.backoff.saturating_sub(self.slots) * self.phy.slot;
             self.airtime.access += Span::from_nanos(waits as i64);

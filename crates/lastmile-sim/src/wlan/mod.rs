@@ -6,6 +6,7 @@
 //! by packet, in [`Loss`]: the queue was full, all transmissions collided, or noise destroyed them.
 //!
 //! * [`config`]: what a scenario says; [`phy`]: durations and spacings; [`channel`]: path loss and frame errors.
+//! * `schedule`: rates and channels that change during a run.
 //! * `medium`: contention and exchanges; `station`: queue and backoff; `ampdu`: aggregation; `rate` and
 //!   `minstrel`: rate adaptation.
 
@@ -18,6 +19,7 @@ mod minstrel;
 pub mod phy;
 mod rate;
 mod rates;
+mod schedule;
 mod setup;
 mod station;
 
@@ -27,3 +29,4 @@ pub use config::{
 };
 pub use counters::{Airtime, DirectionCounters, Loss, LossCause};
 pub use medium::Medium;
+pub use schedule::StationChange;

@@ -99,12 +99,23 @@ impl Phy {
         if config.protection != Protection::None && standard != Standard::G {
             return Err(WlanError::new("protection", "only 802.11g protects its frames from older stations"));
         }
-        phy.protection_rate = DSSS.len() - 1;
+        phy.protection_rate = match config.protection_rate.map(kbps) {
+            None => DSSS.len() - 1,
+            Some(_) if config.protection == Protection::None => {
+                return Err(WlanError::new("protection_rate", "nothing is protected"));
+            }
+            Some(kbps) => DSSS.iter().position(|&k| k == kbps).ok_or_else(|| {
+                WlanError::new("protection_rate", format!("{kbps} kbit/s is none of 1, 2, 5.5 and 11 Mbit/s"))
+            })?,
+        };
         let basic = phy.basic_rates(config)?;
         phy.control = (0..phy.rates.len())
             .map(|rate| phy.control_of(rate, config, &basic))
             .collect::<Result<_, _>>()?;
-        let slowest = basic.first().copied().unwrap_or(0);
+        // Where no station of b is near, stations of g count with acknowledgements of their own kind.
+        let near = |&&b: &&usize| config.protection != Protection::None || b >= DSSS.len();
+        let own = if standard == Standard::G { basic.iter().find(near) } else { None };
+        let slowest = own.or(basic.first()).copied().unwrap_or(0);
         phy.eifs = phy.sifs + phy.plain(slowest, ACK_BYTES) + phy.difs;
         Ok(phy)
     }
@@ -114,6 +125,7 @@ impl Phy {
         let given: Vec<u32> = match (&config.basic_rates, config.standard) {
             (Some(given), _) => given.iter().map(|rate| kbps(*rate)).collect(),
             (None, Standard::B) => vec![1_000, 2_000],
+            (None, Standard::G) => vec![1_000, 2_000, 6_000, 12_000, 24_000],
             (None, _) => vec![6_000, 12_000, 24_000],
         };
         for kbps in given {
@@ -138,7 +150,8 @@ impl Phy {
     }
 
     /// Responses go at the highest basic rate that is not above the frame's and of its modulation
-    /// (10.7.6.5.2), or at the lowest mandatory rate of the modulation where there is none.
+    /// (10.7.6.5.2), or at the highest mandatory rate of which both is true where there is none: all of DSSS
+    /// (16.2.3), 6, 12 and 24 Mbit/s of OFDM (17.3.8.1).
     fn control_of(&self, rate: usize, config: &WlanConfig, basic: &[usize]) -> Result<Control, WlanError> {
         let dsss = self.rates[rate].modulation == Modulation::Dsss;
         let response = match config.ack_rate {
@@ -157,8 +170,9 @@ impl Phy {
                 let fits = |&&b: &&usize| {
                     self.rates[b].kbps <= reference && (self.rates[b].modulation == Modulation::Dsss) == dsss
                 };
-                let lowest = || self.legacy(if dsss { 1_000 } else { 6_000 });
-                basic.iter().rev().find(fits).copied().or_else(lowest).unwrap_or(0)
+                let mandatory: &[u32] = if dsss { &DSSS } else { &[6_000, 12_000, 24_000] };
+                let highest = || self.legacy(*mandatory.iter().rev().find(|&&m| m <= reference)?);
+                basic.iter().rev().find(fits).copied().or_else(highest).unwrap_or(0)
             }
         };
         let request = if self.protection == Protection::RtsCts { self.protection_rate } else { response };
@@ -310,7 +324,12 @@ mod tests {
     fn frames_of_g_and_a_take_whole_symbols() {
         let g = phy(|_| {});
         assert_eq!((g.frame(at(&g, 54.0), 1536), g.ack(at(&g, 54.0))), (254_000, 34_000));
-        assert_eq!(g.ack(at(&g, 11.0)), 192_000 + 112_000); // no DSSS basic rate: the lowest
+        assert_eq!(g.ack(at(&g, 11.0)), 192_000 + 56_000);
+        // No basic rate of the modulation: the highest mandatory one.
+        let ofdm = phy(|c| c.basic_rates = Some(vec![Rate::ip(6_000_000)]));
+        assert_eq!((ofdm.ack(at(&ofdm, 11.0)), ofdm.ack(at(&ofdm, 54.0))), (192_000 + 10_182, 50_000));
+        let dsss = phy(|c| c.basic_rates = Some(vec![Rate::ip(11_000_000)]));
+        assert_eq!((dsss.ack(at(&dsss, 2.0)), dsss.ack(at(&dsss, 54.0))), (192_000 + 56_000, 34_000));
         let a = phy(|c| c.standard = Standard::A);
         assert_eq!((a.frame(at(&a, 54.0), 1536), a.ack(at(&a, 54.0)), a.difs), (248_000, 28_000, 34_000));
         assert_eq!(phy(|c| c.ack_rate = Some(Rate::ip(6_000_000))).ack(11), 50_000);

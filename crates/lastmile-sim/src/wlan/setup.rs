@@ -1,12 +1,14 @@
 //! From a checked configuration to the parts of a [`Medium`](super::Medium).
 
 use lastmile::time::Time;
+use lastmile::units::Rate;
 
 use super::channel::Channel;
 use super::config::{ChannelConfig, RateControl, Standard, StationConfig, WlanConfig, WlanError};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::Controller;
+use super::schedule::Schedule;
 use super::station::Station;
 use crate::rng::Stream;
 
@@ -26,8 +28,9 @@ pub(super) struct Direction {
     pub(super) top_rate: usize,
     pub(super) controller: Controller,
     pub(super) counters: DirectionCounters,
-    frame_error: f64,
-    channel: Option<Channel>,
+    pub(super) frame_error: f64,
+    pub(super) channel: Option<Channel>,
+    pub(super) schedule: Schedule,
     pub(super) random: Stream,
 }
 
@@ -72,7 +75,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
         let ap = stations
             .iter()
             .position(|s| s.name == *ap && s.ap.is_none())
-            .ok_or_else(|| error(client, "ap", format!("the WLAN has no access point {ap:?}")))?;
+            .ok_or_else(|| refuse(client, "ap", format!("the WLAN has no access point {ap:?}")))?;
         let pairs = [
             (index, ap, client.rate, client.frame_error),
             (
@@ -85,9 +88,9 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
         for (from, to, rate, frame_error) in pairs {
             let top_rate = match rate {
                 None => phy.rates().len() - 1,
-                Some(rate) => phy.find(rate).ok_or_else(|| {
-                    error(client, "rate", format!("{rate} is no rate of 802.11{}", config.standard))
-                })?,
+                Some(rate) => {
+                    named_rate(config, phy, rate).map_err(|reason| refuse(client, "rate", reason))?
+                }
             };
             let label = format!("wlan/{name}/{}/{}", stations[from].name, stations[to].name);
             directions.push(Direction {
@@ -101,6 +104,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
                 counters: DirectionCounters::default(),
                 frame_error,
                 channel: client.channel.as_ref().map(|c| Channel::new(c, bandwidth_hz(config))),
+                schedule: Schedule::new(config, phy, client, from == ap)?,
                 random: Stream::new(seed, &label),
             });
         }
@@ -111,7 +115,12 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
     Ok(Parts { stations: stations.iter().map(station).collect(), directions, overhead: overhead as u32 })
 }
 
-fn error(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
+/// The number of a rate that a station was given.
+pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<usize, String> {
+    phy.find(rate).ok_or_else(|| format!("{rate} is no rate of 802.11{}", config.standard))
+}
+
+pub(super) fn refuse(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
     WlanError::new(format!("station {}: {key}", station.name), reason)
 }
 
@@ -135,10 +144,10 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
     }
     for (index, station) in stations.iter().enumerate() {
         if station.name.is_empty() || stations[..index].iter().any(|s| s.name == station.name) {
-            return Err(error(station, "name", "every station needs a name of its own"));
+            return Err(refuse(station, "name", "every station needs a name of its own"));
         }
         if !(1..=MAX_QUEUE).contains(&station.queue) {
-            return Err(error(
+            return Err(refuse(
                 station,
                 "queue",
                 format!("{} is not 1 to {MAX_QUEUE} packets", station.queue),
@@ -149,8 +158,11 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
             ("down_frame_error", station.down_frame_error.unwrap_or(0.0)),
         ] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(error(station, key, format!("{share} is not a share between 0 and 1")));
+                return Err(refuse(station, key, format!("{share} is not a share between 0 and 1")));
             }
+        }
+        if station.ap.is_none() && !station.schedule.is_empty() {
+            return Err(refuse(station, "schedule", "changes belong to the client, both ways"));
         }
         if let Some(channel) = &station.channel {
             check_channel(station, channel)?;
@@ -171,23 +183,23 @@ fn check_channel(station: &StationConfig, channel: &ChannelConfig) -> Result<(),
     ];
     for (key, value, least) in numbers {
         if !value.is_finite() || value < least || value > 1e6 {
-            return Err(error(station, key, format!("{value} is out of range")));
+            return Err(refuse(station, key, format!("{value} is out of range")));
         }
     }
     if channel.coherence.as_nanos() <= 0 {
-        return Err(error(station, "channel.coherence", "must be longer than nothing"));
+        return Err(refuse(station, "channel.coherence", "must be longer than nothing"));
     }
     Ok(())
 }
 
 /// DSSS spreads over 22 MHz; OFDM fills its channel.
-fn bandwidth_hz(config: &WlanConfig) -> f64 {
+pub(super) fn bandwidth_hz(config: &WlanConfig) -> f64 {
     if config.standard == Standard::B { 22e6 } else { f64::from(config.channel_mhz) * 1e6 }
 }
 
 /// The rates of the top rate's family up to it, slowest first, with the time of a typical exchange: 1200 bytes,
 /// or sixteen such frames where they are aggregated, since the overhead would otherwise hide what rates gain.
-fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<(usize, u64)> {
+pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<(usize, u64)> {
     let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
     let same = |&index: &usize| {
         index == top

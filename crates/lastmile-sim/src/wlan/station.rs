@@ -14,7 +14,10 @@ pub(super) struct Packet {
     pub(super) port: u16,
     /// MAC frame in bytes, header and FCS included.
     pub(super) frame: u32,
+    /// Transmissions of the frame itself.
     pub(super) attempts: u8,
+    /// Requests to send it that went unanswered.
+    pub(super) requests: u8,
     pub(super) collisions: u8,
     pub(super) channel_errors: u8,
     /// Whether the last failure was a collision.

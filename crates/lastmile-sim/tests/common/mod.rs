@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // each test file uses some of them
 
 pub mod tcp;
+pub mod wlan;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

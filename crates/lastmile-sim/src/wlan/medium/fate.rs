@@ -28,7 +28,13 @@ impl Medium {
     /// Removes from the queue, in order, what has arrived or has been given up.
     pub(super) fn release(&mut self, now: u64, air: OnAir) {
         let (at, port) = (Time::from_nanos(now), PortId(air.port as u16));
-        let limit = if air.bytes > self.rts_threshold { self.long_retry } else { self.short_retry };
+        let (short, long) = (u16::from(self.short_retry), u16::from(self.long_retry));
+        let is_long = air.bytes > self.rts_threshold;
+        // 10.3.4.4: a request that fails counts as a short frame, what follows it by its own length.
+        let spent = |requests: u8, attempts: u8| {
+            let (requests, attempts) = (u16::from(requests), u16::from(attempts));
+            if is_long { requests >= short || attempts >= long } else { requests + attempts >= short }
+        };
         let mut position = 0;
         while let Some(packet) = self.stations[air.station].queue.get(position) {
             if usize::from(packet.port) != air.port {
@@ -39,7 +45,7 @@ impl Medium {
                 position += 1;
                 continue;
             }
-            if !packet.received && packet.attempts < limit {
+            if !packet.received && !spent(packet.requests, packet.attempts) {
                 return;
             }
             let own = &mut self.stations[air.station];

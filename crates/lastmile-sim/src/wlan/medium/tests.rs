@@ -1,11 +1,15 @@
 use super::*;
-use crate::wlan::{DirectionCounters, Standard, StationConfig};
+use crate::wlan::{DirectionCounters, Standard, StationChange, StationConfig};
 use lastmile::node::{Model, Payload};
 use lastmile::units::Rate;
 use proptest::prelude::*;
 
 fn client(name: &str) -> StationConfig {
     StationConfig { name: name.into(), ap: Some("ap".into()), ..Default::default() }
+}
+
+fn at(seconds: i64) -> StationChange {
+    StationChange { at: Span::from_secs(seconds), ..Default::default() }
 }
 
 fn config(clients: &[&str]) -> WlanConfig {
@@ -91,11 +95,11 @@ fn a_backoff_freezes_while_others_send() {
         assert_eq!(out.len(), 2);
         let again = counters[0].collisions - 1;
         if again == 0 {
-            // First: 254 us of collision and DIFS, then slots; second: what was left of its own.
+            // First: 254 us of collision and DIFS, four slots of ACK timeout, its own; second: what was left.
             let first = out[0].0 - 254_000 - (254_000 + 28_000);
             let second = out[1].0 - out[0].0 - 44_000 - 28_000 - 254_000;
             assert!(first.is_multiple_of(9_000) && second.is_multiple_of(9_000) && second > 0);
-            assert!(first + second <= 31 * 9_000, "{first} {second}");
+            assert!(first >= 4 * 9_000 && first + second <= (4 + 31) * 9_000, "{first} {second}");
         }
     }
 }
@@ -131,8 +135,17 @@ fn a_request_makes_a_collision_short() {
     (with.cw_min, with.cw_max, with.rts_threshold) = (Some(0), Some(0), Some(Bytes(500)));
     let mut wlan = Medium::new(&with, 1, "x").unwrap();
     run(&mut wlan, &[(0, 0, 1500), (0, 2, 1500)]);
-    // Four attempts, the long retry limit, of an RTS at 24 Mbit/s: 20 + 4 * ceil(182 / 96) + 6.
-    assert_eq!(wlan.airtime().collision, Span::from_micros(4 * 34));
+    // Seven attempts, the short retry limit, of an RTS at 24 Mbit/s: 20 + 4 * ceil(182 / 96) + 6.
+    assert_eq!(wlan.airtime().collision, Span::from_micros(7 * 34));
+    // What follows the request has the long limit.
+    let mut noisy = with.clone();
+    noisy.station[1].frame_error = 1.0;
+    let mut wlan = Medium::new(&noisy, 1, "x").unwrap();
+    run(&mut wlan, &[(0, 0, 1500), (10_000_000, 0, 100)]);
+    assert_eq!(
+        (wlan.take_losses().0[0].channel_errors, wlan.counters(PortId(0)).unwrap().transmissions),
+        (4, 4 + 7)
+    );
     let mut alone = Medium::new(&with, 1, "x").unwrap();
     let out = run(&mut alone, &[(0, 0, 1500)]);
     assert_eq!(out[0].0, 34_000 + 10_000 + 34_000 + 10_000 + 254_000);
@@ -176,6 +189,21 @@ fn contradictory_configurations_name_their_key() {
             },
             "station a: channel.exponent",
         ),
+        (|c| c.station[0].schedule = vec![at(1)], "station ap: schedule"),
+        (|c| c.station[1].schedule = vec![at(2), at(2)], "station a: schedule 2: at"),
+        (
+            |c| c.station[1].schedule = vec![StationChange { rate: Some(Rate::ip(7)), ..at(2) }],
+            "station a: schedule 1: rate",
+        ),
+        (
+            |c| c.station[1].schedule = vec![StationChange { snr_db: Some(9.0), ..at(2) }],
+            "station a: schedule 1: distance_m",
+        ),
+        (
+            |c| c.station[1].schedule = vec![StationChange { frame_error: Some(1.5), ..at(2) }],
+            "station a: schedule 1: frame_error",
+        ),
+        (|c| c.protection_rate = Some(Rate::ip(1_000_000)), "protection_rate"),
     ] {
         let mut config = config(&["a"]);
         change(&mut config);
