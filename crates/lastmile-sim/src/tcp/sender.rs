@@ -214,8 +214,10 @@ impl Sender {
             return;
         }
         let enough = self.dup_acks as usize == DUP_THRESH || (self.sack() && self.board.first_lost());
-        // RFC 6582, section 3.2, step 2, and its predecessors' "avoid multiple fast retransmits".
-        let allowed = self.recover.is_none_or(|recover| self.una > recover);
+        // RFC 6582, section 3.2, step 2: more than all that was under way is acknowledged; duplicate ACKs alone
+        // cannot tell a loss from what was sent twice. SACK blocks can: RFC 6675, section 5.1, asks for all of it.
+        let allowed =
+            self.recover.is_none_or(|recover| self.una > recover || (self.sack() && self.una == recover));
         if enough && allowed {
             self.enter_recovery(now);
         } else if self.dup_acks as usize >= DUP_THRESH {
