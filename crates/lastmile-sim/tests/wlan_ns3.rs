@@ -46,7 +46,9 @@ fn check(rows: impl IntoIterator<Item = (String, f64, f64, f64)>) {
 
 #[test]
 fn one_sender_at_each_rate() {
-    let rows: &[(&str, &[(f64, u64, f64)])] = &[
+    /// Rate, IP bytes, ns-3's Mbit/s.
+    type Cells<'a> = &'a [(f64, u64, f64)];
+    let rows: &[(&str, Cells)] = &[
         (
             "standard = 'b'",
             &[
@@ -231,7 +233,7 @@ fn residual_loss_is_the_power_of_the_retry_limit() {
         let run = run(&config, &[("ap", "sta0", 2.0, 500)], 200, 1);
         let counters = run.wlan().counters(lastmile::node::PortId(1)).unwrap();
         assert_eq!((counters.lost_collision, counters.lost_queue), (0, 0));
-        let expected = share.powi(limit);
+        let expected = (0..limit).map(|_| share).product::<f64>();
         let deviation = (expected / counters.arrived as f64).sqrt();
         let got = counters.lost_channel as f64 / counters.arrived as f64;
         assert!((got - expected).abs() < 4.0 * deviation, "{keys:?} {share}: {got}, expected {expected}");
