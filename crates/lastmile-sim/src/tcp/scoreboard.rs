@@ -122,6 +122,11 @@ impl Scoreboard {
         self.flags.front().is_some_and(|flags| flags & LOST != 0)
     }
 
+    /// Whether it was sent again, and is not known to have arrived.
+    pub(super) fn first_resent(&self) -> bool {
+        self.flags.front().is_some_and(|flags| flags & RESENT != 0)
+    }
+
     #[inline]
     pub(super) fn is_sacked(&self, seq: u64) -> bool {
         self.flag(seq) & SACKED != 0

@@ -41,6 +41,10 @@ pub struct Sender {
     recover: Option<u64>,
     in_recovery: bool,
     first_partial: bool,
+    /// `max` when a segment beyond `recover` was first sent again.
+    resent_beyond: Option<u64>,
+    /// All below it left before the segment that recovery began with was sent again.
+    older: u64,
     dup_acks: u32,
     /// Segments by which duplicate ACKs inflate the window.
     inflation: u32,
@@ -80,6 +84,8 @@ impl Sender {
             recover: None,
             in_recovery: false,
             first_partial: true,
+            resent_beyond: None,
+            older: 0,
             dup_acks: 0,
             inflation: 0,
             resend_first: false,
@@ -196,8 +202,10 @@ impl Sender {
             }
             self.first_partial = false;
         } else {
-            // What is missing right above a partial ACK is lost, whatever the blocks say.
-            self.board.lose_first();
+            // What is missing right above a partial ACK is lost, whatever the blocks say, unless it left later.
+            if self.una < self.older {
+                self.board.lose_first();
+            }
             self.restart_timer(now);
         }
     }
@@ -235,7 +243,11 @@ impl Sender {
         }
         (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
         self.inflation = if self.sack() { 0 } else { DUP_THRESH as u32 };
-        self.resend_first = true;
+        // The last recovery may have sent it again already (RFC 6675, section 4, NextSeg: once).
+        let already = self.sack() && self.board.first_resent();
+        let beyond = self.resent_beyond.take();
+        self.older = if already { beyond.unwrap_or(self.max) } else { self.max };
+        self.resend_first = !already;
         self.board.lose_first();
         self.timed = None;
         self.expires = Some(now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
@@ -309,6 +321,9 @@ impl Sender {
             self.counters.resent += 1;
             if self.sack() && self.in_recovery {
                 self.board.resend(seq);
+                if self.recover.is_some_and(|recover| seq >= recover) {
+                    self.resent_beyond.get_or_insert(self.max);
+                }
             }
         }
         if seq >= self.next {
