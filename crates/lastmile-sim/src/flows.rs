@@ -6,6 +6,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use crate::element::Element;
+use crate::path::link::Link;
 use crate::scenario::{Scenario, Simulation};
 use crate::traffic::SinkCounters;
 
@@ -109,7 +110,8 @@ fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
 fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
     let mut lost = BTreeMap::new();
     let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
-    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)) {
+    let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
+    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)).filter(lossy) {
         for (cause, packets) in link.drops_of(label).filter(|found| found.1 > 0) {
             *lost.entry(cause.name()).or_insert(0) += packets;
         }
