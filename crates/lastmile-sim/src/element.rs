@@ -24,7 +24,7 @@ pub enum Element {
     /// A source of the simulator's own traffic.
     Source(Box<Source>),
     /// The end of the simulator's own traffic.
-    Sink(Sink),
+    Sink(Box<Sink>),
     /// The sending end of a TCP connection.
     TcpSender(Box<tcp::Sender>),
     /// The receiving end of a TCP connection.
@@ -98,7 +98,7 @@ from! {
     Link(Link) = Box::new,
     Wlan(Medium) = Box::new,
     Source(Source) = Box::new,
-    Sink(Sink) = std::convert::identity,
+    Sink(Sink) = Box::new,
     TcpSender(tcp::Sender) = Box::new,
     TcpReceiver(tcp::Receiver) = Box::new,
     Host(Host) = Box::new,

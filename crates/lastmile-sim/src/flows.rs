@@ -6,6 +6,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use crate::element::Element;
+use crate::path::link::Link;
 use crate::scenario::{Scenario, Simulation};
 use crate::traffic::SinkCounters;
 
@@ -117,7 +118,8 @@ fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
             *lost.entry(cause).or_insert(0) += packets;
         }
     };
-    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)) {
+    let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
+    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)).filter(lossy) {
         link.drops_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
     }
     for wlan in simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node)) {

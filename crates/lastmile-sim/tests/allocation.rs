@@ -36,6 +36,7 @@ fn a_steady_run_allocates_nothing() {
     // The deepest queue so far may make a ring double once more.
     assert!(after - before <= 8, "{} allocations", after - before);
     wlan();
+    tcp_flows();
 }
 
 /// The same of a WLAN with collisions, losses and aggregates.
@@ -87,5 +88,68 @@ fn wlan() {
         let after = ALLOCATIONS.load(Ordering::Relaxed);
         assert!(engine.sink(sink).unwrap().counters().packets > 20_000);
         assert!(after - before <= 8, "{} allocations", after - before);
+    }
+}
+
+/// What TCP costs with one flow and with a thousand, counted instead of timed: wakes and allocations for each packet
+/// that a link takes in, and allocations for each flow that is read and built.
+fn tcp_flows() {
+    let (one, many) = (cost(1), cost(1000));
+    // A packet costs the wake of the link that it crosses; beside that there are only timers.
+    assert!(one.wakes > 0.9 && one.wakes < 1.2, "{one:?}");
+    assert!(many.wakes < 1.05 * one.wakes, "{one:?} {many:?}");
+    // Rings and scoreboards that grow once more.
+    assert!(one.allocations < 0.01 && many.allocations < 0.02, "{one:?} {many:?}");
+    // A search through the network for each flow would be hundreds more.
+    let hundred = cost(100);
+    let each = (many.to_build - hundred.to_build) / 900.0;
+    assert!(each < 50.0, "{each} allocations for each flow more");
+}
+
+#[derive(Debug)]
+struct Cost {
+    wakes: f64,
+    allocations: f64,
+    to_build: f64,
+}
+
+/// Of the benchmark's dumbbell, over two seconds in which all flows have begun.
+fn cost(flows: usize) -> Cost {
+    use lastmile_sim::scenario::Scenario;
+    use std::fmt::Write as _;
+    let pairs = flows.min(100);
+    let mut text = "name = \"scale\"\nduration = \"4 s\"\nlink = [\n".to_owned();
+    text += "  { from = \"west\", to = \"east\", rate = \"100 Mbit/s\", delay = \"10 ms\", queue = \"200 packets\" },\n";
+    for i in 0..pairs {
+        let _ =
+            writeln!(text, "  {{ from = \"s{i}\", to = \"west\", rate = \"1 Gbit/s\", delay = \"1 ms\" }},");
+        let _ =
+            writeln!(text, "  {{ from = \"east\", to = \"d{i}\", rate = \"1 Gbit/s\", delay = \"1 ms\" }},");
+    }
+    text += "]\n";
+    (0..pairs).for_each(|i| text += &format!("[host.s{i}]\n[host.d{i}]\n"));
+    for i in 0..flows {
+        let (pair, start) = (i % pairs, 500 * i / flows);
+        let _ = writeln!(
+            text,
+            "[[traffic]]\nkind = \"ftp\"\nfrom = \"s{pair}\"\nto = \"d{pair}\"\nstart = \"{start} ms\""
+        );
+    }
+    let allocated = || ALLOCATIONS.load(Ordering::Relaxed) as f64;
+    let before = allocated();
+    let mut run = build(&Scenario::parse("scale.toml", &text).unwrap(), 1, vec![]).unwrap();
+    let to_build = allocated() - before;
+    let arrived = |run: &lastmile_sim::scenario::Simulation| -> u64 {
+        run.links.iter().filter_map(|&link| run.engine.link(link)).map(|link| link.counters().arrived).sum()
+    };
+    run.engine.run_until(Time::ZERO + Span::from_secs(2)).unwrap();
+    let (packets, wakes, before) = (arrived(&run), run.engine.executed(), allocated());
+    run.engine.run_until(Time::ZERO + Span::from_secs(4)).unwrap();
+    let packets = (arrived(&run) - packets) as f64;
+    assert!(packets > 60_000.0, "{packets}");
+    Cost {
+        wakes: (run.engine.executed() - wakes) as f64 / packets,
+        allocations: (allocated() - before) / packets,
+        to_build,
     }
 }

@@ -7,6 +7,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -53,12 +54,29 @@ struct Row {
     /// That crossed the bottleneck, or that a WLAN's receiver got.
     packets: u64,
     simulated_s: u32,
+    /// Packets that links took in or dropped, data and ACKs, summed over all links: what the work is proportional to.
+    hops: Option<u64>,
+    /// CPU time of reading and building the scenario alone, all of its start-up included.
+    start_cpu_s: Option<f64>,
+}
+
+impl Row {
+    fn cpu_s(&self) -> f64 {
+        self.cpu_s_per_sim_s * f64::from(self.simulated_s)
+    }
+
+    /// What a packet costs on one link, without the start-up.
+    fn ns_per_hop(&self) -> Option<f64> {
+        Some((self.cpu_s() - self.start_cpu_s?) * 1e9 / self.hops? as f64)
+    }
 }
 
 /// A scenario, and how each tool is called for it.
 struct Bench {
     name: String,
     text: String,
+    /// The same without any simulated time to speak of.
+    start: Option<String>,
     ns2: Option<Vec<String>>,
     ns3: Option<Vec<String>>,
 }
@@ -78,8 +96,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     for bench in benches(args.seconds) {
         let file = folder.0.join(format!("{}.toml", bench.name.replace([' ', ',', '/'], "-")));
         fs::write(&file, &bench.text)?;
-        let ours = vec![env::current_exe()?.into(), "sim".into(), file.into(), "--json".into()];
-        rows.push(measure(&bench.name, "lastmile", &ours, &args, &our_packets)?);
+        let ours = vec![env::current_exe()?.into(), "sim".into(), file.clone().into(), "--json".into()];
+        let mut row = measure(&bench.name, "lastmile", &ours, &args, &our_packets)?;
+        if let Some(text) = &bench.start {
+            fs::write(&file, text)?;
+            let start = measure(&bench.name, "lastmile", &ours, &args, &our_packets)?;
+            row.start_cpu_s = Some(start.cpu_s());
+        }
+        rows.push(row);
         if let (Some(ns2), Some(call)) = (&ns2, &bench.ns2) {
             let script = args.programs.join(&call[0]);
             let mut command: Vec<OsString> = vec![ns2.into(), script.into()];
@@ -92,31 +116,54 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             rows.push(measure(&bench.name, "ns-3", &command, &args, &their_packets)?);
         }
     }
+    let mut missing = Vec::new();
+    if ns2.is_none() && !args.only_ours {
+        missing.push("ns-2 is not installed: apt-get install ns2".to_owned());
+    }
+    if let (Err(why), false) = (&ns3, args.only_ours) {
+        missing.push(format!("ns-3 is left out: {why}"));
+    }
     if args.json {
         crate::say(&serde_json::to_string_pretty(&rows)?);
-        return Ok(None);
+        for line in &missing {
+            // Nobody reads it where it cannot be written.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    } else {
+        crate::say(table(&rows).text().trim_end());
+        missing.iter().for_each(|line| crate::say(line));
     }
-    let columns = ["scenario", "tool", ">CPU s per simulated s", ">peak MB", ">packets", ">us per packet"];
+    Ok(None)
+}
+
+fn table(rows: &[Row]) -> Table {
+    let columns = [
+        "scenario",
+        "tool",
+        ">CPU s per simulated s",
+        ">peak MB",
+        ">packets",
+        ">us per packet",
+        ">start-up ms",
+        ">hops",
+        ">ns per hop",
+    ];
     let mut table = Table::new(&columns);
-    for row in &rows {
-        let each = row.cpu_s_per_sim_s * f64::from(row.simulated_s) / row.packets.max(1) as f64;
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for row in rows {
         table.row([
             row.scenario.clone(),
             row.tool.to_owned(),
             format!("{:.5}", row.cpu_s_per_sim_s),
             format!("{:.1}", row.peak_mb),
             row.packets.to_string(),
-            format!("{:.2}", each * 1e6),
+            format!("{:.2}", row.cpu_s() / row.packets.max(1) as f64 * 1e6),
+            or_dash(row.start_cpu_s.map(|s| format!("{:.1}", s * 1e3))),
+            or_dash(row.hops.map(|hops| hops.to_string())),
+            or_dash(row.ns_per_hop().map(|ns| format!("{ns:.0}"))),
         ]);
     }
-    crate::say(table.text().trim_end());
-    if ns2.is_none() && !args.only_ours {
-        crate::say("ns-2 is not installed: apt-get install ns2");
-    }
-    if let (Err(why), false) = (&ns3, args.only_ours) {
-        crate::say(&format!("ns-3 is left out: {why}"));
-    }
-    Ok(None)
+    table
 }
 
 /// Runs a command to its end and prints, below its output, what it cost.
@@ -139,7 +186,7 @@ fn measure(
     tool: &'static str,
     command: &[OsString],
     args: &Args,
-    packets: &dyn Fn(&str) -> Option<u64>,
+    counts: &dyn Fn(&str) -> Option<Counts>,
 ) -> anyhow::Result<Row> {
     let mut best: Option<Row> = None;
     for _ in 0..args.repeat.clamp(1, 100) {
@@ -152,7 +199,7 @@ fn measure(
         if told["ok"] != json!(true) {
             bail!("{tool}, {scenario}: {}", text("errors").trim());
         }
-        let Some(packets) = packets(&text("output")) else {
+        let Some(Counts { packets, hops }) = counts(&text("output")) else {
             bail!("{tool}, {scenario}: the program did not say how many packets it carried");
         };
         let row = Row {
@@ -162,6 +209,8 @@ fn measure(
             peak_mb: told["peak"].as_f64().unwrap_or(f64::NAN) / 1e6,
             packets,
             simulated_s: args.seconds,
+            hops,
+            start_cpu_s: None,
         };
         // Whatever else the machine did only adds.
         if best.as_ref().is_none_or(|b| row.cpu_s_per_sim_s < b.cpu_s_per_sim_s) {
@@ -171,18 +220,35 @@ fn measure(
     best.ok_or_else(|| anyhow!("no run"))
 }
 
-/// Of our own runs: the packets on the link called so, or what all flows received.
-fn our_packets(output: &str) -> Option<u64> {
-    let told: Value = serde_json::from_str(output).ok()?;
-    let bottleneck = told["links"].as_array()?.iter().find(|l| l["from"] == "west" && l["to"] == "east");
-    match bottleneck {
-        Some(link) => link["packets"].as_u64(),
-        None => told["flows"].as_array()?.iter().map(|flow| flow["received"].as_u64()).sum(),
-    }
+/// What a run says of itself.
+#[derive(Debug, PartialEq)]
+struct Counts {
+    packets: u64,
+    hops: Option<u64>,
 }
 
-fn their_packets(output: &str) -> Option<u64> {
-    output.lines().find_map(|line| line.strip_prefix("packets ")?.trim().parse().ok())
+/// Of our own runs: the packets on the link called so, or what all flows received.
+fn our_packets(output: &str) -> Option<Counts> {
+    let told: Value = serde_json::from_str(output).ok()?;
+    let links = told["links"].as_array()?;
+    let hops = links.iter().map(|l| Some(l["packets"].as_u64()? + l["dropped"].as_u64()?)).sum();
+    let bottleneck = links.iter().find(|l| l["from"] == "west" && l["to"] == "east");
+    Some(match bottleneck {
+        Some(link) => Counts { packets: link["packets"].as_u64()?, hops },
+        None => Counts {
+            packets: told["flows"]
+                .as_array()?
+                .iter()
+                .map(|flow| flow["received"].as_u64())
+                .sum::<Option<_>>()?,
+            hops: None,
+        },
+    })
+}
+
+fn their_packets(output: &str) -> Option<Counts> {
+    let packets = output.lines().find_map(|line| line.strip_prefix("packets ")?.trim().parse().ok())?;
+    Some(Counts { packets, hops: None })
 }
 
 fn find(names: &[&str]) -> Option<PathBuf> {
@@ -254,13 +320,16 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<Vec<String>> {
     Some(words.into_iter().map(str::to_owned).collect())
 }
 
-/// The three scenarios that are compared, and the dumbbell with 1 to 1000 flows.
+/// The three scenarios that are compared, and the dumbbell with 1 to 1000 flows: on one link, where they share what
+/// is there and drop ever more of it, and on a link that grows with them, where packets do as well.
 fn benches(seconds: u32) -> Vec<Bench> {
     let s = seconds.to_string();
+    let shared = |flows| Dumbbell { seconds, flows, mbits: 100, queue: 200, access_mbits: 1000 };
     let dur = format!("--dur={seconds}");
     let mut benches = vec![Bench {
         name: "dumbbell, 10 TCP flows".into(),
-        text: dumbbell(seconds, 10),
+        text: shared(10).text(true),
+        start: Some(shared(10).text(false)),
         ns2: words(["dumbbell.tcl", &s, "10"]),
         ns3: words(["dumbbell", &dur, "--flows=10"]),
     }];
@@ -271,45 +340,65 @@ fn benches(seconds: u32) -> Vec<Bench> {
         benches.push(Bench {
             name: name.into(),
             text: wlan(seconds, standard, short, 10),
+            start: None,
             // ns-2 knows no OFDM.
             ns2: (standard == "b").then(|| words(["wlan.tcl", &s, "10"])).flatten(),
             ns3: words(["wlan", &dur, "--n=10", &standard_is]),
         });
     }
+    let mut add = |name: String, dumbbell: Dumbbell| {
+        let (text, start) = (dumbbell.text(true), Some(dumbbell.text(false)));
+        benches.push(Bench { name, text, start, ns2: None, ns3: None });
+    };
     for flows in [1, 100, 1000] {
-        benches.push(Bench {
-            name: format!("dumbbell, {flows} TCP flows"),
-            text: dumbbell(seconds, flows),
-            ns2: None,
-            ns3: None,
-        });
+        add(format!("dumbbell, {flows} TCP flows"), shared(flows));
+    }
+    for flows in [1, 10, 100, 1000] {
+        let grown = Dumbbell { seconds, flows, mbits: 4 * flows, queue: 20 + 2 * flows, access_mbits: 100 };
+        add(format!("dumbbell, {flows} x 4 Mbit/s"), grown);
     }
     benches
 }
 
-/// 100 Mbit/s, 10 ms, 200 packets; access links of 1 Gbit/s and 1 ms. NewReno with delayed ACKs, as ns-2's.
-fn dumbbell(seconds: u32, flows: usize) -> String {
-    // So many hosts have addresses; more flows share them.
-    let pairs = flows.min(100);
-    let mut text = format!("name = \"dumbbell-{flows}\"\nduration = \"{seconds} s\"\n\nlink = [\n");
-    text += "  { from = \"west\", to = \"east\", rate = \"100 Mbit/s\", delay = \"10 ms\", queue = \"200 packets\" },\n";
-    for i in 0..pairs {
-        let access = "rate = \"1 Gbit/s\", delay = \"1 ms\", queue = \"10000 packets\"";
-        let _ = writeln!(text, "  {{ from = \"s{i}\", to = \"west\", {access} }},");
-        let _ = writeln!(text, "  {{ from = \"east\", to = \"d{i}\", {access} }},");
+/// TCP flows (SACK, delayed ACKs) over a bottleneck of 10 ms, with access links of 1 ms.
+struct Dumbbell {
+    seconds: u32,
+    flows: usize,
+    mbits: usize,
+    /// Packets.
+    queue: usize,
+    access_mbits: usize,
+}
+
+impl Dumbbell {
+    /// The scenario; without `run` all that must be read and built, and a microsecond of it.
+    fn text(&self, run: bool) -> String {
+        let &Dumbbell { seconds, flows, mbits, queue, access_mbits } = self;
+        // So many hosts have addresses; more flows share them.
+        let pairs = flows.min(100);
+        let duration = if run { format!("{seconds} s") } else { "1 us".to_owned() };
+        let mut text = format!("name = \"dumbbell-{flows}\"\nduration = \"{duration}\"\n\nlink = [\n");
+        let bottleneck = format!("rate = \"{mbits} Mbit/s\", delay = \"10 ms\", queue = \"{queue} packets\"");
+        let _ = writeln!(text, "  {{ from = \"west\", to = \"east\", {bottleneck} }},");
+        for i in 0..pairs {
+            let access =
+                format!("rate = \"{access_mbits} Mbit/s\", delay = \"1 ms\", queue = \"10000 packets\"");
+            let _ = writeln!(text, "  {{ from = \"s{i}\", to = \"west\", {access} }},");
+            let _ = writeln!(text, "  {{ from = \"east\", to = \"d{i}\", {access} }},");
+        }
+        text += "]\n\n";
+        for i in 0..pairs {
+            let _ = writeln!(text, "[host.s{i}]\n[host.d{i}]");
+        }
+        for i in 0..flows {
+            let (pair, start) = (i % pairs, if run { 100 + 500 * i / flows } else { 0 });
+            let _ = writeln!(
+                text,
+                "\n[[traffic]]\nname = \"t{i}\"\nkind = \"ftp\"\nfrom = \"s{pair}\"\nto = \"d{pair}\"\nstart = \"{start} ms\""
+            );
+        }
+        text
     }
-    text += "]\n\n";
-    for i in 0..pairs {
-        let _ = writeln!(text, "[host.s{i}]\n[host.d{i}]");
-    }
-    for i in 0..flows {
-        let (pair, start) = (i % pairs, 100 + 500 * i / flows);
-        let _ = writeln!(
-            text,
-            "\n[[traffic]]\nname = \"t{i}\"\nkind = \"ftp\"\nfrom = \"s{pair}\"\nto = \"d{pair}\"\nstart = \"{start} ms\""
-        );
-    }
-    text
 }
 
 /// Saturated stations to a receiver, packets of 1500 B.
@@ -339,18 +428,22 @@ mod tests {
 
     #[test]
     fn the_scenarios_are_scenarios() {
-        for bench in benches(1) {
-            let scenario = lastmile_sim::scenario::Scenario::parse("bench.toml", &bench.text);
-            assert!(scenario.is_ok(), "{}: {scenario:?}", bench.name);
+        for bench in benches(15) {
+            for text in [Some(&bench.text), bench.start.as_ref()].into_iter().flatten() {
+                let scenario = lastmile_sim::scenario::Scenario::parse("bench.toml", text);
+                assert!(scenario.is_ok(), "{}: {scenario:?}", bench.name);
+            }
         }
     }
 
     #[test]
     fn packets_are_read_from_all_programs() {
-        assert_eq!(their_packets("num_nodes is set 11\npackets 2387\n"), Some(2387));
+        let counts = |packets, hops| Some(Counts { packets, hops });
+        assert_eq!(their_packets("num_nodes is set 11\npackets 2387\n"), counts(2387, None));
         assert_eq!(their_packets("nothing"), None);
-        let link = r#"{"links":[{"from":"west","to":"east","packets":5}],"flows":[]}"#;
-        assert_eq!(our_packets(link), Some(5));
-        assert_eq!(our_packets(r#"{"links":[],"flows":[{"received":3},{"received":4}]}"#), Some(7));
+        let link = r#"{"links":[{"from":"west","to":"east","packets":5,"dropped":1},
+            {"from":"east","to":"west","packets":2,"dropped":0}],"flows":[]}"#;
+        assert_eq!(our_packets(link), counts(5, Some(8)));
+        assert_eq!(our_packets(r#"{"links":[],"flows":[{"received":3},{"received":4}]}"#), counts(7, None));
     }
 }

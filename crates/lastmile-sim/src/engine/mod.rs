@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lastmile::event::Event;
-use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId};
+use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit};
 use lastmile::time::Time;
 
 use crate::element::Element;
@@ -36,7 +36,6 @@ pub use types::{EngineError, NodeId, RouterId, Target};
 const STUCK_AFTER: u64 = 10_000_000;
 /// Zero-delay hops that are followed on the stack before a packet is put aside.
 const MAX_DEPTH: u32 = 32;
-const NO_ROUTE: u32 = u32::MAX;
 
 /// Where a packet enters next, in one word of a routing table: the port above the node's number.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +57,9 @@ impl Hop {
 
 const NODE_BITS: u32 = MAX_NODES.trailing_zeros();
 
+/// What the engine has of a node, on one cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Slot {
     element: Element,
     /// Where what leaves goes, whatever the port, unless `ports` is the way.
@@ -67,7 +68,7 @@ struct Slot {
     /// The wake that counts, and the one in the queue that stands for it: the same, or an earlier one.
     wanted: Key,
     queued: Key,
-    decisions: u64,
+    decisions: u32,
 }
 
 /// The engine. See the [module](self) for how it works, and [`scenario::build`](crate::scenario::build) for how
@@ -94,8 +95,10 @@ struct Slot {
 pub struct Engine {
     now: Time,
     slots: Vec<Slot>,
-    /// Per router, the node that each flow goes to.
-    routes: Vec<Vec<u32>>,
+    /// Per flow, where it goes from each router on its way. So few that looking through them is quickest, and
+    /// close together: a table for each router would be another place in memory for every hop of every flow.
+    routes: Vec<Vec<(RouterId, Hop)>>,
+    routers: u32,
     /// The targets of nodes whose ports differ.
     ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
@@ -120,8 +123,7 @@ impl Engine {
     /// Adds a node. It is first polled when time starts to run.
     pub fn add(&mut self, element: impl Into<Element>) -> Result<NodeId, EngineError> {
         let node = self.slots.len();
-        // The last number is part of what stands for no route.
-        if node + 1 >= MAX_NODES {
+        if node >= MAX_NODES {
             return Err(EngineError::TooManyNodes);
         }
         let element = element.into();
@@ -142,8 +144,8 @@ impl Engine {
 
     /// Adds a routing table in which no flow has a route.
     pub fn add_router(&mut self) -> RouterId {
-        self.routes.push(Vec::new());
-        RouterId((self.routes.len() - 1) as u32)
+        self.routers += 1;
+        RouterId(self.routers - 1)
     }
 
     /// Has what leaves `node` go to `target`, by whatever port.
@@ -178,12 +180,14 @@ impl Engine {
 
     /// Has `flow` go from that table to that port of that node; a port beyond the last counts as the last.
     pub fn route_port(&mut self, router: RouterId, flow: Flow, to: NodeId, port: PortId) {
-        if let Some(table) = self.routes.get_mut(router.0 as usize) {
-            let flow = flow.0 as usize;
-            if table.len() <= flow {
-                table.resize(flow + 1, NO_ROUTE);
-            }
-            table[flow] = Hop::new(to, port).0;
+        let flow = flow.0 as usize;
+        if self.routes.len() <= flow {
+            self.routes.resize(flow + 1, Vec::new());
+        }
+        let (way, hop) = (&mut self.routes[flow], Hop::new(to, port));
+        match way.iter_mut().find(|(at, _)| *at == router) {
+            Some((_, before)) => *before = hop,
+            None => way.push((router, hop)),
         }
     }
 
@@ -393,22 +397,23 @@ impl Engine {
     fn drain(&mut self, node: usize, depth: u32) {
         loop {
             match self.slots[node].element.poll(self.now) {
-                Output::Transmit(transmit) => {
+                // Taken apart at once: as a whole it would be copied by a call of `memcpy`.
+                Output::Transmit(Transmit { port, datagram, .. }) => {
                     self.at_once += 1;
-                    let Some(next) = self.next_hop(node, transmit.port, transmit.datagram.flow) else {
+                    let Some(next) = self.next_hop(node, port, datagram.flow) else {
                         self.unroutable += 1;
                         continue;
                     };
                     if let Some(tap) = &mut self.taps.packets {
-                        tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), &transmit.datagram);
+                        tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), &datagram);
                     }
                     if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
-                        self.aside.push_back((next, transmit.datagram));
+                        self.aside.push_back((next, datagram));
                         if self.at_once > STUCK_AFTER {
                             return;
                         }
                     } else {
-                        self.hand_over(next, transmit.datagram, depth + 1);
+                        self.hand_over(next, datagram, depth + 1);
                     }
                 }
                 Output::Event(what) => {
@@ -443,7 +448,10 @@ impl Engine {
             Target::Nowhere => return None,
             Target::Node(next) => Hop(next.0),
             Target::Port(next, port) => Hop::new(next, port),
-            Target::Router(router) => Hop(*self.routes.get(router.0 as usize)?.get(flow.0 as usize)?),
+            Target::Router(router) => {
+                let way = self.routes.get(flow.0 as usize)?;
+                way.iter().find(|(at, _)| *at == router)?.1
+            }
         };
         (hop.node() < self.slots.len()).then_some(hop)
     }
@@ -459,7 +467,7 @@ impl Engine {
             Element::Host(host) => host.clock().read(self.now),
             _ => self.now,
         };
-        let event = Event { at, node: node as u16, seq: slot.decisions, what };
+        let event = Event { at, node: node as u16, seq: u64::from(slot.decisions), what };
         slot.decisions += 1;
         if let Some(tap) = &mut self.taps.decisions {
             tap(self.now, &event);

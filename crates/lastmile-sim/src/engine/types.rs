@@ -5,7 +5,7 @@ use lastmile::time::Time;
 
 use crate::queue::MAX_NODES;
 
-/// Ports of a node: what remains of 32 bits beside its number, less one that stands for no route.
+/// Ports of a node: what remains of 32 bits beside its number, without the last.
 pub(crate) const MAX_PORTS: u16 = 4095;
 
 /// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).

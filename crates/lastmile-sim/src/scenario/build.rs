@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use lastmile::node::{Flow, Node, PortId};
 
-use super::{Scenario, routes};
+use super::Scenario;
 use crate::clock::HostClock;
 use crate::engine::{Engine, EngineError, NodeId, RouterId, Target};
 use crate::host::{AddressBook, External, Host};
@@ -220,14 +220,11 @@ fn route(
     (links, air): (&[NodeId], &[(NodeId, PortId, usize)]),
     flows: &[(usize, usize, Flow, NodeId)],
 ) {
-    let edges = scenario.edges();
-    let mut tables: Vec<Option<Vec<Option<usize>>>> = vec![None; scenario.vertices()];
+    let ways = scenario.ways();
     for &(from, to, flow, end) in flows {
-        let next = tables[to]
-            .get_or_insert_with(|| routes::towards(to, scenario.vertices(), scenario.hosts.len(), &edges));
-        for link in routes::path(from, next, &edges, to).unwrap_or_default() {
+        for link in ways.path(from, to).unwrap_or_default() {
             match links.get(link) {
-                Some(&node) => engine.route(routers[edges[link].from], flow, node),
+                Some(&node) => engine.route(routers[ways.edges[link].from], flow, node),
                 None => {
                     let (node, port, from) = air[link - links.len()];
                     engine.route_port(routers[from], flow, node, port);

@@ -82,7 +82,7 @@ mod overrides;
 mod raw;
 mod routes;
 
-use routes::Edge;
+use routes::{Edge, Ways};
 
 pub use build::{Attach, BuildError, Simulation, build};
 pub use error::ScenarioError;
@@ -355,9 +355,7 @@ impl Scenario {
     /// The links (as indices into [`links`](Scenario::links)) that packets between two hosts cross, in order.
     /// Indices beyond those are directions of WLANs: of the first WLAN in their order, then of the next.
     pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let edges = self.edges();
-        let next = routes::towards(to, self.vertices(), self.hosts.len(), &edges);
-        routes::path(from, &next, &edges, to)
+        self.ways().path(from, to)
     }
 
     /// The WLAN's number and the medium's port of an index that [`path`](Scenario::path) gives beyond the links.
@@ -371,6 +369,11 @@ impl Scenario {
     /// Whether some of these links, as [`path`](Scenario::path) gives them, are directions of a WLAN.
     pub fn crosses_wlan(&self, path: &[usize]) -> bool {
         path.iter().any(|&index| index >= self.links.len())
+    }
+
+    /// For who asks for more than one [`path`](Scenario::path).
+    fn ways(&self) -> Ways {
+        Ways::new(self.edges(), self.vertices(), self.hosts.len())
     }
 
     fn edges(&self) -> Vec<Edge> {

@@ -1,5 +1,6 @@
 //! Shortest paths, computed once when a scenario is loaded.
 
+use core::cell::OnceCell;
 use std::collections::VecDeque;
 
 /// A way from one vertex to another: a link's number among all links, or beyond those a direction of a WLAN.
@@ -9,42 +10,65 @@ pub(super) struct Edge {
     pub(super) to: usize,
 }
 
-/// For every vertex the link by which a packet goes on towards one destination.
-///
-/// Fewest hops; among those the link that comes first in the file. Hosts (vertices below `hosts`) do not
-/// forward: they are first or last on a path.
-pub(super) fn towards(to: usize, vertices: usize, hosts: usize, links: &[Edge]) -> Vec<Option<usize>> {
-    let mut next = vec![None; vertices];
-    let mut distance = vec![usize::MAX; vertices];
-    let mut frontier = VecDeque::from([to]);
-    if let Some(zero) = distance.get_mut(to) {
-        *zero = 0;
-    }
-    // Links by the vertex they lead to, so that the search is linear in links.
-    let mut into = vec![Vec::new(); vertices];
-    for (index, link) in links.iter().enumerate() {
-        into[link.to].push(index);
-    }
-    while let Some(vertex) = frontier.pop_front() {
-        if vertex != to && vertex < hosts {
-            continue;
+/// The ways of a network, by their ends. Each end is searched for once, however many flows go there.
+#[derive(Debug)]
+pub(super) struct Ways {
+    pub(super) edges: Vec<Edge>,
+    /// Links by the vertex they lead to, so that a search is linear in links.
+    into: Vec<Vec<usize>>,
+    hosts: usize,
+    /// By destination: for every vertex the link by which a packet goes on.
+    towards: Vec<OnceCell<Vec<Option<usize>>>>,
+}
+
+impl Ways {
+    /// Hosts (vertices below `hosts`) do not forward: they are first or last on a path.
+    pub(super) fn new(edges: Vec<Edge>, vertices: usize, hosts: usize) -> Ways {
+        let mut into = vec![Vec::new(); vertices];
+        for (index, link) in edges.iter().enumerate() {
+            into[link.to].push(index);
         }
-        for &link in &into[vertex] {
-            let before = links[link].from;
-            let hops = distance[vertex] + 1;
-            if distance[before] == usize::MAX {
-                (distance[before], next[before]) = (hops, Some(link));
-                frontier.push_back(before);
-            } else if distance[before] == hops && next[before].is_some_and(|chosen| link < chosen) {
-                next[before] = Some(link);
+        Ways { edges, into, hosts, towards: vec![OnceCell::new(); vertices] }
+    }
+
+    /// The links of the path between two vertices; `None` where there is none.
+    pub(super) fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let next = self.towards.get(to)?.get_or_init(|| self.search(to));
+        path(from, next, &self.edges, to)
+    }
+
+    /// For every vertex the link by which a packet goes on towards one destination.
+    ///
+    /// Fewest hops; among those the link that comes first in the file.
+    fn search(&self, to: usize) -> Vec<Option<usize>> {
+        let vertices = self.into.len();
+        let mut next = vec![None; vertices];
+        let mut distance = vec![usize::MAX; vertices];
+        let mut frontier = VecDeque::from([to]);
+        if let Some(zero) = distance.get_mut(to) {
+            *zero = 0;
+        }
+        while let Some(vertex) = frontier.pop_front() {
+            if vertex != to && vertex < self.hosts {
+                continue;
+            }
+            for &link in &self.into[vertex] {
+                let before = self.edges[link].from;
+                let hops = distance[vertex] + 1;
+                if distance[before] == usize::MAX {
+                    (distance[before], next[before]) = (hops, Some(link));
+                    frontier.push_back(before);
+                } else if distance[before] == hops && next[before].is_some_and(|chosen| link < chosen) {
+                    next[before] = Some(link);
+                }
             }
         }
+        next
     }
-    next
 }
 
 /// The links of the path between two vertices; `None` where there is none.
-pub(super) fn path(from: usize, next: &[Option<usize>], links: &[Edge], to: usize) -> Option<Vec<usize>> {
+fn path(from: usize, next: &[Option<usize>], links: &[Edge], to: usize) -> Option<Vec<usize>> {
     let (mut at, mut path) = (from, Vec::new());
     while at != to {
         let link = (*next.get(at)?)?;

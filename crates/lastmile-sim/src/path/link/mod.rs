@@ -395,7 +395,13 @@ impl Node for Link {
             if let Kind::Computed(queue) = &mut self.kind {
                 queue.forget_first(common, at);
             }
-            match common.ring.pop_front() {
+            let packet = common.ring.pop_front();
+            if common.ring.is_empty() {
+                // Back to the start of its memory, which the cache still holds: the packets to come would else
+                // go round all of it.
+                common.ring.clear();
+            }
+            match packet {
                 Some(UnderWay { lost: false, datagram, .. }) => {
                     common.counters.delivered += 1;
                     return Output::Transmit(Transmit {

@@ -38,7 +38,7 @@ impl Check<'_> {
         to: usize,
         at: &Spanned<String>,
     ) -> Checked<()> {
-        if scenario.path(from, to).is_none() {
+        if self.path(scenario, from, to).is_none() {
             let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
             let reason = format!("no path leads from {from} to {to} (hosts do not forward)");
             return self.error(at.span(), reason);

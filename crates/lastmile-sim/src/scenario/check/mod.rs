@@ -1,5 +1,6 @@
 //! From a file's text to a checked [`Scenario`]: the run, its hosts and clocks.
 
+use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
 
@@ -11,6 +12,7 @@ use toml::de::{DeTable, Deserializer};
 
 use super::error::Place;
 use super::raw::{At, RawClock, RawScenario};
+use super::routes::Ways;
 use super::{HostSpec, Override, Scenario, ScenarioError};
 use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 
@@ -54,12 +56,13 @@ pub(super) fn load(
     }
     let document = Spanned::new(span, place.document.clone());
     let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| place.toml_error(&e))?;
-    Check { place, raw: &raw }.scenario(check_method)
+    Check { place, raw: &raw, ways: OnceCell::new() }.scenario(check_method)
 }
 
 struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
+    ways: OnceCell<Ways>,
 }
 
 impl Check<'_> {
@@ -99,6 +102,11 @@ impl Check<'_> {
         self.kept(&scenario)?;
         self.channels(&scenario)?;
         Ok(scenario)
+    }
+
+    /// [`Scenario::path`], once all links and WLANs are known.
+    fn path(&self, scenario: &Scenario, from: usize, to: usize) -> Option<Vec<usize>> {
+        self.ways.get_or_init(|| scenario.ways()).path(from, to)
     }
 
     fn positive(&self, value: &At<Span>) -> Checked<Span> {

@@ -1,5 +1,6 @@
 //! The simulator's own traffic.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ const SHAPES: core::ops::RangeInclusive<f64> = 1.05..=100.0;
 impl Check<'_> {
     pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<()> {
         let end = Time::ZERO + scenario.duration;
+        let mut names = BTreeSet::new();
         for (index, spanned) in self.raw.traffic.iter().enumerate() {
             let raw = spanned.get_ref();
             let (from, to) = self.ends(scenario, &raw.from, &raw.to)?;
@@ -43,7 +45,7 @@ impl Check<'_> {
                 }
                 None => format!("traffic{index}"),
             };
-            if scenario.traffic.iter().any(|other| other.name == name) {
+            if !names.insert(name.clone()) {
                 let at = raw.name.as_ref().map_or(spanned.span(), Spanned::span);
                 return self.error(at, format!("two flows are called {name:?}"));
             }
@@ -222,16 +224,20 @@ impl Check<'_> {
     pub(super) fn memory(&self, scenario: &Scenario) -> Checked<()> {
         let end = Time::ZERO + scenario.duration;
         // What could be in the network at once: no more than is ever sent, nor than links and queues hold.
-        let of = |flow: &TrafficSpec| {
-            let path = scenario.path(flow.from, flow.to).unwrap_or_default();
-            (path, self.crossings_of(scenario, flow, end), flow.size.0.max(28))
-        };
-        let flows: Vec<(Vec<usize>, f64, u64)> = scenario.traffic.iter().map(of).collect();
+        let mut of_links: Vec<(f64, Option<u64>)> = vec![(0.0, None); scenario.links.len()];
+        for flow in &scenario.traffic {
+            let (crossings, size) = (self.crossings_of(scenario, flow, end), flow.size.0.max(28));
+            for link in self.path(scenario, flow.from, flow.to).unwrap_or_default() {
+                // Beyond the links are WLANs, whose queues are short.
+                if let Some((sent, smallest)) = of_links.get_mut(link) {
+                    *sent += crossings;
+                    *smallest = Some(smallest.map_or(size, |smallest| smallest.min(size)));
+                }
+            }
+        }
         let mut total = 0.0;
-        for (index, link) in scenario.links.iter().enumerate() {
-            let crossing = flows.iter().filter(|flow| flow.0.contains(&index));
-            let sent: f64 = crossing.clone().map(|flow| flow.1).sum();
-            let smallest = crossing.map(|flow| flow.2).min().unwrap_or(1500) as f64;
+        for (link, (sent, smallest)) in scenario.links.iter().zip(of_links) {
+            let smallest = smallest.unwrap_or(1500) as f64;
             let queued = match link.config.queue {
                 QueueLimit::Packets(packets) => f64::from(packets),
                 QueueLimit::Bytes(bytes) => bytes.0 as f64 / smallest,
@@ -262,11 +268,11 @@ impl Check<'_> {
 
     /// How often packets of a flow cross a link, on the mean, or at most where that is not known beforehand.
     pub(super) fn crossings_of(&self, scenario: &Scenario, flow: &TrafficSpec, end: Time) -> f64 {
-        let path = scenario.path(flow.from, flow.to).unwrap_or_default();
+        let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
         let Some(tcp) = &flow.tcp else {
             return flow.packets(end) * path.len() as f64;
         };
-        let back = scenario.path(flow.to, flow.from).unwrap_or_default();
+        let back = self.path(scenario, flow.to, flow.from).unwrap_or_default();
         let links = || path.iter().filter_map(|&link| scenario.links.get(link));
         let seconds = (flow.stop.min(end) - flow.start).max(Span::ZERO).as_secs_f64();
         let narrowest = links().filter_map(bounds::fastest).min();
