@@ -16,6 +16,11 @@
 //! nothing to be wrong about (94 % with 20 us of receive jitter). A single train has none: resampling its gaps covers
 //! 90 % under Poisson but all of CBR, whose gaps are not independent.
 //!
+//! **There and back** replies of the probes' size pass the way back at the rate at which they came through the way out.
+//! At 10 Mbit/s with 4 of Poisson traffic on either one way the median of 100 runs is what it is one way (6.2 Mbit/s), with 4
+//! on both it is 4.1, with 7 on both 2.2: never more than either way has left, but less than both. With 7 on both the pairs
+//! are spread twice, and the capacity comes out at three quarters of itself.
+//!
 //! **Where a queue overflows** a train is refused and not corrected. What it cannot see are others' packets that were
 //! dropped while it lost none itself: with a queue of 10 packets and half of the path taken, 7 of 200 runs said more
 //! than 15 % of the capacity too much; with 60 kB and 80 % taken, 5 of 200.
@@ -426,7 +431,7 @@ impl Estimator for Wbest {
         self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
         if record.direction == Direction::RoundTrip {
             self.warn(
-                "measured there and back: replies contend with probes, and the narrower direction counts",
+                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
             );
         }
         let planned = match self.phase {
