@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy bench-sim interop
+.PHONY: help setup build demo test accuracy bench-sim bench-ns interop
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -10,8 +10,10 @@ help:
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP programs (needs the package registries)"
 	@echo "make build     target/release/lastmile"
-	@echo "make setup     what the others need; they call it themselves"
+	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
+	@echo "make bench-ns  ns-2 and ns-3 for bench-sim: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
+# Checks that Rust is new enough and there is a C and C++ compiler (installed by apt-get where it is missing), rustfmt and clippy.
 setup:
 	@scripts/setup.sh
 
@@ -38,6 +40,10 @@ endif
 
 bench-sim: build
 	target/release/lastmile bench-sim $(ARGS)
+
+# As root: the simulators that bench-sim compares with, on Debian. It does without them where they are missing.
+bench-ns:
+	apt-get install -y ns2 libns3-dev libgsl-dev g++ pkg-config
 
 interop: setup
 	interop/run.sh

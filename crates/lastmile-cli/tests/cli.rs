@@ -455,6 +455,22 @@ fn json_of_the_registries() {
 }
 
 #[test]
+fn scenarios_that_come_with_the_program() {
+    let json = lastmile(&["scenarios", "--json"]).json();
+    let names: Vec<&str> = json.as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, lastmile_sim::scenario::BUILTIN);
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, "name description"));
+    let listed = lastmile(&["scenarios"]);
+    assert_eq!(listed.stdout.lines().count(), names.len() + 1, "{listed:?}");
+    // What is printed is a file that runs.
+    let scratch = Scratch::new("builtin");
+    let file = scratch.file("path.toml", lastmile(&["scenarios", "path"]).stdout);
+    assert_eq!(lastmile(&["sim", &file]).code, Some(0));
+    lastmile(&["scenarios", "nowhere"]).is_error(USAGE, &["nowhere", "dumbbell"]);
+    lastmile(&["scenarios", "path", "--json"]).is_error(USAGE, &["--json", "see lastmile scenarios --help"]);
+}
+
+#[test]
 fn json_of_the_doctor() {
     let ended = lastmile(&["doctor", "--json"]);
     let json = ended.json();

@@ -183,14 +183,20 @@ impl Host {
     /// Sends a packet whose time has come. The endpoint hears of it first: with no delay on the way, a reply
     /// could otherwise come before.
     fn depart(&mut self, now: Time, id: TransmitId, mut datagram: Datagram) -> Option<Output> {
+        // Of other packets nobody waits to hear: rule 4 of the loop.
+        let tracked = id != TransmitId::UNTRACKED;
         let Some(flow) = self.book.flow(datagram.to.ip()) else {
             self.counters.unroutable += 1;
-            self.tell(now, Input::Failed { id: Some(id), reason: Failure::Unreachable });
+            if tracked {
+                self.tell(now, Input::Failed { id: Some(id), reason: Failure::Unreachable });
+            }
             return None;
         };
         datagram.flow = flow;
         self.counters.sent += 1;
-        self.tell(now, Input::Sent { id, at: self.clock.stamp(now) });
+        if tracked {
+            self.tell(now, Input::Sent { id, at: self.clock.stamp(now) });
+        }
         Some(Output::Transmit(Transmit { id, at: now, port: PortId(0), datagram }))
     }
 }

@@ -76,6 +76,9 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
         packet(1, ms(5_030), "10.77.0.2:9"),
         packet(2, ms(5_050), "10.77.0.2:9"),
         packet(3, ms(0), "8.8.8.8:9"),
+        // Nobody waits to hear of these.
+        packet(0, ms(5_030), "10.77.0.2:9"),
+        packet(0, ms(0), "8.8.8.8:9"),
     ];
     let (a, log) = Recorder::new(send);
     let (b, _) = Recorder::new(vec![]);

@@ -135,7 +135,8 @@ fn intervals_cover() {
                 jitter / 1e3,
                 runs.len()
             );
-            assert!(runs.len() == 1_000 && covered >= 850, "{covered}");
+            // Hardly any is refused for others' pauses.
+            assert!(runs.len() >= 990 && covered >= 850, "{covered}");
             // Without noise an idle path leaves nothing to be wrong about.
             assert!(cross == Cross::Idle || covered <= 950, "{covered}");
         }
@@ -376,9 +377,9 @@ fn the_fluid_model_by_hand() {
     let Step::Send(plan) = wbest.step() else { panic!("a train first: the capacity is known") };
     let mut path = Path::new(10e6, Cross::Idle, 0.0, 1);
     let mut record = path.send(&plan);
-    // After every second packet another one of the same size, ten times.
+    // Ten others of the same size, evenly to the end: a pause at the end would be doubted.
     for (i, packet) in record.packets.iter_mut().enumerate() {
-        let others = (i as i64 / 2).min(10);
+        let others = i as i64 * 10 / 29;
         packet.fate = Fate::Arrived(packet.fate.arrived().unwrap() + Span::from_nanos(1_190_400 * others));
     }
     assert_eq!(train::runs_of(&record)[0].gaps(), 29);

@@ -71,14 +71,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time.",
     );
     crate::say("Truth is read from the link's queue. Rates are IP packets of 1488 B.\n");
-    let mut shown = 0;
+    let (mut shown, mut drawn) = (0, false);
     for (number, act) in ACTS.iter().enumerate() {
         let scenario = scenario(act)?;
         crate::say(act.title);
         let html = args.html.as_ref().filter(|_| number == 0);
         match in_lab(&scenario, args.seed, html) {
-            Ok(true) => shown += 1,
-            Ok(false) => {}
+            Ok(numbers) => {
+                shown += usize::from(numbers);
+                drawn |= html.is_some();
+            }
             Err(LabFailure::Impossible(why)) => {
                 crate::say(&format!("The lab cannot be shown here: {why}.\nIn the simulator:"));
                 in_simulator(&scenario, args.seed)?;
@@ -90,7 +92,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         in_simulator(&scenario, args.seed)?;
     }
     if let Some(page) = &args.html {
-        crate::say(&format!("Plots of the first run: {}", page.display()));
+        crate::say(&match drawn {
+            true => format!("Plots of the first run: {}", page.display()),
+            false => format!("No lab, no plots: {} was not written", page.display()),
+        });
     }
     if shown < ACTS.len() {
         crate::say("Some runs were not shown, for the reason given; `lastmile doctor` says what to change.");

@@ -24,7 +24,7 @@ use crate::{scenarios, signals};
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in: path, dumbbell
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
     scenario: String,
     /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
     /// times

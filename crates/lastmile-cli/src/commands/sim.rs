@@ -24,7 +24,7 @@ use crate::table::Table;
 /// Run a scenario's measurements in virtual time, beside the truth from its queues
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in: path, dumbbell
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
     scenario: String,
     /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
     /// times

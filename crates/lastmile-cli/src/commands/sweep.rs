@@ -27,7 +27,7 @@ mod output;
 /// FILE.part meanwhile. `lastmile report FILE` draws the result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in: path, dumbbell
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
     scenario: String,
     /// A key of the scenario and its values, such as `link.0.rate=10 Mbit/s,30 Mbit/s`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUES")]

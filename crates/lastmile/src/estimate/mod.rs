@@ -342,6 +342,14 @@ pub enum Refusal {
         /// Packets of the train.
         sent: u32,
     },
+    /// A queue seems to have been full while probes passed.
+    #[error(
+        "the delay of {trains} trains in a row climbed and then stayed at its height, as at a full queue that drops others' packets; the path is congested, and what is left of it cannot be told"
+    )]
+    QueueFull {
+        /// Trains that saw it.
+        trains: u32,
+    },
     /// A clock was stepped again and again.
     #[error("a clock was stepped while packets were stamped; set the time first, then measure")]
     ClockStepped,

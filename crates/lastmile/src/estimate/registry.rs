@@ -108,7 +108,7 @@ pub const METHODS: &[Method] = &[
         about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
         paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
         estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
-        round_trip: false,
+        round_trip: true,
         resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
         build: wbest,
     },

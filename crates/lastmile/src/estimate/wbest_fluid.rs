@@ -70,6 +70,29 @@ pub(super) fn overflowed(record: &StreamRecord, least: Owd, slot: Span) -> bool 
     height < slot * GROWN || lost.iter().filter(high).count() * 2 >= lost.len()
 }
 
+/// Whether a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
+/// at its height to the end.
+///
+/// A train at the capacity lets no queue shrink: its delay grows by the others' packets, one by one. Where the queue is full
+/// these are dropped, the delay stays, and what is left looks like more than it is. The same is seen where others happen to
+/// pause. If they keep coming as they did, that the last of `n` gaps met none of the k packets that came has probability
+/// `(1 - flat / n)^k`.
+pub(super) fn plateau(record: &StreamRecord, slot: Span) -> bool {
+    let owds: Vec<Owd> = record.packets.iter().filter_map(PacketReport::owd).collect();
+    let (Some(first), Some(most)) = (owds.first(), owds.iter().max()) else { return false };
+    // A full queue is full to within a packet.
+    let top = slot.scaled(TOP);
+    let from = owds.iter().rposition(|owd| *most - *owd > top).map_or(0, |below| below + 1);
+    let Some(reached) = owds.get(from) else { return false };
+    let (gaps, flat) = (owds.len() - 1, owds.len() - 1 - from);
+    let rise = *reached - *first;
+    if flat < FLAT || rise < slot * GROWN {
+        return false;
+    }
+    let packets = rise.as_nanos() as f64 / slot.as_nanos().max(1) as f64;
+    libm::pow(1.0 - flat as f64 / gaps as f64, packets) < BY_CHANCE
+}
+
 /// The least delay of a stream's packets.
 pub(super) fn least_delay(record: &StreamRecord) -> Option<Owd> {
     record.packets.iter().filter_map(PacketReport::owd).min()
@@ -79,6 +102,11 @@ pub(super) fn least_delay(record: &StreamRecord) -> Option<Owd> {
 const STILL: f64 = 0.5;
 /// Packets' time from which delay has grown, so that it can be told where on its way up a loss happened.
 const GROWN: i64 = 3;
+/// A plateau is so many packets' time high, and at least so many gaps long.
+const TOP: f64 = 1.1;
+const FLAT: usize = 5;
+/// Less probable than this, a pause of the others is doubted.
+const BY_CHANCE: f64 = 0.02;
 /// What counts as the height of delay: so many packets' time, or this share of all of it, below the greatest.
 const NEAR_TOP: i64 = 2;
 const NEAR_SHARE: f64 = 0.2;
@@ -100,4 +128,58 @@ pub(super) fn faithful_spare(record: &StreamRecord, size: Bytes, capacity: f64) 
     let rate = (gaps > 0.0).then(|| size.bits() as f64 * 1e9 * gaps / sum)?;
     // [WBest eq. 6]
     Some(if rate >= capacity { rate } else { capacity * (2.0 - capacity / rate) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Ecn;
+    use crate::report::{Direction, Pattern};
+    use crate::time::Time;
+
+    const SLOT: Span = Span::from_millis(1);
+
+    /// A train at the capacity, before the packets of which so many of others came.
+    fn train(others: &[i64]) -> StreamRecord {
+        let mut delay = Span::from_millis(5);
+        let packet = |(k, others): (usize, &i64)| {
+            delay += SLOT * *others;
+            let sent = Span::from_millis(k as i64);
+            PacketReport {
+                seq: k as u64,
+                size: Bytes(1_488),
+                sent: Time::ZERO.as_sender() + sent,
+                fate: Fate::Arrived(Time::from_nanos((sent + delay).as_nanos() as u64)),
+                ecn: Ecn::NotEct,
+            }
+        };
+        let packets: Vec<_> = others.iter().enumerate().map(packet).collect();
+        StreamRecord {
+            stream: 1,
+            direction: Direction::Forward,
+            pattern: Pattern::Train,
+            planned: (0..others.len() as i64).map(|k| SLOT * k).collect(),
+            packets,
+            tx_resolution: Span::from_nanos(1),
+            rx_resolution: Span::from_nanos(1),
+            clock_stepped: false,
+        }
+    }
+
+    #[test]
+    fn a_plateau_is_where_delay_stops_growing_against_all_odds() {
+        let with = |rising: usize, every: usize| {
+            let others: Vec<i64> =
+                (0..30).map(|k| i64::from(k > 0 && k <= rising && k % every == 0)).collect();
+            plateau(&train(&others), SLOT)
+        };
+        // Ten packets of others in the first ten gaps, and none in the last nineteen.
+        assert!(with(10, 1));
+        assert!(with(16, 2));
+        // To the end; a pause of nine gaps that five before it make likely; too little to tell.
+        assert!(!with(29, 1) && !with(29, 3));
+        assert!(!with(20, 4));
+        assert!(!with(2, 1) && !with(0, 1));
+        assert!(!plateau(&train(&[]), SLOT) && !plateau(&train(&[0]), SLOT));
+    }
 }

@@ -69,7 +69,7 @@ impl<S: PacketSink> Prober<S> {
         };
         if !offer.map_or(Abilities::default(), |o| o.abilities).contains(needed) {
             return Err(Refusal::PeerCannot(format!(
-                "{} speaks plain STAMP only, and the {direction} direction needs a lastmile reflector; use --method capprobe --direction round-trip, or run `lastmile serve` there",
+                "{} speaks plain STAMP only, and the {direction} direction needs a lastmile reflector; use --direction round-trip, or run `lastmile serve` there",
                 self.config.peer
             )));
         }

@@ -1,0 +1,115 @@
+//! `docs/scenarios.md` is complete and true: every key that a scenario may have stands in it, and every example loads.
+
+use lastmile_sim::scenario::Scenario;
+use lastmile_sim::tcp::TcpConfig;
+
+const REFERENCE: &str = include_str!("../../../docs/scenarios.md");
+
+/// Two hosts for examples that have none, and a link for those that need one.
+const HOSTS: &str = "[host.sender]\n[host.receiver]\n";
+const LINK: &str = "[[link]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"10 Mbit/s\"\n";
+const RUN: &str = "name = \"example\"\nduration = \"10 s\"\n";
+
+fn error(text: &str) -> String {
+    Scenario::parse("scenarios.md", text).err().map(|e| e.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn every_example_loads() {
+    let examples: Vec<&str> =
+        REFERENCE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 8, "{} examples", examples.len());
+    for example in examples {
+        let mut text = if example.contains("duration =") { String::new() } else { RUN.to_owned() };
+        text += if example.contains("[host.") { "" } else { HOSTS };
+        text += example;
+        text += if example.contains("[[link]]") { "" } else { LINK };
+        assert_eq!(error(&text), "", "{text}");
+    }
+}
+
+/// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
+const PLACES: [&str; 33] = [
+    "zzz = 1",
+    "host.a.zzz = 1",
+    "host.a.clock.zzz = 1",
+    "host.a.clock.steps = [{ zzz = 1 }]",
+    "link = [{ zzz = 1 }]",
+    "link = [{ from = \"a\", to = \"b\", back = { zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"zzz\" } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"red\", zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"tc-red\", zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"codel\", zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"step\", zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", discipline = { kind = \"step\", threshold = { zzz = 1 } } }]",
+    "link = [{ from = \"a\", to = \"b\", shaper = { zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", changes = [{ zzz = 1 }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ zzz = 1 }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"zzz\" } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"bernoulli\", zzz = 1 } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"markov-time\", zzz = 1 } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"markov-packets\", zzz = 1 } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"gilbert-elliott\", zzz = 1 } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"pattern\", zzz = 1 } }] }]",
+    "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"jakes\", zzz = 1 } }] }]",
+    "wlan = [{ zzz = 1 }]",
+    "wlan = [{ standard = \"zzz\" }]",
+    "wlan = [{ protection = \"zzz\" }]",
+    "wlan = [{ after_collision = \"zzz\" }]",
+    "wlan = [{ ampdu = { zzz = 1 } }]",
+    "wlan = [{ station = [{ zzz = 1 }] }]",
+    "wlan = [{ station = [{ rate_control = \"zzz\" }] }]",
+    "wlan = [{ station = [{ channel = { zzz = 1 } }] }]",
+    "traffic = [{ zzz = 1 }]",
+    "traffic = [{ kind = \"zzz\" }]",
+    "measure = [{ zzz = 1 }]",
+];
+
+/// The names in backticks after "expected" in serde's words for an unknown field or variant.
+fn known(said: &str) -> Vec<&str> {
+    let expected = said.split_once("expected").map_or("", |(_, rest)| rest);
+    expected.split('`').skip(1).step_by(2).collect()
+}
+
+/// Whether a code span of the text, examples apart, has it.
+fn is_documented(key: &str) -> bool {
+    let text: String = REFERENCE.split("```").step_by(2).collect();
+    // Several keys may share a span: `{ at, rate, delay }`.
+    text.split('`').skip(1).step_by(2).any(|code| {
+        code.split(|c: char| !(c.is_alphanumeric() || "_-+.".contains(c))).any(|word| word == key)
+            || code == key
+    })
+}
+
+#[test]
+fn every_key_is_documented() {
+    let mut keys = 0;
+    let more = [
+        "traffic = [{ kind = \"cbr\", from = \"a\", to = \"b\", changes = [{ zzz = 1 }] }]",
+        "traffic = [{ kind = \"ftp\", from = \"a\", to = \"b\", tcp = { zzz = 1 } }]",
+        "traffic = [{ kind = \"ftp\", from = \"a\", to = \"b\", tcp = { recovery = \"zzz\" } }]",
+        "measure = [{ from = \"a\", to = \"b\", method = \"m\", direction = \"zzz\" }]",
+    ];
+    for place in PLACES.iter().chain(&more) {
+        let said = error(&format!("name = \"x\"\nduration = \"1 s\"\n{place}\n"));
+        let known = known(&said);
+        assert!(!known.is_empty(), "{place}: {said}");
+        keys += known.len();
+        for key in known {
+            assert!(is_documented(key), "`{key}`, as in {place}, is not in docs/scenarios.md");
+        }
+    }
+    assert!(keys > 150, "{keys} keys were found: does the test still see them?");
+    for law in lastmile::control::window::LawConfig::names() {
+        assert!(is_documented(law), "the law {law} is not in docs/scenarios.md");
+    }
+    assert!(!is_documented("zzz"));
+}
+
+/// Some of the defaults that the tables claim; the scenario's own follow from the examples' loading without them.
+#[test]
+fn defaults_are_as_documented() {
+    let tcp = TcpConfig::default();
+    assert_eq!((tcp.segment.0, tcp.header.0, tcp.max_window), (1460, 40, 10_000));
+    assert!(tcp.ack_gaps_at_once && tcp.limited_transmit && tcp.hold_ssthresh && !tcp.timestamps && !tcp.ecn);
+}
