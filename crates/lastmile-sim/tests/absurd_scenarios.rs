@@ -48,6 +48,9 @@ fn connections_that_nothing_limits() {
     assert!(Scenario::parse("x.toml", &two("60 s", "delay = \"1 ms\"", ftp)).is_ok());
     refused(&two("60 s", "", ftp), "traffic[0].kind", "needs a rate or a delay");
     refused(&two("60 s", "delay = \"2 ns\"", ftp), "traffic[0].kind", "cross links");
+    // The air does, without any link.
+    let air = "name = \"x\"\nduration = \"10 s\"\n[host.a]\n[host.b]\n[[wlan]]\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]\n[[traffic]]\nfrom = \"a\"\nto = \"b\"\n";
+    assert_eq!(Scenario::parse("x.toml", &format!("{air}{ftp}")).map(|_| ()), Ok(()));
     // What it is limited by goes away.
     let gone = "delay = \"1 ms\"\nchanges = [{ at = \"1 s\", delay = \"0 s\" }]";
     refused(&two("60 s", gone, ftp), "traffic[0].kind", "needs a rate or a delay");

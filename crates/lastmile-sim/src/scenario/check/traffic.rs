@@ -281,8 +281,9 @@ impl Check<'_> {
         let by_rate = narrowest.map_or(f64::INFINITY, |r| r as f64 * seconds / flow.size.bits() as f64);
         let there_and_back = path.iter().chain(&back).filter_map(|&link| scenario.links.get(link));
         let round: f64 = there_and_back.map(|link| bounds::delays(link).0.as_secs_f64()).sum();
-        // Without any delay a window turns over in no time.
-        let by_window = f64::from(tcp.config.max_window) * seconds / round;
+        // Without any delay a window turns over in no time. (The sum of no numbers is minus zero.)
+        let by_window =
+            if round > 0.0 { f64::from(tcp.config.max_window) * seconds / round } else { f64::INFINITY };
         let bytes = match &tcp.app {
             App::File { size } => size.0 as f64,
             _ => f64::INFINITY,
