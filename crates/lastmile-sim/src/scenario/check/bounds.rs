@@ -146,8 +146,8 @@ impl Check<'_> {
         let mut packets = vec![0.0; scenario.links.len()];
         for flow in &scenario.traffic {
             let sent = self.crossings_of(scenario, flow, end);
-            let back = scenario.path(flow.to, flow.from).filter(|_| flow.tcp.is_some());
-            for link in scenario.path(flow.from, flow.to).into_iter().chain(back).flatten() {
+            let back = self.path(scenario, flow.to, flow.from).filter(|_| flow.tcp.is_some());
+            for link in self.path(scenario, flow.from, flow.to).into_iter().chain(back).flatten() {
                 if let Some(packets) = packets.get_mut(link) {
                     *packets += sent;
                 }
