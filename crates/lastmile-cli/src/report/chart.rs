@@ -43,6 +43,7 @@ impl Axis {
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         let (low, high) = match (low.is_finite(), high - low) {
             (false, _) => (0.0, 1.0),
+            (true, 0.0) if low == 0.0 => (0.0, 1.0),
             (true, spread) if spread > 0.0 => (low - spread * 0.04, high + spread * 0.06),
             (true, _) => {
                 let room = (low.abs() * 0.05).max(0.5);
@@ -250,7 +251,11 @@ impl Chart {
     /// The chart as a figure.
     pub(super) fn figure(self) -> String {
         let mut frame = String::new();
-        for (value, text) in self.y.ticks(5.0) {
+        let ticks = self.y.ticks(5.0);
+        // Four characters have room between the axis and its name; more push the name away.
+        let longest = ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
+        let shift = longest.saturating_sub(4) as f64 * 7.0;
+        for (value, text) in ticks {
             let (_, y) = self.at(self.x.low, value);
             let _ = writeln!(
                 frame,
@@ -274,17 +279,20 @@ impl Chart {
             frame,
             "<line class=\"axis\" x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\"/>\
              <text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>\
-             <text text-anchor=\"middle\" transform=\"translate(11 {}) rotate(-90)\">{}</text>",
+             <text text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}</text>",
             (LEFT + RIGHT) / 2.0,
             BOTTOM + 34.0,
             esc(&self.x.label),
+            11.0 - shift,
             (TOP + BOTTOM) / 2.0,
             esc(&self.y.label)
         );
         let (title, keys, body) = (esc(&self.title), self.keys, self.body);
+        let width = WIDTH + shift;
         format!(
             "<figure><figcaption><b>{title}</b>{keys}</figcaption>\n\
-             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n{frame}{body}</svg></figure>\n"
+             <svg viewBox=\"{} 0 {width} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n{frame}{body}</svg></figure>\n",
+            -shift
         )
     }
 }
