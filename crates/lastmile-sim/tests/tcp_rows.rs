@@ -128,7 +128,10 @@ struct Marker {
 impl Node for Marker {
     fn handle(&mut self, _now: Time, input: Input) {
         if let Input::Datagram { mut datagram, .. } = input {
-            assert!(datagram.ecn.is_capable() || self.lost > 0, "a segment that was sent once is ECN-capable");
+            assert!(
+                datagram.ecn.is_capable() || self.lost > 0,
+                "a segment that was sent once is ECN-capable"
+            );
             self.seen += 1;
             if self.seen.is_multiple_of(self.every) || self.seen == self.marked {
                 datagram.ecn = Ecn::Ce;

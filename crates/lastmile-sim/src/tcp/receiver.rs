@@ -22,6 +22,8 @@ pub struct ReceiverCounters {
     pub bytes: Bytes,
     /// Segments that had arrived before.
     pub duplicates: u64,
+    /// IP bytes of those.
+    pub duplicate_bytes: Bytes,
     /// Segments handed on in order.
     pub delivered: u64,
     /// Data bytes that arrived for the first time.
@@ -100,6 +102,7 @@ impl Receiver {
         let seq = segment.seq;
         if seq < self.next || self.beyond.iter().any(|&(start, end)| (start..end).contains(&seq)) {
             self.counters.duplicates += 1;
+            self.counters.duplicate_bytes += ip_size;
             self.ack_now = true;
             return;
         }
