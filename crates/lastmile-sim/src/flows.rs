@@ -101,8 +101,7 @@ fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
         Some(Element::TcpReceiver(receiver)) => {
             let seen = receiver.counters();
             // What came twice did nobody any good.
-            let twice = seen.bytes.0 / seen.segments.max(1) * seen.duplicates;
-            let bytes = Bytes(seen.bytes.0.saturating_sub(twice));
+            let bytes = Bytes(seen.bytes.0 - seen.duplicate_bytes.0);
             let (packets, total_delay) = (seen.segments, seen.total_delay);
             SinkCounters { packets, bytes, total_delay, ..SinkCounters::default() }
         }

@@ -2,6 +2,8 @@
 //! here; whoever runs them may do so on as many cores as there are, in any order, and sort by
 //! [`Run::index`].
 
+use std::sync::Arc;
+
 use crate::scenario::{Override, Scenario, ScenarioError};
 
 /// What varies.
@@ -56,11 +58,11 @@ pub struct Run {
     /// Its place in the list.
     pub index: usize,
     /// What it sets.
-    pub overrides: Vec<Override>,
+    pub overrides: Arc<[Override]>,
     /// Its seed.
     pub seed: u64,
-    /// The scenario with the overrides in place.
-    pub scenario: Scenario,
+    /// The scenario with the overrides in place: one for all seeds.
+    pub scenario: Arc<Scenario>,
 }
 
 impl Run {
@@ -130,15 +132,12 @@ impl Sweep {
         let mut runs = Vec::with_capacity(total as usize);
         for combination in 0..combinations as usize {
             let overrides = self.combination(combination);
-            let mut run = Run {
-                index: 0,
-                seed: 0,
-                scenario: Scenario::parse_with(file, text, &overrides, check_method).map_err(|error| {
-                    let parts: Vec<_> = overrides.iter().map(|o| format!("{}={}", o.key, o.value)).collect();
-                    SweepError::Scenario { label: parts.join(" "), error }
-                })?,
-                overrides,
-            };
+            let scenario = Scenario::parse_with(file, text, &overrides, check_method).map_err(|error| {
+                let parts: Vec<_> = overrides.iter().map(|o| format!("{}={}", o.key, o.value)).collect();
+                SweepError::Scenario { label: parts.join(" "), error }
+            })?;
+            let mut run =
+                Run { index: 0, seed: 0, scenario: Arc::new(scenario), overrides: overrides.into() };
             let own = [run.scenario.seed];
             for &seed in if self.seeds.is_empty() { &own[..] } else { &self.seeds } {
                 (run.index, run.seed) = (runs.len(), seed);

@@ -94,10 +94,33 @@ fn a_mark_reduces_the_window_once_and_resends_nothing() {
     assert!((17.0..22.0).contains(&rate), "{rate} segments a round trip");
 }
 
-/// Marks every so many ECN-capable packets.
+/// RFC 3168, section 6.1.2: a window's mark and its loss are one event, and CWR follows any reduction, so that the
+/// receiver's echo ends.
+#[test]
+fn a_mark_in_a_window_that_also_lost_a_segment_reduces_it_no_second_time() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let config = TcpConfig { ecn: true, recovery, max_window: 40, ..TcpConfig::default() };
+        let mut engine = Engine::new();
+        let there = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
+        let marker: Box<dyn Node + Send> = Box::new(Marker { lost: 300, marked: 310, ..Marker::default() });
+        let marker = engine.add(marker).unwrap();
+        let back = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
+        let bulk = (App::Bulk, Time::ZERO, seconds(1e6));
+        let tcp = chain(&mut engine, &config, bulk, 1, &[there, marker], &[back]);
+        engine.run_until(seconds(5.0)).unwrap();
+        let sent = engine.tcp_sender(tcp.sender).unwrap().counters();
+        assert_eq!(engine.tcp_receiver(tcp.receiver).unwrap().counters().marked, 1);
+        assert_eq!((sent.resent, sent.fast_retransmits, sent.timeouts), (1, 1, 0), "{recovery:?}");
+        assert_eq!(sent.ecn_reductions, 0, "{recovery:?}");
+    }
+}
+
+/// Marks every so many ECN-capable packets, or a single one, and loses a single one.
 #[derive(Default)]
 struct Marker {
     every: u64,
+    marked: u64,
+    lost: u64,
     seen: u64,
     out: Option<Datagram>,
 }
@@ -105,12 +128,15 @@ struct Marker {
 impl Node for Marker {
     fn handle(&mut self, _now: Time, input: Input) {
         if let Input::Datagram { mut datagram, .. } = input {
-            assert!(datagram.ecn.is_capable(), "a segment that was sent once is ECN-capable");
+            assert!(
+                datagram.ecn.is_capable() || self.lost > 0,
+                "a segment that was sent once is ECN-capable"
+            );
             self.seen += 1;
-            if self.seen.is_multiple_of(self.every) {
+            if self.seen.is_multiple_of(self.every) || self.seen == self.marked {
                 datagram.ecn = Ecn::Ce;
             }
-            self.out = Some(datagram);
+            self.out = (self.seen != self.lost).then_some(datagram);
         }
     }
     fn poll(&mut self, now: Time) -> Output {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use lastmile::time::Span;
+use lastmile::units::Bytes;
 use lastmile_sim::run::{Hooks, simulate};
 use lastmile_sim::sweep::{Parameter, Run, Sweep};
+use lastmile_sim::traffic::Arrivals;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -73,7 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         Some(output) => {
             output::check(output, &sweep, &runs).map_err(|e| Exit::Usage.blame(e))?;
             let all = format!("{sweep:?}");
-            let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), &text, &all]);
+            let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), &text, &all, &traces(&runs)]);
             Some(Journal::open(output, which, runs.len()).map_err(|e| Exit::Usage.blame(e))?)
         }
     };
@@ -115,6 +118,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     Ok(None)
+}
+
+/// What scenarios read from files beside them, in short: a trace that has changed makes another sweep.
+fn traces(runs: &[Run]) -> String {
+    let mut text = String::new();
+    let mut before = None;
+    for run in runs {
+        // All seeds of a combination have one scenario.
+        if before.replace(Arc::as_ptr(&run.scenario)) == Some(Arc::as_ptr(&run.scenario)) {
+            continue;
+        }
+        for flow in &run.scenario.traffic {
+            if let Arrivals::Trace(trace) = &flow.arrivals {
+                let packet = |hash: u64, packet: &(Span, Bytes)| {
+                    let mixed = hash ^ packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40);
+                    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+                };
+                text += &format!(" {:x}", trace.packets().iter().fold(0, packet));
+            }
+        }
+    }
+    text
 }
 
 /// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.
@@ -224,7 +249,8 @@ mod tests {
         let parameters = vec![parameter("traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s").unwrap()];
         let plan = Sweep { parameters, seeds: (1..=4).collect() };
         let runs = plan.runs(&file, text, &scenarios::check_method).unwrap();
-        let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &format!("{plan:?}")]);
+        let which =
+            journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &format!("{plan:?}"), &traces(&runs)]);
         let (journal, _) = Journal::open(&dir.join("cut"), which, runs.len()).unwrap();
         for index in [7, 0, 11] {
             journal.add(index, &one(&runs[index]).unwrap()).unwrap();
@@ -237,5 +263,19 @@ mod tests {
         sweep(&dir, "cut", 2).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("cut")).unwrap(), whole);
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn another_trace_is_another_sweep() {
+        let (from, to) = (SCENARIO.find("kind = \"poisson\"").unwrap(), SCENARIO.find("rate = \"4").unwrap());
+        let ends = SCENARIO[from..to].replace("poisson", "trace");
+        let of = |packets: &str| {
+            let text = format!("{}{ends}packets = \"{packets}\"\n", &SCENARIO[..from]);
+            let sweep = Sweep { seeds: vec![1, 2], ..Sweep::default() };
+            traces(&sweep.runs("s.toml", &text, &scenarios::check_method).unwrap())
+        };
+        assert_eq!(of("0 100"), of("0 100"));
+        assert_eq!(of("0 100").split_whitespace().count(), 1);
+        assert!(of("0 100") != of("0 101") && of("0 100") != of("0.1 100"));
     }
 }

@@ -86,7 +86,7 @@ pub(super) struct RawLink {
     pub(super) to: Spanned<String>,
     pub(super) rate: Option<At<Rate>>,
     pub(super) delay: Option<At<Span>>,
-    pub(super) queue: Option<At<Queue>>,
+    pub(super) queue: Option<At<QueueLimit>>,
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
@@ -103,7 +103,7 @@ pub(super) struct RawLink {
 pub(super) struct RawBack {
     pub(super) rate: Option<At<Rate>>,
     pub(super) delay: Option<At<Span>>,
-    pub(super) queue: Option<At<Queue>>,
+    pub(super) queue: Option<At<QueueLimit>>,
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
@@ -122,25 +122,6 @@ pub(super) struct RawLoss {
     pub(super) flows: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) name: String,
-}
-
-/// A queue limit as "60 kB" or "50 packets".
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queue(pub(super) QueueLimit);
-
-impl FromStr for Queue {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Queue, String> {
-        let trimmed = text.trim();
-        let packets = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet"));
-        let limit = match packets {
-            Some(number) => number.trim().parse().map(QueueLimit::Packets).ok(),
-            None => text.parse().map(QueueLimit::Bytes).ok(),
-        };
-        limit
-            .map(Queue)
-            .ok_or_else(|| format!("{text:?} is not a queue limit such as \"60 kB\" or \"50 packets\""))
-    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,5 +1,7 @@
 //! [`Receiver`]: puts segments in order and acknowledges them.
 
+use std::collections::BTreeMap;
+
 use lastmile::node::{
     Datagram, Ecn, Flow, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId,
 };
@@ -22,6 +24,8 @@ pub struct ReceiverCounters {
     pub bytes: Bytes,
     /// Segments that had arrived before.
     pub duplicates: u64,
+    /// IP bytes of those.
+    pub duplicate_bytes: Bytes,
     /// Segments handed on in order.
     pub delivered: u64,
     /// Data bytes that arrived for the first time.
@@ -50,8 +54,11 @@ pub struct Receiver {
     sack: bool,
     header: u32,
     next: u64,
-    /// Ranges received beyond `next`, the one that changed last first (RFC 2018, section 4).
-    beyond: Vec<(u64, u64)>,
+    /// Ranges received beyond `next`: by their start, the end and when they changed last.
+    beyond: BTreeMap<u64, (u64, u64)>,
+    /// By when they changed last, their starts: blocks tell of the latest first (RFC 2018, section 4).
+    changed: BTreeMap<u64, u64>,
+    changes: u64,
     /// The delayed ACK's time.
     due: Option<u64>,
     ack_now: bool,
@@ -71,7 +78,9 @@ impl Receiver {
             sack: config.recovery == Recovery::Sack,
             header: config.header.0.clamp(1, 1 << 16) as u32,
             next: 0,
-            beyond: Vec::new(),
+            beyond: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            changes: 0,
             due: None,
             ack_now: false,
             echo: None,
@@ -98,8 +107,9 @@ impl Receiver {
         }
         self.echo.get_or_insert(segment.sent);
         let seq = segment.seq;
-        if seq < self.next || self.beyond.iter().any(|&(start, end)| (start..end).contains(&seq)) {
+        if seq < self.next || self.before(seq).is_some_and(|(_, end)| end > seq) {
             self.counters.duplicates += 1;
+            self.counters.duplicate_bytes += ip_size;
             self.ack_now = true;
             return;
         }
@@ -111,8 +121,8 @@ impl Receiver {
         }
         let mut fills = false;
         self.next += 1;
-        while let Some(at) = self.beyond.iter().position(|&(start, _)| start == self.next) {
-            self.next = self.beyond.remove(at).1;
+        while let Some(end) = self.take(self.next) {
+            self.next = end;
             fills = true;
         }
         self.counters.delivered = self.next;
@@ -124,16 +134,30 @@ impl Receiver {
         }
     }
 
+    /// The last range that starts at `seq` or before.
+    fn before(&self, seq: u64) -> Option<(u64, u64)> {
+        self.beyond.range(..=seq).next_back().map(|(&start, &(end, _))| (start, end))
+    }
+
+    /// Removes the range that starts there, and gives its end.
+    fn take(&mut self, start: u64) -> Option<u64> {
+        let (end, changed) = self.beyond.remove(&start)?;
+        self.changed.remove(&changed);
+        Some(end)
+    }
+
     fn store(&mut self, seq: u64) {
         let (mut start, mut end) = (seq, seq + 1);
-        self.beyond.retain(|&(from, to)| {
-            let touches = to == seq || from == seq + 1;
-            if touches {
-                (start, end) = (start.min(from), end.max(to));
-            }
-            !touches
-        });
-        self.beyond.insert(0, (start, end));
+        if let Some((from, _)) = self.before(seq).filter(|&(_, to)| to == seq) {
+            self.take(from);
+            start = from;
+        }
+        if let Some(to) = self.take(end) {
+            end = to;
+        }
+        self.changes += 1;
+        self.beyond.insert(start, (end, self.changes));
+        self.changed.insert(self.changes, start);
     }
 
     fn ack(&mut self, now: Time) -> Transmit {
@@ -141,8 +165,8 @@ impl Receiver {
         self.counters.acks += 1;
         let mut blocks = Blocks::default();
         if self.sack {
-            for (block, &range) in blocks.iter_mut().zip(&self.beyond) {
-                *block = range;
+            for (block, &start) in blocks.iter_mut().zip(self.changed.values().rev()) {
+                *block = (start, self.beyond.get(&start).map_or(start, |range| range.0));
             }
         }
         let echo = self.echo.take().unwrap_or(0);

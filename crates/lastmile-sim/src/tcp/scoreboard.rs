@@ -24,6 +24,8 @@ pub(super) struct Scoreboard {
     judged: u64,
     /// Below it no segment is lost and not resent.
     hole: u64,
+    /// The last ACK's blocks: what they report is sacked, and the next ACK mostly reports it again.
+    known: Blocks,
 }
 
 impl Scoreboard {
@@ -59,7 +61,8 @@ impl Scoreboard {
     /// Takes in an ACK's blocks; says how many segments they newly report. `max` is the first segment never sent.
     pub(super) fn update(&mut self, blocks: &Blocks, max: u64) -> u64 {
         let before = self.sacked;
-        for &(start, end) in blocks {
+        let mut all = Blocks::default();
+        for (&(start, end), reported) in blocks.iter().zip(&mut all) {
             let (start, end) = (start.max(self.una), end.min(max));
             if start >= end {
                 continue;
@@ -68,19 +71,30 @@ impl Scoreboard {
             if self.flags.len() < needed {
                 self.flags.resize(needed, 0);
             }
-            for index in (start - self.una) as usize..needed {
-                let flags = self.flags[index];
-                if flags & SACKED == 0 {
-                    self.uncount(flags);
-                    self.flags[index] = SACKED;
-                    self.sacked += 1;
-                }
-            }
+            // An ACK's cost does not grow with the length of its blocks, but with what is new in them.
+            let overlap = |known: &&(u64, u64)| known.1.min(end).saturating_sub(known.0.max(start));
+            let known = self.known.iter().max_by_key(overlap).copied().unwrap_or_default();
+            let (from, to) = (known.0.clamp(start, end), known.1.clamp(start, end));
+            self.sack(start, from);
+            self.sack(to.max(from), end);
+            *reported = (start, end);
         }
+        self.known = all;
         if self.sacked > before {
             self.judge();
         }
         self.sacked - before
+    }
+
+    fn sack(&mut self, start: u64, end: u64) {
+        for index in (start - self.una) as usize..(end - self.una) as usize {
+            let flags = self.flags[index];
+            if flags & SACKED == 0 {
+                self.uncount(flags);
+                self.flags[index] = SACKED;
+                self.sacked += 1;
+            }
+        }
     }
 
     /// IsLost of RFC 6675: all below the third-highest sacked segment that have not arrived.
@@ -202,6 +216,20 @@ mod tests {
         assert_eq!((board.next_lost(), board.pipe(20)), (Some(13), 4));
         board.advance(13);
         assert_eq!(board.pipe(20), 3);
+    }
+
+    #[test]
+    fn what_is_new_in_a_block_is_seen_wherever_it_is() {
+        let mut board = Scoreboard::default();
+        assert_eq!(board.update(&blocks(&[(10, 12)]), 99), 2);
+        assert_eq!(board.update(&blocks(&[(9, 14), (20, 22)]), 99), 5);
+        assert_eq!(board.update(&blocks(&[(5, 22), (30, 31)]), 99), 11);
+        assert_eq!(board.update(&blocks(&[(40, 41), (5, 22)]), 99), 1);
+        assert!((5..22).all(|seq| board.is_sacked(seq)) && board.is_sacked(30) && !board.is_sacked(31));
+        assert_eq!(board.update(&blocks(&[(5, 22), (1, 2)]), 99), 1);
+        board.advance(22);
+        assert_eq!(board.update(&blocks(&[(25, 29)]), 99), 4);
+        assert_eq!(board.pipe(50), 28 - 6 - board.lost);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub struct Sender {
     /// The segment that is timed, and when it left.
     timed: Option<(u64, u64)>,
     round_end: u64,
-    /// `max` when a mark last reduced the window.
+    /// With ECN, `max` when the window was last reduced.
     marked_until: u64,
     cwr: bool,
     counters: SenderCounters,
@@ -132,9 +132,8 @@ impl Sender {
         let marked = ack.ece && self.config.ecn;
         if marked && !self.in_recovery && ack.next > self.marked_until {
             // RFC 3168, section 6.1.2: once per window of data.
-            self.law.on_congestion(Congestion::Ecn, now);
+            self.reduce(Congestion::Ecn, now);
             self.counters.ecn_reductions += 1;
-            (self.marked_until, self.cwr) = (self.max, true);
         }
         let news = if self.sack() { self.board.update(&ack.blocks, self.max) } else { 0 };
         let rtt = (ack.echo > 0).then(|| now - Time::from_nanos(ack.echo));
@@ -143,6 +142,15 @@ impl Sender {
         } else if self.una < self.max && (news > 0 || !self.sack()) {
             self.law.on_delivered(1.0, rtt, now);
             self.on_duplicate(now);
+        }
+    }
+
+    /// Has the law reduce the window. Whatever the reason, the receiver is told to end its echo, and marks of what was
+    /// under way are no reason for another reduction (RFC 3168, section 6.1.2).
+    fn reduce(&mut self, how: Congestion, now: Time) {
+        self.law.on_congestion(how, now);
+        if self.config.ecn {
+            (self.marked_until, self.cwr) = (self.max, true);
         }
     }
 
@@ -239,7 +247,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: Time) {
         self.counters.fast_retransmits += 1;
         if self.una >= self.marked_until {
-            self.law.on_congestion(Congestion::DupAcks, now);
+            self.reduce(Congestion::DupAcks, now);
         }
         (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
         self.inflation = if self.sack() { 0 } else { DUP_THRESH as u32 };
@@ -257,7 +265,7 @@ impl Sender {
         self.counters.timeouts += 1;
         let again = self.timed_out == Some(self.una);
         if !(again && self.config.hold_ssthresh) {
-            self.law.on_congestion(Congestion::Timeout, now);
+            self.reduce(Congestion::Timeout, now);
         }
         self.timed_out = Some(self.una);
         self.rto.back_off();

@@ -169,7 +169,7 @@ pub enum RateControl {
     Arf,
     /// AARF (Lacage, Manshaei and Turletti, 2004), from the station's rate on.
     Aarf,
-    /// A sampler in the manner of Minstrel, over all rates of the standard up to the station's.
+    /// A sampler in the manner of Minstrel.
     Minstrel,
 }
 

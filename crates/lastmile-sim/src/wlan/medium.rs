@@ -206,16 +206,19 @@ impl Medium {
             return;
         }
         let now = now.as_nanos();
-        if now < self.anchor {
-            // Busy, or not idle for DIFS. A backoff that was over is drawn anew; one drawn after the exchange
-            // that has just been is still running.
-            let running = station.backoff > self.slots
-                || (station.backoff == self.slots && station.drawn_in == self.exchanges);
+        // Slots that it waits for EIFS or a response are no backoff.
+        let waits = self.waiting.iter().find(|waiting| waiting.0 == from).map_or(0, |waiting| waiting.1);
+        let (from_slot, boundary) =
+            (self.slots.max(waits), self.slots + now.saturating_sub(self.anchor).div_ceil(self.phy.slot));
+        if now < self.anchor || boundary < from_slot {
+            // Busy, or not idle for DIFS or EIFS. A backoff that was over is drawn anew; one drawn after the
+            // exchange that has just been is still running.
+            let running = station.backoff > from_slot
+                || (station.backoff == from_slot && station.drawn_in == self.exchanges);
             if !running {
-                station.draw(self.slots, self.exchanges);
+                station.draw(from_slot, self.exchanges);
             }
         } else {
-            let boundary = self.slots + (now - self.anchor).div_ceil(self.phy.slot);
             station.backoff = station.backoff.max(boundary);
         }
         self.contend[from] = station.backoff;

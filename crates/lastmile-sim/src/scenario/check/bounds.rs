@@ -23,7 +23,7 @@ const MAX_TRACED: usize = 10_000_000;
 /// What a WLAN keeps of a loss that it notes.
 const LOSS_MEMORY: f64 = 200.0;
 /// What both ends of a connection keep of a segment of their window that is not yet in order.
-const SEGMENT_MEMORY: f64 = 10.0;
+const SEGMENT_MEMORY: f64 = 40.0;
 /// Frames of one packet that a channel in frames looks at, at most; and what a look costs, in crossings of a link.
 const MAX_FRAMES: f64 = 10_000.0;
 const LOOK: f64 = 5.0;

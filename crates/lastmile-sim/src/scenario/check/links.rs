@@ -127,7 +127,7 @@ impl Check<'_> {
             let span = back_or(overhead.map(Spanned::span), None);
             return self.error(span, format!("framing of more than {LARGEST_IP_PACKET} bytes"));
         }
-        let limit = queue.map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0.0);
+        let limit = queue.map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0);
         let wire = largest + frame;
         let too_small = match limit {
             QueueLimit::Packets(packets) => packets == 0,

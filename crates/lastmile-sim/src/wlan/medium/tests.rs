@@ -104,6 +104,23 @@ fn a_backoff_freezes_while_others_send() {
     }
 }
 
+/// After a collision by the standard's letter: a packet that comes to a bystander before EIFS is over draws a backoff.
+#[test]
+fn a_packet_that_comes_within_eifs_draws() {
+    for at in [100_000, 300_000] {
+        let mut first = std::collections::BTreeSet::new();
+        for seed in 0..60 {
+            let mut it = config(&["a", "b", "c"]);
+            (it.after_collision, it.cw_min, it.cw_max) = (AfterCollision::Eifs, Some(15), Some(1023));
+            let mut wlan = Medium::new(&it, seed, "x").unwrap();
+            let out = run(&mut wlan, &[(0, 0, 1500), (0, 2, 1500), (at, 4, 1500)]);
+            let end = out.iter().find(|o| o.1 == 4).unwrap().0;
+            first.insert(end);
+        }
+        assert!(first.len() > 10, "{at}: always sent at one of {first:?}");
+    }
+}
+
 #[test]
 fn causes_are_told_apart() {
     let mut noisy = config(&["a"]);

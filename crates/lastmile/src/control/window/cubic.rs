@@ -38,7 +38,7 @@ impl Default for CubicConfig {
 pub struct Cubic {
     config: CubicConfig,
     window: Window,
-    /// W_max: the window before the last decrease, less when converging fast.
+    /// W_max: the window before the last decrease, less when converging fast, nothing after a timeout.
     max: f64,
     /// The window before the last decrease, as it was.
     prior: f64,
@@ -108,8 +108,11 @@ impl WindowLaw for Cubic {
 
     fn on_congestion(&mut self, how: Congestion, _now: Time) {
         let cwnd = self.window.cwnd;
-        // Section 4.7.
-        self.max = if self.config.fast_convergence && cwnd < self.max {
+        self.max = if how == Congestion::Timeout {
+            // Section 4.8: the plateau, with K = 0, is where the next stage of congestion avoidance begins.
+            0.0
+        } else if self.config.fast_convergence && cwnd < self.max {
+            // Section 4.7.
             cwnd * (1.0 + self.config.beta) / 2.0
         } else {
             cwnd
@@ -152,6 +155,20 @@ mod tests {
         rounds(&mut cubic, 20, 0.005);
         // alpha = 0.53 a round for the 11 rounds in which 20 is regained, then 1.
         assert!((cubic.window().cwnd - 28.4).abs() < 0.6, "{:?}", cubic.window());
+    }
+
+    /// Section 4.8: what was before a timeout is forgotten; the cubic begins, flat, where slow start ends.
+    #[test]
+    fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
+        let mut cubic = Cubic::new(CubicConfig::default(), 1000.0);
+        cubic.on_congestion(Congestion::Timeout, Time::ZERO);
+        while cubic.window().in_slow_start() {
+            cubic.on_ack(&Acked { segments: 1.0, rtt: None, now: Time::ZERO, round_ended: false });
+        }
+        assert_eq!(cubic.window().cwnd, 700.0);
+        rounds(&mut cubic, 50, 0.1);
+        // 700 + 0.4 * 5^3.
+        assert!((cubic.window().cwnd - 750.0).abs() < 3.0, "{:?}", cubic.window());
     }
 
     #[test]

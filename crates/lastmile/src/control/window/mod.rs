@@ -156,7 +156,8 @@ pub trait WindowLaw: Debug + Send {
     /// New data was acknowledged, outside fast recovery.
     fn on_ack(&mut self, ack: &Acked);
 
-    /// Congestion was found. Timeouts that repeat for the same segment are told each time.
+    /// Congestion was found. Of timeouts that repeat for the same segment the owner may tell the first alone (RFC 5681,
+    /// section 3.1: the threshold stays).
     fn on_congestion(&mut self, how: Congestion, now: Time);
 
     /// So many segments were acknowledged or, by duplicate ACKs, are known to have arrived; told of every ACK
