@@ -1,12 +1,13 @@
 //! Scenarios for the commands: from a file, by a built-in name, and how their methods are made.
 
 use std::fs;
+use std::io::Read;
 
 use anyhow::anyhow;
 use lastmile::estimate::{Estimator, METHODS};
 use lastmile::time::Span;
 use lastmile_sim::run::RunError;
-use lastmile_sim::scenario::{BUILTIN, MeasureSpec, Override, Scenario, builtin_text};
+use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, MeasureSpec, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;
 use crate::options::MethodArgs;
@@ -16,11 +17,18 @@ pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
     if let Some(text) = builtin_text(name) {
         return Ok((format!("{name}.toml"), text.to_owned()));
     }
-    match fs::read_to_string(name) {
+    match read(name) {
         Ok(text) => Ok((name.to_owned(), text)),
         Err(error) => Err(Exit::Usage
             .blame(anyhow!("cannot read scenario {name}: {error}; built in are: {}", BUILTIN.join(", ")))),
     }
+}
+
+/// A file's text, no more of it than one byte beyond what a scenario may have: the reader refuses that by itself.
+fn read(name: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(name)?.take(MAX_TEXT as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A checked scenario, with values `KEY=VALUE` in the place of the file's.

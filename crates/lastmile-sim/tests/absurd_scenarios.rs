@@ -48,6 +48,10 @@ fn connections_that_nothing_limits() {
     assert!(Scenario::parse("x.toml", &two("60 s", "delay = \"1 ms\"", ftp)).is_ok());
     refused(&two("60 s", "", ftp), "traffic[0].kind", "needs a rate or a delay");
     refused(&two("60 s", "delay = \"2 ns\"", ftp), "traffic[0].kind", "cross links");
+    // Where nothing arrives there are only timeouts.
+    let dead = "rate = \"1 Mbit/s\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 1.0 } }]";
+    let hasty = "kind = \"ftp\"\ntcp = { min_rto = \"1 ns\", initial_rto = \"1 ns\", max_rto = \"1 ns\" }";
+    refused(&two("60 s", dead, hasty), "traffic[0].tcp.min_rto", "between 1 ms and an hour");
     // The air does, without any link.
     let air = "name = \"x\"\nduration = \"10 s\"\n[host.a]\n[host.b]\n[[wlan]]\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]\n[[traffic]]\nfrom = \"a\"\nto = \"b\"\n";
     assert_eq!(Scenario::parse("x.toml", &format!("{air}{ftp}")).map(|_| ()), Ok(()));

@@ -210,8 +210,8 @@ fn tcp_and_wlans_that_cannot_be() {
             "initial_window",
             "it is at least one segment and not above max_window",
         ),
-        ("min_rto = \"0 s\"", "min_rto", "it is above 0 and at most an hour"),
-        ("initial_rto = \"0 s\"", "initial_rto", "it is above 0 and at most an hour"),
+        ("min_rto = \"0 s\"", "min_rto", "it lies between 1 ms and an hour"),
+        ("initial_rto = \"0 s\"", "initial_rto", "it lies between 1 ms and an hour"),
         ("max_rto = \"10 ms\"", "max_rto", "it is not below min_rto and at most an hour"),
         ("tick = \"-1 ms\"", "tick", "it lies between 0 and an hour"),
         ("delayed_ack = \"2 h\"", "delayed_ack", "it lies between 0 and an hour"),
@@ -317,4 +317,33 @@ fn no_text_makes_it_panic() {
             GOOD.lines().enumerate().filter(|(n, _)| *n != skip).map(|(_, line)| line).collect();
         let _ = Scenario::parse("x.toml", &rest.join("\n"));
     }
+}
+
+#[test]
+fn what_would_be_read_as_something_else_is_refused() {
+    let with = |key: &str| {
+        let text = format!(
+            "name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n{key}\n"
+        );
+        Scenario::parse("x.toml", &text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let model = "model = { kind = \"bernoulli\", rate = 0.1 }";
+    for (key, reason) in [
+        (
+            "discipline = { kind = \"drop-tail\", ecn = true }".to_owned(),
+            "link[0].discipline: unknown field `ecn`, there are no fields",
+        ),
+        (
+            format!("losses = [{{ name = \"air\", {model} }}, {{ name = \"air\", {model} }}]"),
+            "link[0].losses[1].name: another channel of this link has this name: they would draw the same numbers",
+        ),
+        (
+            format!("losses = [{{ name = \"1\", {model} }}, {{ {model} }}]"),
+            "link[0].losses[1]: another channel of this link has this name: they would draw the same numbers",
+        ),
+    ] {
+        assert_eq!(with(&key).unwrap_err(), format!("x.toml:9: {reason}"));
+    }
+    assert_eq!(with("discipline = { kind = \"drop-tail\" }"), Ok(()));
+    assert_eq!(with(&format!("losses = [{{ name = \"a\", {model} }}, {{ {model} }}]")), Ok(()));
 }

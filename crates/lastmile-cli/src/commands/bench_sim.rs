@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long)]
     only_ours: bool,
     /// Run each measurement so often and take the least CPU time
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
     /// Folder with the other simulators' programs
     #[arg(long, value_name = "DIR", default_value = "benches/ns")]
@@ -189,7 +189,7 @@ fn measure(
     counts: &dyn Fn(&str) -> Option<Counts>,
 ) -> anyhow::Result<Row> {
     let mut best: Option<Row> = None;
-    for _ in 0..args.repeat.clamp(1, 100) {
+    for _ in 0..args.repeat {
         let output =
             Command::new(env::current_exe()?).args(["bench-sim", "--child"]).args(command).output()?;
         let told: Value = serde_json::from_slice(&output.stdout).with_context(|| {

@@ -79,6 +79,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             code => return Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}"))),
         });
     }
+    if scenario.measures.is_empty() {
+        return Err(Exit::Usage.blame(anyhow!(
+            "the scenario measures nothing: run a program over it by --in HOST -- COMMAND, or its own traffic alone by lastmile sim"
+        )));
+    }
     let (recorder, hooks) = match &args.record {
         None => (None, Hooks::default()),
         Some(file) => {

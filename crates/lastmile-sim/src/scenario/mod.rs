@@ -85,6 +85,7 @@ mod routes;
 use routes::{Edge, Ways};
 
 pub use build::{Attach, BuildError, Simulation, build};
+pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use meter::{AirHop, PathMeter};
 pub use overrides::Override;

@@ -120,8 +120,7 @@ pub(super) struct RawLoss {
     pub(super) place: Place,
     #[serde(default)]
     pub(super) flows: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub(super) name: String,
+    pub(super) name: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

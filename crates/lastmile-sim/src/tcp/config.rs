@@ -150,7 +150,8 @@ impl TcpConfig {
     /// ```
     pub fn check(&self) -> Result<(), Impossible> {
         let span = |span: Span, least: Span| (least..=LONGEST).contains(&span);
-        let (zero, ns) = (Span::ZERO, Span::from_nanos(1));
+        // A path that carries nothing would otherwise be all timeouts, for ever.
+        let (zero, least) = (Span::ZERO, Span::from_millis(1));
         require(self.law.check().is_ok(), "law", self.law.check().err().unwrap_or_default())?;
         require((1..=65_535).contains(&self.segment.0), "segment", "a segment has 1 to 65535 bytes of data")?;
         require((40..=65_535).contains(&self.header.0), "header", "headers have 40 to 65535 bytes")?;
@@ -164,9 +165,9 @@ impl TcpConfig {
         )?;
         require(initial, "initial_window", "it is at least one segment and not above max_window")?;
         require(span(self.delayed_ack, zero), "delayed_ack", "it lies between 0 and an hour")?;
-        require(span(self.min_rto, ns), "min_rto", "it is above 0 and at most an hour")?;
+        require(span(self.min_rto, least), "min_rto", "it lies between 1 ms and an hour")?;
         require(span(self.max_rto, self.min_rto), "max_rto", "it is not below min_rto and at most an hour")?;
-        require(span(self.initial_rto, ns), "initial_rto", "it is above 0 and at most an hour")?;
+        require(span(self.initial_rto, least), "initial_rto", "it lies between 1 ms and an hour")?;
         require(span(self.tick, zero), "tick", "it lies between 0 and an hour")?;
         require(
             self.byte_counting != Some(0),

@@ -40,6 +40,7 @@ pub use tc_red::TcRed;
 pub enum Discipline {
     /// None: what finds no room is dropped.
     #[default]
+    #[serde(deserialize_with = "no_keys")]
     DropTail,
     /// Random Early Detection as Floyd and Jacobson wrote it, with ns-2's options.
     Red(Red),
@@ -49,6 +50,14 @@ pub enum Discipline {
     Codel(CoDel),
     /// A step: everything beyond a threshold is marked (L4S).
     Step(Step),
+}
+
+/// Of a variant without fields serde would ignore all keys, known or not.
+fn no_keys<'de, D: serde::Deserializer<'de>>(found: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    Nothing::deserialize(found).map(|Nothing {}| ())
 }
 
 impl Discipline {

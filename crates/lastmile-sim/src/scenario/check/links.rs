@@ -1,6 +1,7 @@
 //! Links, their queues and routers.
 
 use core::ops::Range;
+use std::collections::BTreeSet;
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -193,13 +194,23 @@ impl Check<'_> {
 
     fn losses(&self, raw: &[Spanned<RawLoss>]) -> Checked<(Vec<Loss>, Vec<Vec<usize>>)> {
         let (mut losses, mut flows) = (Vec::new(), Vec::new());
-        for spanned in raw {
+        let mut names = BTreeSet::new();
+        for (index, spanned) in raw.iter().enumerate() {
             let one = spanned.get_ref();
+            let name = one.name.as_ref().map(Spanned::get_ref).filter(|name| !name.is_empty());
+            // Two of one name would lose the same packets.
+            if !names.insert(name.cloned().unwrap_or_else(|| index.to_string())) {
+                let at = one.name.as_ref().map_or(spanned.span(), Spanned::span);
+                return self.error(
+                    at,
+                    "another channel of this link has this name: they would draw the same numbers",
+                );
+            }
             losses.push(Loss {
                 model: one.model.clone(),
                 place: one.place,
                 flows: Vec::new(),
-                name: one.name.clone(),
+                name: name.cloned().unwrap_or_default(),
             });
             let named = |(index, traffic): (usize, &Spanned<RawTraffic>), wanted: &str| {
                 let own = traffic.get_ref().name.as_ref().map(Spanned::get_ref);

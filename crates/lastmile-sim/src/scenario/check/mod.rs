@@ -27,8 +27,8 @@ mod wlans;
 const MAX_HOSTS: usize = 250;
 /// Names become names of network interfaces in the lab, which Linux keeps this short.
 const MAX_NAME: usize = 15;
-/// A longer text is no scenario.
-const MAX_TEXT: usize = 16_000_000;
+/// Bytes that a scenario's text may have; a longer one is no scenario.
+pub const MAX_TEXT: usize = 16_000_000;
 const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 const LARGEST_IP_PACKET: u64 = 65_535;
 
