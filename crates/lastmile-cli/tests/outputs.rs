@@ -282,12 +282,16 @@ fn event_files_have_both_tiers() {
         (Some(1_000_000_000), Some(3_000_000))
     );
     assert_eq!(keys(of("traffic-changed")[0]), "at event flow node rate seq");
+    lastmile(&["sim", &scenario, "--events", &events, "--pcap", &events])
+        .is_error(2, &["--pcap", "--events's"]);
+    lastmile(&["sim", &scenario, "--events", &scenario]).is_error(2, &["--events", "the scenario's"]);
+    assert_eq!(read(&scenario), SCENARIO);
     // A run in which nothing is lost has its decisions.
     lastmile(&["sim", "path", "--events", &events]);
     assert!(read(&events).lines().any(|line| line.contains("\"event\":\"estimated\"")));
     let documented = include_str!("../../../docs/recording.md");
     for word in
-        ["packet-lost", "segment-resent", "link-changed", "traffic-changed", "`collision`", "`ip_size`"]
+        ["packet-lost", "segment-resent", "link-changed", "station-changed", "traffic-changed", "`collision`"]
     {
         assert!(documented.contains(word), "{word} is not documented");
     }

@@ -1,8 +1,8 @@
 //! [`EventLog`]: all that happens in a run, one JSON line each, written as the run goes.
 //!
 //! Two tiers stand in it: the decisions of endpoints ([`Event`]), and [`Record`]s of what the network itself did: each
-//! packet lost with its true cause, each TCP segment sent again, each change of a link or of traffic that the scenario
-//! has planned. Lines are ordered by the run's time, then node, then sequence; the `at` of a decision is read from the
+//! packet lost with its true cause, each TCP segment sent again, each change of a link, of a WLAN's client or of traffic
+//! that the scenario has planned. Lines are ordered by the run's time, then node, then sequence; the `at` of a decision is read from the
 //! clock of the host that decided, that of a record is the run's. Deliveries, acknowledgements and windows are not
 //! in it: captures ([`crate::pcap`]) have every packet.
 
@@ -85,6 +85,21 @@ pub enum Happening {
         rate: Option<Rate>,
         /// Its delay from now on, none where it stays.
         delay: Option<Span>,
+    },
+    /// A WLAN's client changed, as its scenario had planned: it moved, or its rate did.
+    StationChanged {
+        /// The client's name.
+        station: String,
+        /// The rate of its frames from now on, none where it stays; so of the others.
+        rate: Option<Rate>,
+        /// That of frames to it.
+        down_rate: Option<Rate>,
+        /// The share of its frames that noise destroys beside its channel.
+        frame_error: Option<f64>,
+        /// Its distance, in metres.
+        distance_m: Option<f64>,
+        /// Its mean signal-to-noise ratio, in dB.
+        snr_db: Option<f64>,
     },
     /// The mean rate of traffic changed, as its scenario had planned.
     TrafficChanged {
@@ -302,6 +317,21 @@ fn planned(scenario: &Scenario, simulation: &Simulation) -> Vec<(Time, NodeId, H
             let (link, rate, delay) = (link_name(scenario, spec), change.rate, change.delay);
             (change.at, node, Happening::LinkChanged { link, rate, delay })
         }));
+    }
+    for (spec, &node) in scenario.wlans.iter().zip(&simulation.wlans) {
+        for station in &spec.config.station {
+            planned.extend(station.schedule.iter().map(|change| {
+                let changed = Happening::StationChanged {
+                    station: station.name.clone(),
+                    rate: change.rate,
+                    down_rate: change.down_rate,
+                    frame_error: change.frame_error,
+                    distance_m: change.distance_m,
+                    snr_db: change.snr_db,
+                };
+                (Time::ZERO + change.at, node, changed)
+            }));
+        }
     }
     for (spec, &node) in scenario.traffic.iter().zip(&simulation.sources) {
         planned.extend(

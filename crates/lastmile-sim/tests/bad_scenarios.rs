@@ -257,10 +257,26 @@ fn tcp_and_wlans_that_cannot_be() {
         "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\", queue = 4000000000 }]",
         "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }, { name = \"q\", ap = \"a\" }]",
         "standard = \"z\"",
+        "station = [{ name = \"a\", rate = \"6 Mbit/s\" }, { name = \"b\", ap = \"a\" }]",
+        "station = [{ name = \"a\", channel = { distance_m = 5.0 } }, { name = \"b\", ap = \"a\" }]",
+        "cw_min = 20\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]",
+        "cw_max = 4294967295\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]",
+        "standard = \"b\"\nslot = \"long\"\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]",
+        "standard = \"n\"\npreamble = \"short\"\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]",
+        "standard = \"a\"\nband = \"2.4 GHz\"\nstation = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]",
     ] {
         let error = wlan(keys).unwrap_err();
         assert!(error.starts_with("x.toml:5: wlan[0]") || error.starts_with("x.toml:6: wlan[0]"), "{error}");
     }
+    let station = "station = [{ name = \"a\" }, { name = \"b\", ap = \"a\" }]";
+    let sized = |bytes: u32| {
+        wlan(&format!(
+            "{station}\n[[traffic]]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"{bytes} B\""
+        ))
+    };
+    // LLC and SNAP are part of the MSDU's 2304 bytes.
+    assert_eq!(sized(2296), Ok(()));
+    assert!(sized(2297).unwrap_err().starts_with("x.toml:12: traffic[0].size: "), "{:?}", sized(2297));
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let scenario = scenarios::load(&args.scenario, &args.set)?;
+    files_apart(&args)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let (recorder, mut hooks) = match &args.record {
         None => (None, Hooks::default()),
@@ -137,6 +138,31 @@ fn capture(
 fn log(file: &Path, hooks: &mut Hooks) -> anyhow::Result<Slot<EventLog<BufWriter<File>>>> {
     let out = create(file)?;
     Ok(prepared(hooks, move |scenario, simulation| EventLog::attach(scenario, simulation, out)))
+}
+
+/// No file is written twice, or over the scenario.
+fn files_apart(args: &Args) -> anyhow::Result<()> {
+    let scenario = Path::new(&args.scenario);
+    let files = [
+        ("the scenario", Some(scenario)),
+        ("--events", args.events.as_deref()),
+        ("--record", args.record.as_deref()),
+        ("--pcap", args.pcap.as_deref()),
+    ];
+    // Where a file exists its canonical path tells links apart; one that does not is nobody else's but by name.
+    let place = |file: &Path| std::fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok();
+    // What is no file, such as a terminal or /dev/null, may be given more than once.
+    let files: Vec<_> = files
+        .into_iter()
+        .filter_map(|(what, file)| Some((what, place(file?)?)))
+        .filter(|(_, file)| file.is_file() || !file.exists())
+        .collect();
+    for (index, (what, file)) in files.iter().enumerate() {
+        if let Some((other, _)) = files[..index].iter().find(|(_, before)| before == file) {
+            return Err(Exit::Usage.blame(anyhow!("{what}: {} is {other}'s", file.display())));
+        }
+    }
+    Ok(())
 }
 
 fn create(file: &Path) -> anyhow::Result<BufWriter<File>> {

@@ -63,6 +63,16 @@ impl Network {
                 let parts = [rate.map(|r| r.to_string()), delay.map(|d| d.to_string())];
                 self.change(record, link, &parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
             }
+            Happening::StationChanged { station, rate, down_rate, frame_error, distance_m, snr_db } => {
+                let parts = [
+                    rate.map(|r| r.to_string()),
+                    down_rate.map(|r| format!("{r} to it")),
+                    frame_error.map(|share| format!("{:.1} % of frames destroyed", 100.0 * share)),
+                    distance_m.map(|metres| format!("{metres} m away")),
+                    snr_db.map(|snr| format!("SNR of {snr} dB")),
+                ];
+                self.change(record, station, &parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+            }
             Happening::TrafficChanged { flow, rate } => self.change(record, flow, &rate.to_string()),
             _ => {}
         }

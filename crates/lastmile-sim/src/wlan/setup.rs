@@ -4,7 +4,9 @@ use lastmile::time::Time;
 use lastmile::units::Rate;
 
 use super::channel::Channel;
-use super::config::{ChannelConfig, RateControl, Standard, StationConfig, WlanConfig, WlanError};
+use super::config::{
+    Band, ChannelConfig, Preamble, RateControl, SlotTime, Standard, StationConfig, WlanConfig, WlanError,
+};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::Controller;
@@ -137,6 +139,24 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
             return Err(WlanError::new(key, format!("{retry} is not between 1 and 254")));
         }
     }
+    for (key, window) in [("cw_min", config.cw_min), ("cw_max", config.cw_max)] {
+        if let Some(window) =
+            window.filter(|window| window.checked_add(1).is_none_or(|n| !n.is_power_of_two()))
+        {
+            let reason = format!("{window} is not one less than a power of two (IEEE 802.11-2016, 9.4.2.29)");
+            return Err(WlanError::new(key, reason));
+        }
+    }
+    let standard = config.standard;
+    if config.slot == SlotTime::Long && standard != Standard::G {
+        return Err(WlanError::new("slot", "only g has a choice"));
+    }
+    if config.preamble == Preamble::Short && !matches!(standard, Standard::B | Standard::G) {
+        return Err(WlanError::new("preamble", "only b and g have rates with a short one"));
+    }
+    if config.band == Band::TwoPointFourGhz && standard == Standard::A {
+        return Err(WlanError::new("band", "a is in the 5 GHz band"));
+    }
     if let Some(ampdu) = &config.ampdu
         && !(1..=super::ampdu::WINDOW).contains(&ampdu.max_frames)
     {
@@ -161,8 +181,19 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
                 return Err(refuse(station, key, format!("{share} is not a share between 0 and 1")));
             }
         }
-        if station.ap.is_none() && !station.schedule.is_empty() {
-            return Err(refuse(station, "schedule", "changes belong to the client, both ways"));
+        if station.ap.is_none() {
+            let given = [
+                ("rate", station.rate.is_some()),
+                ("down_rate", station.down_rate.is_some()),
+                ("rate_control", station.rate_control != RateControl::Fixed),
+                ("frame_error", station.frame_error != 0.0),
+                ("down_frame_error", station.down_frame_error.is_some()),
+                ("channel", station.channel.is_some()),
+                ("schedule", !station.schedule.is_empty()),
+            ];
+            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(refuse(station, key, "belongs to each client, and counts both ways"));
+            }
         }
         if let Some(channel) = &station.channel {
             check_channel(station, channel)?;

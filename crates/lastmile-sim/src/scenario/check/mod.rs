@@ -97,6 +97,7 @@ impl Check<'_> {
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
         self.measures(&mut scenario, check_method)?;
+        self.frames(&scenario)?;
         self.crossings(&scenario)?;
         self.memory(&scenario)?;
         self.kept(&scenario)?;

@@ -26,6 +26,9 @@ pub(super) const PACKET_MEMORY: f64 = 160.0;
 pub(super) const MAX_MEMORY: f64 = 2e9;
 /// What no WLAN here exceeds, in bit/s.
 const FASTEST_WLAN: u64 = 600_000_000;
+/// The largest MSDU (IEEE 802.11-2016, table 9-19), and LLC and SNAP, which count in it.
+const MAX_MSDU: Bytes = Bytes(2304);
+const LLC: Bytes = Bytes(8);
 /// Changes of one source's rate.
 const MAX_CHANGES: usize = 10_000;
 /// Tails heavier than this have no mean, or one that no run would show.
@@ -294,6 +297,24 @@ impl Check<'_> {
     }
 
     /// Refuses traffic that would take for ever.
+    /// What a WLAN cannot carry: an IP packet that with LLC and SNAP is larger than an MSDU.
+    pub(super) fn frames(&self, scenario: &Scenario) -> Checked<()> {
+        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+            let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
+            if scenario.crosses_wlan(&path) && flow.size + LLC > MAX_MSDU {
+                let raw = raw.get_ref();
+                let at = raw.size.as_ref().map_or(raw.kind.span(), Spanned::span);
+                let reason = format!(
+                    "packets of {} cross a WLAN, whose frames carry IP packets of at most {}",
+                    flow.size,
+                    Bytes(MAX_MSDU.0 - LLC.0)
+                );
+                return self.error(at, reason);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn crossings(&self, scenario: &Scenario) -> Checked<()> {
         let mut total = 0.0;
         let end = Time::ZERO + scenario.duration;
