@@ -115,7 +115,17 @@ fn lateness(all: &Row) -> String {
     "<h2>Lateness of the lab</h2>\n".to_owned()
         + &table(
             &[lateness],
-            &["packets", "p50_ns", "p99_ns", "worst_ns", "over_100us", "device_drops", "realtime", "refused"],
+            &[
+                "packets",
+                "p50_ns",
+                "p99_ns",
+                "worst_ns",
+                "over_100us",
+                "device_drops",
+                "stolen_share",
+                "realtime",
+                "refused",
+            ],
         )
 }
 

@@ -4,7 +4,8 @@
 use std::process::Command;
 
 use super::common::{PROGRAM, Scratch, lastmile, run};
-use super::no_lab;
+use super::patience::{Late, patiently};
+use super::{lateness, no_lab};
 
 const IDLE: &str = include_str!("../../../lastmile-sim/scenarios/wlan-g.toml");
 const BUSY: &str = include_str!("../../../lastmile-sim/scenarios/wlan-g-busy.toml");
@@ -60,7 +61,7 @@ impl Case {
     }
 
     /// What iperf3's server saw in a lab of real time, or why that lab was refused.
-    fn measured(&self, scratch: &Scratch) -> Result<f64, String> {
+    fn measured(&self, scratch: &Scratch) -> Result<f64, Late> {
         let (scenario, log) = (scratch.file("cell.toml", self.scenario), scratch.path("server.json"));
         // The server adds to a log that is there.
         let _ = std::fs::remove_file(&log);
@@ -69,8 +70,8 @@ impl Case {
         let client =
             ["--in", "ap", "--", "iperf3", "-u", "-b", "60M", "-t", "3", "-l", &payload, "-c", "{sta-1}"];
         let ended = lastmile(&[&["lab", &scenario][..], &server, &client].concat());
-        if let Some(why) = ended.stdout.lines().find_map(|line| line.strip_prefix("refused: ")) {
-            return Err(why.to_owned());
+        if let Some(late) = lateness(&ended) {
+            return Err(late);
         }
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let text = std::fs::read_to_string(&log).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
@@ -109,20 +110,7 @@ fn wallclock_iperf3_gets_what_the_simulator_says() {
     let (scratch, mut wrong) = (Scratch::new("iperf3"), Vec::new());
     for case in cases() {
         let simulated = case.simulated(&scratch);
-        let mut found = Err(String::new());
-        for _ in 0..3 {
-            found = case.measured(&scratch);
-            if found.is_ok() {
-                break;
-            }
-        }
-        let rate = match found {
-            Ok(rate) => rate,
-            Err(why) => {
-                eprintln!("lab: refused: {}: {why}", case.name);
-                continue;
-            }
-        };
+        let Some(rate) = patiently(case.name, || case.measured(&scratch)) else { continue };
         let (sim, oracle) = (rate / simulated - 1.0, apart(rate, case.oracle));
         let text = format!(
             "{}: {:.2} Mbit/s, {:+.1} % from the simulator, {:+.1} % from the oracle",

@@ -71,13 +71,7 @@ pub fn run_programs(
     }
     drop(children);
     let (pump, realtime) = lab.finish()?;
-    let lateness = LabLateness::of(
-        (pump.late_out(), pump.late_in()),
-        &LatenessCounts::default(),
-        pump.refused(),
-        realtime,
-    );
-    Ok((code, lateness))
+    Ok((code, LabLateness::of(&pump, &LatenessCounts::default(), realtime)))
 }
 
 /// Replaces `{NAME}` by the address of the host of that name.

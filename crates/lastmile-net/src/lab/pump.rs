@@ -22,7 +22,7 @@ use lastmile_sim::run::read_probe;
 use lastmile_sim::truth::udp_payload;
 
 use super::ip;
-use super::lateness::LatenessCounts;
+use super::lateness::{LatenessCounts, ProcessorTime};
 use super::tun::Tun;
 use crate::clock::now as monotonic;
 use crate::sched::{self, RealTime, SPIN_NS};
@@ -94,6 +94,8 @@ pub struct Pump {
     /// When a packet last came in.
     last_entry: u64,
     budget: Budget,
+    /// What this machine's processors had done when the pump was made.
+    began: ProcessorTime,
 }
 
 impl Pump {
@@ -112,6 +114,7 @@ impl Pump {
             ignored: 0,
             last_entry: 0,
             budget: Budget::default(),
+            began: ProcessorTime::now(),
         }
     }
 
@@ -133,6 +136,11 @@ impl Pump {
     /// When stream packets entered.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The share of the processors' time since the pump was made that a hypervisor gave to others.
+    pub fn stolen(&self) -> f64 {
+        ProcessorTime::now().stolen_since(self.began)
     }
 
     /// Packets that a host's device had no room for.

@@ -308,7 +308,7 @@ pub fn run(
     for (session, (_, records)) in sessions.iter().zip(&found) {
         compare(&pump, &lab, session, records, &mut probes);
     }
-    let lateness = LabLateness::of((pump.late_out(), pump.late_in()), &probes, pump.refused(), realtime);
+    let lateness = LabLateness::of(&pump, &probes, realtime);
     let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
     for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(found) {
         run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events)?);

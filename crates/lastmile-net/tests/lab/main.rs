@@ -1,14 +1,14 @@
 //! The lab against its simulator twins: every story is one scenario, run with real sockets between namespaces and in
 //! virtual time, under the same check.
 //!
-//! The twins always gate. The lab meets the wall clock: its stories run alone, one after the other; one that this
-//! machine was too late for is tried again, three times at most, and then printed as refused.
+//! The twins always gate. The lab meets the wall clock: its stories run alone, one after the other; one that was late
+//! is tried again, and then printed as refused.
 #![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
 
+mod patience;
 mod programs;
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal};
 use lastmile::event::Event;
@@ -16,20 +16,20 @@ use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_net::lab::LabError;
+use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
 use lastmile_sim::run::{Hooks, Outcome, simulate};
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
-/// Runs of a story before it counts as refused.
-const TRIES: u64 = 3;
+use patience::{Late, patiently};
 
 /// What a run in the lab came to.
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It was on time, and this is what the check says.
     Scored(Result<String, String>),
-    /// This machine was too late for it.
-    Late(String),
+    /// It was too late to be judged.
+    Late(Late),
     /// This machine can have no lab.
     Impossible(String),
 }
@@ -229,10 +229,7 @@ fn sessions_in_the_lab() -> Verdict {
     let config = LabConfig { seed: 4, realtime: realtime(), ..LabConfig::default() };
     match run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false)) {
         Err(error) => failed(error),
-        Ok(run) => match run.lateness.refused {
-            Some(why) => Verdict::Late(why),
-            None => Verdict::Scored(are_beside_each_other(&run.events)),
-        },
+        Ok(run) => late(&run.lateness).unwrap_or_else(|| Verdict::Scored(are_beside_each_other(&run.events))),
     }
 }
 
@@ -258,15 +255,21 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
         Err(error) => return failed(error),
     };
     let broken = run.outcomes.iter().find(|o| matches!(o.refusal, Some(Refusal::ScheduleBroken { .. })));
-    match (run.lateness.refused, broken.and_then(|o| o.refusal.as_ref())) {
-        (Some(why), _) => Verdict::Late(why),
-        (None, Some(refusal)) => Verdict::Late(refusal.to_string()),
+    match (late(&run.lateness), broken.and_then(|o| o.refusal.as_ref())) {
+        (Some(verdict), _) => verdict,
+        (None, Some(refusal)) => Verdict::Late(Late { why: refusal.to_string(), hypervisors: false }),
         (None, None) => Verdict::Scored(judge(&run.outcomes)),
     }
 }
 
+/// What a lab that was too late comes to.
+pub(crate) fn late(lateness: &LabLateness) -> Option<Verdict> {
+    let why = lateness.refused.clone()?;
+    Some(Verdict::Late(Late { why, hypervisors: lateness.is_hypervisors() }))
+}
+
 /// A lab that this machine cannot have is skipped; any other error is a defect.
-pub fn failed(error: LabRunError) -> Verdict {
+pub(crate) fn failed(error: LabRunError) -> Verdict {
     match error {
         LabRunError::Lab(e @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. })) => {
             Verdict::Impossible(e.to_string())
@@ -339,27 +342,24 @@ fn medians_agree() -> Verdict {
     })
 }
 
-/// Tries a story until it was on time. `None` once this machine turns out to have no lab.
+/// Tells one story: whether it counted, or what was wrong. `None` once this machine turns out to have no lab.
 fn tell(name: &str, run: impl Fn() -> Verdict) -> Option<Result<bool, String>> {
-    let mut reason = String::new();
-    for attempt in 0..TRIES {
-        // What kept a run late, such as a neighbour on the same machine, often lasts for a while.
-        std::thread::sleep(Duration::from_secs(2 * attempt));
-        match run() {
-            Verdict::Scored(Ok(errors)) => {
-                eprintln!("lab: scored: {name}: {errors}");
-                return Some(Ok(true));
-            }
-            Verdict::Scored(Err(why)) => return Some(Err(format!("{name}: {why}"))),
-            Verdict::Late(why) => reason = why,
-            Verdict::Impossible(why) => {
-                eprintln!("lab: skipped: {why}");
-                return None;
-            }
+    let judged = patiently(name, || match run() {
+        Verdict::Late(late) => Err(late),
+        judged => Ok(judged),
+    });
+    match judged {
+        None | Some(Verdict::Late(_)) => Some(Ok(false)),
+        Some(Verdict::Scored(Ok(errors))) => {
+            eprintln!("lab: scored: {name}: {errors}");
+            Some(Ok(true))
+        }
+        Some(Verdict::Scored(Err(why))) => Some(Err(format!("{name}: {why}"))),
+        Some(Verdict::Impossible(why)) => {
+            eprintln!("lab: skipped: {why}");
+            None
         }
     }
-    eprintln!("lab: refused: {name}: {reason}");
-    Some(Ok(false))
 }
 
 #[test]
@@ -380,8 +380,8 @@ fn wallclock_lab() {
     told.push(tell("two programs", programs::two_programs));
     let told: Vec<_> = told.into_iter().flatten().collect();
     let wrong: Vec<_> = told.iter().filter_map(|t| t.as_ref().err()).collect();
-    let refused = told.iter().filter(|t| **t == Ok(false)).count();
-    eprintln!("lab: {} stories, {refused} refused for lateness, {} wrong", told.len(), wrong.len());
+    let late = told.iter().filter(|t| **t == Ok(false)).count();
+    eprintln!("lab: {} stories, {late} too late, {} wrong", told.len(), wrong.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
     // That no more than a third of the lab runs is refused is for the whole suite to check: scripts/test.sh does.
 }

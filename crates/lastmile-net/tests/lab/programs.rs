@@ -8,7 +8,7 @@ use lastmile::time::{Span, Time};
 use lastmile_net::lab::programs::{Program, run_programs};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
-use super::{Verdict, failed};
+use super::{Verdict, failed, late};
 
 /// 1000 B of IP packet cross in 0.8 ms and 5 ms.
 const PATH: &str = "name = \"programs\"\nduration = \"20 s\"\n[host.sender]\n[host.receiver]\n\
@@ -63,12 +63,13 @@ pub(super) fn two_programs() -> Verdict {
     let scenario = Scenario::parse("programs", PATH).expect("scenario");
     match run_programs(&scenario, 1, &programs, &AtomicBool::new(false)) {
         Err(error) => failed(error),
-        Ok((_, lateness)) if lateness.refused.is_some() => {
-            Verdict::Late(lateness.refused.unwrap_or_default())
-        }
-        Ok((0, lateness)) => Verdict::Scored(Ok(format!("{} packets", lateness.packets))),
-        Ok((3, _)) => Verdict::Scored(Err(format!("no round trip between {ROUND_TRIP} and {SLOWEST}"))),
-        Ok((code, _)) => Verdict::Scored(Err(format!("the client ended with {code}"))),
+        Ok((code, lateness)) => late(&lateness).unwrap_or_else(|| {
+            Verdict::Scored(match code {
+                0 => Ok(format!("{} packets", lateness.packets)),
+                3 => Err(format!("no round trip between {ROUND_TRIP} and {SLOWEST}")),
+                code => Err(format!("the client ended with {code}")),
+            })
+        }),
     }
 }
 
