@@ -33,44 +33,26 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
+use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
 use crate::estimate::wbest_fluid::{faithful_spare, least_delay, overflowed, plateau, spare};
-use crate::estimate::wbest_planner::{sensitivity, train_warning};
-use crate::estimate::{
-    Estimate, Estimator, Interval, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind,
-    Value,
-};
+use crate::estimate::wbest_planner::train_warning;
+use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{Pair, PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats};
 use crate::report::{Direction, StreamRecord};
 use crate::time::{Owd, Span};
-use crate::units::Rate;
 
 pub use super::wbest_config::WbestConfig;
 
-/// Nominal confidence of all intervals.
-const CONFIDENCE: f64 = 0.9;
-
 /// From so many trains on there is an interval for what is left.
 const MIN_TRAINS: usize = 4;
-
-/// The capacity, once it is known: rates in bit/s at the IP layer.
-#[derive(Clone, Copy, Debug, Default)]
-struct Capacity {
-    rate: f64,
-    interval: Option<(f64, f64)>,
-}
 
 enum Phase {
     Pairs,
     Burst(BurstCheck),
     Train,
     Done(Outcome),
-}
-
-/// A rate at the IP layer, rounded; the cast takes what is below zero, and NaN, to zero.
-fn bits_per_second(rate: f64) -> Rate {
-    Rate::ip((rate + 0.5) as u64)
 }
 
 /// The tool.
@@ -106,15 +88,9 @@ pub struct Wbest {
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
-/// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
-const CLOCK_RATE: f64 = 1e-4;
-
 /// What the user should know of [`WbestConfig::faithful`].
 const FAITHFUL: &str =
     "by the original program's rules: nothing tells whether these hosts can time this path";
-
-/// Stamps of this resolution and without noise are exact: a simulator's.
-const EXACT: Span = Span::from_nanos(1);
 
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
@@ -195,7 +171,7 @@ impl Wbest {
                 if arrived < needed { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken };
             return self.waste(verdict, self.config.pair_attempts);
         }
-        self.capacity = self.capacity_of(&rates, noise);
+        self.capacity = Capacity::of(&rates, &self.config, noise);
         self.wasted = 0;
         if self.capacity.rate < 1.0 {
             return self.refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
@@ -207,31 +183,6 @@ impl Wbest {
             return self.burst(Pairs::Claim(typical), record);
         }
         self.phase = Phase::Train;
-    }
-
-    fn capacity_of(&self, rates: &[f64], noise: Span) -> Capacity {
-        if self.config.faithful {
-            let mut sorted = rates.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            // [ALGORITHMS 1.5] elements n/2 and n/2 + 1, counted from zero: half a rank high.
-            let (a, b) = (sorted.len() / 2, (sorted.len() / 2 + 1).min(sorted.len() - 1));
-            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None };
-        }
-        let q = if self.config.conservative { 0.9 } else { 0.5 };
-        let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
-        let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !self.config.conservative);
-        // What the stamps add alike to every pair is in no pair's spread: each end of a dispersion may be off by it.
-        let blur = |rate: f64, by: i64| {
-            let bits = self.config.packet_size.bits() as f64 * 1e9;
-            bits / (bits / rate + by as f64).max(1.0)
-        };
-        let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
-        let drift = |rate: f64, by: f64| rate * (1.0 + by);
-        Capacity {
-            rate,
-            interval: interval
-                .map(|(low, high)| (drift(blur(low, by), -CLOCK_RATE), drift(blur(high, -by), CLOCK_RATE))),
-        }
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
@@ -337,46 +288,6 @@ impl Wbest {
         (1.0 - wireless as f64 / n.max(1) as f64) * (1.0 - spoiled as f64 / (n.max(2) - 1) as f64)
     }
 
-    /// Student's `half` width over trains, with the capacity's own uncertainty, which all trains share.
-    ///
-    /// That enters by dA/dC = 1 - R_p / R = (A - C) / C, in quadrature. On an idle path this vanishes and another
-    /// takes its place: a train sent below the capacity comes through undispersed and says only that all of its
-    /// own rate is left, so that an interval that reaches the capacity's reaches up to its upper end.
-    fn available_interval(&self, available: f64, half: f64) -> Interval {
-        let c = self.capacity.rate;
-        let (c_low, c_high) = self.capacity.interval.unwrap_or((c, c));
-        let of_capacity = (c_high - c_low) / 2.0 * (1.0 - available / c.max(1.0)).abs();
-        // Against periodic traffic trains see k packets or k + 1 and may all agree by chance, so that their spread is
-        // zero: the least width is Jeffreys' 95 % bound of a share of which none was seen, in packets a train
-        // [WBest eq. 8]. (1.92: half the 95 % point of chi-squared with one degree of freedom.)
-        let packet = sensitivity(bits_per_second(c), self.config.train).bits_per_second() as f64;
-        let least = packet * 1.92 / (self.trains.len() as f64 + 1.2);
-        let half = libm::hypot(half, of_capacity).max(least);
-        let high = if available + half >= c_low { c_high } else { available + half };
-        Interval {
-            low: bits_per_second(libm::floor(available - half)),
-            high: bits_per_second(libm::ceil(high)),
-            confidence: CONFIDENCE,
-            method: IntervalMethod::StudentTrains,
-        }
-    }
-
-    fn capacity_estimate(&self, warning: Option<String>) -> Estimate {
-        Estimate {
-            quantity: Quantity::Capacity,
-            value: Value::Is(bits_per_second(self.capacity.rate)),
-            interval: self.capacity.interval.map(|(low, high)| Interval {
-                low: bits_per_second(libm::floor(low)),
-                high: bits_per_second(libm::ceil(high)),
-                confidence: CONFIDENCE,
-                method: IntervalMethod::MedianOrderStatistics,
-            }),
-            truth_kind: TruthKind::Queue,
-            streams: self.pair_streams.clone(),
-            warning,
-        }
-    }
-
     /// The mean of the trains so far.
     fn available(&self) -> f64 {
         let ceiling = if self.config.faithful { f64::INFINITY } else { self.capacity.rate };
@@ -392,7 +303,14 @@ impl Wbest {
         let available = self.available();
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
-            .map(|(low, high)| self.available_interval(available, (high - low) / 2.0));
+            .map(|(low, high)| {
+                self.capacity.interval_of_rest(
+                    available,
+                    (high - low) / 2.0,
+                    self.trains.len(),
+                    self.config.train,
+                )
+            });
         Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(bits_per_second(available)),
@@ -416,7 +334,7 @@ impl Wbest {
         let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
-            found.push(self.capacity_estimate(warning.clone()));
+            found.push(self.capacity.estimate(&self.pair_streams, warning.clone()));
         }
         found.push(self.available_estimate(warning));
         self.phase = Phase::Done(Outcome::Found(found));
@@ -440,7 +358,7 @@ impl Estimator for Wbest {
             Phase::Train => Step::Send(StreamPlan::train(
                 self.config.train,
                 self.config.packet_size,
-                Rate::ip((self.capacity.rate + 0.5) as u64),
+                bits_per_second(self.capacity.rate),
             )),
         }
     }
@@ -478,7 +396,7 @@ impl Estimator for Wbest {
         let said = |warnings: &[String]| (!warnings.is_empty()).then(|| warnings.join("; "));
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
-            found.push(self.capacity_estimate(said(&warnings)));
+            found.push(self.capacity.estimate(&self.pair_streams, said(&warnings)));
         }
         if !self.trains.is_empty() && !self.contradicts_capacity() {
             warnings.push(format!("from {} of {} trains", self.trains.len(), self.config.trains));

@@ -6,79 +6,24 @@
 //! asked for (Reflected Test Packet Control) and its departures are fetched afterwards; a round-trip stream
 //! needs no more than a plain STAMP reflector.
 
+mod config;
 mod receive;
 mod steps;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use super::packets::{Codec, Key, PAGE_ENTRIES, Request, derive_u64};
+pub use config::{Measurement, ProberConfig};
+
+use super::packets::{Codec, PAGE_ENTRIES, Request, derive_u64};
 use super::stream::StreamInFlight;
-use crate::estimate::{Estimator, Refusal, StreamPlan};
+use crate::estimate::{Refusal, StreamPlan};
 use crate::event::{Cost, Decision, PacketSink};
-use crate::node::{Datagram, Ecn, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::report::Direction;
-use crate::time::{Epoch, Span, Time};
+use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion, Rate};
 use crate::wire::private::{Offer, ReportKind, Token};
-
-/// One method in one direction.
-pub struct Measurement {
-    /// The method's registered name.
-    pub method: String,
-    /// Which way its streams go.
-    pub direction: Direction,
-    /// Its state machine.
-    pub estimator: Box<dyn Estimator>,
-}
-
-/// What a prober needs to know.
-#[derive(Clone, Debug)]
-pub struct ProberConfig {
-    /// The reflector.
-    pub peer: SocketAddr,
-    /// The shared key; `None` for unauthenticated mode.
-    pub key: Option<Key>,
-    /// When the run started, for the stamps on the wire.
-    pub epoch: Epoch,
-    /// Makes nonces, session identifiers and sequence numbers that nobody can guess; random on real networks.
-    pub seed: [u8; 32],
-    /// Bytes at the IP layer, both directions together, that may be spent.
-    pub max_bytes: Option<Bytes>,
-    /// Time that may be spent.
-    pub max_time: Option<Span>,
-    /// When to begin.
-    pub start: Time,
-    /// Resolution of this host's stamps.
-    pub resolution: Span,
-    /// DiffServ codepoint of all packets.
-    pub dscp: u8,
-    /// The flow label for the simulator's observers.
-    pub flow: Flow,
-}
-
-impl ProberConfig {
-    /// Measures towards `peer` with no key and no limits.
-    ///
-    /// ```
-    /// let config = lastmile::endpoint::ProberConfig::new("192.0.2.7:8620".parse().unwrap());
-    /// assert!(config.key.is_none());
-    /// ```
-    pub fn new(peer: SocketAddr) -> ProberConfig {
-        ProberConfig {
-            peer,
-            key: None,
-            epoch: Epoch::default(),
-            seed: [0; 32],
-            max_bytes: None,
-            max_time: None,
-            start: Time::ZERO,
-            resolution: Span::from_nanos(1),
-            dscp: 0,
-            flow: Flow::default(),
-        }
-    }
-}
 
 /// Longer silence may close a NAT's mapping.
 const KEEP_ALIVE: Span = Span::from_secs(15);

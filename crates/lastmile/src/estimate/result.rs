@@ -1,0 +1,278 @@
+//! What an estimator found, or why it found nothing.
+
+use crate::report::Pattern;
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+/// What an estimator found.
+///
+/// ```
+/// use lastmile::estimate::{Outcome, Refusal};
+/// let nothing = Outcome::Refused(Refusal::NotConverged { streams: 100 });
+/// assert!(matches!(nothing, Outcome::Refused(_)));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Numbers, each with its quantity, in the order in which they should be shown.
+    Found(Vec<Estimate>),
+    /// No number that could be believed.
+    Refused(Refusal),
+}
+
+/// What is estimated (RFC 5136's terms).
+///
+/// ```
+/// assert_eq!(lastmile::estimate::Quantity::Capacity.to_string(), "capacity");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Quantity {
+    /// What the narrow link carries at most (WBest: effective capacity).
+    Capacity,
+    /// What of it is left now.
+    AvailableBandwidth,
+}
+
+impl core::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Quantity::Capacity => "capacity",
+            Quantity::AvailableBandwidth => "available bandwidth",
+        })
+    }
+}
+
+/// Which truth an estimate aims at. On a shared medium the two differ.
+///
+/// ```
+/// use lastmile::estimate::TruthKind;
+/// assert_ne!(TruthKind::Queue, TruthKind::Saturation);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum TruthKind {
+    /// The spare rate: what can be added without taking from others, read from the queue.
+    Queue,
+    /// The achievable rate: what one saturating flow gets.
+    Saturation,
+}
+
+/// A rate, or what it is above of.
+///
+/// ```
+/// use lastmile::{estimate::Value, units::Rate};
+/// assert_eq!(Value::MoreThan(Rate::ip(1_000_000_000)).to_string(), "more than 1 Gbit/s");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Value {
+    /// The rate.
+    Is(Rate),
+    /// The path is faster than these hosts can time: all that is known is a lower bound.
+    MoreThan(Rate),
+}
+
+impl Value {
+    /// The rate, if it is one and not a bound.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::Value, units::Rate};
+    /// assert_eq!(Value::MoreThan(Rate::ip(9)).rate(), None);
+    /// ```
+    pub fn rate(self) -> Option<Rate> {
+        match self {
+            Value::Is(rate) => Some(rate),
+            Value::MoreThan(_) => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Value {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Value::Is(rate) => rate.fmt(f),
+            Value::MoreThan(rate) => f.pad(&format!("more than {rate}")),
+        }
+    }
+}
+
+/// How an interval was made.
+///
+/// ```
+/// use lastmile::estimate::IntervalMethod;
+/// assert_ne!(IntervalMethod::BootstrapGaps, IntervalMethod::StudentTrains);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum IntervalMethod {
+    /// Order statistics of the pairs' rates, distribution-free for their median, widened by what stamps and the rates of
+    /// clocks may add alike to all pairs: holds the truth at least as often as stated.
+    MedianOrderStatistics,
+    /// Resampling of gaps, or of blocks of them, with replacement.
+    BootstrapGaps,
+    /// Student's t over the trains' own estimates: of the long-run spare rate, not of the trains' windows
+    /// ([`wbest`](super::wbest) says with which coverage).
+    StudentTrains,
+}
+
+/// An interval that holds the true value in a stated share of measurements.
+///
+/// ```
+/// use lastmile::{estimate::{Interval, IntervalMethod}, units::Rate};
+/// let interval = Interval {
+///     low: Rate::ip(5_000_000), high: Rate::ip(7_000_000), confidence: 0.9, method: IntervalMethod::StudentTrains,
+/// };
+/// assert!(interval.contains(Rate::ip(6_000_000)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Interval {
+    /// The lower end.
+    pub low: Rate,
+    /// The upper end.
+    pub high: Rate,
+    /// The nominal share of measurements whose interval holds the truth.
+    pub confidence: f64,
+    /// How it was made.
+    pub method: IntervalMethod,
+}
+
+impl Interval {
+    /// Whether `rate` lies within; false across layers.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::{Interval, IntervalMethod}, units::Rate};
+    /// # let interval = Interval { low: Rate::ip(5), high: Rate::ip(7), confidence: 0.9, method: IntervalMethod::StudentTrains };
+    /// assert!(interval.contains(Rate::ip(5)) && !interval.contains(Rate::ip(8)));
+    /// ```
+    pub fn contains(&self, rate: Rate) -> bool {
+        self.low <= rate && rate <= self.high
+    }
+}
+
+/// One number, with what is needed to judge it.
+///
+/// ```
+/// use lastmile::{estimate::*, units::Rate};
+/// let estimate = Estimate {
+///     quantity: Quantity::Capacity, value: Value::Is(Rate::ip(10_000_000)), interval: None,
+///     truth_kind: TruthKind::Queue, streams: vec![1], warning: None,
+/// };
+/// assert_eq!(estimate.value.to_string(), "10 Mbit/s");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Estimate {
+    /// What it is.
+    pub quantity: Quantity,
+    /// The rate at the IP layer and the probe's packet size.
+    pub value: Value,
+    /// Where the truth lies with the stated confidence; `None` where no method with a tested coverage applies.
+    pub interval: Option<Interval>,
+    /// Which truth it aims at.
+    pub truth_kind: TruthKind,
+    /// The streams it was made from: the truth is taken over their windows.
+    pub streams: Vec<u32>,
+    /// What the user should know beside the number.
+    pub warning: Option<String>,
+}
+
+/// Why there is no number.
+///
+/// ```
+/// use lastmile::estimate::Refusal;
+/// assert_eq!(Refusal::PeerSilent.to_string(), "the peer stopped answering");
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Refusal {
+    /// This host, or the peer's, could not keep the schedule.
+    #[error(
+        "{discarded} of {sent} streams missed their schedule: a host is too busy to time packets; try again when it is idle, or with --realtime"
+    )]
+    ScheduleBroken {
+        /// Streams sent.
+        sent: u32,
+        /// Streams not believed.
+        discarded: u32,
+    },
+    /// The path loses too much for the method.
+    #[error("{lost} of {sent} packets were lost: too many for this method")]
+    TooLossy {
+        /// Packets lost.
+        lost: u32,
+        /// Packets sent.
+        sent: u32,
+    },
+    /// A queue overflowed while probes passed.
+    #[error(
+        "the queue overflowed: {lost} of {sent} packets of a train were lost at the height of its delay; the path is congested, and what is left of it cannot be told"
+    )]
+    Congested {
+        /// Packets of the train that were lost.
+        lost: u32,
+        /// Packets of the train.
+        sent: u32,
+    },
+    /// A queue seems to have been full while probes passed.
+    #[error(
+        "the delay of {trains} trains in a row climbed and then stayed at its height, as at a full queue that drops others' packets; the path is congested, and what is left of it cannot be told"
+    )]
+    QueueFull {
+        /// Trains that saw it.
+        trains: u32,
+    },
+    /// A clock was stepped again and again.
+    #[error("a clock was stepped while packets were stamped; set the time first, then measure")]
+    ClockStepped,
+    /// The search found no end.
+    #[error("no convergence after {streams} streams: the path's delay changes too much")]
+    NotConverged {
+        /// Streams sent.
+        streams: u32,
+    },
+    /// The next stream would go beyond the byte limit.
+    #[error("the next stream would go beyond the limit of {limit}; raise --max-bytes")]
+    ByteLimit {
+        /// The limit.
+        limit: Bytes,
+    },
+    /// The time is up.
+    #[error("no result within the limit of {limit}; raise --max-seconds")]
+    TimeLimit {
+        /// The limit.
+        limit: Span,
+    },
+    /// Whoever measures ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// Of streams that were recorded there are too few, or they have another shape.
+    #[error(
+        "the method wants at least {} stream{} of {packets} packets of {size} as {pattern}, and {recorded} {} recorded",
+        recorded + 1,
+        if *recorded == 0 { "" } else { "s" },
+        if *recorded == 1 { "was" } else { "were" }
+    )]
+    NotRecorded {
+        /// The shape that is wanted.
+        pattern: Pattern,
+        /// Its packets.
+        packets: usize,
+        /// The size of the first.
+        size: Bytes,
+        /// Recorded streams of that shape.
+        recorded: usize,
+    },
+    /// The peer stopped answering.
+    #[error("the peer stopped answering")]
+    PeerSilent,
+    /// The peer cannot do what this method needs.
+    #[error("{0}")]
+    PeerCannot(String),
+    /// The stamps contradict each other.
+    #[error("{0}")]
+    Inconsistent(String),
+}

@@ -1,0 +1,146 @@
+//! The effective capacity that [`Wbest`](super::wbest::Wbest) finds from its pairs, and how its uncertainty and that of the trains
+//! become intervals.
+
+use crate::estimate::wbest_planner::sensitivity;
+use crate::estimate::{Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, wbest::WbestConfig};
+use crate::observe::stats;
+use crate::time::Span;
+use crate::units::Rate;
+
+/// Nominal confidence of all intervals.
+pub(super) const CONFIDENCE: f64 = 0.9;
+
+/// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
+const CLOCK_RATE: f64 = 1e-4;
+
+/// Stamps of this resolution and without noise are exact: a simulator's.
+const EXACT: Span = Span::from_nanos(1);
+
+/// A rate at the IP layer, rounded; the cast takes what is below zero, and NaN, to zero.
+pub(super) fn bits_per_second(rate: f64) -> Rate {
+    Rate::ip((rate + 0.5) as u64)
+}
+
+/// The capacity, once it is known: rates in bit/s at the IP layer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Capacity {
+    pub(super) rate: f64,
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+impl Capacity {
+    /// From the rates of pairs in bit/s, whose stamps are uncertain by `noise`.
+    pub(super) fn of(rates: &[f64], config: &WbestConfig, noise: Span) -> Capacity {
+        if config.faithful {
+            let mut sorted = rates.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            // [ALGORITHMS 1.5] elements n/2 and n/2 + 1, counted from zero: half a rank high.
+            let (a, b) = (sorted.len() / 2, (sorted.len() / 2 + 1).min(sorted.len() - 1));
+            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None };
+        }
+        let q = if config.conservative { 0.9 } else { 0.5 };
+        let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
+        let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !config.conservative);
+        // What the stamps add alike to every pair is in no pair's spread: each end of a dispersion may be off by it.
+        let blur = |rate: f64, by: i64| {
+            let bits = config.packet_size.bits() as f64 * 1e9;
+            bits / (bits / rate + by as f64).max(1.0)
+        };
+        let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
+        let drift = |rate: f64, by: f64| rate * (1.0 + by);
+        Capacity {
+            rate,
+            interval: interval
+                .map(|(low, high)| (drift(blur(low, by), -CLOCK_RATE), drift(blur(high, -by), CLOCK_RATE))),
+        }
+    }
+
+    /// What is said of it, from the pairs of these streams.
+    pub(super) fn estimate(&self, streams: &[u32], warning: Option<String>) -> Estimate {
+        Estimate {
+            quantity: Quantity::Capacity,
+            value: Value::Is(bits_per_second(self.rate)),
+            interval: self.interval.map(|(low, high)| Interval {
+                low: bits_per_second(libm::floor(low)),
+                high: bits_per_second(libm::ceil(high)),
+                confidence: CONFIDENCE,
+                method: IntervalMethod::MedianOrderStatistics,
+            }),
+            truth_kind: TruthKind::Queue,
+            streams: streams.to_vec(),
+            warning,
+        }
+    }
+
+    /// The interval of what `trains` trains of `packets` packets say is left of the capacity: Student's `half` width over
+    /// trains, with the capacity's own uncertainty, which all trains share. Rates in bit/s.
+    ///
+    /// That enters by dA/dC = 1 - R_p / R = (A - C) / C, in quadrature. On an idle path this vanishes and another
+    /// takes its place: a train sent below the capacity comes through undispersed and says only that all of its
+    /// own rate is left, so that an interval that reaches the capacity's reaches up to its upper end.
+    pub(super) fn interval_of_rest(
+        &self,
+        available: f64,
+        half: f64,
+        trains: usize,
+        packets: usize,
+    ) -> Interval {
+        let c = self.rate;
+        let (c_low, c_high) = self.interval.unwrap_or((c, c));
+        let of_capacity = (c_high - c_low) / 2.0 * (1.0 - available / c.max(1.0)).abs();
+        // Against periodic traffic trains see k packets or k + 1 and may all agree by chance, so that their spread is
+        // zero: the least width is Jeffreys' 95 % bound of a share of which none was seen, in packets a train
+        // [WBest eq. 8]. (1.92: half the 95 % point of chi-squared with one degree of freedom.)
+        let packet = sensitivity(bits_per_second(c), packets).bits_per_second() as f64;
+        let least = packet * 1.92 / (trains as f64 + 1.2);
+        let half = libm::hypot(half, of_capacity).max(least);
+        let high = if available + half >= c_low { c_high } else { available + half };
+        Interval {
+            low: bits_per_second(libm::floor(available - half)),
+            high: bits_per_second(libm::ceil(high)),
+            confidence: CONFIDENCE,
+            method: IntervalMethod::StudentTrains,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_capacity_is_the_median_of_the_pairs() {
+        let rates = [9e6, 10e6, 11e6, 10e6, 10e6, 30e6];
+        let config = WbestConfig::default();
+        assert_eq!(Capacity::of(&rates, &config, Span::from_nanos(1)).rate, 10e6);
+        let conservative = WbestConfig { conservative: true, ..WbestConfig::default() };
+        let found = Capacity::of(&rates, &conservative, Span::from_nanos(1));
+        assert!(found.rate > 10e6 && found.interval.is_none(), "{found:?}");
+        // The original's median of six is the mean of the fourth and the fifth of the sorted, not of the third and fourth.
+        let faithful = WbestConfig { faithful: true, ..WbestConfig::default() };
+        let found = Capacity::of(&[1e6, 2e6, 3e6, 4e6, 5e6, 6e6], &faithful, Span::from_nanos(1));
+        assert_eq!((found.rate, found.interval), (4.5e6, None));
+    }
+
+    #[test]
+    fn noise_of_the_stamps_widens_the_capacitys_interval_and_that_widens_what_is_left() {
+        let (rates, config) = ([10e6; 30], WbestConfig::default());
+        let of = |noise| Capacity::of(&rates, &config, noise);
+        let width = |c: Capacity| c.interval.map_or(f64::NAN, |(low, high)| high - low);
+        let (exact, noisy) = (of(Span::from_nanos(1)), of(Span::from_micros(6)));
+        // Two ends of 1190.4 us, each off by 6 us, and 100 ppm; without noise 1 ns.
+        let bits = config.packet_size.bits() as f64;
+        let at = |us: f64| bits / (bits / 10e6 + us * 1e-6);
+        let expected = at(-12.0) * 1.0001 - at(12.0) * 0.9999;
+        assert!((width(noisy) / expected - 1.0).abs() < 1e-6, "{noisy:?}, not {expected} wide");
+        assert!(width(exact) < 10e6 * 2.1e-4, "{exact:?}");
+        let rest = |c: Capacity| {
+            let interval = c.interval_of_rest(2e6, 0.0, 1_000_000, 30);
+            interval.high.bits_per_second() - interval.low.bits_per_second()
+        };
+        assert!(rest(noisy) > 10 * rest(exact), "{} {}", rest(noisy), rest(exact));
+        // On an idle path the interval reaches up to the capacity's own upper end.
+        let idle = noisy.interval_of_rest(10e6, 0.0, 4, 30).high.bits_per_second() as f64;
+        assert!((idle - noisy.interval.map_or(0.0, |i| i.1)).abs() < 1.0);
+    }
+}
