@@ -2,6 +2,7 @@
 //! cells that no table of the papers has. The other programs' figures stand beside, as they printed them.
 #![allow(unreachable_pub, clippy::print_stdout)] // the tables, with --nocapture
 
+mod codel;
 #[path = "../common/mod.rs"]
 mod common;
 mod red_tcp;
