@@ -5,4 +5,6 @@
 mod codel;
 #[path = "../common/mod.rs"]
 mod common;
+mod loss;
 mod red_tcp;
+mod traffic;
