@@ -7,4 +7,5 @@ mod codel;
 mod common;
 mod loss;
 mod red_tcp;
+mod shaper;
 mod traffic;
