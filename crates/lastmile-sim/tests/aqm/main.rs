@@ -5,6 +5,7 @@
 mod codel;
 #[path = "../common/mod.rs"]
 mod common;
+mod links;
 mod loss;
 mod red_tcp;
 mod shaper;
