@@ -92,7 +92,7 @@ fn the_tc_line_itself_does_much_the_same() {
         probability: 0.02,
         bandwidth: Some(Rate::ip(10_000_000)),
         ecn: true,
-        harddrop: false,
+        ..TcRed::default()
     };
     for (flows, goodput) in [(1, 8.72), (4, 9.73)] {
         let got = mean(flows, &Discipline::TcRed(line.clone()), true);

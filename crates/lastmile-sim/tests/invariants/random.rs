@@ -38,11 +38,11 @@ fn discipline() -> impl Strategy<Value = String> {
             )
         },
     );
-    let tc_red = (1_u32..20, 1_u32..40, 1_u32..60, 0.01_f64..1.0, any::<[bool; 2]>()).prop_map(
-        |(min, more, room, p, [ecn, hard])| {
+    let tc_red = (1_u32..20, 1_u32..40, 1_u32..60, 0.01_f64..1.0, any::<[bool; 4]>()).prop_map(
+        |(min, more, room, p, [ecn, hard, nodrop, adaptive])| {
             format!(
                 "kind = \"tc-red\", min = \"{} B\", max = \"{} B\", limit = \"{} B\", avpkt = \"1000 B\", burst = {}, \
-                 probability = {p}, ecn = {ecn}, harddrop = {hard}",
+                 probability = {p}, ecn = {ecn}, harddrop = {hard}, nodrop = {nodrop}, adaptive = {adaptive}",
                 min * 1000,
                 (min + more) * 1000,
                 (min + more + room) * 1000,

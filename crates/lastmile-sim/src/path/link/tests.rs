@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::path::error::Loss;
-use crate::path::error::{Bernoulli, Covers, GilbertElliott, MarkovTime, Place};
+use crate::path::error::{Bernoulli, Covers, GilbertElliott, MarkovTime, Pattern, Place};
 use crate::path::queue::{CoDel, Discipline, Red, Shaper, Step, TcRed};
 use lastmile::node::{Ecn, Flow, Model, Payload};
 use lastmile::units::Rate;
@@ -357,13 +357,19 @@ proptest! {
         let losses = if lossy { vec![
             Loss::of(MarkovTime { covers: Covers::Whole, ..MarkovTime::with_rate(0.2, Span::from_millis(5)) }),
             Loss::of(GilbertElliott { p: 0.1, r: 0.5, ..Default::default() }),
+            Loss { place: Place::Before, ..Loss::of(Bernoulli { rate: 0.1 }) },
+            Loss { flows: vec![7], ..Loss::of(Bernoulli { rate: 1.0 }) },
+            Loss::of(Pattern { period: 9, lost: vec![2, 3], slot: Some(Span::from_millis(2)), ..Default::default() }),
         ] } else { vec![] };
         let overhead = Bytes(overhead);
         let config = LinkConfig { rate, queue, schedule, losses, overhead, delay: Span::from_millis(7), ..Default::default() };
         let mut computed = Link::new(config.clone());
         let mut dequeue = Link::new(LinkConfig { events: Events::PerDequeue, ..config });
+        computed.log_drops(1_000);
+        dequeue.log_drops(1_000);
         let out = run(&mut computed, &offered);
         prop_assert_eq!(&out, &run(&mut dequeue, &offered));
+        prop_assert_eq!(computed.take_drops(), dequeue.take_drops());
         let end = out.last().map_or(0, |last| last.0).max(at);
         prop_assert_eq!(computed.busy(Time::from_nanos(end)), dequeue.busy(Time::from_nanos(end)));
         prop_assert_eq!(computed.under_way(), dequeue.under_way());

@@ -1,0 +1,102 @@
+//! CoDel and step marking packet by packet, against the pseudocode of RFC 8289 and ns-3 3.37's `CoDelQueueDisc`:
+//! `codel.txt` has which packets they drop and mark.
+
+use lastmile::node::{Datagram, Ecn, Input, Model, Node, Output, Payload, PortId};
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::path::queue::{CoDel, Discipline, Step, StepThreshold};
+
+/// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
+fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
+    let mut state = 1_u64;
+    let random = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (
+            (state >> 33) % if pattern == "light" { 1_900_000 } else { 1_500_000 },
+            if (state >> 20) & 3 == 0 { 300 } else { 1250 },
+        )
+    };
+    match pattern {
+        "cbr" => vec![(900_001, 1250); packets as usize],
+        "burst" => (0..packets).map(|n| (if n % 100 == 99 { 61_000_003 } else { 500_001 }, 1250)).collect(),
+        _ => (0..packets).map(random).collect(),
+    }
+}
+
+/// What a link of 10 Mbit/s drops and marks of them.
+fn signals(discipline: Discipline, ecn: Ecn, arrivals: &[(u64, u32)]) -> (Vec<u64>, Vec<u64>) {
+    let queue = QueueLimit::Packets(100_000);
+    let mut link =
+        Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), queue, discipline, ..Default::default() });
+    link.log_drops(100_000);
+    let any = "10.0.0.1:1".parse().unwrap();
+    let number = |datagram: &Datagram| match &datagram.payload {
+        Payload::Model(model) => model.words[0],
+        _ => unreachable!(),
+    };
+    let (mut now, mut marks) = (1_000_000_000, vec![]);
+    let mut drain = |link: &mut Link, until: Option<u64>| {
+        let mut at = 0;
+        loop {
+            match link.poll(Time::from_nanos(at)) {
+                Output::Transmit(t) if t.datagram.ecn == Ecn::Ce => marks.push(number(&t.datagram)),
+                Output::Wait(Some(due)) if until.is_none_or(|until| due.as_nanos() <= until) => {
+                    at = due.as_nanos();
+                }
+                Output::Wait(_) => return,
+                _ => {}
+            }
+        }
+    };
+    for (n, &(gap, ip_size)) in arrivals.iter().enumerate() {
+        drain(&mut link, Some(now));
+        let payload = Payload::Model(Model { ip_size, words: [n as u64, 0, 0, 0] });
+        let datagram = Datagram { payload, ecn, ..Datagram::udp(any, any, vec![]) };
+        let at = Time::from_nanos(now);
+        link.handle(at, Input::Datagram { port: PortId(0), at, datagram });
+        now += gap;
+    }
+    drain(&mut link, None);
+    (link.take_drops().iter().map(|drop| number(&drop.datagram)).collect(), marks)
+}
+
+/// ns-3, as Linux, takes 1/sqrt(count) by one step of Newton's method per drop, which makes the interval after the second
+/// drop 1/2 of the first instead of 1/sqrt(2): some per cent more drops. After a mark ns-3 counts on from the time of the
+/// mark, not from when it was due: under overload a third fewer marks, which are not compared here. Its figures follow from
+/// the pseudocode with these two changes to the packet.
+#[test]
+fn the_same_packets_are_dropped_and_marked_as_by_the_rfc_and_by_ns_3() {
+    let mut lines = include_str!("codel.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut runs = 0;
+    while let (Some(title), Some(ns3), Some(rfc)) = (lines.next(), lines.next(), lines.next()) {
+        let key = |key: &str| {
+            let found = title.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+            found.unwrap_or_default()
+        };
+        let span = |text: &str| Span::from_millis(text.trim_end_matches("ms").parse().unwrap());
+        let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0][key("ecn").parse::<usize>().unwrap()];
+        let pattern = title.split_whitespace().nth(1).unwrap();
+        let codel = CoDel {
+            target: span(key("target")),
+            interval: span(key("interval")),
+            ecn: ecn != Ecn::NotEct,
+            ..CoDel::default()
+        };
+        let discipline = match key("ce") {
+            "" => Discipline::Codel(codel),
+            ce => Discipline::Step(Step { threshold: StepThreshold::Sojourn(span(ce)), classic: false }),
+        };
+        let (drops, marks) = signals(discipline, ecn, &arrivals(pattern, key("n").parse().unwrap()));
+        let of = |line: &str, marked: bool| -> Vec<u64> {
+            let words = line.split_whitespace().skip(1).filter(|word| word.starts_with('m') == marked);
+            words.map(|word| word.trim_start_matches('m').parse().unwrap()).collect()
+        };
+        println!("{title}; ours {} drops {} marks", drops.len(), marks.len());
+        assert_eq!((&drops, &marks), (&of(rfc, false), &of(rfc, true)), "{title}");
+        let theirs = of(ns3, false);
+        assert!(theirs.len() >= drops.len() && theirs.len() <= drops.len() * 108 / 100, "{title}");
+        runs += 1;
+    }
+    assert_eq!(runs, 6);
+}

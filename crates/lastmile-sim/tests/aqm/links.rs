@@ -1,0 +1,141 @@
+//! Links against a model of their own: a recursion over packets, in picoseconds, that knows no events.
+
+use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile_sim::path::link::{Change, Events, Link, LinkConfig, QueueLimit};
+use proptest::prelude::*;
+
+/// At which nanosecond which packet arrives.
+type Arrivals = Vec<(u64, u64)>;
+
+/// Lindley's recursion with a schedule: a packet begins when it has come, the one before has left and the link is up, at
+/// the rate of that moment, and propagates for the delay of the moment when it has left, never past the one before it.
+fn model(config: &LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
+    const PS: u128 = 1000;
+    // The last change of its kind up to that nanosecond; the schedule is in order.
+    let rate_at = |ns: u64| {
+        let changed = config.schedule.iter().rev().find(|c| c.rate.is_some() && c.at.as_nanos() <= ns);
+        changed.map_or(config.rate, |change| change.rate).map_or(0, |rate| rate.bits_per_second())
+    };
+    let delay_at = |ns: u64| {
+        let changed = config.schedule.iter().rev().find(|c| c.delay.is_some() && c.at.as_nanos() <= ns);
+        changed.and_then(|change| change.delay).unwrap_or(config.delay).as_nanos() as u64
+    };
+    let (mut free, mut last, mut arrivals, mut starts) = (0_u128, 0, vec![], Vec::<(u64, u64)>::new());
+    for (number, &(at, size)) in offered.iter().enumerate() {
+        let wire = u64::from(size) + config.overhead.0;
+        let mut start = free.max(u128::from(at) * PS);
+        if rate_at((start / PS) as u64) == 0 {
+            let up = |c: &&Change| {
+                u128::from(c.at.as_nanos()) * PS > start && c.rate.is_some() && rate_at(c.at.as_nanos()) > 0
+            };
+            match config.schedule.iter().find(up) {
+                Some(change) => start = u128::from(change.at.as_nanos()) * PS,
+                // For ever: the schedules here end with a rate.
+                None => unreachable!(),
+            }
+        }
+        let start_ns = (start / PS) as u64;
+        let waiting: Vec<u64> = starts.iter().filter(|s| s.0 > at).map(|s| s.1).collect();
+        let full = match config.queue {
+            QueueLimit::Packets(most) => waiting.len() as u32 >= most,
+            QueueLimit::Bytes(most) => waiting.iter().sum::<u64>() + wire > most.0,
+        };
+        if start_ns > at && full {
+            continue;
+        }
+        starts.push((start_ns, wire));
+        free = start + u128::from(wire) * 8_000_000_000 * PS / u128::from(rate_at(start_ns));
+        let left = (free / PS) as u64;
+        last = last.max(left + delay_at(left));
+        arrivals.push((last, number as u64));
+    }
+    arrivals
+}
+
+fn run(config: LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
+    let mut link = Link::new(config);
+    let any = "10.0.0.1:1".parse().unwrap();
+    let mut out = vec![];
+    let mut drain = |link: &mut Link, until: u64| {
+        let mut at = 0;
+        loop {
+            match link.poll(Time::from_nanos(at)) {
+                Output::Transmit(t) => match t.datagram.payload {
+                    Payload::Model(model) => out.push((at, model.words[0])),
+                    _ => unreachable!(),
+                },
+                Output::Wait(Some(due)) if due.as_nanos() <= until => at = due.as_nanos(),
+                _ => return,
+            }
+        }
+    };
+    for (number, &(at, ip_size)) in offered.iter().enumerate() {
+        drain(&mut link, at);
+        let payload = Payload::Model(Model { ip_size, words: [number as u64, 0, 0, 0] });
+        let (at, datagram) = (Time::from_nanos(at), Datagram { payload, ..Datagram::udp(any, any, vec![]) });
+        link.handle(at, Input::Datagram { port: PortId(0), at, datagram });
+    }
+    drain(&mut link, u64::MAX);
+    out
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    (0_u64..150_000_000, prop::option::of(0_u64..20_000_000), prop::option::of(0_i64..30_000_000)).prop_map(
+        |(at, rate, delay)| Change {
+            at: Time::from_nanos(at),
+            rate: rate.map(|rate| Rate::ip(if rate < 3_000_000 { 0 } else { rate })),
+            delay: delay.map(Span::from_nanos),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn both_kinds_of_links_do_what_the_recursion_says(
+        gaps in prop::collection::vec((0_u64..2_000_000, 40_u32..1500), 1..150),
+        rate in 200_000_u64..20_000_000, limit in 1_u32..12, by_bytes in any::<bool>(), overhead in 0_u64..60,
+        mut schedule in prop::collection::vec(change(), 0..7),
+    ) {
+        schedule.sort_by_key(|change| change.at);
+        schedule.push(Change { at: Time::from_nanos(200_000_000), rate: Some(Rate::ip(rate)), delay: None });
+        let mut at = 0;
+        let offered: Vec<_> = gaps.iter().map(|&(gap, size)| { at += gap; (at, size) }).collect();
+        let queue = if by_bytes { QueueLimit::Bytes(Bytes(u64::from(limit) * 1500)) } else { QueueLimit::Packets(limit) };
+        let config = LinkConfig {
+            rate: Some(Rate::ip(rate)), delay: Span::from_millis(9), overhead: Bytes(overhead), queue, schedule, ..Default::default()
+        };
+        let expected = model(&config, &offered);
+        for events in [Events::Auto, Events::PerDequeue] {
+            let got = run(LinkConfig { events, ..config.clone() }, &offered);
+            prop_assert_eq!(got.len(), expected.len());
+            for (got, expected) in got.iter().zip(&expected) {
+                prop_assert!(got.1 == expected.1 && got.0.abs_diff(expected.0) <= 1, "{:?} {:?}", got, expected);
+            }
+        }
+    }
+}
+
+/// A hand-off from 10 Mbit/s, 5 ms to 1 Mbit/s, 40 ms at 20 ms and back at 60 ms, with 14 bytes of framing; packets of
+/// 1236 B come every 4 ms. By hand: 1 ms of transmission before 20 ms, 10 ms until 60 ms.
+#[test]
+fn packets_in_flight_over_a_hand_off_arrive_in_order() {
+    let at = |ms: i64, mbit: u64, delay: i64| Change {
+        at: Time::ZERO + Span::from_millis(ms),
+        rate: Some(Rate::ip(mbit * 1_000_000)),
+        delay: Some(Span::from_millis(delay)),
+    };
+    let config = LinkConfig {
+        rate: Some(Rate::ip(10_000_000)),
+        delay: Span::from_millis(5),
+        overhead: Bytes(14),
+        schedule: vec![at(20, 1, 40), at(60, 10, 5)],
+        ..LinkConfig::default()
+    };
+    let offered: Vec<_> = (0..12).map(|n| (n * 4_000_000, 1236)).collect();
+    let ms: Vec<u64> = run(config, &offered).iter().map(|arrival| arrival.0 / 1_000_000).collect();
+    // 0-4: sent by 17 ms, 5 ms on their way. 5 begins at 20 and leaves at 30, and so on to 8, which leaves at 60 ms, when
+    // the delay is 5 ms again: 7 left at 50 and arrives at 90, and what left later waits behind it.
+    assert_eq!(ms, [6, 10, 14, 18, 22, 70, 80, 90, 90, 90, 90, 90]);
+}
