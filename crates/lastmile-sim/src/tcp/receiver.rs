@@ -9,7 +9,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::packet::{Ack, Blocks, Segment};
-use super::{Ends, Recovery, TcpConfig};
+use super::{Ends, TcpConfig};
 
 /// What a receiver has seen.
 ///
@@ -75,7 +75,7 @@ impl Receiver {
             ends,
             delay: config.delayed_ack.as_nanos().max(0) as u64,
             ack_gaps_at_once: config.ack_gaps_at_once,
-            sack: config.recovery == Recovery::Sack,
+            sack: config.recovery.has_blocks(),
             header: config.header.0.clamp(1, 1 << 16) as u32,
             next: 0,
             beyond: BTreeMap::new(),
