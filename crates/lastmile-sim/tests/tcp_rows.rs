@@ -218,12 +218,12 @@ proptest! {
         law in prop::sample::select(LawConfig::names().to_vec()),
         (loss, ack_loss) in (0.0_f64..0.3, 0.0_f64..0.3), queue in 2_u32..30, delayed in any::<bool>(),
         window in 1_u32..100, tick in prop::sample::select(vec![0_i64, 10, 100, 500]),
-        (timestamps, limited_transmit, rack_retransmissions) in any::<(bool, bool, bool)>(), byte_counting in prop::option::of(1_u32..4),
+        (timestamps, limited_transmit, rack_retransmissions, fine_timeouts) in any::<(bool, bool, bool, bool)>(), byte_counting in prop::option::of(1_u32..4),
         seed in any::<u64>(),
     ) {
         let config = TcpConfig {
             recovery, law: law.parse().unwrap(), max_window: window, tick: Span::from_millis(tick), timestamps,
-            limited_transmit, rack_retransmissions, byte_counting, delayed_ack: Span::from_millis(if delayed { 100 } else { 0 }),
+            limited_transmit, rack_retransmissions, fine_timeouts, byte_counting, delayed_ack: Span::from_millis(if delayed { 100 } else { 0 }),
             max_rto: Span::from_secs(4), ..TcpConfig::default()
         };
         let mut engine = Engine::new();

@@ -80,6 +80,9 @@ pub struct TcpConfig {
     /// section 6.2, step 5, without a window for reordering), and the window is reduced again (RFC 5681, section 4.3).
     /// Linux does the first; without it, as in RFC 6675, the timer finds it.
     pub rack_retransmissions: bool,
+    /// Whether a duplicate ACK sends the first segment under way again once it is overdue by a clock without ticks, and the
+    /// first two new ACKs afterwards look too: Vegas' retransmission (Brakmo and Peterson 1995, section 3.1), for `reno`.
+    pub fine_timeouts: bool,
     /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
     pub limited_transmit: bool,
     /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
@@ -120,6 +123,7 @@ impl Default for TcpConfig {
             delayed_ack: Span::from_millis(100),
             ack_gaps_at_once: true,
             rack_retransmissions: false,
+            fine_timeouts: false,
             limited_transmit: true,
             min_rto: Span::from_secs(1),
             max_rto: Span::from_secs(60),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::control::window::{LawConfig, VegasConfig};
 use lastmile::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit};
 use lastmile::time::{Span, Time};
 
@@ -327,4 +328,39 @@ fn timestamps_time_what_was_sent_twice() {
     });
     // Doubled from 1 s, and 400 + 4 * 200.
     assert_eq!(timeouts, [2000, 1200]);
+}
+
+/// An ACK that was lost is made good by the next: what it told of was not lost again.
+#[test]
+fn a_retransmission_whose_ack_was_lost_is_not_lost() {
+    let mut it = Exchange::new(TcpConfig { rack_retransmissions: true, ..config(Recovery::Sack, 12) });
+    assert_eq!(it.at(0).len(), 12);
+    // 0 and 1 are lost.
+    assert_eq!(it.sack(100, 0, &[(2, 5)]), [0]);
+    let sent: Vec<u64> = (6..13).flat_map(|end| it.sack(95 + end, 0, &[(2, end)])).collect();
+    assert_eq!(sent, [1, 12, 13, 14, 15]);
+    // Only the ACK of 1 comes, which left after 0.
+    assert_eq!(it.answer(200, 12, 1, &[], false), [16, 17]);
+    assert_eq!((it.sender.counters().resent, it.sender.cwnd()), (2, 6.0));
+}
+
+/// Brakmo and Peterson, section 3.1: the first duplicate ACK of an overdue segment sends it again, and the first two
+/// new ACKs after that send what else is overdue; a quarter of the window goes once.
+#[test]
+fn vegas_sends_again_what_is_overdue_at_the_first_duplicate_ack() {
+    let vegas = VegasConfig::default();
+    let config = TcpConfig { law: LawConfig::Vegas(vegas), fine_timeouts: true, ..config(Recovery::Reno, 4) };
+    let mut it = Exchange::new(config);
+    assert_eq!(it.at(0).len(), 4);
+    // 100 ms, deviation 25: 150 ms and a sixteenth, 159 ms.
+    let mut sent = it.ack(100, 1);
+    sent.extend([it.ack(101, 2), it.ack(102, 3), it.ack(103, 4)].concat());
+    let window = it.sender.cwnd();
+    assert!(sent.len() >= 4 && sent[0] == 4, "{sent:?}");
+    // 4 and 5 are lost; 6 is held up.
+    assert_eq!(it.dup(200, 4), NOTHING, "not overdue yet");
+    assert_eq!(it.dup(270, 4)[..1], [4]);
+    assert_eq!((it.sender.cwnd(), it.sender.counters().fast_retransmits), (0.75 * window, 1));
+    assert_eq!(it.answer(370, 5, 4, &[], false)[..1], [5], "the first new ACK looks");
+    assert_eq!(it.sender.counters().timeouts, 0);
 }

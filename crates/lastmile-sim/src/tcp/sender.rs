@@ -15,7 +15,10 @@ use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{Ends, Recovery, SenderCounters, TcpConfig};
 use crate::rng::Stream;
 
+mod fine;
 mod recovery;
+
+use fine::Fine;
 
 /// The sending end of a connection. Sends by port 0.
 ///
@@ -62,6 +65,8 @@ pub struct Sender {
     again: VecDeque<(u64, u64)>,
     reduced: u64,
     latest: u64,
+    /// With `fine_timeouts`, when the segments under way left.
+    fine: Option<Box<Fine>>,
     /// Segments that may still go before the next ACK.
     burst: u32,
     /// When the retransmission timer expires.
@@ -106,6 +111,7 @@ impl Sender {
             again: VecDeque::new(),
             reduced: 0,
             latest: 0,
+            fine: config.fine_timeouts.then(Box::default),
             burst: u32::MAX,
             expires: None,
             timed_out: None,
@@ -165,7 +171,7 @@ impl Sender {
             Recovery::Reno | Recovery::NewReno => true,
         };
         if self.config.rack_retransmissions && self.sack() {
-            self.lose_again(now, ack.echo);
+            self.lose_again(now, ack.next, ack.echo);
         }
         if ack.next > self.una {
             self.on_new_ack(now, ack.next, rtt, marked);
@@ -192,6 +198,7 @@ impl Sender {
         self.una = una;
         self.next = self.next.max(una);
         self.board.advance(una);
+        let rtt = self.fine.as_mut().map_or(rtt, |fine| fine.on_new_ack(now, newly));
         self.law.on_delivered((newly - told) as f64, rtt, now);
         self.take_sample(now, una, rtt);
         let round_ended = una > self.round_end;
@@ -220,6 +227,7 @@ impl Sender {
         }
         self.supply.acknowledged(now.as_nanos(), una);
         self.restart_timer(now);
+        self.look_again(now);
     }
 
     fn take_sample(&mut self, now: Time, una: u64, rtt: Option<Span>) {
@@ -305,6 +313,9 @@ impl Sender {
             }
         }
         self.pipe += 1;
+        if let Some(fine) = &mut self.fine {
+            fine.on_send(now, seq - self.una);
+        }
         if seq >= self.next {
             self.next = seq + 1;
         }

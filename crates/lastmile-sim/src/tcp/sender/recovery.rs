@@ -36,7 +36,8 @@ impl Sender {
 
     pub(super) fn on_duplicate(&mut self, now: Time) {
         self.dup_acks += 1;
-        if self.in_recovery {
+        let overdue = self.overdue(now);
+        if self.in_recovery && !overdue {
             self.pipe -= 1;
             if !self.config.recovery.has_blocks() {
                 self.inflation += 1;
@@ -46,11 +47,13 @@ impl Sender {
             }
             return;
         }
-        let enough = self.dup_acks as usize == DUP_THRESH || (self.sack() && self.board.first_lost());
+        let enough =
+            self.dup_acks as usize == DUP_THRESH || (self.sack() && self.board.first_lost()) || overdue;
         // RFC 6582, section 3.2, step 2: more than all that was under way is acknowledged; duplicate ACKs alone
         // cannot tell a loss from what was sent twice. SACK blocks can: RFC 6675, section 5.1, asks for all of it.
         let allowed =
-            self.recover.is_none_or(|recover| self.una > recover || (self.sack() && self.una == recover));
+            self.recover.is_none_or(|recover| self.una > recover || (self.sack() && self.una == recover))
+                || self.fine.as_ref().is_some_and(|fine| !fine.after_timeout);
         if enough && allowed {
             self.enter_recovery(now);
         } else if self.dup_acks as usize >= DUP_THRESH {
@@ -63,8 +66,13 @@ impl Sender {
 
     pub(super) fn enter_recovery(&mut self, now: Time) {
         self.counters.fast_retransmits += 1;
-        if self.una >= self.marked_until {
+        // Vegas reduces for what left since it last did (section 3.1), the others for what is beyond recover.
+        let left = self.fine.as_ref().is_none_or(|fine| fine.departure(0) > self.reduced);
+        if self.una >= self.marked_until && left {
             self.reduce(Congestion::DupAcks, now);
+        }
+        if let Some(fine) = &mut self.fine {
+            fine.on_resend((self.max - self.una).min(2) as u8);
         }
         (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
         self.inflation = if self.config.recovery.has_blocks() { 0 } else { DUP_THRESH as u32 };
@@ -84,13 +92,14 @@ impl Sender {
 
     /// RFC 8985, section 6.2, step 5, for what was sent again: on a path that keeps the order it is lost when a segment
     /// that left after it has arrived.
-    pub(super) fn lose_again(&mut self, now: Time, echo: u64) {
+    pub(super) fn lose_again(&mut self, now: Time, next: u64, echo: u64) {
         self.latest = self.latest.max(echo);
         while let Some(&(seq, sent)) = self.again.front()
             && sent < self.latest
         {
             self.again.pop_front();
-            if self.board.lose_again(seq) && self.in_recovery && sent >= self.reduced {
+            let lost = seq >= next && self.board.lose_again(seq);
+            if lost && self.in_recovery && sent >= self.reduced {
                 // RFC 5681, section 4.3: the loss of what was sent again is another sign of congestion.
                 self.reduce(Congestion::DupAcks, now);
             }
@@ -104,6 +113,9 @@ impl Sender {
             self.reduce(Congestion::Timeout, now);
         }
         self.timed_out = Some(self.una);
+        if let Some(fine) = &mut self.fine {
+            fine.after_timeout = true;
+        }
         self.rto.back_off();
         (self.recover, self.in_recovery) = (Some(self.max), false);
         (self.dup_acks, self.inflation, self.resend_first) = (0, 0, false);
