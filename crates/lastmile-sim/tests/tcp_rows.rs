@@ -148,7 +148,7 @@ impl Node for Marker {
 
 #[test]
 fn a_file_arrives_to_the_last_byte() {
-    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Sack1] {
         for (size, loss) in [(1, 0.0), (1460, 0.0), (1461, 0.0), (1_000_000, 0.1)] {
             let config = TcpConfig { recovery, ..TcpConfig::default() };
             let mut engine = Engine::new();
@@ -214,16 +214,16 @@ proptest! {
     /// connection goes on.
     #[test]
     fn packets_are_conserved_and_the_connection_never_stalls(
-        recovery in prop::sample::select(vec![Recovery::Reno, Recovery::NewReno, Recovery::Sack]),
+        recovery in prop::sample::select(vec![Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Sack1]),
         law in prop::sample::select(LawConfig::names().to_vec()),
         (loss, ack_loss) in (0.0_f64..0.3, 0.0_f64..0.3), queue in 2_u32..30, delayed in any::<bool>(),
         window in 1_u32..100, tick in prop::sample::select(vec![0_i64, 10, 100, 500]),
-        (timestamps, limited_transmit) in any::<(bool, bool)>(), byte_counting in prop::option::of(1_u32..4),
+        (timestamps, limited_transmit, rack_retransmissions, fine_timeouts) in any::<(bool, bool, bool, bool)>(), byte_counting in prop::option::of(1_u32..4),
         seed in any::<u64>(),
     ) {
         let config = TcpConfig {
             recovery, law: law.parse().unwrap(), max_window: window, tick: Span::from_millis(tick), timestamps,
-            limited_transmit, byte_counting, delayed_ack: Span::from_millis(if delayed { 100 } else { 0 }),
+            limited_transmit, rack_retransmissions, fine_timeouts, byte_counting, delayed_ack: Span::from_millis(if delayed { 100 } else { 0 }),
             max_rto: Span::from_secs(4), ..TcpConfig::default()
         };
         let mut engine = Engine::new();

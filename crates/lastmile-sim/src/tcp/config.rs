@@ -26,6 +26,17 @@ pub enum Recovery {
     /// By selective acknowledgements (RFC 2018, RFC 6675).
     #[default]
     Sack,
+    /// By selective acknowledgements as before RFC 3517: Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno,
+    /// and SACK TCP", ACM CCR 26(3), 1996, section 3.4, as in ns-2's Sack1. Three duplicate ACKs begin it, each hole is
+    /// lost, and what is in the network is counted by ACKs: those that are lost make it wait.
+    Sack1,
+}
+
+impl Recovery {
+    /// Whether the receiver sends blocks.
+    pub(super) fn has_blocks(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Sack1)
+    }
 }
 
 /// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
@@ -65,6 +76,13 @@ pub struct TcpConfig {
     /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
     /// order (RFC 5681, section 4.2); out-of-order ones and those that fill a gap always are.
     pub ack_gaps_at_once: bool,
+    /// With SACK, whether a segment that was sent again is lost again once one that left after it has arrived (RFC 8985,
+    /// section 6.2, step 5, without a window for reordering), and the window is reduced again (RFC 5681, section 4.3).
+    /// Linux does the first; without it, as in RFC 6675, the timer finds it.
+    pub rack_retransmissions: bool,
+    /// Whether a duplicate ACK sends the first segment under way again once it is overdue by a clock without ticks, and the
+    /// first two new ACKs afterwards look too: Vegas' retransmission (Brakmo and Peterson 1995, section 3.1), for `reno`.
+    pub fine_timeouts: bool,
     /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
     pub limited_transmit: bool,
     /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
@@ -104,6 +122,8 @@ impl Default for TcpConfig {
             max_window: 10_000,
             delayed_ack: Span::from_millis(100),
             ack_gaps_at_once: true,
+            rack_retransmissions: false,
+            fine_timeouts: false,
             limited_transmit: true,
             min_rto: Span::from_secs(1),
             max_rto: Span::from_secs(60),
@@ -120,7 +140,8 @@ impl Default for TcpConfig {
 
 impl TcpConfig {
     /// What ns-2 2.35 does unless told otherwise: an ACK for each segment, a minimum timeout of 200 ms on a clock of
-    /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out.
+    /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out, and which of
+    /// its agents is meant: Sack1 is [`Recovery::Sack1`].
     ///
     /// ```
     /// use lastmile::time::Span;
@@ -130,7 +151,6 @@ impl TcpConfig {
         TcpConfig {
             initial_window: Some(2),
             delayed_ack: Span::ZERO,
-            ack_gaps_at_once: false,
             min_rto: Span::from_millis(200),
             initial_rto: Span::from_secs(3),
             tick: Span::from_millis(10),

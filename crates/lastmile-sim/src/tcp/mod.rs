@@ -6,6 +6,8 @@
 //! [`TcpConfig`], whose defaults are the standards'; [`TcpConfig::ns2`] has ns-2's.
 mod app;
 mod config;
+#[cfg(test)]
+mod exchange;
 mod packet;
 mod receiver;
 mod rto;

@@ -9,7 +9,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::packet::{Ack, Blocks, Segment};
-use super::{Ends, Recovery, TcpConfig};
+use super::{Ends, TcpConfig};
 
 /// What a receiver has seen.
 ///
@@ -62,7 +62,10 @@ pub struct Receiver {
     /// The delayed ACK's time.
     due: Option<u64>,
     ack_now: bool,
-    /// Departure of the segment that the ACK echoes: the earliest not yet acknowledged (RFC 7323, section 4.3).
+    timestamps: bool,
+    /// Departure of the segment that the ACK echoes. With timestamps the earliest not yet acknowledged (RFC 7323,
+    /// section 4.3), so that the timer allows for the delay of ACKs; without them the latest, which is what a sender
+    /// knows that notes when each left, and has no such delay in it.
     echo: Option<u64>,
     ece: bool,
     counters: ReceiverCounters,
@@ -75,7 +78,8 @@ impl Receiver {
             ends,
             delay: config.delayed_ack.as_nanos().max(0) as u64,
             ack_gaps_at_once: config.ack_gaps_at_once,
-            sack: config.recovery == Recovery::Sack,
+            sack: config.recovery.has_blocks(),
+            timestamps: config.timestamps,
             header: config.header.0.clamp(1, 1 << 16) as u32,
             next: 0,
             beyond: BTreeMap::new(),
@@ -105,7 +109,11 @@ impl Receiver {
             self.counters.marked += 1;
             self.ece = true;
         }
-        self.echo.get_or_insert(segment.sent);
+        if self.timestamps {
+            self.echo.get_or_insert(segment.sent);
+        } else {
+            self.echo = Some(segment.sent);
+        }
         let seq = segment.seq;
         if seq < self.next || self.before(seq).is_some_and(|(_, end)| end > seq) {
             self.counters.duplicates += 1;
@@ -247,11 +255,19 @@ mod tests {
         let mut it = receiver(TcpConfig::default());
         assert_eq!(plain(&mut it, 0, 0), None);
         let ack = plain(&mut it, 50, 1).unwrap();
-        assert_eq!((ack.next, ack.echo), (2, 0)); // echoes the earlier of the two
+        assert_eq!((ack.next, ack.echo), (2, 50_000_000));
         assert_eq!(plain(&mut it, 60, 2), None);
         assert_eq!(it.poll(Time::from_nanos(60_000_000)), Output::Wait(Some(Time::from_nanos(160_000_000))));
         assert!(matches!(it.poll(Time::from_nanos(160_000_000)), Output::Transmit(_)));
         assert_eq!(it.poll(Time::from_nanos(160_000_000)), Output::Wait(None));
+    }
+
+    #[test]
+    fn timestamps_echo_the_earlier_of_two() {
+        let mut it = receiver(TcpConfig { timestamps: true, ..TcpConfig::default() });
+        assert_eq!(plain(&mut it, 10, 0), None);
+        assert_eq!(plain(&mut it, 50, 1).unwrap().echo, 10_000_000);
+        assert_eq!(plain(&mut it, 60, 3).unwrap().echo, 60_000_000);
     }
 
     #[test]

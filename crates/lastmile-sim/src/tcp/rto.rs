@@ -68,6 +68,11 @@ impl RtoTimer {
         self.backoff = (self.backoff + 1).min(16);
     }
 
+    /// Ends the backing off without a sample.
+    pub(super) fn end_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
     /// The timeout (RFC 6298, rules 2.3 to 2.5).
     #[inline]
     pub(super) fn timeout(&self) -> Span {

@@ -13,8 +13,10 @@ pub(super) const DUP_THRESH: usize = 3;
 
 /// One flag byte for each segment from the first unacknowledged to the highest one that is flagged: nothing at
 /// all while nothing is lost.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scoreboard {
+    /// So many received beyond a segment make it lost.
+    threshold: usize,
     una: u64,
     flags: VecDeque<u8>,
     sacked: u64,
@@ -29,6 +31,20 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    pub(super) fn new(threshold: usize) -> Scoreboard {
+        Scoreboard {
+            threshold,
+            una: 0,
+            flags: VecDeque::new(),
+            sacked: 0,
+            lost: 0,
+            resent: 0,
+            judged: 0,
+            hole: 0,
+            known: Blocks::default(),
+        }
+    }
+
     /// All below `una` are acknowledged.
     #[inline]
     pub(super) fn advance(&mut self, una: u64) {
@@ -56,6 +72,13 @@ impl Scoreboard {
         }
         (self.lost, self.resent) = (0, 0);
         (self.judged, self.hole) = (self.una, self.una);
+    }
+
+    /// Forgets what is sacked too.
+    pub(super) fn clear(&mut self) {
+        self.flags.clear();
+        (self.sacked, self.lost, self.resent) = (0, 0, 0);
+        (self.judged, self.hole, self.known) = (self.una, self.una, Blocks::default());
     }
 
     /// Takes in an ACK's blocks; says how many segments they newly report. `max` is the first segment never sent.
@@ -97,15 +120,15 @@ impl Scoreboard {
         }
     }
 
-    /// IsLost of RFC 6675: all below the third-highest sacked segment that have not arrived.
+    /// IsLost of RFC 6675: with a threshold of three, all below the third-highest sacked segment that have not arrived.
     fn judge(&mut self) {
         let mut seen = 0;
         let mut end = self.flags.len();
-        while end > 0 && seen < DUP_THRESH {
+        while end > 0 && seen < self.threshold {
             end -= 1;
             seen += usize::from(self.flags[end] & SACKED != 0);
         }
-        if seen < DUP_THRESH {
+        if seen < self.threshold {
             return;
         }
         for index in (self.judged - self.una) as usize..end {
@@ -163,6 +186,17 @@ impl Scoreboard {
         }
     }
 
+    /// `seq`, which was sent again, is lost again; says whether it was not known to have arrived.
+    pub(super) fn lose_again(&mut self, seq: u64) -> bool {
+        if self.flag(seq) & (SACKED | LOST | RESENT) != LOST | RESENT {
+            return false;
+        }
+        self.flags[(seq - self.una) as usize] &= !RESENT;
+        self.resent -= 1;
+        self.hole = self.hole.min(seq);
+        true
+    }
+
     /// NextSeg's rule 1: the first segment that is lost and was not resent.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         while self.hole < self.judged {
@@ -200,7 +234,7 @@ mod tests {
 
     #[test]
     fn three_beyond_it_make_a_segment_lost() {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(DUP_THRESH);
         board.advance(10);
         assert_eq!(board.update(&blocks(&[(11, 13)]), 20), 2);
         assert!(!board.first_lost() && board.next_lost().is_none());
@@ -220,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_new_in_a_block_is_seen_wherever_it_is() {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(DUP_THRESH);
         assert_eq!(board.update(&blocks(&[(10, 12)]), 99), 2);
         assert_eq!(board.update(&blocks(&[(9, 14), (20, 22)]), 99), 5);
         assert_eq!(board.update(&blocks(&[(5, 22), (30, 31)]), 99), 11);
@@ -234,7 +268,7 @@ mod tests {
 
     #[test]
     fn nonsense_beyond_what_was_sent_is_ignored() {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(DUP_THRESH);
         board.advance(5);
         assert_eq!(board.update(&blocks(&[(7, 1 << 40), (0, 4)]), 8), 1);
         assert_eq!(board.pipe(8), 2);
@@ -244,7 +278,7 @@ mod tests {
 
     #[test]
     fn forgetting_keeps_what_arrived() {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new(DUP_THRESH);
         board.update(&blocks(&[(1, 5)]), 9);
         board.resend(0);
         board.forget();

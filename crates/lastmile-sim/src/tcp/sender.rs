@@ -1,5 +1,7 @@
 //! [`Sender`]: sends segments as the window allows, and again what was lost.
 
+use std::collections::VecDeque;
+
 use lastmile::control::window::{Acked, Congestion, WindowLaw};
 use lastmile::node::{Ecn, Input, Node, Output, Payload};
 use lastmile::time::{Span, Time};
@@ -12,6 +14,11 @@ use super::rto::RtoTimer;
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{Ends, Recovery, SenderCounters, TcpConfig};
 use crate::rng::Stream;
+
+mod fine;
+mod recovery;
+
+use fine::Fine;
 
 /// The sending end of a connection. Sends by port 0.
 ///
@@ -50,6 +57,16 @@ pub struct Sender {
     inflation: u32,
     /// The first unacknowledged segment is to be sent again.
     resend_first: bool,
+    /// With Sack1, segments in the network as the ACKs tell it; none are counted between a timeout and the next new ACK.
+    pipe: i64,
+    after_timeout: bool,
+    /// With `rack_retransmissions`, what was sent again and when, in the order of departure; when the window was last
+    /// reduced; the latest departure of what arrived.
+    again: VecDeque<(u64, u64)>,
+    reduced: u64,
+    latest: u64,
+    /// With `fine_timeouts`, when the segments under way left.
+    fine: Option<Box<Fine>>,
     /// Segments that may still go before the next ACK.
     burst: u32,
     /// When the retransmission timer expires.
@@ -77,7 +94,7 @@ impl Sender {
             law: config.law.law(f64::from(config.initial_segments())),
             rto: RtoTimer::new(&config),
             supply: Supply::new(app, segment, start, stop, random),
-            board: Scoreboard::default(),
+            board: Scoreboard::new(if config.recovery == Recovery::Sack1 { 1 } else { DUP_THRESH }),
             una: 0,
             next: 0,
             max: 0,
@@ -89,6 +106,12 @@ impl Sender {
             dup_acks: 0,
             inflation: 0,
             resend_first: false,
+            pipe: 0,
+            after_timeout: false,
+            again: VecDeque::new(),
+            reduced: 0,
+            latest: 0,
+            fine: config.fine_timeouts.then(Box::default),
             burst: u32::MAX,
             expires: None,
             timed_out: None,
@@ -116,6 +139,10 @@ impl Sender {
         self.config.recovery == Recovery::Sack
     }
 
+    fn sack1(&self) -> bool {
+        self.config.recovery == Recovery::Sack1
+    }
+
     fn new_connection(&mut self) {
         self.law = self.config.law.law(f64::from(self.config.initial_segments()));
         self.rto = RtoTimer::new(&self.config);
@@ -135,11 +162,20 @@ impl Sender {
             self.reduce(Congestion::Ecn, now);
             self.counters.ecn_reductions += 1;
         }
-        let news = if self.sack() { self.board.update(&ack.blocks, self.max) } else { 0 };
+        let blocks = self.config.recovery.has_blocks() && !self.after_timeout;
+        let news = if blocks { self.board.update(&ack.blocks, self.max) } else { 0 };
         let rtt = (ack.echo > 0).then(|| now - Time::from_nanos(ack.echo));
+        let counts = match self.config.recovery {
+            Recovery::Sack => news > 0,
+            Recovery::Sack1 => !self.after_timeout && (news > 0 || self.in_recovery),
+            Recovery::Reno | Recovery::NewReno => true,
+        };
+        if self.config.rack_retransmissions && self.sack() {
+            self.lose_again(now, ack.next, ack.echo);
+        }
         if ack.next > self.una {
             self.on_new_ack(now, ack.next, rtt, marked);
-        } else if self.una < self.max && (news > 0 || !self.sack()) {
+        } else if self.una < self.max && counts {
             self.law.on_delivered(1.0, rtt, now);
             self.on_duplicate(now);
         }
@@ -149,6 +185,7 @@ impl Sender {
     /// under way are no reason for another reduction (RFC 3168, section 6.1.2).
     fn reduce(&mut self, how: Congestion, now: Time) {
         self.law.on_congestion(how, now);
+        self.reduced = now.as_nanos();
         if self.config.ecn {
             (self.marked_until, self.cwr) = (self.max, true);
         }
@@ -161,6 +198,7 @@ impl Sender {
         self.una = una;
         self.next = self.next.max(una);
         self.board.advance(una);
+        let rtt = self.fine.as_mut().map_or(rtt, |fine| fine.on_new_ack(now, newly));
         self.law.on_delivered((newly - told) as f64, rtt, now);
         self.take_sample(now, una, rtt);
         let round_ended = una > self.round_end;
@@ -172,7 +210,14 @@ impl Sender {
             self.on_partial_ack(now, newly);
             return;
         }
-        let was_sack_recovery = self.in_recovery && self.sack();
+        let was_sack_recovery = self.in_recovery && self.config.recovery.has_blocks();
+        if self.sack1() {
+            self.board.clear();
+            if self.in_recovery {
+                self.recover = None;
+            }
+        }
+        self.after_timeout = false;
         (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
         self.first_partial = true;
         if !marked && !was_sack_recovery {
@@ -182,6 +227,7 @@ impl Sender {
         }
         self.supply.acknowledged(now.as_nanos(), una);
         self.restart_timer(now);
+        self.look_again(now);
     }
 
     fn take_sample(&mut self, now: Time, una: u64, rtt: Option<Span>) {
@@ -195,88 +241,6 @@ impl Sender {
             self.timed = None;
             self.rto.sample(now - Time::from_nanos(sent), sent);
         }
-    }
-
-    /// RFC 6582, section 3.2, step 3; RFC 6675, section 5.
-    fn on_partial_ack(&mut self, now: Time, newly: u64) {
-        if self.config.recovery == Recovery::NewReno {
-            // Deflated by what was acknowledged, less the segment that goes in its place.
-            self.inflation =
-                u32::try_from(u64::from(self.inflation).saturating_sub(newly) + 1).unwrap_or(u32::MAX);
-            self.burst = self.config.recovery_burst.unwrap_or(u32::MAX).saturating_add(1);
-            self.resend_first = true;
-            if self.first_partial {
-                self.restart_timer(now);
-            }
-            self.first_partial = false;
-        } else {
-            // What is missing right above a partial ACK is lost, whatever the blocks say, unless it left later.
-            if self.una < self.older {
-                self.board.lose_first();
-            }
-            self.restart_timer(now);
-        }
-    }
-
-    fn on_duplicate(&mut self, now: Time) {
-        self.dup_acks += 1;
-        if self.in_recovery {
-            if !self.sack() {
-                self.inflation += 1;
-                if self.config.recovery == Recovery::NewReno {
-                    self.burst = self.config.recovery_burst.unwrap_or(u32::MAX);
-                }
-            }
-            return;
-        }
-        let enough = self.dup_acks as usize == DUP_THRESH || (self.sack() && self.board.first_lost());
-        // RFC 6582, section 3.2, step 2: more than all that was under way is acknowledged; duplicate ACKs alone
-        // cannot tell a loss from what was sent twice. SACK blocks can: RFC 6675, section 5.1, asks for all of it.
-        let allowed =
-            self.recover.is_none_or(|recover| self.una > recover || (self.sack() && self.una == recover));
-        if enough && allowed {
-            self.enter_recovery(now);
-        } else if self.dup_acks as usize >= DUP_THRESH {
-            self.inflation = 0;
-        } else if self.config.limited_transmit {
-            // RFC 3042.
-            self.inflation = self.dup_acks;
-        }
-    }
-
-    fn enter_recovery(&mut self, now: Time) {
-        self.counters.fast_retransmits += 1;
-        if self.una >= self.marked_until {
-            self.reduce(Congestion::DupAcks, now);
-        }
-        (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
-        self.inflation = if self.sack() { 0 } else { DUP_THRESH as u32 };
-        // The last recovery may have sent it again already (RFC 6675, section 4, NextSeg: once).
-        let already = self.sack() && self.board.first_resent();
-        let beyond = self.resent_beyond.take();
-        self.older = if already { beyond.unwrap_or(self.max) } else { self.max };
-        self.resend_first = !already;
-        self.board.lose_first();
-        self.timed = None;
-        self.expires = Some(now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
-    }
-
-    fn on_timeout(&mut self, now: Time) {
-        self.counters.timeouts += 1;
-        let again = self.timed_out == Some(self.una);
-        if !(again && self.config.hold_ssthresh) {
-            self.reduce(Congestion::Timeout, now);
-        }
-        self.timed_out = Some(self.una);
-        self.rto.back_off();
-        (self.recover, self.in_recovery) = (Some(self.max), false);
-        (self.dup_acks, self.inflation, self.resend_first) = (0, 0, false);
-        self.timed = None;
-        self.board.forget();
-        self.burst = u32::MAX;
-        // Everything that is not known to have arrived goes again.
-        self.next = self.una;
-        self.expires = Some(now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
     }
 
     fn restart_timer(&mut self, now: Time) {
@@ -305,7 +269,14 @@ impl Sender {
             let fresh = self.max < end.min(self.una + u64::from(self.config.max_window));
             return lost.or(if fresh { Some(self.max) } else { self.board.next_doubtful() });
         }
-        while self.next < self.max && self.board.is_sacked(self.next) {
+        if self.in_recovery && self.sack1() {
+            if self.pipe >= cwnd as i64 {
+                return None;
+            }
+            let fresh = self.max < end.min(self.una + u64::from(self.config.max_window));
+            return self.board.next_lost().or(fresh.then_some(self.max));
+        }
+        while self.sack() && self.next < self.max && self.board.is_sacked(self.next) {
             self.next += 1;
         }
         let window = (cwnd as u64 + u64::from(self.inflation)).min(u64::from(self.config.max_window));
@@ -327,12 +298,23 @@ impl Sender {
             }
         } else {
             self.counters.resent += 1;
-            if self.sack() && self.in_recovery {
+            if !self.sack1() && self.timed.is_some_and(|(timed, _)| timed == seq) {
+                // RFC 6298, section 3: Karn's rule.
+                self.timed = None;
+            }
+            if self.config.recovery.has_blocks() && self.in_recovery {
                 self.board.resend(seq);
+                if self.config.rack_retransmissions {
+                    self.again.push_back((seq, nanos));
+                }
                 if self.recover.is_some_and(|recover| seq >= recover) {
                     self.resent_beyond.get_or_insert(self.max);
                 }
             }
+        }
+        self.pipe += 1;
+        if let Some(fine) = &mut self.fine {
+            fine.on_send(now, seq - self.una);
         }
         if seq >= self.next {
             self.next = seq + 1;

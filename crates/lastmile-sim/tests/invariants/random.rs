@@ -189,7 +189,7 @@ fn wlan() -> impl Strategy<Value = (String, Vec<String>)> {
 fn tcp() -> impl Strategy<Value = String> {
     (
         select(LawConfig::names().to_vec()),
-        select(vec!["reno", "newreno", "sack"]),
+        select(vec!["reno", "newreno", "sack", "sack1"]),
         (40_u32..1461, 1_u32..200, prop::option::of(1_u32..20), prop::option::of(1_u32..4)),
         (0_u32..500, 1_u32..2000, 0_u32..500),
         any::<[bool; 5]>(),

@@ -9,6 +9,7 @@ mod binomial;
 mod channel;
 mod red;
 mod rig;
+mod same_losses;
 mod saturation;
 mod seed004;
 mod table;

@@ -2,29 +2,44 @@
 
 use lastmile::time::{Span, Time};
 use lastmile_sim::scenario::{Override, Scenario, Simulation, build, builtin_text};
+use lastmile_sim::tcp::TcpConfig;
 
-/// ns-2's TCP, as keys of a connection's options. Its window of 20 is lifted, as in all the runs here.
-pub const NS2: [(&str, &str); 9] = [
-    ("initial_window", "2"),
-    ("max_window", "1000"),
-    ("delayed_ack", "0 s"),
-    ("ack_gaps_at_once", "false"),
-    ("min_rto", "200 ms"),
-    ("initial_rto", "3 s"),
-    ("tick", "10 ms"),
-    ("hold_ssthresh", "false"),
-    ("recovery_burst", "2"),
-];
+/// What [`TcpConfig::ns2`] changes, as keys of a connection's options. Its window of 20 is lifted, as in all the runs
+/// here.
+pub fn ns2_keys() -> Vec<(&'static str, String)> {
+    let ns2 = TcpConfig::ns2();
+    let keys = vec![
+        ("initial_window", ns2.initial_window.unwrap().to_string()),
+        ("max_window", "1000".to_owned()),
+        ("delayed_ack", ns2.delayed_ack.to_string()),
+        ("min_rto", ns2.min_rto.to_string()),
+        ("initial_rto", ns2.initial_rto.to_string()),
+        ("tick", ns2.tick.to_string()),
+        ("hold_ssthresh", ns2.hold_ssthresh.to_string()),
+        ("recovery_burst", ns2.recovery_burst.unwrap().to_string()),
+    ];
+    // Whatever else it comes to change belongs here too.
+    let read: TcpConfig =
+        toml::from_str(&inline(&keys).trim_matches(['{', '}', ' ']).replace(", ", "\n")).unwrap();
+    assert_eq!(read, TcpConfig { max_window: 1000, ..ns2 });
+    keys
+}
 
 /// The same as an inline table, with more or other keys.
-pub fn ns2_tcp(more: &[(&str, &str)]) -> String {
-    let own = NS2.iter().filter(|(key, _)| more.iter().all(|m| m.0 != *key));
-    let one =
-        |(key, value): &(&str, &str)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
-            true => format!("{key} = {value}"),
-            false => format!("{key} = \"{value}\""),
-        };
-    format!("{{ {} }}", own.chain(more).map(one).collect::<Vec<_>>().join(", "))
+pub fn ns2_tcp(more: &[(&'static str, &str)]) -> String {
+    let mut keys = ns2_keys();
+    keys.retain(|(key, _)| more.iter().all(|m| m.0 != *key));
+    keys.extend(more.iter().map(|&(key, value)| (key, value.to_owned())));
+    inline(&keys)
+}
+
+fn inline<K: AsRef<str>>(keys: &[(K, String)]) -> String {
+    let one = |(key, value): &(K, String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok()
+    {
+        true => format!("{} = {value}", key.as_ref()),
+        false => format!("{} = \"{value}\"", key.as_ref()),
+    };
+    format!("{{ {} }}", keys.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// A scenario under way.

@@ -29,7 +29,7 @@ impl Default for VegasConfig {
     }
 }
 
-/// Vegas. Its own retransmission by fine-grained timers is not part of the law.
+/// Vegas. Its own retransmission by fine-grained timers is not part of the law: whoever sends the segments has it.
 ///
 /// ```
 /// use lastmile::{control::window::*, time::{Span, Time}};
