@@ -7,6 +7,7 @@ use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Deserializer};
 
+use super::ampdu::AmpduConfig;
 use super::schedule::StationChange;
 
 /// The standard that a WLAN keeps.
@@ -128,30 +129,6 @@ pub enum AfterCollision {
     /// Those who collided ACK timeout and DIFS, the others EIFS with an ACK at the lowest rate, in whole slots:
     /// the standard's letter (IEEE 802.11-2016, 10.3.2.3.7). Agrees with ns-2 2.35 within 1 %.
     Eifs,
-}
-
-/// Aggregation of 802.11n. Without it a station sends single frames with ACKs.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::AmpduConfig::default().max_frames, 64);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AmpduConfig {
-    /// The most frames in one: the block ack's window, at most 64.
-    pub max_frames: u32,
-    /// The most bytes in one, delimiters and padding included.
-    #[serde(deserialize_with = "text")]
-    pub max_bytes: Bytes,
-    /// The longest transmission. 5.484 ms is what the legacy header can announce.
-    #[serde(deserialize_with = "text")]
-    pub max_duration: Span,
-}
-
-impl Default for AmpduConfig {
-    fn default() -> AmpduConfig {
-        AmpduConfig { max_frames: 64, max_bytes: Bytes(65_535), max_duration: Span::from_micros(5_484) }
-    }
 }
 
 /// How a sender picks the rate of each frame.

@@ -23,8 +23,9 @@ mod schedule;
 mod setup;
 mod station;
 
+pub use ampdu::AmpduConfig;
 pub use config::{
-    AfterCollision, AmpduConfig, Band, ChannelConfig, Preamble, Protection, RateControl, SlotTime, Standard,
+    AfterCollision, Band, ChannelConfig, Preamble, Protection, RateControl, SlotTime, Standard,
     StationConfig, WlanConfig, WlanError,
 };
 pub use counters::{Airtime, DirectionCounters, Loss, LossCause};

@@ -15,6 +15,8 @@ pub const ACK_BYTES: u32 = 14;
 pub const RTS_BYTES: u32 = 20;
 /// See [`ACK_BYTES`].
 pub const BLOCK_ACK_BYTES: u32 = 32;
+/// A compressed block ack request (9.3.1.8).
+pub const BLOCK_ACK_REQUEST_BYTES: u32 = 24;
 
 /// The times of one WLAN's physical layer, and its rates in rising order.
 ///
@@ -41,7 +43,7 @@ pub struct Phy {
     /// The largest.
     pub cw_max: u32,
     rates: Vec<PhyRate>,
-    /// Per data rate: the durations of ACK, block ack, CTS and RTS that go with it.
+    /// Per data rate: the durations of ACK, block ack and the request for it, CTS and RTS that go with it.
     control: Vec<Control>,
     plcp_short: bool,
     signal_extension: u64,
@@ -54,6 +56,7 @@ pub struct Phy {
 struct Control {
     ack: u64,
     block_ack: u64,
+    block_ack_request: u64,
     cts: u64,
     rts: u64,
     /// Preamble and header of the ACK and of the CTS: what a sender waits for before it gives them up.
@@ -179,6 +182,7 @@ impl Phy {
         Ok(Control {
             ack: self.plain(response, ACK_BYTES),
             block_ack: self.plain(response, BLOCK_ACK_BYTES),
+            block_ack_request: self.plain(response, BLOCK_ACK_REQUEST_BYTES),
             cts: self.plain(request, ACK_BYTES),
             rts: self.plain(request, RTS_BYTES),
             ack_start: self.preamble(response),
@@ -257,6 +261,12 @@ impl Phy {
     #[inline]
     pub fn block_ack(&self, rate: usize) -> u64 {
         self.control[rate].block_ack
+    }
+
+    /// The request for the block ack to an A-MPDU at that rate, ns.
+    #[inline]
+    pub fn block_ack_request(&self, rate: usize) -> u64 {
+        self.control[rate].block_ack_request
     }
 
     /// The RTS before a frame at that rate, ns.

@@ -223,9 +223,10 @@ fn check_channel(station: &StationConfig, channel: &ChannelConfig) -> Result<(),
     Ok(())
 }
 
-/// DSSS spreads over 22 MHz; OFDM fills its channel.
+/// The noise that counts: that of the channel. So a station of b hears as far among stations of g as among its own kind,
+/// though DSSS spreads over 22 MHz; ns-3 has it so.
 pub(super) fn bandwidth_hz(config: &WlanConfig) -> f64 {
-    if config.standard == Standard::B { 22e6 } else { f64::from(config.channel_mhz) * 1e6 }
+    f64::from(config.channel_mhz) * 1e6
 }
 
 /// The rates of the top rate's family up to it, slowest first, with the time of a typical exchange: 1200 bytes,

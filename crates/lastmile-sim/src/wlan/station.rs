@@ -39,6 +39,10 @@ pub(super) struct Station {
     pub(super) window: u32,
     /// Positions in the queue of what it has on the air.
     pub(super) on_air: Vec<u32>,
+    /// The port and the rate of an aggregate whose block ack did not come and is to be asked for.
+    pub(super) unanswered: Option<(usize, usize)>,
+    /// How often that was asked for in vain.
+    pub(super) asked: u8,
     pub(super) random: Stream,
 }
 
@@ -51,6 +55,8 @@ impl Station {
             drawn_in: 0,
             window,
             on_air: Vec::new(),
+            unanswered: None,
+            asked: 0,
             random,
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::wlan::{DirectionCounters, Standard, StationChange, StationConfig};
 use lastmile::node::{Model, Payload};
+use lastmile::time::Span;
 use lastmile::units::Rate;
 use proptest::prelude::*;
 
@@ -166,6 +167,36 @@ fn a_request_makes_a_collision_short() {
     let mut alone = Medium::new(&with, 1, "x").unwrap();
     let out = run(&mut alone, &[(0, 0, 1500)]);
     assert_eq!(out[0].0, 34_000 + 10_000 + 34_000 + 10_000 + 254_000);
+}
+
+/// Two that collide for ever: seven attempts for their data and, between them, seven requests each for a block ack that
+/// nobody can send (IEEE 802.11-2016, 10.24.7.7).
+#[test]
+fn a_block_ack_that_does_not_come_is_asked_for() {
+    for (request_block_ack, requests) in [(true, 6 * 7), (false, 0)] {
+        let mut n = config(&["a", "b"]);
+        (n.standard, n.cw_min, n.cw_max) = (Standard::N, Some(0), Some(0));
+        n.ampdu = Some(AmpduConfig { request_block_ack, ..Default::default() });
+        let mut wlan = Medium::new(&n, 1, "x").unwrap();
+        // What comes first is alone: the aggregate is what waits behind it.
+        let three = [(0, 0, 1500), (0, 2, 1500), (0, 0, 1500), (0, 2, 1500)];
+        assert_eq!(run(&mut wlan, &three), []);
+        assert_eq!(wlan.airtime().collisions, 7 + requests);
+        // Two of 1538 B with delimiters at 65 Mbit/s: 36 us and 96 symbols; 24 B at 24 Mbit/s: 20 us and 3.
+        assert_eq!(wlan.airtime().collision, Span::from_micros(7 * (36 + 4 * 96) + requests as i64 * 32));
+        assert_eq!(wlan.counters(PortId(0)).unwrap().lost_collision, 2);
+        assert_eq!(wlan.counters(PortId(0)).unwrap().transmissions, 7 + requests);
+    }
+    // One that noise lets nothing through of gets its answer at once, and its smallest window back.
+    let mut n = config(&["a"]);
+    (n.standard, n.ampdu) = (Standard::N, Some(AmpduConfig::default()));
+    n.station[1].frame_error = 1.0;
+    let mut wlan = Medium::new(&n, 1, "x").unwrap();
+    assert_eq!(run(&mut wlan, &[(0, 0, 1500), (0, 0, 1500)]), []);
+    let counters = wlan.counters(PortId(0)).unwrap();
+    assert_eq!((counters.transmissions, counters.frames, counters.lost_channel), (7 + 6, 14, 2));
+    // Seven times the data; six times request, SIFS and block ack.
+    assert_eq!(wlan.airtime().error, Span::from_micros(7 * 420 + 6 * (32 + 16 + 32)));
 }
 
 #[test]
