@@ -1,7 +1,7 @@
 //! [`Sender`]: sends segments as the window allows, and again what was lost.
 
 use lastmile::control::window::{Acked, Congestion, WindowLaw};
-use lastmile::node::{Ecn, Input, Node, Output, Payload};
+use lastmile::node::{Datagram, Ecn, Input, Node, Output, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -121,6 +121,15 @@ impl Sender {
         self.rto = RtoTimer::new(&self.config);
         (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
         (self.recover, self.timed, self.timed_out) = (None, None, None);
+    }
+
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
+        if let Payload::Model(model) = &datagram.payload
+            && let Some(ack) = Ack::read(model)
+        {
+            self.on_ack(now, &ack);
+        }
     }
 
     fn on_ack(&mut self, now: Time, ack: &Ack) {
@@ -352,13 +361,9 @@ impl Sender {
 }
 
 impl Node for Sender {
-    #[inline]
     fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input
-            && let Payload::Model(model) = &datagram.payload
-            && let Some(ack) = Ack::read(model)
-        {
-            self.on_ack(now, &ack);
+        if let Input::Datagram { datagram, .. } = input {
+            self.receive(now, &datagram);
         }
     }
 
