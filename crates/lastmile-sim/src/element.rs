@@ -9,8 +9,8 @@ use crate::tcp;
 use crate::traffic::{Sink, Source};
 use crate::wlan::Medium;
 
-/// A node of the engine. All variants are used through [`Node`] alone; the enum spares links and traffic the
-/// indirect call.
+/// A node of the engine. All variants are [`Node`]s; the enum spares links and traffic the indirect call, and has the
+/// engine hand packets from link to link without taking them into its hand.
 ///
 /// ```
 /// let element = lastmile_sim::element::Element::from(lastmile_sim::traffic::Sink::default());
@@ -49,6 +49,21 @@ impl core::fmt::Debug for Element {
             Element::Host(host) => host.fmt(f),
             Element::External(external) => external.fmt(f),
             Element::Other(_) => f.write_str("Other"),
+        }
+    }
+}
+
+impl Element {
+    /// Tells it that the time which it named has come, unless it looks at the time alone.
+    #[inline]
+    pub(crate) fn wake(&mut self, now: Time) {
+        match self {
+            Element::Link(_)
+            | Element::Source(_)
+            | Element::Sink(_)
+            | Element::TcpSender(_)
+            | Element::TcpReceiver(_) => {}
+            other => other.handle(now, Input::Wake),
         }
     }
 }

@@ -33,17 +33,55 @@ impl Key {
     }
 }
 
-/// A heap whose popped top is left as a hole until the next push fills it: a link that delivers a packet asks at
-/// once for its next wake, and one sift down is then all that both cost.
+/// The queue: what is due within a short window in a heap, and what comes later in a [`Wheel`].
+///
+/// Most wakes are of links, a packet's time ahead, and few of those are waited for at a time. Timers and sources that
+/// send now and then are as many as there are flows: in the heap they would make each wake of a link dearer, the more
+/// flows there are.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<Key>>,
-    hole: bool,
+    near: Near,
+    wheel: Wheel,
 }
 
 impl EventQueue {
     #[inline]
     pub(crate) fn push(&mut self, key: Key) {
+        if key.at().as_nanos() >> WINDOW_BITS <= self.wheel.window {
+            self.near.push(key);
+        } else {
+            self.wheel.push(key);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<Key> {
+        loop {
+            if let Some(key) = self.near.peek() {
+                return Some(key);
+            }
+            self.wheel.advance(&mut self.near)?;
+        }
+    }
+
+    /// Takes away what [`peek`](EventQueue::peek) gave.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.near.pop();
+    }
+}
+
+/// A heap whose popped top is left as a hole until the next push fills it: a link that delivers a packet asks at
+/// once for its next wake, and one sift down is then all that both cost.
+#[derive(Debug, Default)]
+struct Near {
+    heap: BinaryHeap<Reverse<Key>>,
+    hole: bool,
+}
+
+impl Near {
+    #[inline]
+    fn push(&mut self, key: Key) {
         if self.hole {
             self.hole = false;
             if let Some(mut top) = self.heap.peek_mut() {
@@ -55,7 +93,7 @@ impl EventQueue {
     }
 
     #[inline]
-    pub(crate) fn peek(&mut self) -> Option<Key> {
+    fn peek(&mut self) -> Option<Key> {
         if self.hole {
             self.hole = false;
             self.heap.pop();
@@ -63,13 +101,94 @@ impl EventQueue {
         self.heap.peek().map(|top| top.0)
     }
 
-    /// Takes away what [`peek`](EventQueue::peek) gave.
     #[inline]
-    pub(crate) fn pop(&mut self) {
+    fn pop(&mut self) {
         if self.hole {
             self.heap.peek_mut().map(PeekMut::pop);
         }
         self.hole = !self.heap.is_empty();
+    }
+}
+
+/// A window is 2^22 ns, 4.2 ms: longer than most links hold a packet, shorter than what timers wait for.
+const WINDOW_BITS: u32 = 22;
+/// Each level has 64 times the span of the one below.
+const LEVEL_BITS: u32 = 6;
+const SLOTS: usize = 1 << LEVEL_BITS;
+/// As many as 64 bits of nanoseconds need.
+const LEVELS: usize = (u64::BITS - WINDOW_BITS).div_ceil(LEVEL_BITS) as usize;
+const END: u32 = u32::MAX;
+
+/// A hierarchical timing wheel (Varghese and Lauck, SOSP 1987, scheme 7): a key is kept, in no order, in the slot of the
+/// highest digit (in base 64) in which its window differs from the present one, and falls to a lower level when that
+/// slot's time has come.
+#[derive(Debug)]
+struct Wheel {
+    /// The present window's number.
+    window: u64,
+    /// The first key of each slot in `keys`, and which slots have one.
+    first: [[u32; SLOTS]; LEVELS],
+    filled: [u64; LEVELS],
+    /// Keys, and the next of the same slot, or of those that are free.
+    keys: Vec<(Key, u32)>,
+    free: u32,
+}
+
+impl Default for Wheel {
+    fn default() -> Wheel {
+        Wheel { window: 0, first: [[END; SLOTS]; LEVELS], filled: [0; LEVELS], keys: Vec::new(), free: END }
+    }
+}
+
+impl Wheel {
+    /// Of a window after the present one: the level and the slot.
+    #[inline]
+    fn place(&self, window: u64) -> (usize, usize) {
+        let highest = u64::BITS - 1 - (window ^ self.window).leading_zeros();
+        let level = highest / LEVEL_BITS;
+        (level as usize, (window >> (level * LEVEL_BITS)) as usize % SLOTS)
+    }
+
+    fn push(&mut self, key: Key) {
+        let (level, slot) = self.place(key.at().as_nanos() >> WINDOW_BITS);
+        let next = self.first[level][slot];
+        let number = match self.keys.get_mut(self.free as usize) {
+            Some(place) => {
+                let number = core::mem::replace(&mut self.free, place.1);
+                *place = (key, next);
+                number
+            }
+            None => {
+                self.keys.push((key, next));
+                (self.keys.len() - 1) as u32
+            }
+        };
+        self.first[level][slot] = number;
+        self.filled[level] |= 1 << slot;
+    }
+
+    /// Goes on to the next window that has keys, or to the first of a higher level's slot, and moves its keys to where
+    /// they then belong. `None` where there are none.
+    #[cold]
+    fn advance(&mut self, near: &mut Near) -> Option<()> {
+        let level = self.filled.iter().position(|&filled| filled != 0)?;
+        let slot = self.filled[level].trailing_zeros() as usize;
+        self.filled[level] &= !(1 << slot);
+        let low = level as u32 * LEVEL_BITS;
+        let above = self.window.checked_shr(low + LEVEL_BITS).unwrap_or(0);
+        self.window = (above << LEVEL_BITS | slot as u64) << low;
+        let mut number = core::mem::replace(&mut self.first[level][slot], END);
+        while let Some(place) = self.keys.get_mut(number as usize) {
+            let (key, next) = *place;
+            place.1 = core::mem::replace(&mut self.free, number);
+            number = next;
+            if key.at().as_nanos() >> WINDOW_BITS == self.window {
+                near.push(key);
+            } else {
+                self.push(key);
+            }
+        }
+        Some(())
     }
 }
 
@@ -80,10 +199,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn comes_out_sorted_however_pushes_and_pops_mix(ops in prop::collection::vec((any::<bool>(), 0_u64..50), 1..200)) {
-            let (mut queue, mut model, mut seq) = (EventQueue::default(), Vec::new(), 0);
-            for (push, at) in ops {
+        fn comes_out_sorted_however_pushes_and_pops_mix(
+            ops in prop::collection::vec((any::<bool>(), 0_u64..50, 0_u32..64), 1..300),
+        ) {
+            let (mut queue, mut model, mut seq) = (EventQueue::default(), Vec::<Key>::new(), 0);
+            for (push, at, bits) in ops {
                 if push {
+                    // Times of all magnitudes, before and after those that came out, often equal.
+                    let at = at << bits >> (bits / 2);
                     seq += 1;
                     let key = Key::new(Time::from_nanos(at), seq, 3);
                     queue.push(key);

@@ -21,7 +21,11 @@ impl Engine {
     /// ```
     pub fn change_link(&mut self, link: NodeId, change: &Change) -> Result<(), EngineError> {
         let now = self.now;
-        if !self.link_mut(link).is_some_and(|link| link.change(now, change)) {
+        let changed = match self.slots.get_mut(link.0 as usize).map(|slot| &mut slot.element) {
+            Some(Element::Link(link)) => link.change_in(&mut self.packets, now, change),
+            _ => false,
+        };
+        if !changed {
             return Err(EngineError::NotChangeable { node: link.0 });
         }
         // Woken at this moment, it is polled in its turn and says anew when it wants to be.

@@ -11,22 +11,23 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lastmile::event::Event;
-use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit};
+use lastmile::node::Datagram;
 use lastmile::time::Time;
 
 use crate::element::Element;
-use crate::host::{Egress, External};
-use crate::path::link::Link;
+use crate::host::Egress;
+use crate::packets::{Packets, Parcel};
 use crate::queue::{EventQueue, Key, MAX_NODES};
-use crate::tcp;
-use crate::traffic::Sink;
-use crate::wlan::Medium;
 
 mod links;
 mod meters;
+mod routes;
+mod step;
 mod taps;
 mod types;
+mod view;
 
+use routes::{Hop, Routes};
 use taps::Taps;
 pub(crate) use taps::Tell;
 pub use taps::{DecisionTap, Lost, LostTap, Tap};
@@ -34,28 +35,6 @@ pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
 const STUCK_AFTER: u64 = 10_000_000;
-/// Zero-delay hops that are followed on the stack before a packet is put aside.
-const MAX_DEPTH: u32 = 32;
-
-/// Where a packet enters next, in one word of a routing table: the port above the node's number.
-#[derive(Clone, Copy, Debug)]
-struct Hop(u32);
-
-impl Hop {
-    fn new(node: NodeId, port: PortId) -> Hop {
-        Hop(u32::from(port.0.min(types::MAX_PORTS)) << NODE_BITS | node.0)
-    }
-    #[inline]
-    fn node(self) -> usize {
-        self.0 as usize & (MAX_NODES - 1)
-    }
-    #[inline]
-    fn port(self) -> PortId {
-        PortId((self.0 >> NODE_BITS) as u16)
-    }
-}
-
-const NODE_BITS: u32 = MAX_NODES.trailing_zeros();
 
 /// What the engine has of a node, on one cache line.
 #[derive(Debug)]
@@ -95,10 +74,7 @@ struct Slot {
 pub struct Engine {
     now: Time,
     slots: Vec<Slot>,
-    /// Per flow, where it goes from each router on its way. So few that looking through them is quickest, and
-    /// close together: a table for each router would be another place in memory for every hop of every flow.
-    routes: Vec<Vec<(RouterId, Hop)>>,
-    routers: u32,
+    routes: Routes,
     /// The targets of nodes whose ports differ.
     ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
@@ -107,7 +83,9 @@ pub struct Engine {
     at_once: u64,
     executed: u64,
     unroutable: u64,
-    aside: VecDeque<(Hop, Datagram)>,
+    /// What is on its way over links.
+    packets: Packets,
+    aside: VecDeque<(Hop, Parcel)>,
     events: Vec<(Time, Event)>,
     /// The external hosts, since a pump asks after each event what reached them.
     externals: Vec<usize>,
@@ -142,55 +120,6 @@ impl Engine {
         Ok(NodeId(node as u32))
     }
 
-    /// Adds a routing table in which no flow has a route.
-    pub fn add_router(&mut self) -> RouterId {
-        self.routers += 1;
-        RouterId(self.routers - 1)
-    }
-
-    /// Has what leaves `node` go to `target`, by whatever port.
-    pub fn connect(&mut self, node: NodeId, target: Target) {
-        if let Some(slot) = self.slots.get_mut(node.0 as usize) {
-            (slot.target, slot.by_port) = (target, false);
-        }
-    }
-
-    /// Has what leaves `node` by `port` go to `target`; ports that were given none lead where
-    /// [`connect`](Engine::connect) said before.
-    pub fn connect_port(&mut self, node: NodeId, port: PortId, target: Target) -> Result<(), EngineError> {
-        if port.0 >= types::MAX_PORTS {
-            return Err(EngineError::TooManyPorts { port: port.0 });
-        }
-        if let Some(slot) = self.slots.get_mut(node.0 as usize) {
-            slot.by_port = true;
-            let ports = self.ports.entry(node.0 as usize).or_default();
-            let port = usize::from(port.0);
-            if ports.len() <= port {
-                ports.resize(port + 1, slot.target);
-            }
-            ports[port] = target;
-        }
-        Ok(())
-    }
-
-    /// Has `flow` go from that table to that node.
-    pub fn route(&mut self, router: RouterId, flow: Flow, to: NodeId) {
-        self.route_port(router, flow, to, PortId(0));
-    }
-
-    /// Has `flow` go from that table to that port of that node; a port beyond the last counts as the last.
-    pub fn route_port(&mut self, router: RouterId, flow: Flow, to: NodeId, port: PortId) {
-        let flow = flow.0 as usize;
-        if self.routes.len() <= flow {
-            self.routes.resize(flow + 1, Vec::new());
-        }
-        let (way, hop) = (&mut self.routes[flow], Hop::new(to, port));
-        match way.iter_mut().find(|(at, _)| *at == router) {
-            Some((_, before)) => *before = hop,
-            None => way.push((router, hop)),
-        }
-    }
-
     /// The engine's time: what [`run_until`](Engine::run_until) was last told.
     pub fn now(&self) -> Time {
         self.now
@@ -216,11 +145,11 @@ impl Engine {
             let node = key.node();
             let slot = &mut self.slots[node];
             (slot.wanted, slot.queued) = (Key::NONE, Key::NONE);
-            slot.element.handle(self.now, Input::Wake);
+            slot.element.wake(self.now);
             self.executed += 1;
             self.drain(node, 0);
-            while let Some((hop, datagram)) = self.aside.pop_front() {
-                self.hand_over(hop, datagram, 0);
+            while let Some((hop, parcel)) = self.aside.pop_front() {
+                self.hand_over(hop, parcel, 0);
                 if self.at_once > STUCK_AFTER {
                     return Err(self.stuck(hop.node()));
                 }
@@ -286,192 +215,5 @@ impl Engine {
     /// Packets that met a router without a route for their flow, or a port that leads nowhere.
     pub fn unroutable(&self) -> u64 {
         self.unroutable
-    }
-
-    /// Nodes in the order of their numbers.
-    pub fn elements(&self) -> impl Iterator<Item = (NodeId, &Element)> {
-        self.slots.iter().enumerate().map(|(node, slot)| (NodeId(node as u32), &slot.element))
-    }
-
-    /// A node.
-    pub fn element(&self, node: NodeId) -> Option<&Element> {
-        self.slots.get(node.0 as usize).map(|slot| &slot.element)
-    }
-
-    /// A node, if it is a link.
-    pub fn link(&self, node: NodeId) -> Option<&Link> {
-        match self.element(node)? {
-            Element::Link(link) => Some(link),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is a WLAN.
-    pub fn wlan(&self, node: NodeId) -> Option<&Medium> {
-        match self.element(node)? {
-            Element::Wlan(wlan) => Some(wlan),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is a WLAN, to take its losses.
-    pub fn wlan_mut(&mut self, node: NodeId) -> Option<&mut Medium> {
-        match &mut self.slots.get_mut(node.0 as usize)?.element {
-            Element::Wlan(wlan) => Some(wlan),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is a sink.
-    pub fn sink(&self, node: NodeId) -> Option<&Sink> {
-        match self.element(node)? {
-            Element::Sink(sink) => Some(sink),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is the sending end of a TCP connection.
-    pub fn tcp_sender(&self, node: NodeId) -> Option<&tcp::Sender> {
-        match self.element(node)? {
-            Element::TcpSender(sender) => Some(sender),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is the receiving end of a TCP connection.
-    pub fn tcp_receiver(&self, node: NodeId) -> Option<&tcp::Receiver> {
-        match self.element(node)? {
-            Element::TcpReceiver(receiver) => Some(receiver),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is an external host.
-    pub fn external(&self, node: NodeId) -> Option<&External> {
-        match self.element(node)? {
-            Element::External(external) => Some(external),
-            _ => None,
-        }
-    }
-
-    /// Brings the next wake that counts to the top of the queue.
-    #[inline]
-    fn settle(&mut self) -> Option<Key> {
-        loop {
-            let key = self.queue.peek()?;
-            let slot = &mut self.slots[key.node()];
-            if slot.wanted == key {
-                return Some(key);
-            }
-            self.queue.pop();
-            if slot.queued == key {
-                slot.queued = slot.wanted;
-                if slot.wanted != Key::NONE {
-                    self.queue.push(slot.wanted);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn want(&mut self, node: usize, wake: Option<Time>) {
-        let slot = &mut self.slots[node];
-        let Some(at) = wake else {
-            slot.wanted = Key::NONE;
-            return;
-        };
-        let at = at.max(self.now);
-        if slot.wanted != Key::NONE && slot.wanted.at() == at {
-            return;
-        }
-        self.seq += 1;
-        slot.wanted = Key::new(at, self.seq, node);
-        if slot.wanted < slot.queued {
-            slot.queued = slot.wanted;
-            self.queue.push(slot.wanted);
-        }
-    }
-
-    /// Polls a node until it waits, handing on what it sends.
-    #[inline]
-    fn drain(&mut self, node: usize, depth: u32) {
-        loop {
-            match self.slots[node].element.poll(self.now) {
-                // Taken apart at once: as a whole it would be copied by a call of `memcpy`.
-                Output::Transmit(Transmit { port, datagram, .. }) => {
-                    self.at_once += 1;
-                    let Some(next) = self.next_hop(node, port, datagram.flow) else {
-                        self.unroutable += 1;
-                        continue;
-                    };
-                    if let Some(tap) = &mut self.taps.packets {
-                        tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), &datagram);
-                    }
-                    if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
-                        self.aside.push_back((next, datagram));
-                        if self.at_once > STUCK_AFTER {
-                            return;
-                        }
-                    } else {
-                        self.hand_over(next, datagram, depth + 1);
-                    }
-                }
-                Output::Event(what) => {
-                    self.at_once += 1;
-                    self.record(node, what);
-                    if self.at_once > STUCK_AFTER {
-                        return;
-                    }
-                }
-                Output::Wait(wake) => {
-                    self.at_once += 1;
-                    self.want(node, wake);
-                    return;
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn hand_over(&mut self, hop: Hop, datagram: Datagram, depth: u32) {
-        let node = hop.node();
-        let input = Input::Datagram { port: hop.port(), at: self.now, datagram };
-        self.slots[node].element.handle(self.now, input);
-        self.drain(node, depth);
-    }
-
-    #[inline]
-    fn next_hop(&self, node: usize, port: PortId, flow: Flow) -> Option<Hop> {
-        let slot = &self.slots[node];
-        let target = if slot.by_port { self.port_target(node, port) } else { slot.target };
-        let hop = match target {
-            Target::Nowhere => return None,
-            Target::Node(next) => Hop(next.0),
-            Target::Port(next, port) => Hop::new(next, port),
-            Target::Router(router) => {
-                let way = self.routes.get(flow.0 as usize)?;
-                way.iter().find(|(at, _)| *at == router)?.1
-            }
-        };
-        (hop.node() < self.slots.len()).then_some(hop)
-    }
-
-    fn port_target(&self, node: usize, port: PortId) -> Target {
-        let ports = self.ports.get(&node);
-        ports.and_then(|ports| ports.get(usize::from(port.0))).copied().unwrap_or(self.slots[node].target)
-    }
-
-    fn record(&mut self, node: usize, what: lastmile::event::Decision) {
-        let slot = &mut self.slots[node];
-        let at = match &slot.element {
-            Element::Host(host) => host.clock().read(self.now),
-            _ => self.now,
-        };
-        let event = Event { at, node: node as u16, seq: u64::from(slot.decisions), what };
-        slot.decisions += 1;
-        if let Some(tap) = &mut self.taps.decisions {
-            tap(self.now, &event);
-        }
-        self.events.push((self.now, event));
     }
 }

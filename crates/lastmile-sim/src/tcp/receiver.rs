@@ -98,6 +98,15 @@ impl Receiver {
         &self.counters
     }
 
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
+        if let Payload::Model(model) = &datagram.payload
+            && let Some(segment) = Segment::read(model)
+        {
+            self.segment(now.as_nanos(), segment, datagram.ip_size(), datagram.ecn);
+        }
+    }
+
     fn segment(&mut self, now: u64, segment: Segment, ip_size: Bytes, ecn: Ecn) {
         self.counters.segments += 1;
         self.counters.bytes += ip_size;
@@ -203,13 +212,9 @@ pub(super) fn transmit(
 }
 
 impl Node for Receiver {
-    #[inline]
     fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input
-            && let Payload::Model(model) = &datagram.payload
-            && let Some(segment) = Segment::read(model)
-        {
-            self.segment(now.as_nanos(), segment, datagram.ip_size(), datagram.ecn);
+        if let Input::Datagram { datagram, .. } = input {
+            self.receive(now, &datagram);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use lastmile::control::window::{Acked, Congestion, WindowLaw};
-use lastmile::node::{Ecn, Input, Node, Output, Payload};
+use lastmile::node::{Datagram, Ecn, Input, Node, Output, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -148,6 +148,15 @@ impl Sender {
         self.rto = RtoTimer::new(&self.config);
         (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
         (self.recover, self.timed, self.timed_out) = (None, None, None);
+    }
+
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
+        if let Payload::Model(model) = &datagram.payload
+            && let Some(ack) = Ack::read(model)
+        {
+            self.on_ack(now, &ack);
+        }
     }
 
     fn on_ack(&mut self, now: Time, ack: &Ack) {
@@ -334,13 +343,9 @@ impl Sender {
 }
 
 impl Node for Sender {
-    #[inline]
     fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input
-            && let Payload::Model(model) = &datagram.payload
-            && let Some(ack) = Ack::read(model)
-        {
-            self.on_ack(now, &ack);
+        if let Input::Datagram { datagram, .. } = input {
+            self.receive(now, &datagram);
         }
     }
 

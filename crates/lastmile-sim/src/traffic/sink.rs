@@ -1,6 +1,6 @@
 //! [`Sink`]: counts what arrives.
 
-use lastmile::node::{Input, Node, Output, Payload};
+use lastmile::node::{Datagram, Input, Node, Output, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -47,12 +47,9 @@ impl Sink {
     pub fn counters(&self) -> &SinkCounters {
         &self.counters
     }
-}
 
-impl Node for Sink {
     #[inline]
-    fn handle(&mut self, now: Time, input: Input) {
-        let Input::Datagram { datagram, .. } = input else { return };
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
         self.counters.packets += 1;
         self.counters.bytes += datagram.ip_size();
         if let Payload::Model(model) = &datagram.payload {
@@ -65,6 +62,14 @@ impl Node for Sink {
             let delay = now - Time::from_nanos(departed);
             self.counters.total_delay += delay;
             self.counters.max_delay = self.counters.max_delay.max(delay);
+        }
+    }
+}
+
+impl Node for Sink {
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = input {
+            self.receive(now, &datagram);
         }
     }
 

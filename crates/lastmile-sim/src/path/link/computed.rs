@@ -1,9 +1,9 @@
 //! Departures computed when packets enter: for drop-tail queues and rates known beforehand.
 
-use lastmile::node::Datagram;
 use lastmile::units::Bytes;
 
 use super::{Common, DropCause, UnderWay};
+use crate::packets::{Packets, Parcel};
 
 /// Which of the packets in the ring still wait.
 #[derive(Debug, Default)]
@@ -21,19 +21,19 @@ impl Computed {
             && next.starts <= now
         {
             self.waiting_packets -= 1;
-            self.waiting_bytes -= u64::from(next.wire);
+            self.waiting_bytes -= u64::from(common.wire(&next.parcel));
             self.first_waiting += 1;
         }
     }
 
-    // Into `Link::offer`: the packet then moves once, from there into the ring.
-    #[inline(always)]
-    pub(super) fn enqueue(&mut self, common: &mut Common, now: u64, wire: u32, datagram: Datagram) {
+    #[inline]
+    pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
+        let wire = common.wire(&parcel);
         self.begin_waiting_packets(common, now);
         let starts = common.transmitter.ready(now);
         let waits = starts > now;
         if waits && common.limit.is_full(self.waiting_packets, self.waiting_bytes, wire) {
-            common.drop(now, DropCause::QueueFull, datagram);
+            common.drop(packets, now, DropCause::QueueFull, parcel);
             return;
         }
         let departs = common.transmitter.send(starts, wire);
@@ -47,9 +47,9 @@ impl Computed {
         } else {
             self.first_waiting += 1;
         }
-        let lost = common.loses(starts, departs, &datagram);
+        let lost = common.loses(starts, departs, parcel.flow);
         let arrives = common.transmitter.arrival(departs);
-        common.ring.push_back(UnderWay { starts, arrives, wire, lost, datagram });
+        common.ring.push_back(UnderWay { starts, arrives, lost, parcel });
     }
 
     /// The head of the ring is about to leave.

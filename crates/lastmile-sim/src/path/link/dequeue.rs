@@ -1,9 +1,10 @@
 //! An event per dequeue: for everything whose departures cannot be known when packets enter.
 
-use lastmile::node::{Datagram, Ecn};
+use lastmile::node::Ecn;
 use lastmile::units::Bytes;
 
 use super::{Change, Common, DropCause, LinkConfig, NEVER, UnderWay};
+use crate::packets::{Packets, Parcel};
 use crate::path::queue::{Bucket, DisciplineState, Fifo, Verdict, Waiting};
 
 #[derive(Debug)]
@@ -33,35 +34,36 @@ impl Dequeue {
     }
 
     #[inline(never)]
-    pub(super) fn enqueue(&mut self, common: &mut Common, now: u64, wire: u32, mut datagram: Datagram) {
+    pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
+        let (wire, mut ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);
         // What is due at this moment happens first, so that the order of equal times cannot matter.
-        self.advance(common, now);
-        let (packets, bytes) = (self.waiting_packets(), self.waiting_bytes());
+        self.advance(common, packets, now);
+        let (count, bytes) = (self.waiting_packets(), self.waiting_bytes());
         // What finds a free transmitter, and tokens, does not wait.
-        let waits = packets > 0
+        let waits = count > 0
             || common.transmitter.ready(now) > now
             || self.shaper.as_ref().is_some_and(|bucket| bucket.ready(now, wire) > now);
         let oversized = self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire));
-        let full = oversized || waits && common.limit.is_full(packets, bytes, wire);
-        match self.discipline.enqueue(now, packets, bytes, wire, datagram.ecn, full) {
-            Verdict::Drop => return common.drop(now, DropCause::Early, datagram),
-            _ if full => return common.drop(now, DropCause::QueueFull, datagram),
-            Verdict::Mark => mark(common, &mut datagram),
+        let full = oversized || waits && common.limit.is_full(count, bytes, wire);
+        match self.discipline.enqueue(now, count, bytes, wire, ecn, full) {
+            Verdict::Drop => return common.drop(packets, now, DropCause::Early, parcel),
+            _ if full => return common.drop(packets, now, DropCause::QueueFull, parcel),
+            Verdict::Mark => mark(common, packets, &parcel, &mut ecn),
             Verdict::Accept => {}
         }
         common.counters.packets += 1;
         common.counters.bytes += Bytes(u64::from(wire - common.overhead));
         if waits {
-            common.queued(packets + 1, bytes + u64::from(wire));
+            common.queued(count + 1, bytes + u64::from(wire));
         }
-        self.queue.push(Waiting { since: now, wire, datagram });
+        self.queue.push(Waiting { since: now, wire, ecn, parcel });
     }
 
     /// What was accepted and has not left the transmitter.
-    pub(super) fn packets(&self) -> impl Iterator<Item = &Datagram> {
-        let held = self.held.iter().map(|held| &held.datagram);
-        let sending = self.sending.iter().map(|(_, packet)| &packet.datagram);
-        self.queue.iter().map(|waiting| &waiting.datagram).chain(held).chain(sending)
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Parcel> {
+        let held = self.held.iter().map(|held| &held.parcel);
+        let sending = self.sending.iter().map(|(_, packet)| &packet.parcel);
+        self.queue.iter().map(|waiting| &waiting.parcel).chain(held).chain(sending)
     }
 
     fn waiting_packets(&self) -> u32 {
@@ -74,14 +76,14 @@ impl Dequeue {
 
     /// Lets everything happen up to `now` and says when something will next.
     #[inline(never)]
-    pub(super) fn advance(&mut self, common: &mut Common, now: u64) -> u64 {
+    pub(super) fn advance(&mut self, common: &mut Common, packets: &mut Packets, now: u64) -> u64 {
         loop {
             if let Some(&(departs, _)) = self.sending.as_ref() {
                 if departs > now {
                     return departs;
                 }
                 if let Some((_, mut packet)) = self.sending.take() {
-                    packet.lost = common.loses(packet.starts, departs, &packet.datagram);
+                    packet.lost = common.loses(packet.starts, departs, packet.parcel.flow);
                     packet.arrives = common.transmitter.arrival(departs);
                     common.ring.push_back(packet);
                 }
@@ -89,7 +91,7 @@ impl Dequeue {
                     self.discipline.idle(departs);
                 }
             }
-            let Some(packet) = self.next_packet(common, now) else {
+            let Some(packet) = self.next_packet(common, packets, now) else {
                 return self.next_start(common, now);
             };
             let starts = match self.start_of(common, packet.since, packet.wire, now) {
@@ -104,14 +106,13 @@ impl Dequeue {
             }
             common.counters.waited += u128::from(packet.wire) * u128::from(starts - packet.since.min(starts));
             let departs = common.transmitter.send(starts, packet.wire);
-            let Waiting { wire, datagram, .. } = packet;
-            let packet = UnderWay { starts, arrives: NEVER, wire, lost: false, datagram };
+            let packet = UnderWay { starts, arrives: NEVER, lost: false, parcel: packet.parcel };
             self.sending = Some((departs, packet));
         }
     }
 
     /// The packet to send next, if the transmitter can fetch one by `now`.
-    fn next_packet(&mut self, common: &mut Common, now: u64) -> Option<Waiting> {
+    fn next_packet(&mut self, common: &mut Common, packets: &mut Packets, now: u64) -> Option<Waiting> {
         if let Some(held) = self.held.take() {
             return Some(held);
         }
@@ -122,11 +123,11 @@ impl Dequeue {
         let common_drop = |packet: Waiting| {
             let waited = u128::from(at.saturating_sub(packet.since));
             common.counters.waited += u128::from(packet.wire) * waited;
-            common.drop(at, DropCause::Early, packet.datagram);
+            common.drop(packets, at, DropCause::Early, packet.parcel);
         };
         let (mut packet, verdict) = self.discipline.dequeue(at, &mut self.queue, common_drop)?;
         if verdict == Verdict::Mark {
-            mark(common, &mut packet.datagram);
+            mark(common, packets, &packet.parcel, &mut packet.ecn);
         }
         Some(packet)
     }
@@ -145,8 +146,8 @@ impl Dequeue {
         self.queue.front().map_or(NEVER, |head| common.transmitter.ready(head.since).max(now))
     }
 
-    pub(super) fn change(&mut self, common: &mut Common, now: u64, change: &Change) {
-        self.advance(common, now);
+    pub(super) fn change(&mut self, common: &mut Common, packets: &mut Packets, now: u64, change: &Change) {
+        self.advance(common, packets, now);
         if let Some(rate) = change.rate {
             common.transmitter.change_rate(rate, now);
         }
@@ -156,10 +157,11 @@ impl Dequeue {
     }
 }
 
-fn mark(common: &mut Common, datagram: &mut Datagram) {
-    if datagram.ecn.is_capable() {
+fn mark(common: &mut Common, packets: &mut Packets, parcel: &Parcel, ecn: &mut Ecn) {
+    if ecn.is_capable() {
         // A packet marked upstream is not marked by this queue.
-        common.counters.marked += u64::from(datagram.ecn != Ecn::Ce);
-        datagram.ecn = Ecn::Ce;
+        common.counters.marked += u64::from(*ecn != Ecn::Ce);
+        packets.mark(parcel);
+        *ecn = Ecn::Ce;
     }
 }

@@ -16,164 +16,38 @@
 //! ([`path::error`](crate::path::error)) lose packets before the queue or after the transmitter, which then sent
 //! them in vain. The counters keep the causes apart, and [`Link::log_drops`] keeps the packets.
 
-use std::collections::VecDeque;
-
-use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
-use lastmile::units::Bytes;
 
-use crate::engine::{Lost, Tell};
+use crate::engine::Tell;
+use crate::packets::{Packets, Parcel};
 use crate::path::error::Channel;
 use crate::truth::{Meter, MeterConfig, Profile};
 
+mod common;
 mod computed;
 mod config;
+mod counters;
 mod dequeue;
 mod drops;
+mod ring;
 #[cfg(test)]
 mod tests;
 mod transmitter;
 
+use common::{Common, UnderWay};
 use computed::Computed;
 pub use config::{
     DEFAULT_QUEUE_PACKETS, Events, LinkConfig, LinkConfigError, MAX_WIRE_BYTES, ParseQueueLimitError,
     QueueLimit,
 };
+pub use counters::LinkCounters;
 use dequeue::Dequeue;
 use drops::DropLog;
 pub use drops::{DropCause, Dropped};
+use ring::Ring;
 pub use transmitter::Change;
 use transmitter::{NEVER, Transmitter};
-
-/// What a link has done so far. Packets are conserved: `arrived = drops + lost + delivered +`
-/// [`under_way`](Link::under_way), where of the lost only those on their way count as under way.
-///
-/// ```
-/// assert_eq!(lastmile_sim::path::link::LinkCounters::default().drops, 0);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounters {
-    /// Packets offered to the link, lost and dropped ones included.
-    pub arrived: u64,
-    /// Packets that the queue accepted.
-    pub packets: u64,
-    /// IP bytes that the queue accepted.
-    pub bytes: Bytes,
-    /// Packets dropped by the queue, full or not: all congestion losses.
-    pub drops: u64,
-    /// IP bytes dropped by the queue.
-    pub dropped_bytes: Bytes,
-    /// Those of `drops` that the queue's discipline dropped with room left.
-    pub early_drops: u64,
-    /// Packets marked Congestion Experienced.
-    pub marked: u64,
-    /// Packets lost by the channel, before or after the transmitter.
-    pub lost: u64,
-    /// IP bytes lost by the channel.
-    pub lost_bytes: Bytes,
-    /// Packets handed over at the far end.
-    pub delivered: u64,
-    /// The most packets that ever waited.
-    pub max_queue_packets: u32,
-    /// The most bytes that ever waited.
-    pub max_queue_bytes: Bytes,
-    /// Bytes that waited, times the nanoseconds that each did.
-    waited: u128,
-}
-
-impl LinkCounters {
-    /// The mean number of bytes that waited over the `window` at whose start the counters were `before`.
-    /// A link whose departures are computed counts a packet's wait when it enters.
-    ///
-    /// ```
-    /// use lastmile::{time::Span, units::Bytes};
-    /// use lastmile_sim::path::link::LinkCounters;
-    /// let idle = LinkCounters::default();
-    /// assert_eq!(idle.mean_queue(&idle, Span::from_secs(1)), Bytes(0));
-    /// ```
-    pub fn mean_queue(&self, before: &LinkCounters, window: Span) -> Bytes {
-        let ns = u128::try_from(window.as_nanos()).unwrap_or(0).max(1);
-        Bytes(u64::try_from(self.waited.saturating_sub(before.waited) / ns).unwrap_or(u64::MAX))
-    }
-}
-
-/// A packet that left the queue, or whose departure is known.
-#[derive(Debug)]
-struct UnderWay {
-    starts: u64,
-    arrives: u64,
-    wire: u32,
-    /// The channel has lost it: it is sent and does not arrive.
-    lost: bool,
-    datagram: Datagram,
-}
-
-/// What both kinds of links have.
-#[derive(Debug)]
-struct Common {
-    transmitter: Transmitter,
-    overhead: u32,
-    limit: QueueLimit,
-    /// Packets in the order of their arrivals; where departures are computed, the waiting ones as well.
-    ring: VecDeque<UnderWay>,
-    counters: LinkCounters,
-    channel: Option<Box<Channel>>,
-    drops: Option<Box<DropLog>>,
-    tell: Option<Tell>,
-    /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
-    by_flow: Vec<[u64; 3]>,
-    meters: Vec<Meter>,
-    /// What meters measure against.
-    profile: Profile,
-}
-
-/// Flows whose drops are counted apart.
-const MAX_COUNTED_FLOWS: usize = 1 << 16;
-
-impl Common {
-    #[cold]
-    fn drop(&mut self, at: u64, cause: DropCause, datagram: Datagram) {
-        let size = datagram.ip_size();
-        if cause == DropCause::Channel {
-            self.counters.lost += 1;
-            self.counters.lost_bytes += size;
-        } else {
-            self.counters.drops += 1;
-            self.counters.dropped_bytes += size;
-            self.counters.early_drops += u64::from(cause == DropCause::Early);
-        }
-        let flow = datagram.flow.0 as usize;
-        if flow < MAX_COUNTED_FLOWS {
-            if self.by_flow.len() <= flow {
-                self.by_flow.resize(flow + 1, [0; 3]);
-            }
-            self.by_flow[flow][cause as usize] += 1;
-        }
-        if let Some(tell) = &mut self.tell {
-            tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram: &datagram });
-        }
-        if let Some(log) = &mut self.drops {
-            log.push(Dropped { at: Time::from_nanos(at), cause, datagram });
-        }
-    }
-
-    #[inline]
-    fn queued(&mut self, packets: u32, bytes: u64) {
-        self.counters.max_queue_packets = self.counters.max_queue_packets.max(packets);
-        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
-    }
-
-    #[cold]
-    fn loses_before(&mut self, now: u64, datagram: &Datagram) -> bool {
-        self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, datagram))
-    }
-
-    /// Whether the channel loses a packet that is in the air between these times.
-    #[inline]
-    fn loses(&mut self, starts: u64, departs: u64, datagram: &Datagram) -> bool {
-        self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, datagram))
-    }
-}
 
 #[derive(Debug)]
 enum Kind {
@@ -196,6 +70,16 @@ enum Kind {
 pub struct Link {
     common: Common,
     kind: Kind,
+    /// The packets of a link that is used as a [`Node`], without an engine that keeps them.
+    own: Packets,
+}
+
+/// What a link does next.
+pub(crate) enum Next {
+    /// A packet arrives at the far end.
+    Packet(Parcel),
+    /// Nothing before that time, in nanoseconds.
+    Wait(u64),
 }
 
 impl Link {
@@ -225,7 +109,7 @@ impl Link {
                 transmitter: Transmitter::new(config.rate, config.delay, &config.schedule),
                 overhead: config.overhead.0.min(MAX_WIRE_BYTES) as u32,
                 limit: config.discipline.limit().unwrap_or(config.queue),
-                ring: VecDeque::new(),
+                ring: Ring::default(),
                 counters: LinkCounters::default(),
                 channel: Channel::new(&config.losses, seed, name).map(Box::new),
                 drops: None,
@@ -235,6 +119,7 @@ impl Link {
                 profile: Profile::new(&config),
             },
             kind,
+            own: Packets::default(),
         }
     }
 
@@ -275,7 +160,7 @@ impl Link {
             Kind::Computed(_) => 0,
             Kind::Dequeue(queue) => queue.packets().filter(|packet| packet.flow == flow).count(),
         };
-        (self.common.ring.iter().filter(|packet| packet.datagram.flow == flow).count() + queued) as u64
+        (self.common.ring.iter().filter(|packet| packet.parcel.flow == flow).count() + queued) as u64
     }
 
     /// For how long the transmitter was busy up to `now`.
@@ -315,11 +200,15 @@ impl Link {
     /// needs [`Events::PerDequeue`]. Poll it afterwards, as after every input.
     #[must_use]
     pub fn change(&mut self, now: Time, change: &Change) -> bool {
+        self.alone(|link, packets| link.change_in(packets, now, change))
+    }
+
+    pub(crate) fn change_in(&mut self, packets: &mut Packets, now: Time, change: &Change) -> bool {
         match &mut self.kind {
             Kind::Computed(_) => false,
             Kind::Dequeue(queue) => {
                 let now = now.as_nanos();
-                queue.change(&mut self.common, now, change);
+                queue.change(&mut self.common, packets, now, change);
                 if let Some(rate) = change.rate {
                     self.common.profile.change(now, rate);
                     self.common.meters.iter_mut().for_each(|meter| meter.change(now, rate));
@@ -345,75 +234,87 @@ impl Link {
         self.common.meters.get_mut(number)
     }
 
-    #[inline(never)]
-    fn offer(&mut self, now: u64, datagram: Datagram) {
+    fn alone<R>(&mut self, what: impl FnOnce(&mut Link, &mut Packets) -> R) -> R {
+        let mut own = core::mem::take(&mut self.own);
+        let result = what(self, &mut own);
+        self.own = own;
+        result
+    }
+
+    /// Takes a packet in. Whether [`next`](Link::next) may now answer something else than before.
+    pub(crate) fn offer(&mut self, packets: &mut Packets, now: u64, parcel: Parcel) -> bool {
         let common = &mut self.common;
         common.counters.arrived += 1;
-        if common.channel.is_some() && common.loses_before(now, &datagram) {
-            common.drop(now, DropCause::Channel, datagram);
-            return;
+        if common.channel.is_some() && common.loses_before(now, parcel.flow) {
+            common.drop(packets, now, DropCause::Channel, parcel);
+            return true;
         }
-        let size = datagram.ip_size().0.min(MAX_WIRE_BYTES) as u32;
-        let wire = (size + common.overhead).min(MAX_WIRE_BYTES as u32);
+        let wire = common.wire(&parcel);
         for meter in &mut common.meters {
-            meter.arrival(now, &datagram, wire);
+            meter.arrival(now, packets.get(&parcel), wire);
         }
         match &mut self.kind {
-            Kind::Computed(queue) => queue.enqueue(common, now, wire, datagram),
-            Kind::Dequeue(queue) => queue.enqueue(common, now, wire, datagram),
-        }
-    }
-}
-
-#[inline]
-fn wait(until: u64) -> Output {
-    Output::Wait((until != NEVER).then(|| Time::from_nanos(until)))
-}
-
-impl Node for Link {
-    #[inline]
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input {
-            self.offer(now.as_nanos(), datagram);
+            Kind::Computed(queue) => {
+                let was_empty = common.ring.is_empty();
+                queue.enqueue(common, packets, now, parcel);
+                was_empty || common.ring.front().is_some_and(|head| head.arrives <= now)
+            }
+            Kind::Dequeue(queue) => {
+                queue.enqueue(common, packets, now, parcel);
+                true
+            }
         }
     }
 
+    /// What it does next.
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
-        let at = now.as_nanos();
+    pub(crate) fn next(&mut self, packets: &mut Packets, now: u64) -> Next {
         let common = &mut self.common;
         let mut next = NEVER;
         if let Kind::Dequeue(queue) = &mut self.kind {
-            next = queue.advance(common, at);
+            next = queue.advance(common, packets, now);
         }
         loop {
             match common.ring.front() {
-                Some(head) if head.arrives <= at => {}
-                Some(head) => return wait(next.min(head.arrives)),
-                None => return wait(next),
+                Some(head) if head.arrives <= now => {}
+                Some(head) => return Next::Wait(next.min(head.arrives)),
+                None => return Next::Wait(next),
             }
             if let Kind::Computed(queue) = &mut self.kind {
-                queue.forget_first(common, at);
+                queue.forget_first(common, now);
             }
             let packet = common.ring.pop_front();
-            if common.ring.is_empty() {
-                // Back to the start of its memory, which the cache still holds: the packets to come would else
-                // go round all of it.
-                common.ring.clear();
-            }
             match packet {
-                Some(UnderWay { lost: false, datagram, .. }) => {
+                Some(UnderWay { lost: false, parcel, .. }) => {
                     common.counters.delivered += 1;
-                    return Output::Transmit(Transmit {
-                        id: TransmitId(0),
-                        at: now,
-                        port: PortId(0),
-                        datagram,
-                    });
+                    return Next::Packet(parcel);
                 }
-                Some(UnderWay { datagram, .. }) => common.drop(at, DropCause::Channel, datagram),
-                None => return wait(next),
+                Some(UnderWay { parcel, .. }) => common.drop(packets, now, DropCause::Channel, parcel),
+                None => return Next::Wait(next),
             }
         }
+    }
+}
+
+impl Node for Link {
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = input {
+            self.alone(|link, packets| {
+                let parcel = packets.insert(datagram);
+                link.offer(packets, now.as_nanos(), parcel)
+            });
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output {
+        self.alone(|link, packets| match link.next(packets, now.as_nanos()) {
+            Next::Packet(parcel) => Output::Transmit(Transmit {
+                id: TransmitId(0),
+                at: now,
+                port: PortId(0),
+                datagram: packets.take(parcel),
+            }),
+            Next::Wait(until) => Output::Wait((until != NEVER).then(|| Time::from_nanos(until))),
+        })
     }
 }

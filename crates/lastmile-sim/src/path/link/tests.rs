@@ -4,8 +4,8 @@ use super::*;
 use crate::path::error::Loss;
 use crate::path::error::{Bernoulli, Covers, GilbertElliott, MarkovTime, Pattern, Place};
 use crate::path::queue::{CoDel, Discipline, Red, Shaper, Step, TcRed};
-use lastmile::node::{Ecn, Flow, Model, Payload};
-use lastmile::units::Rate;
+use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
+use lastmile::units::{Bytes, Rate};
 use proptest::prelude::*;
 
 fn packet(ip_size: u32, seq: u64) -> Input {

@@ -118,7 +118,7 @@ impl State {
             self.dropping = may_drop;
             while self.dropping && now >= self.drop_next {
                 self.count = self.count.saturating_add(1);
-                if Verdict::signal(self.ecn, packet.datagram.ecn) == Verdict::Mark {
+                if Verdict::signal(self.ecn, packet.ecn) == Verdict::Mark {
                     self.drop_next = self.control_law(self.drop_next);
                     return Some((packet, Verdict::Mark));
                 }
@@ -145,7 +145,7 @@ impl State {
         self.count = if delta > 1 && recent { delta } else { 1 };
         self.drop_next = self.control_law(now);
         self.last_count = self.count;
-        if Verdict::signal(self.ecn, packet.datagram.ecn) == Verdict::Mark {
+        if Verdict::signal(self.ecn, packet.ecn) == Verdict::Mark {
             return Some((packet, Verdict::Mark));
         }
         drop(packet);

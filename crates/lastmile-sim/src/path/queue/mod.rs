@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
-use lastmile::node::{Datagram, Ecn};
+use lastmile::node::Ecn;
 use serde::Deserialize;
 
 use super::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::packets::Parcel;
 use crate::rng::Stream;
 
 mod codel;
@@ -102,7 +103,8 @@ pub(crate) struct Waiting {
     /// When it came.
     pub(crate) since: u64,
     pub(crate) wire: u32,
-    pub(crate) datagram: Datagram,
+    pub(crate) ecn: Ecn,
+    pub(crate) parcel: Parcel,
 }
 
 /// A queue that counts its bytes.
@@ -211,11 +213,13 @@ impl DisciplineState {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use lastmile::node::{Model, Payload};
+    use crate::packets::Packets;
+    use lastmile::node::{Datagram, Model, Payload};
 
     pub(crate) fn waiting(since: u64, wire: u32, ecn: Ecn) -> Waiting {
         let any = "10.0.0.1:1".parse().unwrap();
         let payload = Payload::Model(Model { ip_size: wire, words: [0; 4] });
-        Waiting { since, wire, datagram: Datagram { payload, ecn, ..Datagram::udp(any, any, vec![]) } }
+        let datagram = Datagram { payload, ecn, ..Datagram::udp(any, any, vec![]) };
+        Waiting { since, wire, ecn, parcel: Packets::default().insert(datagram) }
     }
 }

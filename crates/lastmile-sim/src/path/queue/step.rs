@@ -66,7 +66,7 @@ impl Step {
             StepThreshold::Occupancy(QueueLimit::Packets(packets)) => behind.len() > packets as usize,
             StepThreshold::Occupancy(QueueLimit::Bytes(bytes)) => behind.bytes() > bytes.0,
         };
-        match packet.datagram.ecn {
+        match packet.ecn {
             Ecn::Ect1 if beyond => Verdict::Mark,
             Ecn::Ect0 if beyond && self.classic => Verdict::Mark,
             _ => Verdict::Accept,

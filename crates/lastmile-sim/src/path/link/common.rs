@@ -1,0 +1,99 @@
+//! What links of both kinds of events have.
+
+use lastmile::node::Flow;
+use lastmile::time::Time;
+use lastmile::units::Bytes;
+
+use super::drops::DropLog;
+use super::ring::Ring;
+use super::{DropCause, Dropped, LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
+use crate::engine::{Lost, Tell};
+use crate::packets::{Packets, Parcel};
+use crate::path::error::Channel;
+use crate::truth::{Meter, Profile};
+
+/// A packet that left the queue, or whose departure is known.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    pub(super) starts: u64,
+    pub(super) arrives: u64,
+    /// The channel has lost it: it is sent and does not arrive.
+    pub(super) lost: bool,
+    pub(super) parcel: Parcel,
+}
+
+/// What both kinds of links have.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) transmitter: Transmitter,
+    pub(super) overhead: u32,
+    pub(super) limit: QueueLimit,
+    /// Packets in the order of their arrivals; where departures are computed, the waiting ones as well.
+    pub(super) ring: Ring,
+    pub(super) counters: LinkCounters,
+    pub(super) channel: Option<Box<Channel>>,
+    pub(super) drops: Option<Box<DropLog>>,
+    pub(super) tell: Option<Tell>,
+    /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
+    pub(super) by_flow: Vec<[u64; 3]>,
+    pub(super) meters: Vec<Meter>,
+    /// What meters measure against.
+    pub(super) profile: Profile,
+}
+
+/// Flows whose drops are counted apart.
+const MAX_COUNTED_FLOWS: usize = 1 << 16;
+
+impl Common {
+    #[cold]
+    pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: DropCause, parcel: Parcel) {
+        let datagram = packets.get(&parcel);
+        let size = datagram.ip_size();
+        if cause == DropCause::Channel {
+            self.counters.lost += 1;
+            self.counters.lost_bytes += size;
+        } else {
+            self.counters.drops += 1;
+            self.counters.dropped_bytes += size;
+            self.counters.early_drops += u64::from(cause == DropCause::Early);
+        }
+        let flow = datagram.flow.0 as usize;
+        if flow < MAX_COUNTED_FLOWS {
+            if self.by_flow.len() <= flow {
+                self.by_flow.resize(flow + 1, [0; 3]);
+            }
+            self.by_flow[flow][cause as usize] += 1;
+        }
+        if let Some(tell) = &mut self.tell {
+            tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram });
+        }
+        if let Some(log) = &mut self.drops {
+            log.push(Dropped { at: Time::from_nanos(at), cause, datagram: packets.take(parcel) });
+        } else {
+            packets.remove(parcel);
+        }
+    }
+
+    /// A packet's bytes on the wire.
+    #[inline]
+    pub(super) fn wire(&self, parcel: &Parcel) -> u32 {
+        (parcel.size + self.overhead).min(MAX_WIRE_BYTES as u32)
+    }
+
+    #[inline]
+    pub(super) fn queued(&mut self, packets: u32, bytes: u64) {
+        self.counters.max_queue_packets = self.counters.max_queue_packets.max(packets);
+        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
+    }
+
+    #[cold]
+    pub(super) fn loses_before(&mut self, now: u64, flow: Flow) -> bool {
+        self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, flow))
+    }
+
+    /// Whether the channel loses a packet that is in the air between these times.
+    #[inline]
+    pub(super) fn loses(&mut self, starts: u64, departs: u64, flow: Flow) -> bool {
+        self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, flow))
+    }
+}

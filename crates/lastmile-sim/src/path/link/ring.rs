@@ -1,0 +1,100 @@
+//! [`Ring`]: the packets that a link has under way.
+
+use super::common::UnderWay;
+
+/// A queue in memory that is a power of two long, so that no branch asks whether it goes round.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    slots: Vec<UnderWay>,
+    head: usize,
+    len: usize,
+}
+
+impl Ring {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the packet lies that is `index` behind the first.
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        (self.head + index) & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&UnderWay> {
+        if index < self.len { self.slots.get(self.place(index)) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<&UnderWay> {
+        self.get(0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &UnderWay> {
+        (0..self.len).filter_map(|index| self.get(index))
+    }
+
+    #[inline]
+    pub(super) fn push_back(&mut self, packet: UnderWay) {
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let place = self.place(self.len);
+        self.slots[place] = packet;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots.rotate_left(self.head);
+        self.head = 0;
+        let length = (2 * self.slots.len()).max(4);
+        self.slots.resize_with(length, UnderWay::default);
+    }
+
+    #[inline]
+    pub(super) fn pop_front(&mut self) -> Option<UnderWay> {
+        if self.len == 0 {
+            return None;
+        }
+        let packet = core::mem::take(self.slots.get_mut(self.head)?);
+        self.len -= 1;
+        // When it is empty, back to the start of its memory, which the cache still holds: the packets to come
+        // would else go round all of it.
+        self.head = if self.len == 0 { 0 } else { self.place(1) };
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn first_in_first_out_however_far_it_goes_round(ops in prop::collection::vec(0_u8..5, 1..300)) {
+            let (mut ring, mut model) = (Ring::default(), VecDeque::new());
+            for (starts, op) in (0_u64..).zip(ops) {
+                if op < 3 {
+                    ring.push_back(UnderWay { starts, ..UnderWay::default() });
+                    model.push_back(starts);
+                } else {
+                    prop_assert_eq!(ring.pop_front().map(|packet| packet.starts), model.pop_front());
+                }
+                prop_assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
+                prop_assert_eq!(ring.front().map(|packet| packet.starts), model.front().copied());
+                prop_assert!(ring.iter().map(|packet| packet.starts).eq(model.iter().copied()));
+                prop_assert!(ring.get(model.len()).is_none());
+            }
+        }
+    }
+}
