@@ -107,6 +107,9 @@ pub struct TcpConfig {
     pub ecn: bool,
     /// Whether the threshold stays what it is when a segment times out again (RFC 5681, section 3.1).
     pub hold_ssthresh: bool,
+    /// The least window after a loss that duplicate ACKs tell of, in segments: 2 (RFC 5681, equation 4; RFC 9438, section
+    /// 4.6). ns-2 halves three to one and a half.
+    pub min_loss_window: u32,
     /// The most segments that one ACK lets out during NewReno's fast recovery; none by default. ns-2 has two.
     pub recovery_burst: Option<u32>,
 }
@@ -133,6 +136,7 @@ impl Default for TcpConfig {
             byte_counting: None,
             ecn: false,
             hold_ssthresh: true,
+            min_loss_window: 2,
             recovery_burst: None,
         }
     }
@@ -155,6 +159,7 @@ impl TcpConfig {
             initial_rto: Span::from_secs(3),
             tick: Span::from_millis(10),
             hold_ssthresh: false,
+            min_loss_window: 1,
             recovery_burst: Some(2),
             ..TcpConfig::default()
         }
@@ -193,6 +198,11 @@ impl TcpConfig {
             self.byte_counting != Some(0),
             "byte_counting",
             "a window that counts no segment never grows",
+        )?;
+        require(
+            (1..=2).contains(&self.min_loss_window),
+            "min_loss_window",
+            "the least window after a loss is one segment or two",
         )?;
         require(self.recovery_burst != Some(0), "recovery_burst", "it is at least one segment")
     }
@@ -266,7 +276,7 @@ mod tests {
     #[test]
     fn the_impossible_is_named_by_its_key() {
         type Spoil = fn(&mut TcpConfig);
-        let wrong: [(&str, Spoil); 10] = [
+        let wrong: [(&str, Spoil); 11] = [
             ("law", |c| c.law = LawConfig::Binomial(BinomialConfig { a: f64::NAN, ..Default::default() })),
             ("segment", |c| c.segment = Bytes(0)),
             ("segment", |c| c.segment = Bytes(65_500)),
@@ -277,6 +287,7 @@ mod tests {
             ("max_rto", |c| c.max_rto = Span::from_millis(1)),
             ("tick", |c| c.tick = Span::from_secs(-1)),
             ("byte_counting", |c| c.byte_counting = Some(0)),
+            ("min_loss_window", |c| c.min_loss_window = 0),
         ];
         assert_eq!(TcpConfig::ns2().check(), Ok(()));
         for (key, spoil) in wrong {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lastmile::control::window::{LawConfig, VegasConfig};
 use lastmile::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit};
 use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
 
 use super::packet::{Ack, Blocks, Segment};
 use super::receiver::transmit;
@@ -27,9 +28,13 @@ fn ms(ms: u64) -> Time {
 
 impl Exchange {
     fn new(config: TcpConfig) -> Exchange {
+        Exchange::of(config, App::Bulk)
+    }
+
+    fn of(config: TcpConfig, app: App) -> Exchange {
         let (sender, receiver) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
         let ends = Ends { sender, receiver, data: Flow(0), acks: Flow(1) };
-        let sender = Sender::new(&config, ends, App::Bulk, Time::ZERO, Time::MAX, Stream::new(1, "tcp"));
+        let sender = Sender::new(&config, ends, app, Time::ZERO, Time::MAX, Stream::new(1, "tcp"));
         Exchange { sender, ends, now: 0, departed: BTreeMap::new(), last: vec![], wait: None }
     }
 
@@ -363,4 +368,46 @@ fn vegas_sends_again_what_is_overdue_at_the_first_duplicate_ack() {
     assert_eq!((it.sender.cwnd(), it.sender.counters().fast_retransmits), (0.75 * window, 1));
     assert_eq!(it.answer(370, 5, 4, &[], false)[..1], [5], "the first new ACK looks");
     assert_eq!(it.sender.counters().timeouts, 0);
+}
+
+/// RFC 5681, equation 4: the threshold, to which the window falls, is at least two segments.
+#[test]
+fn the_window_falls_to_two_segments_at_the_least() {
+    for (min_loss_window, window) in [(2, 2.0), (1, 1.5)] {
+        let options = TcpConfig { min_loss_window, limited_transmit: true, ..config(Recovery::Reno, 3) };
+        let mut it = Exchange::new(options);
+        assert_eq!(it.at(0).len(), 3);
+        let sent: Vec<u64> = (0..3).flat_map(|at| it.dup(100 + at, 0)).collect();
+        assert_eq!((sent, it.sender.cwnd()), (vec![3, 4, 0], window));
+    }
+}
+
+/// RFC 3168, section 6.1.2: at a window of one segment a mark lets the next go only when the timer expires.
+#[test]
+fn a_mark_at_a_window_of_one_segment_waits_for_the_timer() {
+    let mut it = Exchange::new(TcpConfig { ecn: true, ..config(Recovery::NewReno, 1) });
+    assert_eq!(it.at(0), [0]);
+    assert_eq!(it.answer(100, 1, 0, &[], true), NOTHING);
+    assert_eq!(it.timer(), Some(1100));
+    assert_eq!(it.at(1100), [1]);
+    assert!(it.last[0].0.cwr && it.last[0].1 == Ecn::Ect0);
+    assert_eq!(it.sender.counters().timeouts, 0);
+    assert_eq!(it.answer(1200, 2, 1, &[], false), [2, 3]);
+}
+
+/// RFC 6675, section 4, NextSeg, rule 4: with nothing new to send the last segment is tried once, so that a loss at a
+/// file's end need not wait for the timer.
+#[test]
+fn a_recovery_without_new_data_tries_the_last_segment_once() {
+    let file = App::File { size: Bytes(1460 * 10) };
+    let mut it = Exchange::of(config(Recovery::Sack, 10), file);
+    assert_eq!(it.at(0).len(), 10);
+    // 2, 8 and 9 are lost. The window is 5.5; 6, 7, 8, 9 and 2 are the pipe.
+    assert_eq!(it.ack(100, 2), NOTHING);
+    assert_eq!(it.sack(101, 2, &[(3, 6)]), [2]);
+    assert_eq!([it.sack(102, 2, &[(3, 7)]), it.sack(103, 2, &[(3, 8)])], [vec![9], NOTHING]);
+    // A partial ACK says that 8 is lost as well.
+    assert_eq!(it.answer(201, 8, 2, &[], false), [8]);
+    assert_eq!(it.answer(202, 8, 9, &[(9, 10)], false), NOTHING);
+    assert_eq!((it.ack(300, 10), it.sender.counters().timeouts), (NOTHING, 0));
 }

@@ -215,6 +215,12 @@ impl Scoreboard {
         Some(self.una + index as u64)
     }
 
+    /// NextSeg's rule 4: the last segment before `max` that is not known to have arrived, unless it was resent.
+    pub(super) fn last_missing(&self, max: u64) -> Option<u64> {
+        let last = (self.una..max).rev().find(|&seq| !self.is_sacked(seq))?;
+        (self.flag(last) & RESENT == 0).then_some(last)
+    }
+
     /// Segments thought to be in the network, of those from the first unacknowledged to `max` (RFC 6675, pipe).
     #[inline]
     pub(super) fn pipe(&self, max: u64) -> u64 {

@@ -47,6 +47,8 @@ pub struct Sender {
     /// `max` when congestion was last found (RFC 6582's recover).
     recover: Option<u64>,
     in_recovery: bool,
+    /// RFC 6675's rescue retransmission has been made.
+    rescued: bool,
     first_partial: bool,
     /// `max` when a segment beyond `recover` was first sent again.
     resent_beyond: Option<u64>,
@@ -78,6 +80,8 @@ pub struct Sender {
     /// With ECN, `max` when the window was last reduced.
     marked_until: u64,
     cwr: bool,
+    /// A mark found a window of one segment: nothing new goes until the timer expires.
+    held: bool,
     counters: SenderCounters,
 }
 
@@ -100,6 +104,7 @@ impl Sender {
             max: 0,
             recover: None,
             in_recovery: false,
+            rescued: false,
             first_partial: true,
             resent_beyond: None,
             older: 0,
@@ -119,6 +124,7 @@ impl Sender {
             round_end: 0,
             marked_until: 0,
             cwr: false,
+            held: false,
             counters: SenderCounters::default(),
             config,
         }
@@ -167,7 +173,9 @@ impl Sender {
         }
         let marked = ack.ece && self.config.ecn;
         if marked && !self.in_recovery && ack.next > self.marked_until {
-            // RFC 3168, section 6.1.2: once per window of data.
+            // RFC 3168, section 6.1.2: once per window of data, and a window of one segment, which cannot be reduced, waits
+            // for the timer instead.
+            self.held = self.law.window().cwnd <= 1.0;
             self.reduce(Congestion::Ecn, now);
             self.counters.ecn_reductions += 1;
         }
@@ -194,6 +202,9 @@ impl Sender {
     /// under way are no reason for another reduction (RFC 3168, section 6.1.2).
     fn reduce(&mut self, how: Congestion, now: Time) {
         self.law.on_congestion(how, now);
+        if how == Congestion::DupAcks {
+            self.law.raise(f64::from(self.config.min_loss_window.min(self.config.max_window)));
+        }
         self.reduced = now.as_nanos();
         if self.config.ecn {
             (self.marked_until, self.cwr) = (self.max, true);
@@ -253,7 +264,7 @@ impl Sender {
     }
 
     fn restart_timer(&mut self, now: Time) {
-        self.expires = (self.una < self.max)
+        self.expires = (self.una < self.max || self.held)
             .then(|| now.as_nanos().saturating_add(self.rto.timeout().as_nanos() as u64));
     }
 
@@ -265,7 +276,7 @@ impl Sender {
             self.burst = self.burst.saturating_sub(1);
             return Some(self.una);
         }
-        if self.burst == 0 {
+        if self.burst == 0 || self.held {
             return None;
         }
         let end = self.supply.end.min(MAX_SEQ - 1);
@@ -276,7 +287,15 @@ impl Sender {
             }
             let lost = self.board.next_lost();
             let fresh = self.max < end.min(self.una + u64::from(self.config.max_window));
-            return lost.or(if fresh { Some(self.max) } else { self.board.next_doubtful() });
+            if lost.is_some() || fresh {
+                return lost.or(Some(self.max));
+            }
+            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end.
+            return self.board.next_doubtful().or_else(|| {
+                let last = if self.rescued { None } else { self.board.last_missing(self.max) };
+                self.rescued |= last.is_some();
+                last
+            });
         }
         if self.in_recovery && self.sack1() {
             if self.pipe >= cwnd as i64 {
@@ -356,7 +375,12 @@ impl Node for Sender {
             self.new_connection();
         }
         if self.expires.is_some_and(|expires| expires <= nanos) {
-            self.on_timeout(now);
+            self.held = false;
+            if self.una < self.max {
+                self.on_timeout(now);
+            } else {
+                self.expires = None;
+            }
         }
         if let Some(seq) = self.choose() {
             return self.send(now, seq);

@@ -16,6 +16,7 @@ pub fn ns2_keys() -> Vec<(&'static str, String)> {
         ("initial_rto", ns2.initial_rto.to_string()),
         ("tick", ns2.tick.to_string()),
         ("hold_ssthresh", ns2.hold_ssthresh.to_string()),
+        ("min_loss_window", ns2.min_loss_window.to_string()),
         ("recovery_burst", ns2.recovery_burst.unwrap().to_string()),
     ];
     // Whatever else it comes to change belongs here too.

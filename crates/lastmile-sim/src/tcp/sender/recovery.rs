@@ -75,6 +75,7 @@ impl Sender {
             fine.on_resend((self.max - self.una).min(2) as u8);
         }
         (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
+        self.rescued = false;
         self.inflation = if self.config.recovery.has_blocks() { 0 } else { DUP_THRESH as u32 };
         if self.sack1() {
             // The segment that is sent again takes the place of one of the three; the rest waits for the next ACK.

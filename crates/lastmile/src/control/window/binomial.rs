@@ -103,6 +103,9 @@ impl WindowLaw for Binomial {
     fn clamp(&mut self, max: f64) {
         self.window.cwnd = self.window.cwnd.min(max);
     }
+    fn raise(&mut self, min: f64) {
+        self.window.cwnd = self.window.cwnd.max(min);
+    }
 }
 
 #[cfg(test)]

@@ -169,4 +169,7 @@ pub trait WindowLaw: Debug + Send {
 
     /// Keeps the window from growing beyond what its owner can ever use.
     fn clamp(&mut self, max: f64);
+
+    /// Keeps the window from falling below what its owner may always have.
+    fn raise(&mut self, min: f64);
 }

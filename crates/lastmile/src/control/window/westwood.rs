@@ -119,6 +119,9 @@ impl WindowLaw for Westwood {
     fn clamp(&mut self, max: f64) {
         self.window.cwnd = self.window.cwnd.min(max);
     }
+    fn raise(&mut self, min: f64) {
+        self.window.cwnd = self.window.cwnd.max(min);
+    }
 }
 
 #[cfg(test)]
