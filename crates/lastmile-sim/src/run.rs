@@ -16,13 +16,13 @@ use lastmile::wire::private::StreamTag;
 
 use crate::clock::HostClock;
 use crate::engine::{Engine, EngineError};
-use crate::flows::{FlowOutcome, FlowWatch};
+use crate::network::{NetworkOutcome, Watched};
 use crate::rng::Stream;
 use crate::scenario::{Attach, BuildError, MeasureDirection, MeasureSpec, Scenario, Simulation, build};
 
 mod outcome;
 
-pub use outcome::{Outcome, SessionMeters, Truth, outcomes};
+pub use outcome::{Outcome, SessionMeters, Truth, found, outcomes};
 
 /// Makes the state machine of a measurement.
 pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
@@ -141,8 +141,8 @@ impl PacketSink for SharedRecords {
 pub struct SimulatedRun {
     /// What was found, session by session.
     pub outcomes: Vec<Outcome>,
-    /// What the scenario's traffic got.
-    pub flows: Vec<FlowOutcome>,
+    /// What the scenario's traffic got, and what its links and WLANs carried.
+    pub network: NetworkOutcome,
     /// All decisions, in order.
     pub events: Vec<Event>,
     /// The streams of each session.
@@ -259,19 +259,19 @@ pub fn simulate(
     if let Some(prepare) = hooks.prepare.take() {
         prepare(scenario, &mut simulation);
     }
-    simulation.engine.run_until(Time::ZERO + scenario.warm_up)?;
-    let watch = FlowWatch::begin(&simulation);
-    simulation.engine.run_until(Time::ZERO + scenario.duration)?;
-    let flows = watch.end(scenario, &simulation);
-    let events = simulation.engine.take_events();
+    let mut watched = Watched::new(scenario, simulation);
+    watched.run_until(Time::ZERO + scenario.duration)?;
+    let network = watched.outcome(scenario);
+    let mut engine = watched.into_engine();
+    let events = engine.take_events();
     let records = records.iter().map(SharedRecords::take).collect();
     let mut all = Vec::new();
     for (session, meters) in sessions.iter().zip(&meters) {
         let own: Vec<Event> =
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
-        all.extend(outcomes(scenario, session, meters, &simulation.engine, &own)?);
+        all.extend(outcomes(scenario, session, meters, &engine, &own)?);
     }
-    Ok(SimulatedRun { outcomes: all, flows, events, records, engine: simulation.engine })
+    Ok(SimulatedRun { outcomes: all, network, events, records, engine })
 }
 
 #[cfg(test)]

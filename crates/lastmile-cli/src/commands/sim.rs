@@ -97,7 +97,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.json {
         let text = json!({
             "world": "sim", "scenario": scenario.name, "seed": seed,
-            "simulated_seconds": scenario.duration.as_secs_f64(), "results": rows, "flows": run.flows, "links": links,
+            "simulated_seconds": scenario.duration.as_secs_f64(), "results": rows, "flows": run.network.flows, "links": links,
         });
         crate::say(&serde_json::to_string_pretty(&text)?);
     } else {
@@ -105,10 +105,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         if !rows.is_empty() {
             crate::say(table(&rows).trim_end());
         }
-        if !run.flows.is_empty() {
-            crate::say(flow_table(&run.flows).trim_end());
+        if !run.network.flows.is_empty() {
+            crate::say(flow_table(&run.network.flows).trim_end());
         }
-        if rows.is_empty() && run.flows.is_empty() {
+        if rows.is_empty() && run.network.flows.is_empty() {
             links.iter().for_each(|link| crate::say(&link.to_string()));
         }
     }
