@@ -5,12 +5,15 @@ mod exit;
 mod journal;
 mod network;
 mod options;
+mod outputs;
+mod ran;
 mod recorder;
 mod report;
 mod result;
 mod scenarios;
 mod session;
 mod signals;
+mod spool;
 mod table;
 
 use std::process::ExitCode;
