@@ -290,9 +290,11 @@ impl Sender {
             if lost.is_some() || fresh {
                 return lost.or(Some(self.max));
             }
-            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end.
+            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end. Where only the
+            // receiver's window is full, the last segment is under way and its duplicate would be waste.
             return self.board.next_doubtful().or_else(|| {
-                let last = if self.rescued { None } else { self.board.last_missing(self.max) };
+                let tries = !self.rescued && self.max >= end;
+                let last = if tries { self.board.last_missing(self.max) } else { None };
                 self.rescued |= last.is_some();
                 last
             });
