@@ -55,8 +55,8 @@ pub struct Sender {
     /// All below it left before the segment that recovery began with was sent again.
     older: u64,
     dup_acks: u32,
-    /// Segments by which duplicate ACKs inflate the window.
-    inflation: u32,
+    /// Segments by which duplicate ACKs inflate the window, less those by which NewReno's partial ACKs deflate it.
+    inflation: i64,
     /// The first unacknowledged segment is to be sent again.
     resend_first: bool,
     /// With Sack1, segments in the network as the ACKs tell it; none are counted between a timeout and the next new ACK.
@@ -309,7 +309,8 @@ impl Sender {
         while self.sack() && self.next < self.max && self.board.is_sacked(self.next) {
             self.next += 1;
         }
-        let window = (cwnd as u64 + u64::from(self.inflation)).min(u64::from(self.config.max_window));
+        let window =
+            (cwnd as i64).saturating_add(self.inflation).clamp(1, i64::from(self.config.max_window)) as u64;
         if self.next >= end.min(self.una + window) {
             return None;
         }
