@@ -4,7 +4,8 @@
 //! Every 100 ms each rate's share of acknowledged frames is averaged, and rates are ranked by what a frame of 1200
 //! bytes alone would bring on the air: without spaces, backoff and ACK, so that a fast rate that loses much ranks
 //! higher than its throughput. Retries go down a chain: best throughput, second best, best probability, slowest;
-//! each as often as fits into 6 ms, twice where nearly all or nearly nothing arrives.
+//! each as often as fits into 6 ms, twice where nearly all or nearly nothing arrives. A frame is given up at the
+//! chain's end, not at the MAC's retry limit.
 //!
 //! A tenth of the frames may go out at a sampled rate. One faster than the best comes first in the chain, and costs
 //! its failures and the contention window that they widen; a slower one comes second and is mostly not reached,
@@ -101,14 +102,8 @@ impl Minstrel {
             }
             self.sample = self.look_around(random);
         }
-        let [first, second, safe] = self.best;
-        let steps = match self.sample {
-            None => [first, second, safe],
-            Some(Sample { position, first: true, .. }) => [position, first, safe],
-            Some(Sample { position, .. }) => [first, position, safe],
-        };
         let mut left = attempt;
-        for (step, position) in steps.into_iter().enumerate() {
+        for (step, position) in self.steps().into_iter().enumerate() {
             let repeats = self.rates[position].repeats;
             if left < repeats {
                 if let Some(sample) = &mut self.sample {
@@ -119,6 +114,21 @@ impl Minstrel {
             left -= repeats;
         }
         self.rates[0].candidate.rate
+    }
+
+    /// The chain but for the slowest rate, which follows.
+    fn steps(&self) -> [usize; 3] {
+        let [first, second, safe] = self.best;
+        match self.sample {
+            None => [first, second, safe],
+            Some(Sample { position, first: true, .. }) => [position, first, safe],
+            Some(Sample { position, .. }) => [first, position, safe],
+        }
+    }
+
+    /// How many transmissions the chain has for one frame.
+    pub(super) fn limit(&self) -> u32 {
+        self.steps().iter().chain(&[0]).map(|&position| self.rates[position].repeats).sum()
     }
 
     fn look_around(&mut self, random: &mut Stream) -> Option<Sample> {
@@ -200,6 +210,7 @@ mod tests {
             (1..8).map(|attempt| minstrel.pick(Time::from_nanos(now), attempt, &mut random)).collect();
         // Twice the best, twice the second, twice the safest, which is the best again.
         assert_eq!(chain, [6, 5, 5, 6, 6, 5, 5]);
+        assert_eq!(minstrel.limit(), 8);
     }
 
     #[test]

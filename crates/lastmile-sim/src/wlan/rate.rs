@@ -62,6 +62,15 @@ impl Controller {
         }
     }
 
+    /// How often a frame is sent before it is given up, where that is not the MAC's to say.
+    #[inline]
+    pub(super) fn limit(&self) -> Option<u16> {
+        match self {
+            Controller::Minstrel(minstrel) => Some(minstrel.limit().min(u32::from(u8::MAX)) as u16),
+            _ => None,
+        }
+    }
+
     /// How many frames of a transmission were acknowledged and how many were not.
     #[inline]
     pub(super) fn report(&mut self, rate: usize, arrived: u32, failed: u32) {
