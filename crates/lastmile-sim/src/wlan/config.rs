@@ -146,7 +146,7 @@ pub enum RateControl {
     Arf,
     /// AARF (Lacage, Manshaei and Turletti, 2004), from the station's rate on.
     Aarf,
-    /// A sampler in the manner of Minstrel.
+    /// Minstrel. How often it sends a frame is its own to say: the retry limits are without meaning.
     Minstrel,
 }
 

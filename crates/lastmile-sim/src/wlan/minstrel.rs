@@ -1,107 +1,187 @@
-//! A sampling rate control in the manner of Minstrel (D. Smithies and F. Fietkau, mac80211).
+//! Minstrel (D. Smithies and F. Fietkau; mac80211's documentation), with the choices of ns-3 3.37's
+//! `MinstrelWifiManager`.
 //!
-//! A tenth of the frames sample another rate; every 100 ms each rate's success probability is averaged and the
-//! rates are ranked by throughput. Retries go down a chain: best throughput, second best, best probability,
-//! slowest. Described from the mac80211 documentation; the choice of samples is uniform, not by a table.
+//! Every 100 ms each rate's share of acknowledged frames is averaged, and rates are ranked by what a frame of 1200
+//! bytes alone would bring on the air: without spaces, backoff and ACK, so that a fast rate that loses much ranks
+//! higher than its throughput. Retries go down a chain: best throughput, second best, best probability, slowest;
+//! each as often as fits into 6 ms, twice where nearly all or nearly nothing arrives. A frame is given up at the
+//! chain's end, not at the MAC's retry limit.
+//!
+//! A tenth of the frames may go out at a sampled rate. One faster than the best comes first in the chain, and costs
+//! its failures and the contention window that they widen; a slower one comes second and is mostly not reached,
+//! which does not count against the tenth. Rates above 95 % and below 10 % are sampled four times between two
+//! rankings at most. The samples are drawn uniformly, not from a table of permutations.
 
 use lastmile::time::Time;
 
+use super::rate::Candidate;
 use crate::rng::Stream;
 
 /// How often the rates are ranked.
 const INTERVAL_NS: u64 = 100_000_000;
 /// The old average's share.
 const OLD: f64 = 0.75;
-/// One frame in so many samples.
+/// One frame in so many may be sent at a sampled rate.
 const SAMPLE_ONE_IN: u64 = 10;
-/// Transmissions at each step of the chain.
-const PER_STEP: u32 = 2;
+/// Above the one and below the other a rate is sampled and repeated less.
+const GOOD: f64 = 0.95;
+const BAD: f64 = 0.1;
+/// How often such a rate is sampled between two rankings, and repeated for one frame.
+const FEW_SAMPLES: u32 = 4;
+const FEW_REPEATS: u32 = 2;
+/// Rankings without a transmission after which a slower rate is sampled first in the chain after all.
+const STALE: u32 = 20;
 
 #[derive(Clone, Debug)]
 struct Rate {
-    index: usize,
-    time: u64,
-    /// `None` until it was used once.
-    probability: Option<f64>,
+    candidate: Candidate,
+    probability: f64,
+    /// Whether anything ever arrived: an average begins with the first that does.
+    known: bool,
     arrived: u32,
     attempted: u32,
+    /// Transmissions in its step of the chain.
+    repeats: u32,
+    /// What is left of its samples until the next ranking.
+    samples: u32,
+    /// Rankings since it was last used.
+    unused: u32,
 }
 
 impl Rate {
-    /// Frames per nanosecond; nothing where nearly all fail, and no credit for the last tenth.
     fn throughput(&self) -> f64 {
-        match self.probability {
-            Some(p) if p >= 0.1 => p.min(0.9) / self.time.max(1) as f64,
-            _ => 0.0,
-        }
+        self.probability / self.candidate.time.max(1) as f64
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    position: usize,
+    /// Whether it comes before the best rate.
+    first: bool,
+    used: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Minstrel {
     rates: Vec<Rate>,
-    /// Positions in `rates`: best throughput, second, best probability, slowest.
-    chain: [usize; 4],
-    /// The position sampled by the frame under way, and the attempt that does it.
-    sample: Option<(usize, u32)>,
+    /// Positions in `rates`: best throughput, second, best probability.
+    best: [usize; 3],
+    sample: Option<Sample>,
+    frames: u64,
+    /// How many of them were sent at a sampled rate.
+    sampled: u64,
     ranked: u64,
 }
 
 impl Minstrel {
-    pub(super) fn new(ladder: Vec<(usize, u64)>) -> Minstrel {
-        let rate = |(index, time)| Rate { index, time, probability: None, arrived: 0, attempted: 0 };
-        let rates: Vec<Rate> = ladder.into_iter().map(rate).collect();
-        let top = rates.len().saturating_sub(1);
-        Minstrel { rates, chain: [top, top.saturating_sub(1), 0, 0], sample: None, ranked: 0 }
+    /// Nothing is known of any rate: the slowest is the best.
+    pub(super) fn new(ladder: Vec<Candidate>) -> Minstrel {
+        let rate = |candidate: Candidate| Rate {
+            probability: 0.0,
+            known: false,
+            arrived: 0,
+            attempted: 0,
+            repeats: candidate.repeats,
+            samples: u32::MAX,
+            unused: 0,
+            candidate,
+        };
+        let rates = ladder.into_iter().map(rate).collect();
+        Minstrel { rates, best: [0; 3], sample: None, frames: 0, sampled: 0, ranked: 0 }
     }
 
+    /// The rate of the next transmission, which is the frame's `attempt`-th from zero.
     pub(super) fn pick(&mut self, now: Time, attempt: u32, random: &mut Stream) -> usize {
-        if now.as_nanos() >= self.ranked + INTERVAL_NS {
-            self.rank();
-            self.ranked = now.as_nanos();
-        }
         if attempt == 0 {
-            self.sample = None;
-            if random.bits().is_multiple_of(SAMPLE_ONE_IN) {
-                let position = (random.bits() % self.rates.len() as u64) as usize;
-                // What is slower than the best even without a loss is sampled only where the best failed.
-                let slower = self.rates[position].time > self.rates[self.chain[0]].time;
-                self.sample =
-                    (position != self.chain[0]).then_some((position, if slower { PER_STEP } else { 0 }));
+            self.frames += 1;
+            self.sampled += u64::from(self.sample.is_some_and(|sample| sample.used));
+            if now.as_nanos() >= self.ranked + INTERVAL_NS {
+                self.rank();
+                self.ranked = now.as_nanos();
             }
+            self.sample = self.look_around(random);
         }
-        let position = match self.sample {
-            Some((position, when)) if when == attempt => position,
-            _ => self.chain[(attempt / PER_STEP).min(3) as usize],
-        };
-        self.rates[position].index
+        let mut left = attempt;
+        for (step, position) in self.steps().into_iter().enumerate() {
+            let repeats = self.rates[position].repeats;
+            if left < repeats {
+                if let Some(sample) = &mut self.sample {
+                    sample.used |= step == usize::from(!sample.first);
+                }
+                return self.rates[position].candidate.rate;
+            }
+            left -= repeats;
+        }
+        self.rates[0].candidate.rate
+    }
+
+    /// The chain but for the slowest rate, which follows.
+    fn steps(&self) -> [usize; 3] {
+        let [first, second, safe] = self.best;
+        match self.sample {
+            None => [first, second, safe],
+            Some(Sample { position, first: true, .. }) => [position, first, safe],
+            Some(Sample { position, .. }) => [first, position, safe],
+        }
+    }
+
+    /// How many transmissions the chain has for one frame.
+    pub(super) fn limit(&self) -> u32 {
+        self.steps().iter().chain(&[0]).map(|&position| self.rates[position].repeats).sum()
+    }
+
+    fn look_around(&mut self, random: &mut Stream) -> Option<Sample> {
+        let backlog = (self.frames / SAMPLE_ONE_IN).checked_sub(self.sampled)?;
+        // Samples that were not reached are not made up for all at once.
+        self.sampled += backlog.saturating_sub(2 * self.rates.len() as u64);
+        let position = (random.bits() % self.rates.len() as u64) as usize;
+        let best = self.rates[self.best[0]].candidate.time;
+        let rate = &mut self.rates[position];
+        if rate.candidate.time > best && rate.unused < STALE {
+            return Some(Sample { position, first: false, used: false });
+        }
+        rate.samples = rate.samples.checked_sub(1)?;
+        Some(Sample { position, first: true, used: false })
     }
 
     pub(super) fn report(&mut self, rate: usize, arrived: u32, failed: u32) {
-        if let Some(rate) = self.rates.iter_mut().find(|r| r.index == rate) {
+        if let Some(rate) = self.rates.iter_mut().find(|r| r.candidate.rate == rate) {
             rate.arrived += arrived;
             rate.attempted += arrived + failed;
         }
     }
 
     fn rank(&mut self) {
-        for rate in self.rates.iter_mut().filter(|r| r.attempted > 0) {
-            let seen = f64::from(rate.arrived) / f64::from(rate.attempted);
-            rate.probability = Some(rate.probability.map_or(seen, |old| OLD * old + (1.0 - OLD) * seen));
+        for rate in &mut self.rates {
+            rate.unused += 1;
+            if rate.attempted > 0 {
+                let seen = f64::from(rate.arrived) / f64::from(rate.attempted);
+                rate.probability =
+                    if rate.known { OLD * rate.probability + (1.0 - OLD) * seen } else { seen };
+                rate.known |= rate.arrived > 0;
+                rate.unused = 0;
+            }
             (rate.arrived, rate.attempted) = (0, 0);
+            let settled = !(BAD..=GOOD).contains(&rate.probability);
+            rate.samples = if settled { FEW_SAMPLES } else { u32::MAX };
+            rate.repeats = rate.candidate.repeats.min(if settled { FEW_REPEATS } else { u32::MAX });
         }
-        let best = |rank: &dyn Fn(&Rate) -> f64, but: Option<usize>| {
-            let mut best = 0;
-            for (position, rate) in self.rates.iter().enumerate() {
-                if Some(position) != but && (Some(best) == but || rank(rate) > rank(&self.rates[best])) {
-                    best = position;
+        let best = |value: &dyn Fn(&Rate) -> f64, but: Option<usize>| {
+            let mut best = None;
+            for (position, rate) in self.rates.iter().enumerate().filter(|rate| Some(rate.0) != but) {
+                let value = value(rate);
+                if value > best.map_or(0.0, |(_, most)| most) {
+                    best = Some((position, value));
                 }
             }
-            best
+            best.map_or(0, |(position, _)| position)
         };
         let first = best(&Rate::throughput, None);
         let second = best(&Rate::throughput, Some(first));
-        self.chain = [first, second, best(&|r| r.probability.unwrap_or(0.0), None), 0];
+        // Of those that hardly fail the one that brings most; it outranks all probabilities.
+        let safe = best(&|r| if r.probability >= GOOD { 1.0 + r.throughput() } else { r.probability }, None);
+        self.best = [first, second, safe];
     }
 }
 
@@ -109,9 +189,14 @@ impl Minstrel {
 mod tests {
     use super::*;
 
+    fn three() -> Minstrel {
+        let candidate = |(rate, time)| Candidate { rate, time, repeats: 3 };
+        Minstrel::new([(5, 400), (6, 200), (7, 100)].map(candidate).to_vec())
+    }
+
     #[test]
-    fn retries_go_down_the_chain_and_nothing_is_sampled_twice() {
-        let mut minstrel = Minstrel::new(vec![(5, 400), (6, 200), (7, 100)]);
+    fn retries_go_down_the_chain() {
+        let mut minstrel = three();
         let mut random = Stream::new(3, "x");
         let mut now = 0;
         for _ in 0..2000 {
@@ -119,11 +204,32 @@ mod tests {
             let rate = minstrel.pick(Time::from_nanos(now), 0, &mut random);
             minstrel.report(rate, u32::from(rate < 7), u32::from(rate == 7));
         }
-        assert_eq!(minstrel.chain[0], 1);
+        assert_eq!((minstrel.best[0], minstrel.best[2]), (1, 1));
         minstrel.sample = None;
         let chain: Vec<usize> =
-            (1..7).map(|attempt| minstrel.pick(Time::from_nanos(now), attempt, &mut random)).collect();
-        assert_eq!(chain[0], 6);
-        assert_eq!(chain[5], 5);
+            (1..8).map(|attempt| minstrel.pick(Time::from_nanos(now), attempt, &mut random)).collect();
+        // Twice the best, twice the second, twice the safest, which is the best again.
+        assert_eq!(chain, [6, 5, 5, 6, 6, 5, 5]);
+        assert_eq!(minstrel.limit(), 8);
+    }
+
+    #[test]
+    fn a_tenth_of_the_frames_samples_and_what_never_works_four_times_between_rankings() {
+        for (works, most) in [(false, 4.0 / 300.0), (true, 0.1)] {
+            let mut minstrel = three();
+            let mut random = Stream::new(3, "x");
+            let mut used = [0; 8];
+            for frame in 0..30_000_u64 {
+                // 300 frames between two rankings; 7 works for every second frame: worse than 6 by its throughput.
+                let now = Time::from_nanos(frame * 333_334);
+                let rate = minstrel.pick(now, 0, &mut random);
+                used[rate] += 1;
+                let arrives = rate < 7 || (works && used[7] % 5 < 2);
+                minstrel.report(rate, u32::from(arrives), u32::from(!arrives));
+            }
+            let share = f64::from(used[7]) / 30_000.0;
+            assert!(share <= 1.1 * most && share > 0.25 * most, "{works}: {share}");
+            assert!(used[6] > 25_000, "{used:?}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! How a sender picks the rate of each transmission: fixed, ARF, AARF; the sampler is in [`minstrel`](super::minstrel).
 //!
 //! ARF: A. Kamerman and L. Monteban, "WaveLAN-II", Bell Labs Technical Journal 1997. AARF: M. Lacage,
-//! M. H. Manshaei and T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004.
+//! M. H. Manshaei and T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004. Where these leave
+//! something open, as the latter's authors built it for ns-3 (3.37). It decides what stations get that collide: five
+//! that saturate the channel fall to the slowest rate.
 
 use lastmile::time::Time;
 
@@ -11,10 +13,22 @@ use crate::rng::Stream;
 
 /// Successes in a row after which the next rate is tried.
 const SUCCESSES: u32 = 10;
-/// AARF: the most that failed trials raise that to.
-const MOST_SUCCESSES: u32 = 50;
-/// ARF's timer, in transmissions: the next rate is tried after so many, even if some failed.
+/// AARF: the most that failed trials raise that to; 50 in the paper, 60 in ns-3.
+const MOST_SUCCESSES: u32 = 60;
+/// The timer, in transmissions: the next rate is tried if just the last of so many arrived, even if others failed. AARF
+/// doubles it beside the successes.
 const TIMER: u32 = 15;
+
+/// A rate that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Its index in the PHY's list.
+    pub(super) rate: usize,
+    /// How long a typical frame takes on the air, ns.
+    pub(super) time: u64,
+    /// How often such a frame is sent within 6 ms, ACKs and backoffs included.
+    pub(super) repeats: u32,
+}
 
 /// One direction's rate control. Rates are indices into the PHY's list.
 #[derive(Clone, Debug)]
@@ -25,14 +39,13 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    /// `ladder`: the rates that may be used, slowest first and never empty, each with the time that a typical
-    /// frame's exchange takes.
-    pub(super) fn new(kind: RateControl, ladder: Vec<(usize, u64)>) -> Controller {
-        let top = ladder.last().map_or(0, |rate| rate.0);
+    /// `ladder`: the rates that may be used, slowest first and never empty.
+    pub(super) fn new(kind: RateControl, ladder: Vec<Candidate>) -> Controller {
+        let top = ladder.last().map_or(0, |candidate| candidate.rate);
         match kind {
             RateControl::Fixed => Controller::Fixed(top),
             RateControl::Arf | RateControl::Aarf => Controller::Ladder(Ladder::new(
-                ladder.into_iter().map(|rate| rate.0).collect(),
+                ladder.into_iter().map(|candidate| candidate.rate).collect(),
                 kind == RateControl::Aarf,
             )),
             RateControl::Minstrel => Controller::Minstrel(Box::new(Minstrel::new(ladder))),
@@ -46,6 +59,15 @@ impl Controller {
             Controller::Fixed(rate) => *rate,
             Controller::Ladder(ladder) => ladder.rates[ladder.at],
             Controller::Minstrel(minstrel) => minstrel.pick(now, attempt, random),
+        }
+    }
+
+    /// How often a frame is sent before it is given up, where that is not the MAC's to say.
+    #[inline]
+    pub(super) fn limit(&self) -> Option<u16> {
+        match self {
+            Controller::Minstrel(minstrel) => Some(minstrel.limit().min(u32::from(u8::MAX)) as u16),
+            _ => None,
         }
     }
 
@@ -68,28 +90,29 @@ pub(super) struct Ladder {
     at: usize,
     adaptive: bool,
     successes: u32,
+    /// Since the last success.
     failures: u32,
     timer: u32,
     threshold: u32,
-    /// Whether the next transmission is the first at a higher rate.
+    timeout: u32,
+    /// Whether nothing has arrived since a higher rate was tried.
     trial: bool,
 }
 
 impl Ladder {
     fn new(rates: Vec<usize>, adaptive: bool) -> Ladder {
         let at = rates.len().saturating_sub(1);
-        let threshold = SUCCESSES;
-        Ladder { rates, at, adaptive, successes: 0, failures: 0, timer: 0, threshold, trial: false }
+        let (threshold, timeout) = (SUCCESSES, TIMER);
+        Ladder { rates, at, adaptive, successes: 0, failures: 0, timer: 0, threshold, timeout, trial: false }
     }
 
     fn report(&mut self, success: bool) {
-        self.timer += 1;
+        self.timer = self.timer.saturating_add(1);
         if success {
-            self.trial = false;
-            self.failures = 0;
-            self.successes += 1;
-            let timer = if self.adaptive { self.threshold.max(TIMER) } else { TIMER };
-            if (self.successes >= self.threshold || self.timer >= timer) && self.at + 1 < self.rates.len() {
+            (self.trial, self.failures) = (false, 0);
+            self.successes = self.successes.saturating_add(1);
+            let due = self.successes == self.threshold || self.timer == self.timeout;
+            if due && self.at + 1 < self.rates.len() {
                 self.at += 1;
                 self.trial = true;
                 (self.successes, self.timer) = (0, 0);
@@ -97,15 +120,21 @@ impl Ladder {
             return;
         }
         self.successes = 0;
-        self.failures += 1;
-        if self.trial || self.failures >= 2 {
+        self.failures = self.failures.saturating_add(1);
+        // A trial falls at its first failure and then stays; else every second failure in a row is a step down.
+        if if self.trial { self.failures == 1 } else { self.failures.is_multiple_of(2) } {
+            self.at = self.at.saturating_sub(1);
             if self.adaptive {
                 // A trial that fails at once says: not so soon again. Two failures later on start afresh.
-                self.threshold =
-                    if self.trial { (self.threshold * 2).min(MOST_SUCCESSES) } else { SUCCESSES };
+                (self.threshold, self.timeout) = if self.trial {
+                    ((self.threshold * 2).min(MOST_SUCCESSES), self.timeout.saturating_mul(2))
+                } else {
+                    (SUCCESSES, TIMER)
+                };
             }
-            self.at = self.at.saturating_sub(1);
-            (self.trial, self.failures, self.timer) = (false, 0, 0);
+        }
+        if self.trial || self.failures > 1 {
+            self.timer = 0;
         }
     }
 }
@@ -115,7 +144,8 @@ mod tests {
     use super::*;
 
     fn ladder(kind: RateControl) -> (Controller, Stream) {
-        (Controller::new(kind, vec![(0, 4), (1, 3), (2, 2), (3, 1)]), Stream::new(1, "x"))
+        let candidate = |rate| Candidate { rate, time: 4 - rate as u64, repeats: 4 };
+        (Controller::new(kind, (0..4).map(candidate).collect()), Stream::new(1, "x"))
     }
 
     /// Transmits `n` frames of which those at rates above `good` fail; says how many used each rate.
@@ -151,8 +181,8 @@ mod tests {
     fn aarf_tries_less_and_less_often() {
         let (mut aarf, mut random) = ladder(RateControl::Aarf);
         run(&mut aarf, &mut random, 1, 4);
-        let used = run(&mut aarf, &mut random, 1, 10 + 20 + 40 + 50 + 50 + 5);
-        assert_eq!(used, [0, 170, 5, 0]);
+        let used = run(&mut aarf, &mut random, 1, 10 + 20 + 40 + 60 + 60 + 5);
+        assert_eq!(used, [0, 190, 5, 0]);
     }
 
     #[test]

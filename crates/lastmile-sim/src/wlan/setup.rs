@@ -9,7 +9,7 @@ use super::config::{
 };
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
-use super::rate::Controller;
+use super::rate::{Candidate, Controller};
 use super::schedule::Schedule;
 use super::station::Station;
 use crate::rng::Stream;
@@ -229,14 +229,32 @@ pub(super) fn bandwidth_hz(config: &WlanConfig) -> f64 {
     f64::from(config.channel_mhz) * 1e6
 }
 
-/// The rates of the top rate's family up to it, slowest first, with the time of a typical exchange: 1200 bytes,
-/// or sixteen such frames where they are aggregated, since the overhead would otherwise hide what rates gain.
-pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<(usize, u64)> {
+/// The rates of the top rate's family up to it, slowest first, for frames of 1200 bytes, or sixteen of them where they are
+/// aggregated: the preamble would otherwise hide what rates gain.
+pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<Candidate> {
     let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
     let same = |&index: &usize| {
         index == top
             || (kind != RateControl::Fixed && family(&phy.rates()[index]) == family(&phy.rates()[top]))
     };
     let bytes = if config.ampdu.is_some() { 16 * 1200 } else { 1200 };
-    (0..=top).filter(same).map(|index| (index, phy.cycle(index, bytes).as_nanos() as u64)).collect()
+    let candidate = |rate| {
+        let time = phy.plain(rate, bytes);
+        Candidate { rate, time, repeats: repeats(phy, time + phy.sifs + phy.ack(rate)) }
+    };
+    (0..=top).filter(same).map(candidate).collect()
+}
+
+/// How many transmissions of a frame with its ACK fit into 6 ms, each with the backoff before it: Minstrel's limit for one
+/// rate; one to ten, the windows as from 31 on.
+fn repeats(phy: &Phy, transmission: u64) -> u32 {
+    let (mut window, mut spent) = (31, 2 * transmission + 31 * phy.slot / 2);
+    for repeats in 1..10 {
+        window = (2 * window + 1).min(1023);
+        spent += transmission + window * phy.slot / 2;
+        if spent > 6_000_000 {
+            return repeats;
+        }
+    }
+    10
 }

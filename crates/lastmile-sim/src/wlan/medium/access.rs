@@ -91,7 +91,7 @@ impl Medium {
             let packet = &mut own.queue[position as usize];
             packet.attempts += 1;
             if direction.destroys(at, rate, packet.frame) {
-                packet.channel_errors += 1;
+                packet.channel_errors = packet.channel_errors.saturating_add(1);
                 packet.collided_last = false;
             } else {
                 packet.received = true;
@@ -147,7 +147,7 @@ impl Medium {
                 } else {
                     packet.attempts += 1;
                 }
-                packet.collisions += 1;
+                packet.collisions = packet.collisions.saturating_add(1);
                 packet.collided_last = true;
             }
             own.widen(self.phy.cw_max);

@@ -30,9 +30,13 @@ impl Medium {
         let (at, port) = (Time::from_nanos(now), PortId(air.port as u16));
         let (short, long) = (u16::from(self.short_retry), u16::from(self.long_retry));
         let is_long = air.bytes > self.rts_threshold;
+        let limit = self.directions[air.port].controller.limit();
         // 10.3.4.4: a request that fails counts as a short frame, what follows it by its own length.
         let spent = |requests: u8, attempts: u8| {
             let (requests, attempts) = (u16::from(requests), u16::from(attempts));
+            if let Some(limit) = limit {
+                return requests >= short || attempts >= limit;
+            }
             if is_long { requests >= short || attempts >= long } else { requests + attempts >= short }
         };
         let mut position = 0;
