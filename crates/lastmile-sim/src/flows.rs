@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
@@ -71,6 +72,9 @@ impl FlowWatch {
     /// What each flow got, in the scenario's order.
     pub fn end(self, scenario: &Scenario, simulation: &Simulation) -> Vec<FlowOutcome> {
         let host = |index: usize| scenario.hosts.get(index).map_or_else(String::new, |h| h.name.clone());
+        let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
+        let lossy: Vec<&Link> = links(simulation).filter(lossy).collect();
+        let under_way = under_way(simulation);
         let flow = |(index, (spec, before)): (usize, (&crate::scenario::TrafficSpec, &SinkCounters))| {
             let now = counters(simulation, index);
             let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
@@ -84,8 +88,8 @@ impl FlowWatch {
                 goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
                 sent: sent(simulation, index),
                 received: now.packets,
-                lost: lost(simulation, index),
-                under_way: under_way(simulation, index),
+                lost: lost(simulation, &lossy, index),
+                under_way: under_way.get(index).copied().unwrap_or(0),
                 delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
                 delay_max_s: (now.max_delay > Span::ZERO).then(|| now.max_delay.as_secs_f64()),
                 out_of_order: now.out_of_order,
@@ -109,7 +113,11 @@ fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
     }
 }
 
-fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
+fn links(simulation: &Simulation) -> impl Iterator<Item = &Link> {
+    simulation.links.iter().filter_map(|&node| simulation.engine.link(node))
+}
+
+fn lost(simulation: &Simulation, lossy: &[&Link], flow: usize) -> BTreeMap<&'static str, u64> {
     let mut lost = BTreeMap::new();
     let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
     let mut add = |cause, packets| {
@@ -117,8 +125,7 @@ fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
             *lost.entry(cause).or_insert(0) += packets;
         }
     };
-    let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
-    for link in simulation.links.iter().filter_map(|&node| simulation.engine.link(node)).filter(lossy) {
+    for link in lossy {
         link.drops_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
     }
     for wlan in simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node)) {
@@ -127,11 +134,18 @@ fn lost(simulation: &Simulation, flow: usize) -> BTreeMap<&'static str, u64> {
     lost
 }
 
-fn under_way(simulation: &Simulation, flow: usize) -> u64 {
-    let Some(&label) = simulation.traffic_flows.get(flow) else { return 0 };
-    let links = simulation.links.iter().filter_map(|&node| simulation.engine.link(node));
-    let wlans = simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node));
-    links.map(|link| link.under_way_of(label)).chain(wlans.map(|wlan| wlan.under_way_of(label))).sum()
+/// Packets under way of each flow: every link is looked through once, however many flows there are.
+fn under_way(simulation: &Simulation) -> Vec<u64> {
+    let mut by_label = BTreeMap::<Flow, u64>::new();
+    for label in links(simulation).flat_map(Link::flows_under_way) {
+        *by_label.entry(label).or_insert(0) += 1;
+    }
+    let wlans = || simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node));
+    let of = |label: &Flow| {
+        let wireless: u64 = wlans().map(|wlan| wlan.under_way_of(*label)).sum();
+        by_label.get(label).copied().unwrap_or(0) + wireless
+    };
+    simulation.traffic_flows.iter().map(of).collect()
 }
 
 fn sent(simulation: &Simulation, flow: usize) -> u64 {

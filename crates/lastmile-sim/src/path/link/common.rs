@@ -22,14 +22,18 @@ pub(super) struct UnderWay {
     pub(super) parcel: Parcel,
 }
 
-/// What both kinds of links have.
+/// What both kinds of links have. What every packet asks for stands first: a link is otherwise spread over twice as
+/// many cache lines, and with many links they are what a hop waits for.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Common {
-    pub(super) transmitter: Transmitter,
-    pub(super) overhead: u32,
-    pub(super) limit: QueueLimit,
     /// Packets in the order of their arrivals; where departures are computed, the waiting ones as well.
     pub(super) ring: Ring,
+    pub(super) limit: QueueLimit,
+    pub(super) overhead: u32,
+    /// There is a channel or a meter to ask.
+    pub(super) watched: bool,
+    pub(super) transmitter: Transmitter,
     pub(super) counters: LinkCounters,
     pub(super) channel: Option<Box<Channel>>,
     pub(super) drops: Option<Box<DropLog>>,
@@ -86,14 +90,21 @@ impl Common {
         self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
     }
 
+    /// Whether the channel loses a packet before it enters the queue; if not, meters see it.
     #[cold]
-    pub(super) fn loses_before(&mut self, now: u64, flow: Flow) -> bool {
-        self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, flow))
+    pub(super) fn loses_before(&mut self, packets: &Packets, now: u64, parcel: &Parcel) -> bool {
+        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, parcel.flow));
+        if !lost {
+            let wire = self.wire(parcel);
+            self.meters.iter_mut().for_each(|meter| meter.arrival(now, packets.get(parcel), wire));
+        }
+        lost
     }
 
     /// Whether the channel loses a packet that is in the air between these times.
     #[inline]
     pub(super) fn loses(&mut self, starts: u64, departs: u64, flow: Flow) -> bool {
-        self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, flow))
+        self.watched
+            && self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, flow))
     }
 }

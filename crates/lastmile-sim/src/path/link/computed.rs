@@ -9,7 +9,7 @@ use crate::packets::{Packets, Parcel};
 #[derive(Debug, Default)]
 pub(super) struct Computed {
     /// Where in the ring the packets begin whose transmission had not begun at the last look.
-    first_waiting: usize,
+    first_waiting: u32,
     waiting_packets: u32,
     waiting_bytes: u64,
 }
@@ -17,7 +17,7 @@ pub(super) struct Computed {
 impl Computed {
     #[inline]
     fn begin_waiting_packets(&mut self, common: &Common, now: u64) {
-        while let Some(next) = common.ring.get(self.first_waiting)
+        while let Some(next) = common.ring.get(self.first_waiting as usize)
             && next.starts <= now
         {
             self.waiting_packets -= 1;

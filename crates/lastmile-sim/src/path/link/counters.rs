@@ -9,14 +9,24 @@ use lastmile::units::Bytes;
 /// ```
 /// assert_eq!(lastmile_sim::path::link::LinkCounters::default().drops, 0);
 /// ```
+// In the order in which they are needed: the first ones for every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct LinkCounters {
+    /// Bytes that waited, times the nanoseconds that each did.
+    pub(super) waited: u128,
     /// Packets offered to the link, lost and dropped ones included.
     pub arrived: u64,
     /// Packets that the queue accepted.
     pub packets: u64,
     /// IP bytes that the queue accepted.
     pub bytes: Bytes,
+    /// Packets handed over at the far end.
+    pub delivered: u64,
+    /// The most bytes that ever waited.
+    pub max_queue_bytes: Bytes,
+    /// The most packets that ever waited.
+    pub max_queue_packets: u32,
     /// Packets dropped by the queue, full or not: all congestion losses.
     pub drops: u64,
     /// IP bytes dropped by the queue.
@@ -29,14 +39,6 @@ pub struct LinkCounters {
     pub lost: u64,
     /// IP bytes lost by the channel.
     pub lost_bytes: Bytes,
-    /// Packets handed over at the far end.
-    pub delivered: u64,
-    /// The most packets that ever waited.
-    pub max_queue_packets: u32,
-    /// The most bytes that ever waited.
-    pub max_queue_bytes: Bytes,
-    /// Bytes that waited, times the nanoseconds that each did.
-    pub(super) waited: u128,
 }
 
 impl LinkCounters {

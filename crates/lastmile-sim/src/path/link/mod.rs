@@ -67,9 +67,10 @@ enum Kind {
 /// assert!(matches!(link.poll(Time::ZERO), Output::Wait(Some(at)) if at.as_nanos() == 1_000_000));
 /// ```
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Link {
-    common: Common,
     kind: Kind,
+    common: Common,
     /// The packets of a link that is used as a [`Node`], without an engine that keeps them.
     own: Packets,
 }
@@ -104,14 +105,16 @@ impl Link {
             Events::PerDequeue => Kind::Dequeue(Box::new(Dequeue::new(&config, seed, name))),
             _ => Kind::Computed(Computed::default()),
         };
+        let channel = Channel::new(&config.losses, seed, name).map(Box::new);
         Link {
             common: Common {
+                watched: channel.is_some(),
                 transmitter: Transmitter::new(config.rate, config.delay, &config.schedule),
                 overhead: config.overhead.0.min(MAX_WIRE_BYTES) as u32,
                 limit: config.discipline.limit().unwrap_or(config.queue),
                 ring: Ring::default(),
                 counters: LinkCounters::default(),
-                channel: Channel::new(&config.losses, seed, name).map(Box::new),
+                channel,
                 drops: None,
                 tell: None,
                 by_flow: Vec::new(),
@@ -156,11 +159,17 @@ impl Link {
     /// assert_eq!(Link::new(LinkConfig::default()).under_way_of(lastmile::node::Flow(0)), 0);
     /// ```
     pub fn under_way_of(&self, flow: Flow) -> u64 {
-        let queued = match &self.kind {
-            Kind::Computed(_) => 0,
-            Kind::Dequeue(queue) => queue.packets().filter(|packet| packet.flow == flow).count(),
+        self.flows_under_way().filter(|&of| of == flow).count() as u64
+    }
+
+    /// The flow of each of them.
+    pub(crate) fn flows_under_way(&self) -> impl Iterator<Item = Flow> {
+        let queue = match &self.kind {
+            Kind::Computed(_) => None,
+            Kind::Dequeue(queue) => Some(queue),
         };
-        (self.common.ring.iter().filter(|packet| packet.parcel.flow == flow).count() + queued) as u64
+        let queued = queue.into_iter().flat_map(|queue| queue.packets());
+        self.common.ring.iter().map(|packet| &packet.parcel).chain(queued).map(|parcel| parcel.flow)
     }
 
     /// For how long the transmitter was busy up to `now`.
@@ -223,6 +232,7 @@ impl Link {
         let common = &mut self.common;
         let profile = common.profile.limits().then(|| common.profile.clone())?;
         common.meters.push(Meter::new(config, profile, common.overhead));
+        common.watched = true;
         Some(common.meters.len() - 1)
     }
 
@@ -245,13 +255,9 @@ impl Link {
     pub(crate) fn offer(&mut self, packets: &mut Packets, now: u64, parcel: Parcel) -> bool {
         let common = &mut self.common;
         common.counters.arrived += 1;
-        if common.channel.is_some() && common.loses_before(now, parcel.flow) {
+        if common.watched && common.loses_before(packets, now, &parcel) {
             common.drop(packets, now, DropCause::Channel, parcel);
             return true;
-        }
-        let wire = common.wire(&parcel);
-        for meter in &mut common.meters {
-            meter.arrival(now, packets.get(&parcel), wire);
         }
         match &mut self.kind {
             Kind::Computed(queue) => {

@@ -39,36 +39,37 @@ fn since_start<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Time
 /// No moment of any run.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The rate of a link over time and how far it is booked.
+/// The rate of a link over time and how far it is booked. What every packet asks for stands first, close together.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Transmitter {
     /// Zero where nothing limits.
     bits_per_second: u64,
-    /// An outage: nothing begins until the rate is back.
-    down: bool,
-    /// What begins before this begins at once, at the rate that holds.
-    plain_until: u64,
     /// When it is free: nanoseconds, and a fraction of one in units of 1/`bits_per_second`, so that no rounding
     /// adds up over a busy period.
     free_at: u64,
     fraction: u64,
+    /// What begins before this begins at once, at the rate that holds.
+    plain_until: u64,
     /// Transmission time of the last size seen: whole nanoseconds and the fraction.
     cached: (u32, u64, u64),
     /// Transmission time of all packets so far.
     committed: Span,
+    delay: u64,
+    last_arrival: u64,
+    next_delay_at: u64,
+    /// The next entries of `schedule` that say a rate and a delay, and when the first of each comes. The two
+    /// move apart, since one is read at the start of a transmission and the other at its end.
+    next_delay: usize,
+    next_rate: usize,
+    next_rate_at: u64,
+    schedule: Vec<Change>,
+    /// An outage: nothing begins until the rate is back.
+    down: bool,
     /// Outages that packets waited through: at most as many as the schedule has.
     gaps: Vec<(u64, u64)>,
     /// When it was free before the first packet that waits for ever.
     stalled_at: u64,
-    delay: u64,
-    last_arrival: u64,
-    schedule: Vec<Change>,
-    /// The next entries of `schedule` that say a rate and a delay, and when the first of each comes. The two
-    /// move apart, since one is read at the start of a transmission and the other at its end.
-    next_rate: usize,
-    next_rate_at: u64,
-    next_delay: usize,
-    next_delay_at: u64,
 }
 
 impl Transmitter {

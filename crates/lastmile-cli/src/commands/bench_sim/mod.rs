@@ -5,10 +5,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
@@ -18,6 +17,12 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::table::Table;
+
+mod ns3;
+mod scenarios;
+
+use ns3::Ns3;
+use scenarios::benches;
 
 /// Measure what a simulated second costs, beside ns-2 and ns-3 where they are installed
 ///
@@ -69,16 +74,6 @@ impl Row {
     fn ns_per_hop(&self) -> Option<f64> {
         Some((self.cpu_s() - self.start_cpu_s?) * 1e9 / self.hops? as f64)
     }
-}
-
-/// A scenario, and how each tool is called for it.
-struct Bench {
-    name: String,
-    text: String,
-    /// The same without any simulated time to speak of.
-    start: Option<String>,
-    ns2: Option<Vec<String>>,
-    ns3: Option<Vec<String>>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -273,168 +268,9 @@ impl Drop for Folder {
     }
 }
 
-/// ns-3's programs, compiled.
-struct Ns3(PathBuf);
-
-impl Ns3 {
-    const MODULES: [&str; 8] = [
-        "ns3-applications",
-        "ns3-core",
-        "ns3-internet",
-        "ns3-mobility",
-        "ns3-network",
-        "ns3-point-to-point",
-        "ns3-traffic-control",
-        "ns3-wifi",
-    ];
-
-    fn compile(programs: &Path, into: &Path) -> Result<Ns3, String> {
-        let flags = Command::new("pkg-config").args(["--cflags", "--libs"]).args(Ns3::MODULES).output();
-        let flags = match flags {
-            Ok(flags) if flags.status.success() => String::from_utf8_lossy(&flags.stdout).into_owned(),
-            _ => return Err("apt-get install libns3-dev libgsl-dev g++ pkg-config".to_owned()),
-        };
-        for program in ["dumbbell", "wlan"] {
-            let compiler = Command::new("g++")
-                .args(["-O2", "-o"])
-                .arg(into.join(program))
-                .arg(programs.join(format!("{program}.cc")))
-                .args(flags.split_whitespace())
-                .output()
-                .map_err(|error| format!("g++: {error}"))?;
-            if !compiler.status.success() {
-                let errors = String::from_utf8_lossy(&compiler.stderr).into_owned();
-                let error = errors.lines().find(|l| l.contains("error")).unwrap_or_default();
-                return Err(format!("{program}.cc does not compile: {error}"));
-            }
-        }
-        Ok(Ns3(into.to_owned()))
-    }
-
-    fn program(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<Vec<String>> {
-    Some(words.into_iter().map(str::to_owned).collect())
-}
-
-/// The three scenarios that are compared, and the dumbbell with 1 to 1000 flows: on one link, where they share what
-/// is there and drop ever more of it, and on a link that grows with them, where packets do as well.
-fn benches(seconds: u32) -> Vec<Bench> {
-    let s = seconds.to_string();
-    let shared = |flows| Dumbbell { seconds, flows, mbits: 100, queue: 200, access_mbits: 1000 };
-    let dur = format!("--dur={seconds}");
-    let mut benches = vec![Bench {
-        name: "dumbbell, 10 TCP flows".into(),
-        text: shared(10).text(true),
-        start: Some(shared(10).text(false)),
-        ns2: words(["dumbbell.tcl", &s, "10"]),
-        ns3: words(["dumbbell", &dur, "--flows=10"]),
-    }];
-    for (name, standard, short) in
-        [("WLAN, 10 stations at 11 Mbit/s", "b", "11"), ("WLAN, 10 stations at 54 Mbit/s", "g", "54")]
-    {
-        let standard_is = format!("--std={standard}");
-        benches.push(Bench {
-            name: name.into(),
-            text: wlan(seconds, standard, short, 10),
-            start: None,
-            // ns-2 knows no OFDM.
-            ns2: (standard == "b").then(|| words(["wlan.tcl", &s, "10"])).flatten(),
-            ns3: words(["wlan", &dur, "--n=10", &standard_is]),
-        });
-    }
-    let mut add = |name: String, dumbbell: Dumbbell| {
-        let (text, start) = (dumbbell.text(true), Some(dumbbell.text(false)));
-        benches.push(Bench { name, text, start, ns2: None, ns3: None });
-    };
-    for flows in [1, 100, 1000] {
-        add(format!("dumbbell, {flows} TCP flows"), shared(flows));
-    }
-    for flows in [1, 10, 100, 1000] {
-        let grown = Dumbbell { seconds, flows, mbits: 4 * flows, queue: 20 + 2 * flows, access_mbits: 100 };
-        add(format!("dumbbell, {flows} x 4 Mbit/s"), grown);
-    }
-    benches
-}
-
-/// TCP flows (SACK, delayed ACKs) over a bottleneck of 10 ms, with access links of 1 ms.
-struct Dumbbell {
-    seconds: u32,
-    flows: usize,
-    mbits: usize,
-    /// Packets.
-    queue: usize,
-    access_mbits: usize,
-}
-
-impl Dumbbell {
-    /// The scenario; without `run` all that must be read and built, and a microsecond of it.
-    fn text(&self, run: bool) -> String {
-        let &Dumbbell { seconds, flows, mbits, queue, access_mbits } = self;
-        // So many hosts have addresses; more flows share them.
-        let pairs = flows.min(100);
-        let duration = if run { format!("{seconds} s") } else { "1 us".to_owned() };
-        let mut text = format!("name = \"dumbbell-{flows}\"\nduration = \"{duration}\"\n\nlink = [\n");
-        let bottleneck = format!("rate = \"{mbits} Mbit/s\", delay = \"10 ms\", queue = \"{queue} packets\"");
-        let _ = writeln!(text, "  {{ from = \"west\", to = \"east\", {bottleneck} }},");
-        for i in 0..pairs {
-            let access =
-                format!("rate = \"{access_mbits} Mbit/s\", delay = \"1 ms\", queue = \"10000 packets\"");
-            let _ = writeln!(text, "  {{ from = \"s{i}\", to = \"west\", {access} }},");
-            let _ = writeln!(text, "  {{ from = \"east\", to = \"d{i}\", {access} }},");
-        }
-        text += "]\n\n";
-        for i in 0..pairs {
-            let _ = writeln!(text, "[host.s{i}]\n[host.d{i}]");
-        }
-        for i in 0..flows {
-            let (pair, start) = (i % pairs, if run { 100 + 500 * i / flows } else { 0 });
-            let _ = writeln!(
-                text,
-                "\n[[traffic]]\nname = \"t{i}\"\nkind = \"ftp\"\nfrom = \"s{pair}\"\nto = \"d{pair}\"\nstart = \"{start} ms\""
-            );
-        }
-        text
-    }
-}
-
-/// Saturated stations to a receiver, packets of 1500 B.
-fn wlan(seconds: u32, standard: &str, rate: &str, stations: usize) -> String {
-    let mut text = format!("name = \"wlan-{rate}\"\nduration = \"{seconds} s\"\n\n[host.ap]\n");
-    for i in 0..stations {
-        let _ = writeln!(text, "[host.s{i}]");
-    }
-    let _ = writeln!(text, "\n[[wlan]]\nstandard = \"{standard}\"\nstation = [\n  {{ name = \"ap\" }},");
-    for i in 0..stations {
-        let _ = writeln!(text, "  {{ name = \"s{i}\", ap = \"ap\", rate = \"{rate} Mbit/s\", queue = 50 }},");
-    }
-    text += "]\n";
-    let each = if standard == "b" { 2 } else { 8 };
-    for i in 0..stations {
-        let _ = writeln!(
-            text,
-            "\n[[traffic]]\nname = \"t{i}\"\nkind = \"cbr\"\nfrom = \"s{i}\"\nto = \"ap\"\nrate = \"{each} Mbit/s\"\nsize = \"1500 B\""
-        );
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_scenarios_are_scenarios() {
-        for bench in benches(15) {
-            for text in [Some(&bench.text), bench.start.as_ref()].into_iter().flatten() {
-                let scenario = lastmile_sim::scenario::Scenario::parse("bench.toml", text);
-                assert!(scenario.is_ok(), "{}: {scenario:?}", bench.name);
-            }
-        }
-    }
 
     #[test]
     fn packets_are_read_from_all_programs() {
