@@ -1,13 +1,11 @@
 //! The shape of a scenario file, as serde sees it. Units are read here; what they mean is checked in `check`.
 
-use core::fmt::Display;
 use core::net::IpAddr;
-use core::str::FromStr;
 use std::collections::BTreeMap;
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
 use crate::path::error::{ErrorModel, Place};
@@ -15,18 +13,8 @@ use crate::path::link::{Change, QueueLimit};
 use crate::path::queue::{Discipline, Shaper};
 use crate::scenario::MeasureDirection;
 use crate::tcp::TcpConfig;
+use crate::text::Text;
 use crate::wlan::WlanConfig;
-
-/// A quantity that stands in the file as a text with its unit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Text<T>(pub(super) T);
-
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Text).map_err(serde::de::Error::custom)
-    }
-}
 
 /// A value with the place where it stands.
 pub(super) type At<T> = Spanned<Text<T>>;

@@ -4,10 +4,11 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
 
-use super::config::{StationConfig, WlanConfig, WlanError, some_text, text};
+use super::config::{StationConfig, WlanConfig, WlanError};
 use super::phy::Phy;
 use super::rate::Controller;
 use super::setup::{Direction, bandwidth_hz, ladder, named_rate, refuse};
+use crate::text;
 
 /// The most changes of one client.
 const MAX_CHANGES: usize = 10_000;
@@ -27,14 +28,14 @@ const MAX_CHANGES: usize = 10_000;
 #[serde(deny_unknown_fields, default)]
 pub struct StationChange {
     /// When: later than the change before. The next transmission is the first that it concerns.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub at: Span,
     /// [`StationConfig::rate`] and, unless the next is given, [`StationConfig::down_rate`]. Rate control begins
     /// anew from it.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub rate: Option<Rate>,
     /// [`StationConfig::down_rate`].
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub down_rate: Option<Rate>,
     /// [`StationConfig::frame_error`], both ways.
     pub frame_error: Option<f64>,

@@ -4,9 +4,8 @@ use lastmile::time::Time;
 use lastmile::units::Rate;
 
 use super::channel::Channel;
-use super::config::{
-    Band, ChannelConfig, Preamble, RateControl, SlotTime, Standard, StationConfig, WlanConfig, WlanError,
-};
+use super::choices::{Band, Preamble, RateControl, SlotTime, Standard};
+use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::Controller;

@@ -30,8 +30,8 @@ use serde::Deserialize;
 use super::slots::Slots;
 use super::{Air, Covers};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// Parameters of the fading channel; the defaults are seed 004's row of high loss.
 ///

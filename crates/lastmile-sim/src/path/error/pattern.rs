@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::slots::Slots;
 use super::{Air, Covers};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// A recording of which packets, or which slots of time, were lost.
 ///

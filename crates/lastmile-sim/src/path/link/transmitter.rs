@@ -4,7 +4,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
 
-use crate::path::text;
+use crate::text;
 
 /// A change of a link that is known beforehand: a step of its capacity, a hand-off, an outage.
 ///
