@@ -5,6 +5,7 @@ mod exit;
 mod journal;
 mod network;
 mod options;
+mod progress;
 mod recorder;
 mod report;
 mod result;

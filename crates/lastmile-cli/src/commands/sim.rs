@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
-use lastmile::time::Span;
+use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
 use lastmile_sim::events::EventLog;
 use lastmile_sim::flows::{FlowOutcome, as_rate};
@@ -16,6 +16,7 @@ use lastmile_sim::scenario::{Scenario, Simulation};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::progress::Progress;
 use crate::recorder::{Recorded, ScenarioRecorder};
 use crate::result::{Row, exit, table};
 use crate::scenarios;
@@ -66,9 +67,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let capture =
         args.pcap.as_deref().map(|file| capture(file, &args.pcap_at, &scenario, &mut hooks)).transpose()?;
     let log = args.events.as_deref().map(|file| log(file, &mut hooks)).transpose()?;
+    let progress = Progress::new(&scenario.name, 1_000);
+    let (bar, whole) = (progress.bar(), scenario.duration.as_secs_f64());
+    hooks.progress = Some(Box::new(move |at| {
+        bar.set_position(((at - Time::ZERO).as_secs_f64() / whole * 1_000.0) as u64);
+    }));
     // Simulated stamps have their resolution and no other error.
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
+    drop(progress);
     if let Some(recorder) = recorder {
         recorder.finish(&run.events, &run.records)?;
     }

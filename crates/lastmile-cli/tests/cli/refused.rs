@@ -24,6 +24,21 @@ fn methods_and_their_parameters() {
 fn what_would_be_ignored_is_refused() {
     for (command, parts) in [
         ("measure 127.0.0.1 --method capprobe --trains 4", &["--trains", "capprobe"][..]),
+        ("measure 127.0.0.1 --method capprobe --trains 1", &["--trains", "capprobe"]),
+        ("accuracy --runs 1 --method capprobe --trains 1", &["--trains", "capprobe"]),
+        (
+            "sim path --set measure.0.method=capprobe --set measure.0.trains=1",
+            &["measure[0].trains", "capprobe"],
+        ),
+        ("sim path --set measure.0.trains=1001", &["measure[0].trains", "1000"]),
+        ("sweep path --seeds 0", &["--seeds", "0"]),
+        ("sweep path --seeds 2 --set seed=1,2", &["--seeds", "--set seed"]),
+        ("sweep path --set link.0.rate=1Mbit/s,1Mbit/s", &["link.0.rate", "twice"]),
+        ("sweep path --set link.0.rate=1Mbit/s,fast", &["link.0.rate=fast", "path.toml:15"]),
+        ("sweep path --set link.0.rate=", &["link.0.rate"]),
+        ("sweep path --set link.0.rate", &["KEY=VALUES"]),
+        ("sweep path --seeds 1000000 --set link.0.rate=1Mbit/s,2Mbit/s", &["2000000 runs"]),
+        ("sweep path --threads 0", &["--threads"]),
         ("measure 127.0.0.1 --capacity 10Mbit/s --pairs 30", &["--pairs", "--capacity"]),
         ("measure 127.0.0.1 --packet-size 9000", &["--packet-size 9000", "1500", "--direction forward"]),
         ("measure 127.0.0.1 --direction reverse --packet-size 1501", &["--packet-size 1501", "1500"]),

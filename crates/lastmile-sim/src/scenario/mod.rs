@@ -54,7 +54,8 @@
 //! - a run of more than 31 days, a delay of more than 60 s, a text of more than 16 MB;
 //! - more than 250 hosts, 5,000 `[[link]]`, 16 channels on one, 250 `[[wlan]]`, 4,000 stations in one (2,000 of them
 //!   clients), 20,000 `[[traffic]]`, 1,000 `[[measure]]`, 100,000 changes of a link, 10,000 of a source;
-//! - packets that cross links more than 4e9 times in all, by mean rates for sources and, for TCP, by what the path's highest
+//! - packets that cross links more than 4e9 times in all, with timeouts of TCP (which double up to `max_rto` where nothing
+//!   arrives) and attempts of WLANs, by mean rates for sources and, for TCP, by what the path's highest
 //!   rates and shortest delays, the window and the file let through; a connection that none of these limits; channels that
 //!   would be asked as often, by periods or frames far shorter than run and packets; a source with more than a packet in
 //!   each nanosecond;
@@ -116,19 +117,23 @@ pub struct Scenario {
     pub measures: Vec<MeasureSpec>,
 }
 
+/// Is asked whether there is a method of that name, and whether it takes so many trains where a number is given; says what is
+/// wrong otherwise.
+pub type CheckMethod<'a> = dyn Fn(&str, Option<u32>) -> Result<(), String> + Sync + 'a;
+
 impl Scenario {
     /// Reads and checks a scenario; `file` is what errors call it. Any method's name is taken.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(file, text, &[], &|_| Ok(()))
+        Scenario::parse_with(file, text, &[], &|_, _| Ok(()))
     }
 
-    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked whether a
-    /// method exists, and says what is wrong where it does not.
+    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked about
+    /// each measurement's method.
     pub fn parse_with(
         file: &str,
         text: &str,
         overrides: &[Override],
-        check_method: &dyn Fn(&str) -> Result<(), String>,
+        check_method: &CheckMethod<'_>,
     ) -> Result<Scenario, ScenarioError> {
         check::load(file, text, overrides, check_method)
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::path::error::{ErrorModel, Place};
-use crate::path::link::{Change, QueueLimit};
+use crate::path::link::QueueLimit;
 use crate::path::queue::{Discipline, Shaper};
 use crate::scenario::MeasureDirection;
 use crate::tcp::TcpConfig;
@@ -78,11 +78,20 @@ pub(super) struct RawLink {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
     #[serde(default)]
     pub(super) one_way: bool,
     pub(super) back: Option<Spanned<RawBack>>,
+}
+
+/// A link's rate, its delay or both from some time on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLinkChange {
+    pub(super) at: At<Span>,
+    pub(super) rate: Option<At<Rate>>,
+    pub(super) delay: Option<At<Span>>,
 }
 
 /// What differs in the other direction.
@@ -95,7 +104,7 @@ pub(super) struct RawBack {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
 }
 
@@ -106,8 +115,7 @@ pub(super) struct RawLoss {
     pub(super) model: ErrorModel,
     #[serde(default)]
     pub(super) place: Place,
-    #[serde(default)]
-    pub(super) flows: Vec<Spanned<String>>,
+    pub(super) flows: Option<Vec<Spanned<String>>>,
     pub(super) name: Option<Spanned<String>>,
 }
 

@@ -198,8 +198,8 @@ pub struct MeasureSpec {
     pub method: String,
     /// Which way.
     pub direction: MeasureDirection,
-    /// Trains for methods that send them.
-    pub trains: u32,
+    /// Trains, for methods that send them; one where none is given.
+    pub trains: Option<u32>,
     /// When it begins.
     pub start: Time,
     /// Whether the lab's endpoints ask for real-time priority.

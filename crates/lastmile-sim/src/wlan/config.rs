@@ -215,9 +215,11 @@ impl Default for WlanConfig {
 /// assert_eq!(error.to_string(), "station: a WLAN needs an access point and a client");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
+#[error("{}{key}: {reason}", station.as_ref().map_or(String::new(), |name| format!("station {name}: ")))]
 pub struct WlanError {
-    /// The key to change; of stations as `station NAME: KEY`.
+    /// The station that it is of, by its name; none where it is the WLAN's.
+    pub station: Option<String>,
+    /// The key to change, such as `cw_min`, or of a station `schedule[2].rate`.
     pub key: String,
     /// What is wrong with it.
     pub reason: String,
@@ -225,6 +227,6 @@ pub struct WlanError {
 
 impl WlanError {
     pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> WlanError {
-        WlanError { key: key.into(), reason: reason.into() }
+        WlanError { station: None, key: key.into(), reason: reason.into() }
     }
 }

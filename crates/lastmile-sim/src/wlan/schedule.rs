@@ -78,7 +78,10 @@ impl Schedule {
         let mut before = Span::ZERO;
         for (index, change) in client.schedule.iter().enumerate() {
             let error =
-                |key: &str, reason: String| refuse(client, &format!("schedule {}: {key}", index + 1), reason);
+                |key: &str, reason: String| refuse(client, &format!("schedule[{index}].{key}"), reason);
+            if change.at < Span::ZERO {
+                return Err(error("at", format!("must not be negative: {}", change.at)));
+            }
             if change.at < before || (index > 0 && change.at == before) {
                 return Err(error("at", format!("{} is not later than the change before", change.at)));
             }
@@ -108,7 +111,8 @@ impl Schedule {
                 channel.distance_m = change.distance_m.unwrap_or(channel.distance_m);
                 channel.snr_db = change.snr_db;
             } else if moves {
-                return Err(error("distance_m", "the client has no channel that could change".into()));
+                let key = if change.distance_m.is_some() { "distance_m" } else { "snr_db" };
+                return Err(error(key, "the client has no channel that could change".into()));
             }
             changes.push(Change {
                 at: change.at.as_nanos().max(0) as u64,

@@ -113,6 +113,11 @@ impl Pattern {
         if self.period == 0 || self.lost.iter().any(|&n| n >= self.period) {
             return Err(LinkConfigError::new("lost", "all numbers must be below the period"));
         }
+        let mut lost = self.lost.clone();
+        lost.sort_unstable();
+        if lost.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(LinkConfigError::new("lost", "a number stands twice"));
+        }
         if self.slot.is_some_and(|slot| slot < Span::from_micros(1)) {
             return Err(LinkConfigError::new("slot", "a slot of less than 1 us"));
         }

@@ -8,11 +8,11 @@ use toml::Spanned;
 use super::{Check, Checked};
 use crate::scenario::TcpSpec;
 use crate::scenario::raw::{Kind, RawTraffic};
-use crate::tcp::{App, FileSize, Impossible};
+use crate::tcp::{App, FileSize, Impossible, Recovery};
 
 impl Check<'_> {
     /// A TCP connection, where it is one.
-    pub(super) fn tcp(&self, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
+    pub(super) fn tcp(&self, index: usize, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
         if !raw.kind.get_ref().is_tcp() {
             return Ok(None);
         }
@@ -24,6 +24,19 @@ impl Check<'_> {
                 // The default that another key made impossible.
                 None => self.error(table, format!("{key}: {reason}")),
             };
+        }
+        let given = |key: &str, meaningless: bool| {
+            let path = format!("traffic[{index}].tcp.{key}");
+            (meaningless && self.place.has(&path)).then_some(path)
+        };
+        if let Some(path) = given("recovery_burst", config.recovery != Recovery::NewReno) {
+            return self.refuse(&path, "means nothing without `recovery = \"newreno\"`");
+        }
+        let outside = !(config.min_rto..=config.max_rto).contains(&config.initial_rto);
+        if let Some(path) = given("initial_rto", outside) {
+            let reason =
+                format!("not between min_rto and max_rto, {} and {}", config.min_rto, config.max_rto);
+            return self.refuse(&path, reason);
         }
         let app = match raw.kind.get_ref() {
             Kind::File => App::File { size: self.bytes(raw)? },
