@@ -84,6 +84,7 @@ const RUN: &[Case] = &[
     (WIRED, "[host.b]", "[host.b]\naddress = \"127.0.0.1\""),
     (WIRED, "[host.b]", "[host.b]\naddress = \"255.255.255.255\""),
     (WIRED, "[host.b]", "[host.b]\naddress = \"::1\""),
+    (WIRED, "clock = { skew_ppm = 1.0 }", "clock = 1"),
     (WIRED, "skew_ppm = 1.0", "skew_ppm = nan"),
     (WIRED, "skew_ppm = 1.0", "skew_ppm = -inf"),
     (WIRED, "skew_ppm = 1.0", "steps = [{ at = \"-1 s\", by = \"1 s\", announced = true }]"),

@@ -20,7 +20,7 @@ use crate::wlan::WlanConfig;
 pub(super) type At<T> = Spanned<Text<T>>;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawScenario {
     pub(super) name: Spanned<String>,
     #[serde(default)]
@@ -42,7 +42,7 @@ pub(super) struct RawScenario {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawHost {
     pub(super) address: Option<Spanned<IpAddr>>,
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(super) struct RawHost {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawClock {
     pub(super) offset: Option<At<Span>>,
     pub(super) skew_ppm: Option<Spanned<f64>>,
@@ -60,7 +60,7 @@ pub(super) struct RawClock {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawStep {
     pub(super) at: At<Span>,
     pub(super) by: At<Span>,
@@ -68,7 +68,7 @@ pub(super) struct RawStep {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLink {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,
@@ -87,7 +87,7 @@ pub(super) struct RawLink {
 
 /// A link's rate, its delay or both from some time on.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLinkChange {
     pub(super) at: At<Span>,
     pub(super) rate: Option<At<Rate>>,
@@ -96,7 +96,7 @@ pub(super) struct RawLinkChange {
 
 /// What differs in the other direction.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawBack {
     pub(super) rate: Option<At<Rate>>,
     pub(super) delay: Option<At<Span>>,
@@ -110,7 +110,7 @@ pub(super) struct RawBack {
 
 /// A channel on a link; flows are named as in `[[traffic]]`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLoss {
     pub(super) model: ErrorModel,
     #[serde(default)]
@@ -120,7 +120,7 @@ pub(super) struct RawLoss {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawTraffic {
     pub(super) name: Option<Spanned<String>>,
     pub(super) kind: Spanned<Kind>,
@@ -145,7 +145,7 @@ pub(super) struct RawTraffic {
 
 /// A source's rate from some time on.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChange {
     pub(super) at: At<Span>,
     pub(super) rate: At<Rate>,
@@ -176,7 +176,7 @@ impl Kind {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawMeasure {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,

@@ -48,7 +48,7 @@ impl Recovery {
 /// assert!(toml::from_str::<TcpConfig>("initial_windows = 3").is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct TcpConfig {
     /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
     /// Reno (RFC 5681).

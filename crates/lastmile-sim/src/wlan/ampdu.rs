@@ -20,7 +20,7 @@ use crate::text;
 /// assert_eq!(lastmile_sim::wlan::AmpduConfig::default().max_frames, 64);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct AmpduConfig {
     /// The most frames in one: the block ack's window, at most 64.
     pub max_frames: u32,

@@ -16,7 +16,7 @@ use crate::text;
 /// assert!((channel.mean_snr_db(20e6) - 39.9).abs() < 0.1);
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct ChannelConfig {
     /// Distance to the access point.
     pub distance_m: f64,
@@ -60,7 +60,7 @@ impl Default for ChannelConfig {
 /// assert_eq!((client.queue, client.frame_error), (100, 0.0));
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationConfig {
     /// Its name, which also names its random numbers.
     pub name: String,
@@ -120,7 +120,7 @@ impl Default for StationConfig {
 /// assert!(toml::from_str::<lastmile_sim::wlan::WlanConfig>("channel = 6").is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct WlanConfig {
     /// The standard.
     pub standard: Standard,

@@ -25,7 +25,7 @@ const MAX_CHANGES: usize = 10_000;
 /// assert_eq!(config.schedule[1].frame_error, Some(0.1));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationChange {
     /// When: later than the change before. The next transmission is the first that it concerns.
     #[serde(deserialize_with = "text::unit")]

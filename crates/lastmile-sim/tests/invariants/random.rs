@@ -32,7 +32,6 @@ fn discipline() -> impl Strategy<Value = (Option<String>, String)> {
     let red = (0.001_f64..0.5, 1_u32..20, 1_u32..40, 0_u32..40, 0.01_f64..1.0, any::<[bool; 5]>()).prop_map(
         |(weight, min, more, room, p, [gentle, wait, ecn, beyond, bytes])| {
             let unit = |n: u32| if bytes { format!("{} B", 1000 * n) } else { format!("{n} packets") };
-            let beyond = beyond && ecn;
             let queue = format!("queue = \"{}\"", unit(min + more + room + 1));
             let red = format!(
                 "kind = \"red\", weight = {weight}, min_threshold = \"{}\", max_threshold = \"{}\", max_probability = {p}, \
@@ -171,10 +170,10 @@ fn wlan() -> impl Strategy<Value = (String, Vec<String>)> {
     )
         .prop_map(|(standard, after, rts, (short, long), ampdu, protection)| {
             let mut text = format!(
-                "standard = \"{standard}\"\nafter_collision = \"{after}\"\nshort_retry = {short}\nloss_log = 1000000\n"
+                "standard = \"{standard}\"\nafter_collision = \"{after}\"\nshort_retry = {short}\nlong_retry = {long}\nloss_log = 1000000\n"
             );
             if let Some(rts) = rts {
-                let _ = writeln!(text, "rts_threshold = \"{rts} B\"\nlong_retry = {long}");
+                let _ = writeln!(text, "rts_threshold = \"{rts} B\"");
             }
             if standard == "n" && ampdu {
                 text.push_str("ampdu = {}\n");

@@ -83,9 +83,6 @@ impl Red {
         if self.mean_packet == Bytes::ZERO {
             return Err(LinkConfigError::new("mean_packet", "a packet has a size"));
         }
-        if self.mark_beyond_max && !self.ecn {
-            return Err(LinkConfigError::new("mark_beyond_max", "means nothing without `ecn`"));
-        }
         LinkConfigError::probability("max_probability", self.max_probability)
     }
 }

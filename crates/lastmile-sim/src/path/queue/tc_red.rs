@@ -168,9 +168,6 @@ impl TcRed {
                 "no weight follows from it: at least min / avpkt, and as tc says not so many that none fits";
             return Err(LinkConfigError::new("burst", reason));
         }
-        if self.harddrop && !self.ecn {
-            return Err(LinkConfigError::new("harddrop", "means nothing without `ecn`: all are dropped"));
-        }
         LinkConfigError::probability("probability", self.probability)
     }
 }

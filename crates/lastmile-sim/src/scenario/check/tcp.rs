@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::{Check, Checked};
 use crate::scenario::TcpSpec;
 use crate::scenario::raw::{Kind, RawTraffic};
-use crate::tcp::{App, FileSize, Impossible, Recovery};
+use crate::tcp::{App, FileSize, Impossible};
 
 impl Check<'_> {
     /// A TCP connection, where it is one.
@@ -25,18 +25,12 @@ impl Check<'_> {
                 None => self.error(table, format!("{key}: {reason}")),
             };
         }
-        let given = |key: &str, meaningless: bool| {
-            let path = format!("traffic[{index}].tcp.{key}");
-            (meaningless && self.place.has(&path)).then_some(path)
-        };
-        if let Some(path) = given("recovery_burst", config.recovery != Recovery::NewReno) {
-            return self.refuse(&path, "means nothing without `recovery = \"newreno\"`");
-        }
-        let outside = !(config.min_rto..=config.max_rto).contains(&config.initial_rto);
-        if let Some(path) = given("initial_rto", outside) {
+        let initial_rto = format!("traffic[{index}].tcp.initial_rto");
+        let inside = (config.min_rto..=config.max_rto).contains(&config.initial_rto);
+        if !inside && self.place.has(&initial_rto) {
             let reason =
                 format!("not between min_rto and max_rto, {} and {}", config.min_rto, config.max_rto);
-            return self.refuse(&path, reason);
+            return self.refuse(&initial_rto, reason);
         }
         let app = match raw.kind.get_ref() {
             Kind::File => App::File { size: self.bytes(raw)? },

@@ -94,11 +94,6 @@ impl Check<'_> {
                 return self.refuse(&path, reason);
             }
         }
-        let long_retry = format!("{at}.long_retry");
-        if config.rts_threshold.is_none() && self.place.has(&long_retry) {
-            return self
-                .refuse(&long_retry, "means nothing without `rts_threshold`, which says what is long");
-        }
         Ok(())
     }
 
@@ -123,7 +118,7 @@ impl Check<'_> {
                 format!("means nothing beside `snr_db`, which says outright what follows from {key}");
             return self.refuse(&format!("{at}.channel.{key}"), reason);
         }
-        if channel.shadowing_db == 0.0 && has("coherence") {
+        if has("coherence") && !has("shadowing_db") {
             return self.refuse(&format!("{at}.channel.coherence"), "means nothing without `shadowing_db`");
         }
         for (number, change) in station.schedule.iter().enumerate() {
