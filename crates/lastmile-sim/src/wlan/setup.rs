@@ -3,9 +3,10 @@
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 
+use super::ampdu::AmpduConfig;
 use super::channel::Channel;
 use super::choices::{Band, Preamble, RateControl, SlotTime, Standard};
-use super::config::{AmpduConfig, ChannelConfig, StationConfig, WlanConfig, WlanError};
+use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::Controller;
