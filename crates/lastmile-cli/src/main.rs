@@ -5,13 +5,16 @@ mod exit;
 mod journal;
 mod network;
 mod options;
+mod outputs;
 mod progress;
+mod ran;
 mod recorder;
 mod report;
 mod result;
 mod scenarios;
 mod session;
 mod signals;
+mod spool;
 mod table;
 
 use std::process::ExitCode;

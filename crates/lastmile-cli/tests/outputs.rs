@@ -211,6 +211,10 @@ fn every_result_has_its_page() {
         &["goodput, Mbit/s of IP packets", "mean delay, ms", "lost of what was sent, %", "packets"],
     );
     is_drawn(&scratch, &events, &["time, s", "packets lost in 8 ms", "3 Mbit/s"]);
+    let lab = ["lab", &scenario, "--json", "--set", "duration=1200 ms", "--events", &events];
+    let lab = json("lab.json", &lab);
+    is_drawn(&scratch, &lab, &["goodput, Mbit/s of IP packets", "lost of what was sent, %"]);
+    is_drawn(&scratch, &events, &["time, s", "3 Mbit/s"]);
     let path_events = scratch.path("path-events");
     let path = json("path.json", &["sim", "path", "--json", "--events", &path_events]);
     is_drawn(&scratch, &path, &["IP layer, Mbit/s"]);

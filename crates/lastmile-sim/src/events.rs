@@ -6,6 +6,7 @@
 //! clock of the host that decided, that of a record is the run's. Deliveries, acknowledgements and windows are not
 //! in it: captures ([`crate::pcap`]) have every packet.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +20,9 @@ use crate::engine::{Lost, NodeId};
 use crate::pcap::link_name;
 use crate::scenario::{Scenario, Simulation};
 use crate::tcp::{Ack, Segment};
+
+#[cfg(test)]
+mod tests;
 
 /// Something that the network did.
 ///
@@ -140,34 +144,41 @@ struct Log<W> {
     out: W,
     failed: Option<io::Error>,
     now: Time,
-    /// Lines of this moment with their nodes and sequences.
-    pending: Vec<(u32, u64, String)>,
+    /// How long lines are kept back for decisions that are told late.
+    hold: Span,
+    /// Lines that are not written yet, in their order: time, node, sequence, and a number against equals.
+    pending: BTreeMap<(Time, u32, u64, u64), String>,
+    lines: u64,
     planned: std::iter::Peekable<std::vec::IntoIter<(Time, NodeId, Happening)>>,
     links: Vec<Option<String>>,
     flows: Vec<Option<Named>>,
     seq: Vec<u64>,
 }
 
-/// Lines of one moment that are kept until all of them are there to be put in order.
+/// Lines that are kept, at most, until all are there that belong before them.
 const MAX_PENDING: usize = 100_000;
 
 impl<W: Write> Log<W> {
-    fn flush(&mut self) {
-        self.pending.sort_by_key(|line| (line.0, line.1));
-        for (_, _, line) in self.pending.drain(..) {
+    /// Writes the lines of before `end`.
+    fn flush(&mut self, end: Time) {
+        while let Some(first) = self.pending.first_entry().filter(|first| first.key().0 < end) {
+            let line = first.remove();
             if self.failed.is_none() {
                 self.failed = self.out.write_all(line.as_bytes()).err();
             }
         }
     }
 
-    fn line(&mut self, node: u32, seq: u64, what: &impl Serialize) {
+    fn line(&mut self, at: Time, node: u32, seq: u64, what: &impl Serialize) {
         match serde_json::to_string(what) {
-            Ok(text) => self.pending.push((node, seq, text + "\n")),
+            Ok(text) => {
+                self.lines += 1;
+                self.pending.insert((at, node, seq, self.lines), text + "\n");
+            }
             Err(error) => self.failed = self.failed.take().or(Some(error.into())),
         }
         if self.pending.len() >= MAX_PENDING {
-            self.flush();
+            self.flush(Time::MAX);
         }
     }
 
@@ -176,22 +187,29 @@ impl<W: Write> Log<W> {
         if let Some(next) = self.seq.get_mut(node.0 as usize) {
             *next += 1;
         }
-        self.line(node.0, seq, &Record { at: self.now, node: node.0, seq, what });
+        self.line(self.now, node.0, seq, &Record { at: self.now, node: node.0, seq, what });
+    }
+
+    /// It is `now`: what belongs before it and before what may still be told of it can be written.
+    fn pass(&mut self, now: Time) {
+        if now > self.now {
+            self.now = now;
+            self.flush(self.before(now));
+        }
+    }
+
+    /// As long before a time as lines are kept back.
+    fn before(&self, time: Time) -> Time {
+        Time::from_nanos(time.as_nanos().saturating_sub(self.hold.as_nanos().max(0) as u64))
     }
 
     /// Time has come to `now`: what was planned up to there has happened.
     fn advance(&mut self, now: Time) {
         while let Some((at, node, what)) = self.planned.next_if(|planned| planned.0 <= now) {
-            if at > self.now {
-                self.flush();
-                self.now = at;
-            }
+            self.pass(at);
             self.record(node, what);
         }
-        if now > self.now {
-            self.flush();
-            self.now = now;
-        }
+        self.pass(now);
     }
 
     fn packet(&mut self, now: Time, from: NodeId, datagram: &Datagram) {
@@ -271,7 +289,9 @@ impl<W: Write + Send + 'static> EventLog<W> {
             out,
             failed: None,
             now: Time::ZERO,
-            pending: Vec::new(),
+            hold: Span::ZERO,
+            pending: BTreeMap::new(),
+            lines: 0,
             planned: planned(scenario, simulation).into_iter().peekable(),
             links,
             flows: flows(scenario, simulation),
@@ -288,10 +308,32 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }));
         simulation.engine.add_decision_tap(Box::new(move |now, event: &Event| {
             let mut log = decisions.lock().unwrap_or_else(PoisonError::into_inner);
-            log.advance(now);
-            log.line(event.node.into(), event.seq, event);
+            // One from outside may be ahead of what the engine has come to.
+            let reached = log.before(now);
+            log.advance(reached);
+            log.line(now, event.node.into(), event.seq, event);
         }));
         EventLog(log)
+    }
+
+    /// Keeps lines back for that long, so that decisions which are
+    /// [told late](crate::engine::Engine::tell_decision) find their place. One that is later still stands where it
+    /// came.
+    ///
+    /// ```
+    /// # use lastmile::{event::*, time::*};
+    /// # use lastmile_sim::{events::EventLog, scenario::*};
+    /// let scenario = builtin("path").unwrap();
+    /// let mut run = build(&scenario, 1, vec![])?;
+    /// let log = EventLog::attach(&scenario, &mut run, std::io::sink()).holding(Span::from_secs(1));
+    /// run.engine.run_until(Time::from_nanos(5_000_000))?;
+    /// run.engine.tell_decision(&Event { at: Time::from_nanos(3_000_000), node: 0, seq: 0, what: Decision::Finished { cost: Cost::default() } });
+    /// log.finish(run.engine.now()).unwrap();
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn holding(self, hold: Span) -> EventLog<W> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).hold = hold;
+        self
     }
 
     /// Ends the file, with what was planned up to `end`.
@@ -301,7 +343,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
     pub fn finish(self, end: Time) -> io::Result<()> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.advance(end);
-        log.flush();
+        log.flush(Time::MAX);
         match log.failed.take() {
             Some(error) => Err(error),
             None => log.out.flush(),

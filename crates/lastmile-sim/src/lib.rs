@@ -10,6 +10,7 @@ pub mod engine;
 pub mod events;
 pub mod flows;
 pub mod host;
+pub mod network;
 mod packets;
 pub mod path;
 pub mod pcap;

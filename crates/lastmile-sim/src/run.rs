@@ -16,13 +16,13 @@ use lastmile::wire::private::StreamTag;
 
 use crate::clock::HostClock;
 use crate::engine::{Engine, EngineError};
-use crate::flows::{FlowOutcome, FlowWatch};
+use crate::network::{NetworkOutcome, Watched};
 use crate::rng::Stream;
 use crate::scenario::{Attach, BuildError, MeasureDirection, MeasureSpec, Scenario, Simulation, build};
 
 mod outcome;
 
-pub use outcome::{Outcome, SessionMeters, Truth, outcomes};
+pub use outcome::{Outcome, SessionMeters, Truth, found, outcomes};
 
 /// Makes the state machine of a measurement.
 pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
@@ -141,8 +141,8 @@ impl PacketSink for SharedRecords {
 pub struct SimulatedRun {
     /// What was found, session by session.
     pub outcomes: Vec<Outcome>,
-    /// What the scenario's traffic got.
-    pub flows: Vec<FlowOutcome>,
+    /// What the scenario's traffic got, and what its links and WLANs carried.
+    pub network: NetworkOutcome,
     /// All decisions, in order.
     pub events: Vec<Event>,
     /// The streams of each session.
@@ -264,32 +264,29 @@ pub fn simulate(
     if let Some(prepare) = hooks.prepare.take() {
         prepare(scenario, &mut simulation);
     }
-    let mut run_until = |simulation: &mut Simulation, from: Time, until: Time| -> Result<(), RunError> {
-        if let Some(told) = &mut hooks.progress {
-            let step = Span::from_nanos((scenario.duration.as_nanos() / 1_000).max(1));
-            let mut next = from + step;
-            while next < until {
-                simulation.engine.run_until(next)?;
-                told(next);
-                next += step;
-            }
+    let mut watched = Watched::new(scenario, simulation);
+    let end = Time::ZERO + scenario.duration;
+    if let Some(told) = &mut hooks.progress {
+        let step = Span::from_nanos((scenario.duration.as_nanos() / 1_000).max(1));
+        let mut next = Time::ZERO + step;
+        while next < end {
+            watched.run_until(next)?;
+            told(next);
+            next += step;
         }
-        Ok(simulation.engine.run_until(until)?)
-    };
-    let (begin, warm) = (Time::ZERO, Time::ZERO + scenario.warm_up);
-    run_until(&mut simulation, begin, warm)?;
-    let watch = FlowWatch::begin(&simulation);
-    run_until(&mut simulation, warm, begin + scenario.duration)?;
-    let flows = watch.end(scenario, &simulation);
-    let events = simulation.engine.take_events();
+    }
+    watched.run_until(end)?;
+    let network = watched.outcome(scenario);
+    let mut engine = watched.into_engine();
+    let events = engine.take_events();
     let records = records.iter().map(SharedRecords::take).collect();
     let mut all = Vec::new();
     for (session, meters) in sessions.iter().zip(&meters) {
         let own: Vec<Event> =
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
-        all.extend(outcomes(scenario, session, meters, &simulation.engine, &own)?);
+        all.extend(outcomes(scenario, session, meters, &engine, &own)?);
     }
-    Ok(SimulatedRun { outcomes: all, flows, events, records, engine: simulation.engine })
+    Ok(SimulatedRun { outcomes: all, network, events, records, engine })
 }
 
 #[cfg(test)]
@@ -335,7 +332,7 @@ mod tests {
             };
             let run = |hooks| {
                 let run = simulate(&scenario, 3, &make, hooks).unwrap();
-                format!("{:?} {:?} {:?}", run.outcomes, run.flows, run.events)
+                format!("{:?} {:?} {:?}", run.outcomes, run.network, run.events)
             };
             let told = Arc::new(Mutex::new(Vec::new()));
             let log = Arc::clone(&told);

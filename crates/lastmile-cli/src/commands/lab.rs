@@ -1,26 +1,25 @@
 //! `lastmile lab SCENARIO`: the same scenario in real time, between real sockets or anybody's programs.
 
-use std::path::PathBuf;
-
 use anyhow::anyhow;
+use lastmile::time::Time;
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::lateness::LabLateness;
-use lastmile_net::lab::programs::{Program, run_programs};
+use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::World;
-use lastmile_sim::run::Hooks;
+use lastmile_sim::scenario::Scenario;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
-use crate::recorder::{Recorded, ScenarioRecorder};
-use crate::result::{Row, exit, table};
+use crate::outputs::OutputArgs;
+use crate::ran::Ran;
 use crate::{scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
 ///
-/// Without a command it runs the scenario's own measurements with real sockets. With one it runs that program in the
-/// host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
+/// Without a command it runs the scenario's own measurements with real sockets; where there are none, its traffic alone, for
+/// its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -36,15 +35,11 @@ pub(crate) struct Args {
     /// Real-time priority for the measuring programs too; the lab itself asks for it in any case
     #[arg(long)]
     realtime: bool,
-    /// Print JSON
+    /// Print JSON; what programs print goes to standard error then
     #[arg(long)]
     json: bool,
-    /// Write the decisions to FILE as JSON lines
-    #[arg(long, value_name = "FILE")]
-    events: Option<PathBuf>,
-    /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArgs,
     /// Run the command in this host; may be given several times
     #[arg(long = "in", value_name = "HOST")]
     hosts: Vec<String>,
@@ -57,78 +52,95 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
     let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
-    if !args.command.is_empty() || !args.hosts.is_empty() {
-        let programs = programs(&args.hosts, &args.command)?;
-        let ignored = [
-            (args.realtime, "--realtime"),
-            (args.json, "--json"),
-            (args.events.is_some(), "--events"),
-            (args.record.is_some(), "--record"),
-        ];
-        if let Some((_, option)) = ignored.iter().find(|(given, _)| *given) {
-            return Err(Exit::Usage.blame(anyhow!(
-                "{option} is for a scenario's own measurements, and programs run instead of them: leave it out"
-            )));
-        }
-        let (code, lateness) = run_programs(&scenario, seed, &programs, signals::stop()).map_err(blame)?;
-        say_lateness(&lateness);
-        let refused = lateness.refused.is_some().then_some(Exit::NoResult);
-        return Ok(match code {
-            0 => refused,
-            130 => Some(Exit::Interrupted),
-            code => return Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}"))),
-        });
-    }
-    if scenario.measures.is_empty() {
-        return Err(Exit::Usage.blame(anyhow!(
-            "the scenario measures nothing: run a program over it by --in HOST -- COMMAND, or its own traffic alone by lastmile sim"
-        )));
-    }
-    let (recorder, hooks) = match &args.record {
-        None => (None, Hooks::default()),
-        Some(file) => {
-            let what = Recorded::of(&scenario, World::Lab, KERNEL_NOISE, seed)?;
-            let (recorder, hooks) = ScenarioRecorder::create(file, what)?;
-            (Some(recorder), hooks)
-        }
+    let programs = match args.command.is_empty() && args.hosts.is_empty() {
+        true => Vec::new(),
+        false => programs(&args.hosts, &args.command)?,
     };
-    let config = LabConfig { seed, realtime: args.realtime, hooks };
-    let make = scenarios::maker(KERNEL_NOISE, seed);
-    let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
-    if signals::stopped() {
-        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
-    }
-    if let Some(recorder) = recorder {
-        recorder.finish(&run.events, &run.records)?;
-    }
-    if let Some(file) = &args.events {
-        super::write_events(file, &run.events)?;
-    }
-    let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
-    if args.json {
-        let text = json!({
-            "world": "lab", "scenario": scenario.name, "seed": seed, "results": rows, "lateness": run.lateness,
-        });
-        crate::say(&serde_json::to_string_pretty(&text)?);
+    can_be_had(&args, &scenario, &programs)?;
+    let (outputs, hooks) = args.outputs.open(&args.scenario, &scenario, World::Lab, seed)?;
+    let (code, run) = if programs.is_empty() {
+        let make = scenarios::maker(KERNEL_NOISE, seed);
+        let config = LabConfig { seed, realtime: args.realtime, hooks };
+        (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {
-        crate::say(&format!("{}, seed {seed}, in real time", scenario.name));
-        match &run.lateness.refused {
-            // Numbers that must not be believed are not printed as if they could.
-            Some(_) => {}
-            None => crate::say(table(&rows).trim_end()),
+        let config = ProgramsConfig { seed, prepare: hooks.prepare, apart: args.json };
+        let (code, run) = run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?;
+        (Some(code), run)
+    };
+    let interrupted = signals::stopped();
+    outputs.finish(&run.events, &run.records, run.end)?;
+    let ran = Ran::new(&run.outcomes, &run.network);
+    if args.json {
+        let mut all = ran.json("lab", &scenario.name, seed)?;
+        all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
+        all.insert("interrupted".into(), json!(interrupted));
+        all.insert("exit_code".into(), json!(code));
+        all.insert("lateness".into(), serde_json::to_value(&run.lateness)?);
+        crate::say(&serde_json::to_string_pretty(&all)?);
+    } else {
+        let lasted = run.end - Time::ZERO;
+        let how = if interrupted { ", interrupted" } else { "" };
+        crate::say(&format!("{}, seed {seed}, {lasted} in real time{how}", scenario.name));
+        // Numbers that must not be believed are not printed as if they could.
+        if run.lateness.refused.is_none() {
+            ran.say();
+            if !run.network.flows.is_empty() && lasted <= scenario.warm_up {
+                let warm_up = scenario.warm_up;
+                crate::say(&format!("no goodput: the run ended within the scenario's warm-up of {warm_up}"));
+            }
         }
         say_lateness(&run.lateness);
+        if run.lateness.refused.is_some() && programs.is_empty() && scenario.measures.is_empty() {
+            crate::say("`lastmile sim` prints the flows of the same run in virtual time");
+        }
     }
-    Ok(if run.lateness.refused.is_some() { Some(Exit::NoResult) } else { exit(&rows) })
+    match code {
+        _ if interrupted => Ok(Some(Exit::Interrupted)),
+        Some(code) if code != 0 => {
+            Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}")))
+        }
+        _ if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
+        _ => Ok(ran.exit(programs.is_empty() && !scenario.measures.is_empty())),
+    }
+}
+
+/// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
+fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow::Result<()> {
+    let measures = !scenario.measures.is_empty();
+    let of_measurements = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
+    let ignored = of_measurements.iter().find(|(given, _)| *given).map(|(_, option)| option);
+    let refused = match ignored {
+        Some(option) if !programs.is_empty() => format!(
+            "{option} is for a scenario's own measurements, and programs run instead of them: leave it out"
+        ),
+        Some(option) if !measures => {
+            format!("{option} is for a scenario's own measurements, and this one has none: leave it out")
+        }
+        _ if programs.is_empty() && !measures && scenario.traffic.is_empty() => {
+            "the scenario has neither traffic nor measurements, so nothing would happen: run a program over it by \
+             --in HOST -- COMMAND"
+                .to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Exit::Usage.blame(anyhow!("{refused}")))
 }
 
 /// The lab's lateness in a line, and the refusal in another.
 pub(crate) fn say_lateness(lateness: &LabLateness) {
     let priority = if lateness.realtime { "real-time priority" } else { "no real-time priority" };
-    crate::say(&format!(
-        "lab: {} packets, late by {} (median), {} (p99), {} (worst), {} by 100 us or more; {priority}",
-        lateness.packets, lateness.p50, lateness.p99, lateness.worst, lateness.over_100us
-    ));
+    let (p50, p99, worst) = (lateness.p50, lateness.p99, lateness.worst);
+    let over = lateness.over_100us;
+    let late = format!("late by {p50} (median), {p99} (p99), {worst} (worst), {over} by 100 us or more");
+    crate::say(&match (lateness.packets, lateness.events) {
+        (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
+        (0, events) => {
+            format!(
+                "lab: no packets from outside, {events} moments of the simulator's own, {late}; {priority}"
+            )
+        }
+        (packets, _) => format!("lab: {packets} packets, {late}; {priority}"),
+    });
     if let Some(why) = &lateness.refused {
         crate::say(&format!("refused: {why}"));
     }

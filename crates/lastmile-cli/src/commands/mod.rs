@@ -15,18 +15,3 @@ pub(crate) mod scenarios;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod sweep;
-
-use std::path::Path;
-
-use anyhow::Context;
-use lastmile::event::Event;
-
-/// Writes decisions as JSON lines.
-fn write_events(file: &Path, events: &[Event]) -> anyhow::Result<()> {
-    let mut text = String::new();
-    for event in events {
-        text.push_str(&serde_json::to_string(event)?);
-        text.push('\n');
-    }
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
-}

@@ -201,7 +201,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     for found in simulated.outcomes.iter().filter_map(Row::of_outcome) {
         rows.push(row(serde_json::to_value(found)?));
     }
-    for flow in &simulated.flows {
+    for flow in &simulated.network.flows {
         rows.push(row(serde_json::to_value(flow)?));
     }
     Ok(rows)

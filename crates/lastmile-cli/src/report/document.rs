@@ -46,13 +46,14 @@ fn kind(document: &Value) -> Option<Kind<'_>> {
 pub(crate) fn draw(file: &str, document: &Value) -> Option<String> {
     let body = match kind(document)? {
         Kind::Run(all) => {
-            let mut facts = vec!["world", "scenario", "seed", "simulated_seconds"];
+            let mut facts = vec!["world", "scenario", "seed", "simulated_seconds", "seconds"];
             facts.retain(|fact| all.contains_key(*fact));
             heading(file, &facts.iter().map(|f| (f.replace('_', " "), cell(f, &all[*f]))).collect::<Vec<_>>())
                 + &lateness(all)
                 + &results(all)
                 + &flows(all)
                 + &links(all)
+                + &wlans(all)
         }
         Kind::Measure(all) => {
             let facts: Vec<_> = ["peer", "rtt_seconds"]
@@ -117,6 +118,7 @@ fn lateness(all: &Row) -> String {
             &[lateness],
             &[
                 "packets",
+                "events",
                 "p50_ns",
                 "p99_ns",
                 "worst_ns",
@@ -255,6 +257,28 @@ fn links(all: &Row) -> String {
     "<h2>Links</h2>\n".to_owned()
         + &plots(&[figure("Dropped by queues", "packets", &[], &bars.collect::<Vec<_>>())])
         + &table(&rows, &["from", "to", "packets", "dropped"])
+}
+
+fn wlans(all: &Row) -> String {
+    let rows = list(all, "wlans");
+    if rows.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        "wlan",
+        "from",
+        "to",
+        "packets",
+        "delivered",
+        "dropped",
+        "lost",
+        "transmissions",
+        "collisions",
+        "frames",
+        "channel_errors",
+        "airtime_s",
+    ];
+    "<h2>WLANs</h2>\n".to_owned() + &table(&rows, &columns)
 }
 
 fn accuracy(rows: &[&Row]) -> String {

@@ -68,12 +68,16 @@ fn truths_of_a_wlan() {
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
-    has_keys(&json, "world scenario seed simulated_seconds results flows links");
+    has_keys(&json, "world scenario seed simulated_seconds results flows links wlans");
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
     let flow =
         "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
     has_keys(&json["flows"][0], flow);
     has_keys(&json["links"][0], "from to packets dropped");
+    assert_eq!(json["wlans"], Value::Array(vec![]));
+    let cell = ["sim", "wlan-g-busy", "--json", "--set", "duration=2 s"];
+    let keys = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s";
+    has_keys(&lastmile(&cell).json()["wlans"][0], keys);
     let rows = json["results"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for row in rows {

@@ -82,7 +82,6 @@ fn scenarios() {
     }
     // Nothing waits for a file that never ends.
     lastmile(&["sim", "/dev/zero"]).is_error(USAGE, &["/dev/zero:1", "more than 16000000 bytes"]);
-    lastmile(&["lab", "wlh"]).is_error(USAGE, &["measures nothing", "--in HOST -- COMMAND", "lastmile sim"]);
     lastmile(&["bench-sim", "--only-ours", "--repeat", "0"]).is_error(USAGE, &["1..=100", "--repeat"]);
 }
 

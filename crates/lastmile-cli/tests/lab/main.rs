@@ -7,6 +7,7 @@ mod common;
 mod iperf3;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;
+mod ready;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,8 @@
 //! How late a lab was, packet by packet, whether its results may be believed, and whether that was the machine's fault.
+//!
+//! A run that carried no packet from or to the outside has no lateness of packets. Its own traffic is the simulator's, and
+//! got what it gets in virtual time whatever the clock did; how late the pump handled what was due (each arrival, departure
+//! and timer) says whether it went on in real time, under the same rule.
 
 use std::fs;
 
@@ -130,6 +134,9 @@ impl LatenessCounts {
 pub struct LabLateness {
     /// Packets carried.
     pub packets: u64,
+    /// The moments at which something was due in the engine, where no packet was carried: what follows is their lateness
+    /// then. Zero where packets were.
+    pub events: u64,
     /// Median of the larger of output and ingress lateness.
     #[serde(rename = "p50_ns")]
     pub p50: Span,
@@ -152,6 +159,14 @@ pub struct LabLateness {
     pub refused: Option<String>,
 }
 
+/// Whose fault it is that a run was late.
+fn whose(stolen: f64) -> String {
+    match stolen >= STOLEN_SHARE {
+        true => format!("its hypervisor took {:.1} % of this machine's time meanwhile", stolen * 100.0),
+        false => "this machine is too busy for the lab".into(),
+    }
+}
+
 impl LabLateness {
     /// Whether a refused run was late because the machine's hypervisor took its time away, which nothing that runs on
     /// the machine can help.
@@ -160,7 +175,31 @@ impl LabLateness {
     }
 
     pub(super) fn of(pump: &Pump, probes: &LatenessCounts, realtime: bool) -> LabLateness {
-        LabLateness::new((pump.late_out(), pump.late_in()), probes, pump.refused(), pump.stolen(), realtime)
+        let (out, into) = (pump.late_out(), pump.late_in());
+        let own = LabLateness::new((out, into), probes, pump.refused(), pump.stolen(), realtime);
+        match own.packets + probes.packets() {
+            0 => own.by_events(pump.late_events()),
+            _ => own,
+        }
+    }
+
+    /// Of a run that carried no packet.
+    fn by_events(self, events: &LatenessCounts) -> LabLateness {
+        let over_100us = events.over_100us();
+        let share = over_100us as f64 / events.packets().max(1) as f64;
+        let late = (share > LATE_SHARE).then(|| {
+            let why = whose(self.stolen);
+            format!("{:.1} % of what was due was done 100 us or more too late: {why}", share * 100.0)
+        });
+        LabLateness {
+            events: events.packets(),
+            p50: events.quantile(0.5),
+            p99: events.quantile(0.99),
+            worst: events.worst(),
+            over_100us,
+            refused: self.refused.or(late),
+            ..self
+        }
     }
 
     fn new(
@@ -177,12 +216,7 @@ impl LabLateness {
         let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
         let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
         let too_late = (late > LATE_SHARE).then(|| {
-            let why = match stolen >= STOLEN_SHARE {
-                true => {
-                    format!("its hypervisor took {:.1} % of this machine's time meanwhile", stolen * 100.0)
-                }
-                false => "this machine is too busy for the lab".into(),
-            };
+            let why = whose(stolen);
             format!("{:.1} % of the packets were carried 100 us or more too late: {why}", late * 100.0)
         });
         let dropped = (device_drops > 0).then(|| {
@@ -192,6 +226,7 @@ impl LabLateness {
         let refused = (!reasons.is_empty()).then(|| reasons.join("; "));
         LabLateness {
             packets: out.packets() + into.packets(),
+            events: 0,
             p50: largest(&|c| c.quantile(0.5)),
             p99: largest(&|c| c.quantile(0.99)),
             worst: largest(&|c| c.worst()),
@@ -251,5 +286,22 @@ mod tests {
         assert!(
             lateness.refused.is_some_and(|why| why.starts_with("3 packets were lost at a host's device"))
         );
+    }
+
+    #[test]
+    fn a_run_without_packets_is_as_late_as_what_was_due_in_it() {
+        let (none, mut due) = (LatenessCounts::default(), LatenessCounts::default());
+        let of = |due: &LatenessCounts| LabLateness::new((&none, &none), &none, 0, 0.0, true).by_events(due);
+        let nothing = of(&due);
+        assert_eq!((nothing.packets, nothing.events, nothing.refused), (0, 0, None));
+        (0..99).for_each(|_| due.add(4_000));
+        due.add(300_000);
+        let on_time = of(&due);
+        assert_eq!((on_time.packets, on_time.events, on_time.over_100us), (0, 100, 1));
+        assert_eq!((on_time.p50, on_time.worst), (Span::from_micros(5), Span::from_micros(300)));
+        assert_eq!(on_time.refused, None);
+        due.add(300_000);
+        let late = of(&due).refused.expect("2 of 101");
+        assert!(late.starts_with("2.0 % of what was due"), "{late}");
     }
 }

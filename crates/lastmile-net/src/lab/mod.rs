@@ -4,7 +4,9 @@
 //! Nothing here has a name outside this process: a namespace lives as long as a thread, socket or child in it, a
 //! TUN device as long as its descriptor, and children are killed by the kernel when their parent dies, by SIGKILL
 //! too. So nothing needs cleaning up after a crash, and nothing can be left behind.
+mod awake;
 pub mod child;
+mod endpoints;
 pub mod ip;
 pub mod lateness;
 pub mod netns;

@@ -1,14 +1,16 @@
 //! Anybody's programs inside a scenario's hosts.
 
+use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lastmile_sim::run::Prepare;
 use lastmile_sim::scenario::Scenario;
 
 use super::child::LabChild;
 use super::lateness::{LabLateness, LatenessCounts};
-use super::run::{Lab, LabRunError, unknown};
+use super::run::{Lab, LabPlan, LabRun, LabRunError, WATCH, unknown};
 
 /// What programs get to end in when the lab does.
 const GRACE: Duration = Duration::from_millis(500);
@@ -22,19 +24,32 @@ pub struct Program {
     pub command: Vec<String>,
 }
 
+/// How to run programs.
+#[derive(Default)]
+pub struct ProgramsConfig {
+    /// Draws the traffic's random numbers.
+    pub seed: u64,
+    /// Given the simulation before it runs.
+    pub prepare: Option<Prepare>,
+    /// Whether what programs print goes to standard error, so that standard output is the caller's alone.
+    pub apart: bool,
+}
+
 /// Runs programs inside a scenario's hosts until the last one named has ended, or `stop` is set. Gives that one's
-/// exit code and how late the lab was.
+/// exit code and what came of the lab. The scenario's traffic goes on for as long, whatever the scenario's duration.
 ///
 /// # Errors
 /// See [`LabRunError`].
 pub fn run_programs(
     scenario: &Scenario,
-    seed: u64,
     programs: &[Program],
+    config: ProgramsConfig,
     stop: &AtomicBool,
-) -> Result<(i32, LabLateness), LabRunError> {
+) -> Result<(i32, LabRun), LabRunError> {
     let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
-    let mut lab = Lab::start(scenario, seed, &wanted, &[])?;
+    let ProgramsConfig { seed, prepare, apart } = config;
+    let plan = LabPlan { seed, hosts: &wanted, prepare, ..LabPlan::default() };
+    let mut lab = Lab::start(scenario, plan)?;
     let mut children = Vec::new();
     for program in programs {
         let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
@@ -42,6 +57,9 @@ pub fn run_programs(
         let Some((name, arguments)) = words.split_first() else { continue };
         let mut command = Command::new(name);
         command.args(arguments);
+        if apart {
+            command.stdout(io::stderr());
+        }
         children.push(LabChild::spawn(lab.host(index)?, command)?);
         // Servers come first on the command line: give them a moment to listen.
         std::thread::sleep(Duration::from_millis(200));
@@ -57,10 +75,10 @@ pub fn run_programs(
                 code = 130;
                 break;
             }
-            if lab.has_failed() {
+            if lab.has_ended() {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(WATCH);
         }
     }
     // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
@@ -71,7 +89,8 @@ pub fn run_programs(
     }
     drop(children);
     let (pump, realtime) = lab.finish()?;
-    Ok((code, LabLateness::of(&pump, &LatenessCounts::default(), realtime)))
+    let lateness = LabLateness::of(&pump, &LatenessCounts::default(), realtime);
+    Ok((code, lab.ran(&pump, lateness)))
 }
 
 /// Replaces `{NAME}` by the address of the host of that name.

@@ -5,22 +5,26 @@
 //! pump was is measured for every packet both ways: going out, the time written less the time due; coming in, the
 //! time since the device was last seen empty, because a packet may have waited there for as long. A pump that was
 //! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. A sleeping pump does not
-//! see its devices; what the scheduler made it wait after its wake-up was due is added in its place.
+//! see its devices; what the scheduler made it wait after its wake-up was due is added in its place. Each moment at which
+//! something is due in the engine is handled by itself, and how late that was is counted too: where no packet enters or
+//! leaves, it is all that the clock can be held against.
 
-use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 
+use lastmile::event::Event;
 use lastmile::node::{Datagram, Ecn, Flow, Payload};
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 use lastmile_sim::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::host::Egress;
+use lastmile_sim::network::Watched;
 use lastmile_sim::run::read_probe;
 use lastmile_sim::truth::udp_payload;
 
+use super::awake::{Budget, Left, RunDelay};
 use super::ip;
 use super::lateness::{LatenessCounts, ProcessorTime};
 use super::tun::Tun;
@@ -30,16 +34,16 @@ use crate::udp::wait_readable;
 
 /// Priority of the pump: above the measuring threads, whose packets it carries.
 const PRIORITY: i32 = 20;
-/// The share of its time that the pump may be awake, in thousandths: the kernel stops a real-time thread that takes
-/// more than 95 % of a second for the rest of it (sched_rt_runtime_us), 50 ms in which packets are late.
-const AWAKE_PERMILLE: i64 = 880;
-/// How far ahead of that share it may be, in thousandths of nanoseconds: 100 ms awake without a pause.
-const AHEAD_MOST: i64 = 100_000_000 * (1_000 - AWAKE_PERMILLE);
 /// A wait that ends sooner than this may have found a packet that had come before it began.
 const AT_ONCE_NS: u64 = 10_000;
 /// Packets that are read from one device before it is the turn of the others and of the engine: a host that sends
 /// without end must not hold up what is due.
 const READ_MOST: usize = 32;
+/// Moments of the engine that are handled before it is the turn of the devices and of whoever wants the pump to stop: an
+/// engine that cannot keep up with the clock never comes to an end of what is due.
+const MOMENTS_MOST: usize = 256;
+/// How far behind the clock a run may come to its end.
+const BEHIND_MOST: Span = Span::from_secs(1);
 /// While packets come, the pump does not sleep for so long after each: a sleeping core takes 50 to 200 us to wake up,
 /// which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
@@ -56,6 +60,17 @@ pub enum PumpError {
     /// A device failed.
     #[error("the lab's device failed: {0}")]
     Device(#[from] io::Error),
+    /// There is more to do than this machine can in real time.
+    #[error(
+        "this machine is too slow for the scenario in real time: when it should have been over after {end}, it had come \
+         to {now}; make it smaller, or run it in virtual time"
+    )]
+    TooSlow {
+        /// The engine's time.
+        now: Time,
+        /// When it should have ended.
+        end: Time,
+    },
 }
 
 /// When a packet with a stream tag entered the lab: to be held against its sender's kernel stamp.
@@ -82,12 +97,17 @@ struct Port {
 
 /// The pump of one lab.
 pub struct Pump {
-    engine: Engine,
+    watched: Watched,
     ports: Vec<Port>,
+    /// When it ends by itself.
+    end: Option<Time>,
+    /// What endpoints outside of the engine decide, for those who look on.
+    decisions: Option<Receiver<Event>>,
     started: u64,
     egress: Vec<Egress>,
     late_out: LatenessCounts,
     late_in: LatenessCounts,
+    late_events: LatenessCounts,
     entries: Vec<Entry>,
     refused: u64,
     ignored: u64,
@@ -99,16 +119,19 @@ pub struct Pump {
 }
 
 impl Pump {
-    /// A pump for an engine whose external hosts have these devices.
-    pub fn new(engine: Engine, ports: impl IntoIterator<Item = (NodeId, Tun)>) -> Pump {
+    /// A pump for a simulation whose external hosts have these devices.
+    pub fn new(watched: Watched, ports: impl IntoIterator<Item = (NodeId, Tun)>) -> Pump {
         let ports = ports.into_iter().map(|(node, tun)| Port { node, tun, last_empty: 0 }).collect();
         Pump {
-            engine,
+            watched,
             ports,
+            end: None,
+            decisions: None,
             started: monotonic(),
             egress: Vec::new(),
             late_out: LatenessCounts::default(),
             late_in: LatenessCounts::default(),
+            late_events: LatenessCounts::default(),
             entries: Vec::new(),
             refused: 0,
             ignored: 0,
@@ -118,7 +141,20 @@ impl Pump {
         }
     }
 
-    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC: when the pump was made.
+    /// Has it end by itself when all is done that is due up to `end` and at it.
+    pub fn ending_at(mut self, end: Time) -> Pump {
+        self.end = Some(end);
+        self
+    }
+
+    /// Has those who look on told of the decisions that come this way; see [`Engine::tell_decision`].
+    pub fn telling(mut self, decisions: Receiver<Event>) -> Pump {
+        self.decisions = Some(decisions);
+        self
+    }
+
+    /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC: when the pump was made, or without any devices
+    /// when it began to run.
     pub fn started(&self) -> u64 {
         self.started
     }
@@ -131,6 +167,11 @@ impl Pump {
     /// How long packets may have waited to be read.
     pub fn late_in(&self) -> &LatenessCounts {
         &self.late_in
+    }
+
+    /// How late each moment was handled at which something was due in the engine.
+    pub fn late_events(&self) -> &LatenessCounts {
+        &self.late_events
     }
 
     /// When stream packets entered.
@@ -150,10 +191,15 @@ impl Pump {
 
     /// The engine, for its meters and counters.
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.watched.simulation().engine
     }
 
-    /// Pumps until `stop` is set. Asks for real-time priority and goes on without it; says whether it was granted.
+    /// What is pumped, for what came of it.
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Pumps until `stop` is set, or the time comes at which it ends by itself. Asks for real-time priority and goes on without it; says whether it was granted.
     ///
     /// # Errors
     /// The engine or a device failed.
@@ -165,19 +211,58 @@ impl Pump {
         }
         let spin = if realtime.is_some() { SPIN_NS } else { 0 };
         let began = monotonic();
+        if self.ports.is_empty() {
+            // Nobody else goes by this clock: what this thread took to start makes nothing late.
+            self.started = began;
+        }
         self.ports.iter_mut().for_each(|port| port.last_empty = began);
         let mut buffer = vec![0; 65_536];
         let queued = RunDelay::of_this_thread();
         while !stop.load(Ordering::Relaxed) {
             let all = self.read(&mut buffer)?;
-            let now = self.now();
-            self.engine.run_until(now)?;
+            let done = self.advance()?;
             self.write()?;
-            if all {
+            self.tell();
+            if done && self.end.is_some_and(|end| self.engine().now() >= end) {
+                break;
+            }
+            if all && done {
                 self.rest(spin, &queued, &mut buffer)?;
             }
         }
         Ok(realtime.is_some())
+    }
+
+    /// Lets happen what is due by the clock, each moment by itself; false if there is more.
+    fn advance(&mut self) -> Result<bool, PumpError> {
+        let now = self.now().min(self.end.unwrap_or(Time::MAX));
+        for _ in 0..MOMENTS_MOST {
+            match self.watched.engine_mut().next_event() {
+                Some(at) if at <= now => {
+                    let late = self.now() - at;
+                    self.late_events.add(late.as_nanos().max(0) as u64);
+                    self.watched.run_until(at)?;
+                }
+                _ => {
+                    self.watched.run_until(now)?;
+                    return Ok(true);
+                }
+            }
+        }
+        match self.end {
+            Some(end) if self.now() > end + BEHIND_MOST => {
+                Err(PumpError::TooSlow { now: self.engine().now(), end })
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Tells those who look on of the decisions that have come.
+    pub fn tell(&mut self) {
+        let Some(decisions) = &self.decisions else { return };
+        for event in decisions.try_iter() {
+            self.watched.engine_mut().tell_decision(&event);
+        }
     }
 
     fn now(&self) -> Time {
@@ -214,8 +299,8 @@ impl Pump {
                     self.entries.push(Entry { host, to, stream, index, read: at });
                 }
                 let node = self.ports[host].node;
-                let entered = Time::from_nanos(at - self.started).max(self.engine.now());
-                self.engine.inject(node, entered, datagram)?;
+                let entered = Time::from_nanos(at - self.started).max(self.engine().now());
+                self.watched.engine_mut().inject(node, entered, datagram)?;
             }
         }
         Ok(all)
@@ -223,7 +308,7 @@ impl Pump {
 
     /// Hands out everything that is due.
     fn write(&mut self) -> Result<(), PumpError> {
-        self.engine.take_egress(&mut self.egress);
+        self.watched.engine_mut().take_egress(&mut self.egress);
         for egress in self.egress.drain(..) {
             let Some(port) = self.ports.iter().find(|p| p.node.0 == u32::from(egress.host)) else { continue };
             let Payload::Ip(mut bytes) = egress.datagram.payload else { continue };
@@ -240,7 +325,8 @@ impl Pump {
     /// Waits for a packet or for the next event: asleep until shortly before it, then spinning.
     fn rest(&mut self, spin: u64, queued: &RunDelay, buffer: &mut [u8]) -> Result<(), PumpError> {
         let now = monotonic();
-        let due = match self.engine.next_event() {
+        let next = self.watched.engine_mut().next_event().into_iter().chain(self.end).min();
+        let due = match next {
             Some(at) => self.started.saturating_add(at.as_nanos()),
             // `stop` is looked at this often.
             None => now + 20_000_000,
@@ -276,78 +362,13 @@ impl Pump {
         while monotonic() < due {
             self.read(buffer)?;
             if self.late_in.packets() > entries
-                || self.engine.next_event().is_some_and(|at| at <= self.engine.now())
+                || self.watched.engine_mut().next_event().is_some_and(|at| at <= self.engine().now())
             {
                 break;
             }
             std::hint::spin_loop();
         }
         Ok(())
-    }
-}
-
-/// How much more of a core the pump may take before it has to sleep: a bucket that fills while it sleeps and empties
-/// while it is awake. The kernel counts by periods of its own, so no second of any phase may hold more than its share.
-#[derive(Debug)]
-struct Budget {
-    /// In thousandths of nanoseconds.
-    ahead: i64,
-    /// Up to when it is counted.
-    at: Option<u64>,
-    slept: u64,
-}
-
-/// What is left of a [`Budget`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    /// It may spin for as long as it likes.
-    Spare,
-    /// It should sleep where it can, but for the last moment before a deadline.
-    Little,
-    /// Even that is too much.
-    Debt,
-}
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { ahead: AHEAD_MOST, at: None, slept: 0 }
-    }
-}
-
-impl Budget {
-    fn slept(&mut self, ns: u64) {
-        self.slept += ns;
-    }
-
-    fn left(&mut self, now: u64) -> Left {
-        let passed = now.saturating_sub(self.at.unwrap_or(now)) as i64;
-        let slept = std::mem::take(&mut self.slept) as i64;
-        self.at = Some(now);
-        let change = passed.saturating_mul(AWAKE_PERMILLE) - (passed - slept).saturating_mul(1_000);
-        self.ahead = (self.ahead + change).clamp(-AHEAD_MOST, AHEAD_MOST);
-        match self.ahead {
-            1.. => Left::Spare,
-            ahead if ahead > -AHEAD_MOST => Left::Little,
-            _ => Left::Debt,
-        }
-    }
-}
-
-/// How long a thread has been ready to run and had no core: the second number of Linux's
-/// Documentation/scheduler/sched-stats, in nanoseconds since the thread's start.
-struct RunDelay(Option<File>);
-
-impl RunDelay {
-    fn of_this_thread() -> RunDelay {
-        RunDelay(File::open("/proc/thread-self/schedstat").ok())
-    }
-
-    /// 0 always, on kernels that do not count it.
-    fn read(&self) -> u64 {
-        let mut text = [0; 64];
-        let n = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
-        let text = std::str::from_utf8(&text[..n]).unwrap_or("");
-        text.split(' ').nth(1).and_then(|delay| delay.parse().ok()).unwrap_or(0)
     }
 }
 
@@ -367,58 +388,4 @@ fn datagram(packet: &[u8]) -> Option<Datagram> {
         hop_limit: 0,
         payload: Payload::Ip(packet.get(..header.total_len)?.to_vec()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_second_holds_more_than_its_share_of_waking() {
-        // Awake for as long as it may, asleep for 0.3 ms when it must; 20 s in steps of 50 us.
-        const STEP: u64 = 50_000;
-        let (mut budget, mut now, mut awake) = (Budget::default(), 0, Vec::new());
-        while now < 20_000_000_000 {
-            let left = budget.left(now);
-            let (length, spins) = if left == Left::Spare { (STEP, true) } else { (6 * STEP, false) };
-            if !spins {
-                budget.slept(length);
-            }
-            awake.extend(std::iter::repeat_n(spins, (length / STEP) as usize));
-            now += length;
-        }
-        let second = (1_000_000_000 / STEP) as usize;
-        let most = awake.windows(second).step_by(20).map(|w| w.iter().filter(|a| **a).count()).max().unwrap();
-        assert!((0.87..0.90).contains(&(most as f64 / second as f64)), "{most} of {second}");
-        assert_eq!(budget.left(now + 1_000_000_000), Left::Debt);
-    }
-
-    #[test]
-    fn a_thread_without_a_core_is_seen_waiting() {
-        // Two threads bound to one core: while one works, the other waits.
-        let one_core = || {
-            // SAFETY: an all-zero set is valid; the calls read and write only it.
-            unsafe {
-                let mut set: nix::libc::cpu_set_t = std::mem::zeroed();
-                nix::libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-                let first = (0..1024).find(|&c| nix::libc::CPU_ISSET(c, &set)).unwrap_or(0);
-                nix::libc::CPU_ZERO(&mut set);
-                nix::libc::CPU_SET(first, &mut set);
-                nix::libc::sched_setaffinity(0, size_of_val(&set), &set);
-            }
-        };
-        let work = move || {
-            one_core();
-            let delay = RunDelay::of_this_thread();
-            let (before, until) = (delay.read(), monotonic() + 100_000_000);
-            while monotonic() < until {
-                std::hint::spin_loop();
-            }
-            (delay.0.is_some(), delay.read() - before)
-        };
-        let other = std::thread::spawn(work);
-        let (counted, waited) = std::thread::spawn(work).join().unwrap();
-        other.join().unwrap();
-        assert!(!counted || waited > 10_000_000, "{waited} ns");
-    }
 }

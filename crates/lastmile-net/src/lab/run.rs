@@ -1,33 +1,36 @@
 //! A whole lab: a scenario's hosts as namespaces, joined by the pump, with our own endpoints or anybody's programs
-//! inside.
+//! inside; or its own traffic alone, which needs neither.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use lastmile::endpoint::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
-use lastmile::node::Recorded;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Time;
+use lastmile_sim::network::{NetworkOutcome, Watched};
 use lastmile_sim::run::{
-    Hooks, MakeEstimator, Outcome, REFLECTOR_PORT, RunError, Session, SessionMeters, SharedRecords, outcomes,
-    prober_config, reflector_config, sessions,
+    Hooks, MakeEstimator, Outcome, Prepare, REFLECTOR_PORT, RunError, Session, SessionMeters, found,
+    outcomes, prober_config, reflector_config, sessions,
 };
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::LabError;
+use super::endpoints::{Decided, Measuring, Serving};
 use super::lateness::{LabLateness, LatenessCounts};
 use super::netns::NetNs;
 use super::pump::{Entry, Pump, PumpError};
 use super::tun::{Tun, TunConfig};
-use crate::clock::now as monotonic;
-use crate::driver::{Driver, DriverConfig, Waker};
+use crate::driver::DriverConfig;
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
 
 /// Name of the device in every host.
 const DEVICE: &str = "lab0";
+/// How often is looked whether a lab has ended or shall end.
+pub(super) const WATCH: Duration = Duration::from_millis(20);
 
 /// Why a lab did not run.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +67,12 @@ pub enum LabRunError {
 /// What a run in the lab gave.
 #[derive(Debug)]
 pub struct LabRun {
-    /// What was found, session by session.
+    /// What was found, session by session; without any truth in a run that was stopped.
     pub outcomes: Vec<Outcome>,
+    /// What the scenario's traffic got, and what its links and WLANs carried, up to the run's end.
+    pub network: NetworkOutcome,
+    /// When it ended, in the engine's time.
+    pub end: Time,
     /// All decisions, in order, on the engine's time; their nodes are their hosts' numbers.
     pub events: Vec<Event>,
     /// The streams of each session.
@@ -81,8 +88,24 @@ pub struct LabConfig {
     pub seed: u64,
     /// Real-time priority for the measuring endpoints; the pump asks for it in any case.
     pub realtime: bool,
-    /// Told what the first session's prober is given.
+    /// Told what the first session's prober is given; given the simulation before it runs, and told of all decisions by
+    /// its engine, soon after they were made.
     pub hooks: Hooks,
+}
+
+/// What a lab is to be.
+#[derive(Default)]
+pub struct LabPlan<'a> {
+    /// Draws the traffic's random numbers.
+    pub seed: u64,
+    /// The hosts that are to be namespaces, with what is outside of the engine in them.
+    pub hosts: &'a [usize],
+    /// What is to be metered.
+    pub sessions: &'a [Session],
+    /// Given the simulation before it runs.
+    pub prepare: Option<Prepare>,
+    /// When it ends by itself; if never, with whoever started it.
+    pub end: Option<Time>,
 }
 
 /// A lab that is running.
@@ -93,20 +116,18 @@ pub struct Lab {
     /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC.
     started: u64,
     stop: Arc<AtomicBool>,
+    /// Where endpoints in the hosts send what they decide.
+    decisions: Sender<Event>,
     pump: Option<JoinHandle<Result<(Pump, bool), PumpError>>>,
 }
 
 impl Lab {
-    /// Sets up the named hosts of a scenario and starts the pump. Sessions are what will be metered.
+    /// Sets up hosts of a scenario and starts the pump.
     ///
     /// # Errors
     /// See [`LabRunError`].
-    pub fn start(
-        scenario: &Scenario,
-        seed: u64,
-        wanted: &[usize],
-        sessions: &[Session],
-    ) -> Result<Lab, LabRunError> {
+    pub fn start(scenario: &Scenario, plan: LabPlan<'_>) -> Result<Lab, LabRunError> {
+        let LabPlan { seed, hosts: wanted, sessions, prepare, end } = plan;
         let mut hosts = Vec::new();
         let mut tuns = Vec::new();
         for &index in wanted {
@@ -128,8 +149,15 @@ impl Lab {
         let mut simulation = build(scenario, seed, attached).map_err(RunError::from)?;
         let meters = sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
         let ports: Vec<_> = tuns.into_iter().map(|(host, tun)| (simulation.hosts[host], tun)).collect();
+        if let Some(prepare) = prepare {
+            prepare(scenario, &mut simulation);
+        }
         let stop = Arc::new(AtomicBool::new(false));
-        let mut pump = Pump::new(simulation.engine, ports);
+        let (decisions, told) = channel();
+        let mut pump = Pump::new(Watched::new(scenario, simulation), ports).telling(told);
+        if let Some(end) = end {
+            pump = pump.ending_at(end);
+        }
         let started = pump.started();
         let pump = {
             let stop = Arc::clone(&stop);
@@ -138,7 +166,8 @@ impl Lab {
                 Ok((pump, realtime))
             })?
         };
-        Ok(Lab { scenario: scenario.clone(), hosts, meters, started, stop, pump: Some(pump) })
+        let scenario = scenario.clone();
+        Ok(Lab { scenario, hosts, meters, started, stop, decisions, pump: Some(pump) })
     }
 
     pub(super) fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
@@ -154,8 +183,8 @@ impl Lab {
         opened.map_err(|source| LabRunError::Socket { host: spec.name.clone(), source })
     }
 
-    /// Whether the pump has ended by itself, which it does only with an error.
-    pub(super) fn has_failed(&self) -> bool {
+    /// Whether the pump has ended by itself: at its end, or else with an error.
+    pub(super) fn has_ended(&self) -> bool {
         self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
@@ -163,8 +192,24 @@ impl Lab {
     pub(super) fn finish(&mut self) -> Result<(Pump, bool), LabRunError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.pump.take().map(JoinHandle::join) {
-            Some(Ok(result)) => Ok(result?),
+            Some(Ok(result)) => {
+                let (mut pump, realtime) = result?;
+                pump.tell();
+                Ok((pump, realtime))
+            }
             _ => Err(LabRunError::Panicked),
+        }
+    }
+
+    /// What came of a lab whose pump has been stopped, but for what its endpoints found.
+    pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> LabRun {
+        LabRun {
+            outcomes: Vec::new(),
+            network: pump.watched().outcome(&self.scenario),
+            end: pump.engine().now(),
+            events: Vec::new(),
+            records: Vec::new(),
+            lateness,
         }
     }
 }
@@ -183,64 +228,10 @@ pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
     LabRunError::UnknownHost(name.to_owned(), known.join(", "))
 }
 
-/// A reflector that answers inside a host until it is stopped.
-struct Serving {
-    stop: Arc<AtomicBool>,
-    waker: Waker,
-    thread: Option<JoinHandle<std::io::Result<Vec<Event>>>>,
-}
-
-impl Serving {
-    fn start(
-        socket: UdpSocket,
-        config: ReflectorConfig,
-        driver: DriverConfig,
-        node: u16,
-    ) -> Result<Serving, LabRunError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (tell, told) = std::sync::mpsc::channel();
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("lastmile-serve".into()).spawn(move || {
-            let mut driver = Driver::new(vec![socket], driver)?;
-            let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..config });
-            let _ = tell.send(driver.waker());
-            let mut events = Vec::new();
-            let mut on_event = |event: &Event| events.push(Event { node, ..event.clone() });
-            driver.run(&mut reflector, &mut on_event, &flag, |_| false)?;
-            Ok(events)
-        })?;
-        match told.recv() {
-            Ok(waker) => Ok(Serving { stop, waker, thread: Some(thread) }),
-            Err(_) => match thread.join() {
-                Ok(Err(error)) => Err(error.into()),
-                _ => Err(LabRunError::Panicked),
-            },
-        }
-    }
-}
-
-impl Serving {
-    /// Ends it and gives its decisions.
-    fn finish(&mut self) -> Result<Vec<Event>, LabRunError> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.waker.wake();
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(events)) => Ok(events?),
-            Some(Err(_)) => Err(LabRunError::Panicked),
-            None => Ok(Vec::new()),
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Only after a failure is anything left to end, and that failure is what counts.
-        let _ = self.finish();
-    }
-}
-
 /// Runs a scenario's own measurements in the lab, with real sockets. As in the simulator, every session begins at its own
-/// start, beside the others, and the run ends with the last of them or with the scenario's duration.
+/// start, beside the others, and the run ends with the last of them or with the scenario's duration. A scenario that
+/// measures nothing runs for its duration, without any host outside of the engine; its traffic gets what it gets in the
+/// simulator. A run that is stopped gives what there is until then.
 ///
 /// # Errors
 /// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.
@@ -255,7 +246,25 @@ pub fn run(
     wanted.sort_unstable();
     wanted.dedup();
     let LabConfig { seed, realtime, mut hooks } = config;
-    let mut lab = Lab::start(scenario, seed, &wanted, &sessions)?;
+    let over = Time::ZERO + scenario.duration;
+    let plan = LabPlan {
+        seed,
+        hosts: &wanted,
+        sessions: &sessions,
+        prepare: hooks.prepare.take(),
+        end: sessions.is_empty().then_some(over),
+    };
+    let mut lab = Lab::start(scenario, plan)?;
+    if sessions.is_empty() {
+        while !lab.has_ended() && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(WATCH);
+        }
+        let (pump, realtime) = lab.finish()?;
+        let lateness = LabLateness::of(&pump, &LatenessCounts::default(), realtime);
+        return Ok(lab.ran(&pump, lateness));
+    }
+    let decided =
+        |host: usize| Decided { node: host as u16, events: Vec::new(), tell: lab.decisions.clone() };
     let driver = |session: &Session| DriverConfig {
         realtime: realtime || session.measures.iter().any(|(spec, _)| spec.realtime),
         started: Some(lab.started),
@@ -267,7 +276,7 @@ pub fn run(
         if !serving.iter().any(|(served, _)| *served == at) {
             let socket = lab.socket(session.to, session.ipv6, REFLECTOR_PORT)?;
             let config = reflector_config(seed);
-            serving.push((at, Serving::start(socket, config, driver(session), session.to as u16)?));
+            serving.push((at, Serving::start(socket, config, driver(session), decided(session.to))?));
         }
         measuring.push(Measuring {
             socket: lab.socket(session.from, session.ipv6, 0)?,
@@ -276,13 +285,12 @@ pub fn run(
             measurements: session.measurements(make)?,
             // The first session's prober takes what there is.
             hooks: std::mem::take(&mut hooks),
-            node: session.from as u16,
+            decided: decided(session.from),
         });
     }
     let failed = AtomicBool::new(false);
-    let over = Time::ZERO + scenario.duration;
-    let is_over = |now| now >= over || lab.has_failed() || failed.load(Ordering::Relaxed);
-    let found = std::thread::scope(|scope| {
+    let is_over = |now| now >= over || lab.has_ended() || failed.load(Ordering::Relaxed);
+    let measured = std::thread::scope(|scope| {
         let (is_over, failed) = (&is_over, &failed);
         let mut threads = Vec::new();
         for measuring in measuring {
@@ -302,56 +310,31 @@ pub fn run(
         });
         found.collect::<Vec<_>>()
     });
-    let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let measured = measured.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut reflected = Vec::new();
+    for (_, serving) in &mut serving {
+        reflected.extend(serving.finish()?);
+    }
     let (pump, realtime) = lab.finish()?;
     let mut probes = LatenessCounts::default();
-    for (session, (_, records)) in sessions.iter().zip(&found) {
+    for (session, (_, records)) in sessions.iter().zip(&measured) {
         compare(&pump, &lab, session, records, &mut probes);
     }
     let lateness = LabLateness::of(&pump, &probes, realtime);
-    let mut run = LabRun { outcomes: Vec::new(), events: Vec::new(), records: Vec::new(), lateness };
-    for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(found) {
-        run.outcomes.extend(outcomes(scenario, session, meters, pump.engine(), &events)?);
+    let mut run = lab.ran(&pump, lateness);
+    let stopped = stop.load(Ordering::Relaxed);
+    for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(measured) {
+        run.outcomes.extend(match stopped {
+            // The twins that some truths take may last: not for somebody who wants to get away.
+            true => found(scenario, session, &events),
+            false => outcomes(scenario, session, meters, pump.engine(), &events)?,
+        });
         run.events.extend(events);
         run.records.push(records);
     }
-    for (_, serving) in &mut serving {
-        run.events.extend(serving.finish()?);
-    }
+    run.events.extend(reflected);
     run.events.sort_by_key(Event::order);
     Ok(run)
-}
-
-/// One session's initiator, on a thread of its own.
-struct Measuring {
-    socket: UdpSocket,
-    driver: DriverConfig,
-    config: ProberConfig,
-    measurements: Vec<Measurement>,
-    hooks: Hooks,
-    /// Its host's number.
-    node: u16,
-}
-
-impl Measuring {
-    fn run(
-        mut self,
-        stop: &AtomicBool,
-        is_over: impl Fn(Time) -> bool,
-    ) -> Result<(Vec<Event>, Vec<StreamRecord>), LabRunError> {
-        let mut driver = Driver::new(vec![self.socket], self.driver)?;
-        let started = driver.started();
-        let records = SharedRecords::default();
-        let config = ProberConfig { epoch: driver.epoch(), ..self.config };
-        let mut node = self.hooks.prober(config, self.measurements, records.clone());
-        let mut events = Vec::new();
-        let mut on_event = |event: &Event| events.push(Event { node: self.node, ..event.clone() });
-        let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
-            node.node().is_finished() || is_over(Time::from_nanos(monotonic() - started))
-        };
-        driver.run(&mut node, &mut on_event, stop, is_over)?;
-        Ok((events, records.take()))
-    }
 }
 
 /// Holds the entry of each probe into the lab against its sender's kernel stamp.

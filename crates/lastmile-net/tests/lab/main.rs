@@ -7,6 +7,7 @@
 
 mod patience;
 mod programs;
+mod traffic;
 
 use std::sync::atomic::AtomicBool;
 

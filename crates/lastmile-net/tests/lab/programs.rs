@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
-use lastmile_net::lab::programs::{Program, run_programs};
+use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::{Verdict, failed, late};
@@ -61,11 +61,12 @@ pub(super) fn two_programs() -> Verdict {
     let client = [vec![peer], bounds.to_vec()].concat();
     let programs = [program("receiver", SERVER, &[]), program("sender", CLIENT, &client)];
     let scenario = Scenario::parse("programs", PATH).expect("scenario");
-    match run_programs(&scenario, 1, &programs, &AtomicBool::new(false)) {
+    let config = ProgramsConfig { seed: 1, ..ProgramsConfig::default() };
+    match run_programs(&scenario, &programs, config, &AtomicBool::new(false)) {
         Err(error) => failed(error),
-        Ok((code, lateness)) => late(&lateness).unwrap_or_else(|| {
+        Ok((code, run)) => late(&run.lateness).unwrap_or_else(|| {
             Verdict::Scored(match code {
-                0 => Ok(format!("{} packets", lateness.packets)),
+                0 => Ok(format!("{} packets", run.lateness.packets)),
                 3 => Err(format!("no round trip between {ROUND_TRIP} and {SLOWEST}")),
                 code => Err(format!("the client ended with {code}")),
             })

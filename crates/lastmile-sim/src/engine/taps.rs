@@ -119,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Has `tap` told of every decision of an endpoint, with the engine's time.
+    /// Has `tap` told of every decision of an endpoint, with the engine's time at which it was made.
     ///
     /// ```
     /// use lastmile_sim::engine::Engine;
@@ -133,5 +133,21 @@ impl Engine {
                 tap(now, event);
             }),
         });
+    }
+
+    /// Tells those who look on of a decision that was made outside of the engine: by an endpoint in the lab, whose clock
+    /// is the engine's. It may have been made a while ago.
+    ///
+    /// ```
+    /// use lastmile::{event::*, time::Time};
+    /// use lastmile_sim::engine::Engine;
+    /// let mut engine = Engine::new();
+    /// engine.add_decision_tap(Box::new(|at, event| assert_eq!(at, event.at)));
+    /// engine.tell_decision(&Event { at: Time::from_nanos(5), node: 0, seq: 0, what: Decision::Finished { cost: Cost::default() } });
+    /// ```
+    pub fn tell_decision(&mut self, event: &Event) {
+        if let Some(tap) = &mut self.taps.decisions {
+            tap(event.at, event);
+        }
     }
 }

@@ -20,7 +20,11 @@ pub(super) fn write_packet(
     let ip_size = datagram.ip_size().0.min(u64::from(u32::MAX)) as u32;
     let ip = if datagram.to.is_ipv6() { 40 } else { 20 };
     match &datagram.payload {
-        Payload::Ip(bytes) => out.extend_from_slice(bytes),
+        Payload::Ip(bytes) => {
+            let start = out.len();
+            out.extend_from_slice(bytes);
+            set_ecn(&mut out[start..], datagram.ecn as u8);
+        }
         Payload::Udp(bytes) => {
             ip_header(datagram, ip_size, UDP, out);
             udp(datagram, bytes, bytes.len() + UDP_HEADER, out);
@@ -45,6 +49,22 @@ pub(super) fn write_packet(
         }
     }
     ip_size.max(out.len() as u32)
+}
+
+/// A mark on the way stands beside the bytes of a packet from outside, and is put into them where it leaves the engine.
+fn set_ecn(packet: &mut [u8], ecn: u8) {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) if packet.len() >= 20 && packet[1] & 3 != ecn => {
+            packet[1] = packet[1] & !3 | ecn;
+            let header = (usize::from(packet[0] & 15) * 4).clamp(20, packet.len());
+            packet[10..12].fill(0);
+            let sum = checksum(&packet[..header], 0);
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        // The class straddles the first two bytes.
+        Some(6) if packet.len() >= 40 => packet[1] = packet[1] & 0xcf | ecn << 4,
+        _ => {}
+    }
 }
 
 fn ip_header(datagram: &Datagram, ip_size: u32, protocol: u8, out: &mut Vec<u8>) {
@@ -161,6 +181,29 @@ mod tests {
             pseudo.extend_from_slice(&[0, 6, 0, 121]);
             assert_eq!(checksum(&out[ip..], sum(&pseudo, 0)), 0);
         }
+    }
+
+    #[test]
+    fn a_packet_from_outside_has_the_mark_that_it_got_on_the_way() {
+        for (a, b) in [("10.77.0.1:9", "10.77.0.2:10"), ("[fd77::1]:9", "[fd77::2]:10")] {
+            let udp = |ecn, payload| {
+                let (a, b) = (a.parse().unwrap(), b.parse().unwrap());
+                Datagram { ecn, dscp: 46, hop_limit: 7, payload, ..Datagram::udp(a, b, vec![]) }
+            };
+            let written = |datagram: &Datagram| {
+                let mut out = Vec::new();
+                write_packet(datagram, None, &mut out);
+                out
+            };
+            let [sent, marked] = [Ecn::Ect0, Ecn::Ce].map(|ecn| written(&udp(ecn, Payload::Udp(vec![1; 9]))));
+            assert_ne!(sent, marked);
+            assert_eq!(written(&udp(Ecn::Ce, Payload::Ip(sent.clone()))), marked);
+            assert_eq!(written(&udp(Ecn::Ect0, Payload::Ip(sent.clone()))), sent);
+        }
+        // What is no whole header is left as it is.
+        let mut short = [0x45, 0, 0];
+        set_ecn(&mut short, 3);
+        assert_eq!(short, [0x45, 0, 0]);
     }
 
     #[test]

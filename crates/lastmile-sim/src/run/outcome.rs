@@ -220,17 +220,8 @@ fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
     Some(Rate::ip((sum / rates.len() as u128) as u64))
 }
 
-/// The outcomes among a session's decisions, with the truth to each.
-///
-/// # Errors
-/// Where a twin cannot be run.
-pub fn outcomes(
-    scenario: &Scenario,
-    session: &Session,
-    meters: &SessionMeters,
-    engine: &Engine,
-    events: &[Event],
-) -> Result<Vec<Outcome>, RunError> {
+/// The outcomes among a session's decisions, without any truth.
+pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Outcome> {
     let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
     let outcome =
         |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
@@ -252,7 +243,21 @@ pub fn outcomes(
         }
         _ => None,
     };
-    let mut all: Vec<Outcome> = events.iter().filter_map(found).collect();
+    events.iter().filter_map(found).collect()
+}
+
+/// The outcomes among a session's decisions, with the truth to each.
+///
+/// # Errors
+/// Where a twin cannot be run.
+pub fn outcomes(
+    scenario: &Scenario,
+    session: &Session,
+    meters: &SessionMeters,
+    engine: &Engine,
+    events: &[Event],
+) -> Result<Vec<Outcome>, RunError> {
+    let mut all = found(scenario, session, events);
     let asked: Vec<(Direction, &[u32])> = all
         .iter()
         .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))

@@ -106,7 +106,8 @@ pub struct TrafficSpec {
     pub size: Bytes,
     /// When it starts.
     pub start: Time,
-    /// When it stops.
+    /// When it stops; [`Time::MAX`] if it goes on for as long as the run does, which in the lab may be longer than the
+    /// scenario's duration.
     pub stop: Time,
     /// Other mean rates from some times on.
     pub changes: Vec<(Time, Rate)>,

@@ -109,6 +109,9 @@ pub struct TcpConfig {
     /// The least window after a loss that duplicate ACKs tell of, in segments: 2 (RFC 5681, equation 4; RFC 9438, section
     /// 4.6). ns-2 halves three to one and a half.
     pub min_loss_window: u32,
+    /// Whether what NewReno's partial ACKs take out of the window beyond its inflation stays out when recovery ends, as in
+    /// ns-2; otherwise the window is the threshold then (RFC 6582, section 3.2, step 3).
+    pub deflation_stays: bool,
     /// The most segments that one ACK lets out during NewReno's fast recovery; none by default. ns-2 has two.
     pub recovery_burst: Option<u32>,
 }
@@ -136,6 +139,7 @@ impl Default for TcpConfig {
             ecn: false,
             hold_ssthresh: true,
             min_loss_window: 2,
+            deflation_stays: false,
             recovery_burst: None,
         }
     }
@@ -159,6 +163,7 @@ impl TcpConfig {
             tick: Span::from_millis(10),
             hold_ssthresh: false,
             min_loss_window: 1,
+            deflation_stays: true,
             recovery_burst: Some(2),
             ..TcpConfig::default()
         }

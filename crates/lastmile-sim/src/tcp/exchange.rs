@@ -411,3 +411,19 @@ fn a_recovery_without_new_data_tries_the_last_segment_once() {
     assert_eq!(it.answer(202, 8, 9, &[(9, 10)], false), NOTHING);
     assert_eq!((it.ack(300, 10), it.sender.counters().timeouts), (NOTHING, 0));
 }
+
+/// RFC 6582, section 3.2, step 3: a partial ACK takes all that it acknowledges out of the window, even where lost
+/// duplicate ACKs had not put as much in; what was under way does not leave as a burst. Step 3's full ACK ends that.
+#[test]
+fn a_partial_ack_after_lost_duplicates_deflates_the_window_itself() {
+    for (deflation_stays, after) in [(false, vec![10, 11, 12, 13, 14]), (true, vec![10, 11])] {
+        let mut it = Exchange::new(TcpConfig { deflation_stays, ..config(Recovery::NewReno, 10) });
+        assert_eq!(it.at(0).len(), 10);
+        // 0 and 8 are lost, and so are all duplicate ACKs but three.
+        assert_eq!([it.dup(100, 0), it.dup(101, 0), it.dup(102, 0)], [vec![], vec![], vec![0]]);
+        // 5 + 3 - 8 + 1 = 1.
+        assert_eq!(it.ack(200, 8), [8]);
+        // The threshold, or one segment and slow start.
+        assert_eq!(it.ack(300, 10), after);
+    }
+}

@@ -55,8 +55,8 @@ pub struct Sender {
     /// All below it left before the segment that recovery began with was sent again.
     older: u64,
     dup_acks: u32,
-    /// Segments by which duplicate ACKs inflate the window.
-    inflation: u32,
+    /// Segments by which duplicate ACKs inflate the window, less those by which NewReno's partial ACKs deflate it.
+    inflation: i64,
     /// The first unacknowledged segment is to be sent again.
     resend_first: bool,
     /// With Sack1, segments in the network as the ACKs tell it; none are counted between a timeout and the next new ACK.
@@ -290,9 +290,11 @@ impl Sender {
             if lost.is_some() || fresh {
                 return lost.or(Some(self.max));
             }
-            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end.
+            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end. Where only the
+            // receiver's window is full, the last segment is under way and its duplicate would be waste.
             return self.board.next_doubtful().or_else(|| {
-                let last = if self.rescued { None } else { self.board.last_missing(self.max) };
+                let tries = !self.rescued && self.max >= end;
+                let last = if tries { self.board.last_missing(self.max) } else { None };
                 self.rescued |= last.is_some();
                 last
             });
@@ -307,7 +309,8 @@ impl Sender {
         while self.sack() && self.next < self.max && self.board.is_sacked(self.next) {
             self.next += 1;
         }
-        let window = (cwnd as u64 + u64::from(self.inflation)).min(u64::from(self.config.max_window));
+        let window =
+            (cwnd as i64).saturating_add(self.inflation).clamp(1, i64::from(self.config.max_window)) as u64;
         if self.next >= end.min(self.una + window) {
             return None;
         }

@@ -17,6 +17,7 @@ pub fn ns2_keys() -> Vec<(&'static str, String)> {
         ("tick", ns2.tick.to_string()),
         ("hold_ssthresh", ns2.hold_ssthresh.to_string()),
         ("min_loss_window", ns2.min_loss_window.to_string()),
+        ("deflation_stays", ns2.deflation_stays.to_string()),
         ("recovery_burst", ns2.recovery_burst.unwrap().to_string()),
     ];
     // Whatever else it comes to change belongs here too.

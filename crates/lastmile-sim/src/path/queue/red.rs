@@ -42,7 +42,8 @@ pub struct Red {
     /// Mark those packets that can be instead of dropping them early.
     pub ecn: bool,
     /// Also mark, instead of dropping, where the average is beyond the range of the probability. RFC 3168
-    /// has such packets dropped; ns-2 does this with `use_mark_p_`.
+    /// has such packets dropped; ns-2 does this with `use_mark_p_`. What cannot be marked is there dropped by
+    /// the same law with a probability of one, after which `wait` and byte mode let the next packet pass.
     pub mark_beyond_max: bool,
 }
 
@@ -211,8 +212,10 @@ impl State {
             return Verdict::Accept;
         }
         let (base, by_chance) = self.base_probability();
-        let may_mark_beyond = self.mark_beyond_max && self.ecn && ecn.is_capable();
-        if !by_chance && !may_mark_beyond {
+        // ns-2's use_mark_p_ is for all packets: with `wait` also those that cannot be marked have a gap between two
+        // drops there, at least a mean packet in byte mode.
+        let always_by_chance = self.mark_beyond_max && self.ecn;
+        if !by_chance && !always_by_chance {
             return Verdict::Drop;
         }
         if !self.above_min {

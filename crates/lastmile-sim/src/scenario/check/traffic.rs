@@ -41,7 +41,7 @@ impl Check<'_> {
                 return self.error(at, format!("two flows are called {name:?}"));
             }
             let start = Time::ZERO + self.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
-            let stop = self.not_negative(raw.stop.as_ref())?.map_or(end, |stop| Time::ZERO + stop);
+            let stop = self.not_negative(raw.stop.as_ref())?.map_or(Time::MAX, |stop| Time::ZERO + stop);
             if let Some(raw_start) = raw.start.as_ref().filter(|_| start >= end) {
                 return self.error(raw_start.span(), "starts after the run's end");
             }

@@ -11,9 +11,13 @@ impl Sender {
     /// RFC 6582, section 3.2, step 3; RFC 6675, section 5.
     pub(super) fn on_partial_ack(&mut self, now: Time, newly: u64) {
         if self.config.recovery == Recovery::NewReno {
-            // Deflated by what was acknowledged, less the segment that goes in its place.
-            self.inflation =
-                u32::try_from(u64::from(self.inflation).saturating_sub(newly) + 1).unwrap_or(u32::MAX);
+            // Deflated by what was acknowledged, less the segment that goes in its place, until recovery ends.
+            self.inflation -= newly as i64 - 1;
+            if self.config.deflation_stays && self.inflation < 1 {
+                let window = self.law.window().cwnd + (self.inflation - 1) as f64;
+                self.law.clamp(window.max(1.0));
+                self.inflation = 1;
+            }
             self.burst = self.config.recovery_burst.unwrap_or(u32::MAX).saturating_add(1);
             self.resend_first = true;
             if self.first_partial {
@@ -60,7 +64,7 @@ impl Sender {
             self.inflation = 0;
         } else if self.config.limited_transmit {
             // RFC 3042.
-            self.inflation = self.dup_acks;
+            self.inflation = i64::from(self.dup_acks);
         }
     }
 
@@ -76,7 +80,7 @@ impl Sender {
         }
         (self.recover, self.in_recovery, self.first_partial) = (Some(self.max), true, true);
         self.rescued = false;
-        self.inflation = if self.config.recovery.has_blocks() { 0 } else { DUP_THRESH as u32 };
+        self.inflation = if self.config.recovery.has_blocks() { 0 } else { DUP_THRESH as i64 };
         if self.sack1() {
             // The segment that is sent again takes the place of one of the three; the rest waits for the next ACK.
             (self.pipe, self.burst) = ((self.max - self.una) as i64 - DUP_THRESH as i64 - 1, 1);
