@@ -1,12 +1,14 @@
-//! [`Journal`]: what a sweep has finished so far, so that a killed one goes on where it stood.
+//! [`Journal`]: what a sweep has finished so far, so that a killed one goes on where it stood, and a long one needs no memory
+//! for its rows.
 //!
 //! Beside the output `FILE` stands `FILE.part` while the sweep runs: a first line that says which sweep it is, then a
 //! line for each finished run in whatever order they ended. A line that was never ended, the mark of a kill, is cut off.
+//! Without an output it is a temporary file without a name.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, Seek, Write};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, anyhow, bail};
@@ -23,17 +25,36 @@ struct Head {
     runs: usize,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Line {
     run: usize,
     rows: Rows,
 }
 
+#[derive(Serialize)]
+struct LineOf<'a> {
+    run: usize,
+    rows: &'a Rows,
+}
+
 /// A sweep's journal, open for more.
 pub(crate) struct Journal {
-    path: PathBuf,
-    file: Mutex<File>,
+    /// None where it is temporary.
+    path: Option<PathBuf>,
+    inner: Mutex<Inner>,
 }
+
+struct Inner {
+    file: File,
+    /// Where the next line begins.
+    end: u64,
+    /// Where the line of each run begins; zero, where the first line stands, for one that is not finished.
+    lines: Vec<u64>,
+    finished: usize,
+}
+
+/// Temporary journals of this process so far.
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Journal {
     /// Where the journal of that output stands.
@@ -43,15 +64,11 @@ impl Journal {
         PathBuf::from(name)
     }
 
-    /// Opens the journal of a sweep, or begins one; gives the runs that are finished.
+    /// Opens the journal of a sweep with what is finished, or begins one.
     ///
     /// # Errors
     /// The file belongs to another sweep, or cannot be read or written.
-    pub(crate) fn open(
-        output: &Path,
-        sweep: u64,
-        runs: usize,
-    ) -> anyhow::Result<(Journal, BTreeMap<usize, Rows>)> {
+    pub(crate) fn open(output: &Path, sweep: u64, runs: usize) -> anyhow::Result<Journal> {
         let path = Journal::path(output);
         let shown = path.display();
         let head = Head { sweep, runs };
@@ -65,7 +82,7 @@ impl Journal {
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             bail!("{shown} is being written by another process: wait for it, or name another output");
         }
-        let mut finished = BTreeMap::new();
+        let (mut lines, mut finished) = (vec![0; runs], 0);
         let mut whole = 0;
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();
@@ -78,39 +95,111 @@ impl Journal {
                     bail!("{shown} belongs to another sweep: remove it, or name another output");
                 }
             } else {
-                let Line { run, rows } = serde_json::from_slice(&line)
+                let Line { run, .. } = serde_json::from_slice(&line)
                     .map_err(|e| anyhow!("{shown}: a line is damaged ({e}): remove the file"))?;
-                finished.entry(run).or_insert(rows);
+                if let Some(place) = lines.get_mut(run).filter(|place| **place == 0) {
+                    *place = whole;
+                    finished += 1;
+                }
             }
             whole += line.len() as u64;
             line.clear();
         }
         file.set_len(whole).with_context(|| format!("cannot write {shown}"))?;
-        file.seek(std::io::SeekFrom::End(0))?;
-        let journal = Journal { path, file: Mutex::new(file) };
+        file.seek(SeekFrom::Start(whole))?;
+        let inner = Mutex::new(Inner { file, end: whole, lines, finished });
+        let journal = Journal { path: Some(path), inner };
         if whole == 0 {
-            journal.append(&Head { sweep, runs })?;
+            journal.append(&head)?;
         }
-        finished.retain(|&run, _| run < runs);
-        Ok((journal, finished))
+        Ok(journal)
+    }
+
+    /// A journal that nobody goes on from.
+    ///
+    /// # Errors
+    /// There is no room for temporary files.
+    pub(crate) fn temporary(runs: usize) -> anyhow::Result<Journal> {
+        let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("lastmile-{}-{number}.part", std::process::id()));
+        let begun = || -> std::io::Result<File> {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+            // It lives as long as it is open.
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        };
+        let file = begun().with_context(|| format!("cannot write the temporary file {}", path.display()))?;
+        let inner = Inner { file, end: 0, lines: vec![0; runs], finished: 0 };
+        let journal = Journal { path: None, inner: Mutex::new(inner) };
+        journal.append(&Head { sweep: 0, runs })?;
+        Ok(journal)
+    }
+
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many runs are finished.
+    pub(crate) fn finished(&self) -> usize {
+        self.inner().finished
+    }
+
+    /// Whether a run is.
+    pub(crate) fn has(&self, run: usize) -> bool {
+        self.inner().lines.get(run).is_some_and(|&place| place > 0)
     }
 
     /// Adds a finished run; what was added survives the end of this process.
     pub(crate) fn add(&self, run: usize, rows: &Rows) -> anyhow::Result<()> {
-        self.append(&Line { run, rows: rows.clone() })
+        let place = self.append(&LineOf { run, rows })?;
+        let mut inner = self.inner();
+        if let Some(line) = inner.lines.get_mut(run) {
+            *line = place;
+            inner.finished += 1;
+        }
+        Ok(())
     }
 
-    fn append(&self, what: &impl Serialize) -> anyhow::Result<()> {
+    /// Adds a line; says where it begins.
+    fn append(&self, what: &impl Serialize) -> anyhow::Result<u64> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner();
         // One write: another one of these, or a kill, never stands in the middle of a line that is read as whole.
-        file.write_all(&line).with_context(|| format!("cannot write {}", self.path.display()))
+        inner.file.write_all(&line).with_context(|| match &self.path {
+            Some(path) => format!("cannot write {}", path.display()),
+            None => "cannot write a temporary file".to_owned(),
+        })?;
+        let place = inner.end;
+        inner.end += line.len() as u64;
+        Ok(place)
+    }
+
+    /// Shows the rows of all finished runs, in the order of the runs, one run in memory at a time.
+    ///
+    /// # Errors
+    /// The file cannot be read, or whom it is shown to fails.
+    pub(crate) fn read(&self, mut show: impl FnMut(Rows) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let inner = self.inner();
+        let mut reader = BufReader::new(&inner.file);
+        let mut line = Vec::new();
+        for &place in inner.lines.iter().filter(|&&place| place > 0) {
+            line.clear();
+            reader.seek(SeekFrom::Start(place)).context("cannot read the finished runs")?;
+            reader.read_until(b'\n', &mut line).context("cannot read the finished runs")?;
+            show(serde_json::from_slice::<Line>(&line).context("a finished run is damaged")?.rows)?;
+        }
+        drop(reader);
+        // Whoever adds more does so at the end.
+        (&inner.file).seek(SeekFrom::Start(inner.end)).context("cannot read the finished runs")?;
+        Ok(())
     }
 
     /// The sweep is written: the journal is no longer needed.
     pub(crate) fn remove(self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -128,13 +217,36 @@ mod tests {
         vec![Map::from_iter([("value".to_owned(), Value::from(value))])]
     }
 
+    fn all(journal: &Journal) -> Vec<Rows> {
+        let mut all = Vec::new();
+        journal
+            .read(|rows| {
+                all.push(rows);
+                Ok(())
+            })
+            .unwrap();
+        all
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_the_runs_and_more_may_follow() {
+        let journal = Journal::temporary(5).unwrap();
+        for run in [3, 0, 4] {
+            journal.add(run, &rows(run as u64)).unwrap();
+        }
+        assert_eq!(all(&journal), [rows(0), rows(3), rows(4)]);
+        journal.add(1, &rows(1)).unwrap();
+        assert_eq!(all(&journal), [rows(0), rows(1), rows(3), rows(4)]);
+        assert!(journal.has(1) && !journal.has(2) && !journal.has(9) && journal.finished() == 4);
+    }
+
     #[test]
     fn it_goes_on_where_it_was_cut_off() {
         let dir = std::env::temp_dir().join(format!("lastmile-journal-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let output = dir.join("out.jsonl");
-        let (journal, finished) = Journal::open(&output, 7, 9).unwrap();
-        assert!(finished.is_empty());
+        let journal = Journal::open(&output, 7, 9).unwrap();
+        assert_eq!(journal.finished(), 0);
         journal.add(4, &rows(44)).unwrap();
         journal.add(2, &rows(22)).unwrap();
         drop(journal);
@@ -143,13 +255,13 @@ mod tests {
         let whole = std::fs::read(&part).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&part, &whole[..cut]).unwrap();
-            let (journal, finished) = Journal::open(&output, 7, 9).unwrap();
+            let journal = Journal::open(&output, 7, 9).unwrap();
             let lines = whole[..cut].iter().filter(|b| **b == b'\n').count();
-            assert_eq!(finished.len(), lines.saturating_sub(1), "cut at {cut}");
+            assert_eq!(journal.finished(), lines.saturating_sub(1), "cut at {cut}");
             journal.add(1, &rows(11)).unwrap();
             drop(journal);
-            let (_, finished) = Journal::open(&output, 7, 9).unwrap();
-            assert_eq!(finished[&1], rows(11));
+            let again = Journal::open(&output, 7, 9).unwrap();
+            assert_eq!(all(&again).first(), Some(&rows(11)));
         }
         let other = Journal::open(&output, 8, 9).map(|_| ()).unwrap_err().to_string();
         assert!(other.contains("belongs to another sweep"), "{other}");

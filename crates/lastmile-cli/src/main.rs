@@ -6,6 +6,7 @@ mod journal;
 mod network;
 mod options;
 mod outputs;
+mod progress;
 mod ran;
 mod recorder;
 mod report;

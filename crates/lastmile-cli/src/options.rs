@@ -15,9 +15,10 @@ pub(crate) struct MethodArgs {
     /// How to measure; `lastmile methods` lists the names
     #[arg(long, value_name = "NAME", default_value = "wbest")]
     pub(crate) method: String,
-    /// Trains to average; from four on there is an interval for the available bandwidth
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) trains: usize,
+    /// Trains to average; from four on there is an interval for the available bandwidth [default: 1]
+    #[arg(long, value_name = "N")]
+    #[serde(default, deserialize_with = "more_than_one")]
+    pub(crate) trains: Option<usize>,
     /// Packets in a train [default: 30]
     #[arg(long, value_name = "N")]
     pub(crate) train_length: Option<usize>,
@@ -49,9 +50,14 @@ pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// One train is what recordings say of methods that know none.
+fn more_than_one<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    Ok(Option::<usize>::deserialize(deserializer)?.filter(|&trains| trains != 1))
+}
+
 impl MethodArgs {
     /// That method with its defaults.
-    pub(crate) fn named(method: &str, trains: usize) -> MethodArgs {
+    pub(crate) fn named(method: &str, trains: Option<usize>) -> MethodArgs {
         MethodArgs {
             method: method.to_owned(),
             trains,

@@ -40,7 +40,9 @@ impl Recorded {
         let measurements = first
             .measures
             .iter()
-            .map(|(spec, direction)| (*direction, MethodArgs::named(&spec.method, spec.trains as usize)))
+            .map(|(spec, direction)| {
+                (*direction, MethodArgs::named(&spec.method, spec.trains.map(|n| n as usize)))
+            })
             .collect();
         Ok(Recorded { world, node: first.from as u16, noise, method_seed: seed, measurements })
     }

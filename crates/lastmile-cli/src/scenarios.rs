@@ -45,10 +45,11 @@ fn replaced(set: &str) -> anyhow::Result<Override> {
     Ok(Override::new(key.trim(), value.trim()))
 }
 
-/// Whether a scenario may name that method.
-pub(crate) fn check_method(name: &str) -> Result<(), String> {
+/// Whether a scenario may name that method, with so many trains where it names any.
+pub(crate) fn check_method(name: &str, trains: Option<u32>) -> Result<(), String> {
     if METHODS.iter().any(|m| m.name == name) {
-        return Ok(());
+        let args = MethodArgs::named(name, trains.map(|n| n as usize));
+        return args.build(Span::ZERO, 0).map(|_| ()).map_err(|error| error.to_string());
     }
     let known: Vec<_> = METHODS.iter().map(|m| m.name).collect();
     Err(format!("there is no method {name:?}; known: {}", known.join(", ")))
@@ -60,7 +61,7 @@ pub(crate) fn maker(
     seed: u64,
 ) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
     move |spec| {
-        let args = MethodArgs::named(&spec.method, spec.trains as usize);
+        let args = MethodArgs::named(&spec.method, spec.trains.map(|n| n as usize));
         args.build(noise, seed).map_err(|error| error.to_string())
     }
 }

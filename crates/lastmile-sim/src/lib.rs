@@ -20,6 +20,7 @@ pub mod run;
 pub mod scenario;
 pub mod sweep;
 pub mod tcp;
+mod text;
 pub mod traffic;
 pub mod truth;
 pub mod twin;

@@ -191,6 +191,9 @@ pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 /// Is given a simulation before it runs.
 pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 
+/// Is told how far a run has come, in virtual time.
+pub type Progress = Box<dyn FnMut(Time) + Send>;
+
 /// Who is told what the first session's prober is given: what a recording needs.
 #[derive(Default)]
 pub struct Hooks {
@@ -200,6 +203,8 @@ pub struct Hooks {
     pub input: Option<TellInput>,
     /// Given the simulation before it runs, to attach what else shall look on.
     pub prepare: Option<Prepare>,
+    /// Told some thousand times how far the run has come. Results are the same with and without.
+    pub progress: Option<Progress>,
 }
 
 impl Hooks {
@@ -260,7 +265,17 @@ pub fn simulate(
         prepare(scenario, &mut simulation);
     }
     let mut watched = Watched::new(scenario, simulation);
-    watched.run_until(Time::ZERO + scenario.duration)?;
+    let end = Time::ZERO + scenario.duration;
+    if let Some(told) = &mut hooks.progress {
+        let step = Span::from_nanos((scenario.duration.as_nanos() / 1_000).max(1));
+        let mut next = Time::ZERO + step;
+        while next < end {
+            watched.run_until(next)?;
+            told(next);
+            next += step;
+        }
+    }
+    watched.run_until(end)?;
     let network = watched.outcome(scenario);
     let mut engine = watched.into_engine();
     let events = engine.take_events();
@@ -278,12 +293,13 @@ pub fn simulate(
 mod tests {
     use super::*;
 
-    fn sessions_of(measures: &str) -> Result<Vec<Session>, RunError> {
+    fn sessions_of(measures: &str) -> Result<Vec<Session>, String> {
         let link = |from| format!("[[link]]\nfrom = \"{from}\"\nto = \"middle\"\n");
         let links: String = ["a", "b", "c"].map(link).concat();
         let hosts = "[host.a]\n[host.b]\n[host.c]\n";
         let text = format!("name = \"x\"\nduration = \"1 s\"\n{hosts}{links}{measures}");
-        sessions(&Scenario::parse("x", &text).unwrap())
+        let scenario = Scenario::parse("x", &text).map_err(|error| error.to_string())?;
+        sessions(&scenario).map_err(|error| error.to_string())
     }
 
     fn measure(from: &str, to: &str, rest: &str) -> String {
@@ -300,7 +316,33 @@ mod tests {
         );
         for other in [measure("a", "b", "ipv6 = true"), measure("a", "c", ""), measure("b", "a", "")] {
             let error = sessions_of(&[ab.as_str(), &other].concat()).unwrap_err();
-            assert!(matches!(error, RunError::TwoRoles(_)), "{error}");
+            assert!(error.starts_with("x:") && error.contains("give each role a host of its own"), "{error}");
+        }
+    }
+
+    #[test]
+    fn whoever_looks_on_changes_nothing() {
+        for name in ["path", "wlan-g-busy", "dumbbell-tcp"] {
+            let text = crate::scenario::builtin_text(name).unwrap();
+            let set = |key, value| crate::scenario::Override::new(key, value);
+            let short = [set("duration", "4 s"), set("warm_up", "1 s")];
+            let scenario = Scenario::parse_with(name, text, &short, &|_, _| Ok(())).unwrap();
+            let make = |spec: &MeasureSpec| {
+                lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+            };
+            let run = |hooks| {
+                let run = simulate(&scenario, 3, &make, hooks).unwrap();
+                format!("{:?} {:?} {:?}", run.outcomes, run.network, run.events)
+            };
+            let told = Arc::new(Mutex::new(Vec::new()));
+            let log = Arc::clone(&told);
+            let hooks = Hooks {
+                progress: Some(Box::new(move |at| log.lock().unwrap().push(at))),
+                ..Hooks::default()
+            };
+            assert_eq!(run(hooks), run(Hooks::default()), "{name}");
+            let told = told.lock().unwrap();
+            assert!(told.len() >= 998 && told.is_sorted(), "{name}: {}", told.len());
         }
     }
 

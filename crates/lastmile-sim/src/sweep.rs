@@ -1,10 +1,10 @@
-//! Sweeps: one scenario, every combination of some of its values, several seeds. Only the list of runs is made
-//! here; whoever runs them may do so on as many cores as there are, in any order, and sort by
-//! [`Run::index`].
+//! Sweeps: one scenario, every combination of some of its values, several seeds. A [`Plan`] makes runs one by one, from
+//! their numbers: a sweep of a million runs needs no more memory than those that are under way. Whoever runs them may do
+//! so on as many cores as there are, in any order, and sort by [`Run::index`].
 
 use std::sync::Arc;
 
-use crate::scenario::{Override, Scenario, ScenarioError};
+use crate::scenario::{CheckMethod, Override, Scenario, ScenarioError};
 
 /// What varies.
 ///
@@ -17,11 +17,13 @@ use crate::scenario::{Override, Scenario, ScenarioError};
 ///     ],
 ///     seeds: vec![1, 2],
 /// };
-/// let runs = sweep.runs("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
-/// assert_eq!(runs.len(), 12);
+/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+/// assert_eq!((plan.runs(), plan.combinations()), (12, 6));
 /// // The last parameter turns fastest but for the seed.
-/// assert_eq!((runs[2].label(), runs[2].seed), ("link.0.rate=10 Mbit/s traffic.cross.rate=4 Mbit/s".into(), 1));
-/// assert_eq!(runs[2].scenario.traffic[0].rate.to_string(), "4 Mbit/s");
+/// let scenario = plan.scenario(plan.combination_of(2))?;
+/// assert_eq!(scenario.traffic[0].rate.to_string(), "4 Mbit/s");
+/// let third = plan.run(2, scenario.into());
+/// assert_eq!((third.label(), third.seed), ("link.0.rate=10 Mbit/s traffic.cross.rate=4 Mbit/s".into(), 1));
 /// # Ok::<(), SweepError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,18 +70,24 @@ pub struct Run {
 impl Run {
     /// Its overrides in one line, for tables.
     pub fn label(&self) -> String {
-        let parts: Vec<_> = self.overrides.iter().map(|o| format!("{}={}", o.key, o.value)).collect();
-        parts.join(" ")
+        label(&self.overrides)
     }
 }
 
-/// Why a sweep has no list of runs.
+fn label(overrides: &[Override]) -> String {
+    let parts: Vec<_> = overrides.iter().map(|o| format!("{}={}", o.key, o.value)).collect();
+    parts.join(" ")
+}
+
+/// Why a sweep cannot be.
 ///
 /// ```
 /// use lastmile_sim::{scenario::builtin_text, sweep::*};
 /// let sweep = Sweep { parameters: vec![Parameter::new("link.0.rate", ["fast"])], seeds: vec![] };
-/// let error = sweep.runs("path.toml", builtin_text("path").unwrap(), &|_| Ok(())).unwrap_err();
+/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+/// let error = plan.scenario(0).unwrap_err();
 /// assert!(error.to_string().starts_with("with link.0.rate=fast: path.toml:15: link[0].rate:"), "{error}");
+/// # Ok::<(), SweepError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -90,6 +98,9 @@ pub enum SweepError {
     /// A parameter that is there twice: its column would be.
     #[error("parameter {0:?} is there twice")]
     Twice(String),
+    /// A value that is there twice: so would be its runs.
+    #[error("parameter {0:?} has the value {1:?} twice")]
+    SameValue(String, String),
     /// More runs than anybody means.
     #[error("{0} runs, more than {MAX_RUNS}")]
     TooMany(u128),
@@ -106,21 +117,34 @@ pub enum SweepError {
 /// The most runs in one sweep.
 pub const MAX_RUNS: u128 = 1_000_000;
 
+/// A sweep of a scenario file: its runs by their numbers, combinations in the order of the parameters, the last turning
+/// fastest, each with all seeds.
+pub struct Plan<'a> {
+    sweep: &'a Sweep,
+    file: &'a str,
+    text: &'a str,
+    check_method: &'a CheckMethod<'a>,
+    combinations: usize,
+}
+
 impl Sweep {
-    /// The runs: combinations in the order of the parameters, the last turning fastest, each with all seeds.
-    /// Every combination is checked before any is run.
-    pub fn runs(
-        &self,
-        file: &str,
-        text: &str,
-        check_method: &dyn Fn(&str) -> Result<(), String>,
-    ) -> Result<Vec<Run>, SweepError> {
-        if let Some(empty) = self.parameters.iter().find(|p| p.values.is_empty()) {
-            return Err(SweepError::NoValues(empty.key.clone()));
-        }
+    /// Refuses sweeps that cannot be, whatever the scenario says. Combinations are checked when they are asked for.
+    pub fn plan<'a>(
+        &'a self,
+        file: &'a str,
+        text: &'a str,
+        check_method: &'a CheckMethod<'a>,
+    ) -> Result<Plan<'a>, SweepError> {
         for (at, parameter) in self.parameters.iter().enumerate() {
+            if parameter.values.is_empty() {
+                return Err(SweepError::NoValues(parameter.key.clone()));
+            }
             if self.parameters[..at].iter().any(|before| before.key == parameter.key) {
                 return Err(SweepError::Twice(parameter.key.clone()));
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            if let Some(value) = parameter.values.iter().find(|value| !seen.insert(*value)) {
+                return Err(SweepError::SameValue(parameter.key.clone(), value.clone()));
             }
         }
         let lengths = self.parameters.iter().map(|p| p.values.len());
@@ -129,27 +153,57 @@ impl Sweep {
         if total > MAX_RUNS {
             return Err(SweepError::TooMany(total));
         }
-        let mut runs = Vec::with_capacity(total as usize);
-        for combination in 0..combinations as usize {
-            let overrides = self.combination(combination);
-            let scenario = Scenario::parse_with(file, text, &overrides, check_method).map_err(|error| {
-                let parts: Vec<_> = overrides.iter().map(|o| format!("{}={}", o.key, o.value)).collect();
-                SweepError::Scenario { label: parts.join(" "), error }
-            })?;
-            let mut run =
-                Run { index: 0, seed: 0, scenario: Arc::new(scenario), overrides: overrides.into() };
-            let own = [run.scenario.seed];
-            for &seed in if self.seeds.is_empty() { &own[..] } else { &self.seeds } {
-                (run.index, run.seed) = (runs.len(), seed);
-                runs.push(run.clone());
-            }
-        }
-        Ok(runs)
+        Ok(Plan { sweep: self, file, text, check_method, combinations: combinations as usize })
+    }
+}
+
+impl Plan<'_> {
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.combinations * self.seeds()
     }
 
-    fn combination(&self, number: usize) -> Vec<Override> {
-        let mut rest = number;
+    /// How many scenarios there are.
+    pub fn combinations(&self) -> usize {
+        self.combinations
+    }
+
+    /// What varies.
+    pub fn sweep(&self) -> &Sweep {
+        self.sweep
+    }
+
+    /// The combination that a run is of.
+    pub fn combination_of(&self, run: usize) -> usize {
+        run / self.seeds()
+    }
+
+    /// The scenario of a combination: one for all its seeds.
+    ///
+    /// # Errors
+    /// The combination is no scenario.
+    pub fn scenario(&self, combination: usize) -> Result<Scenario, SweepError> {
+        let overrides = self.overrides(combination);
+        Scenario::parse_with(self.file, self.text, &overrides, self.check_method)
+            .map_err(|error| SweepError::Scenario { label: label(&overrides), error })
+    }
+
+    /// A run, given the scenario of its combination.
+    pub fn run(&self, index: usize, scenario: Arc<Scenario>) -> Run {
+        let overrides = self.overrides(self.combination_of(index)).into();
+        let seed = self.sweep.seeds.get(index % self.seeds()).copied().unwrap_or(scenario.seed);
+        Run { index, overrides, seed, scenario }
+    }
+
+    fn seeds(&self) -> usize {
+        self.sweep.seeds.len().max(1)
+    }
+
+    /// What a combination sets.
+    pub fn overrides(&self, combination: usize) -> Vec<Override> {
+        let mut rest = combination;
         let mut overrides: Vec<_> = self
+            .sweep
             .parameters
             .iter()
             .rev()
@@ -170,7 +224,10 @@ mod tests {
     use crate::scenario::builtin_text;
 
     fn runs(sweep: &Sweep) -> Result<Vec<Run>, SweepError> {
-        sweep.runs("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))
+        let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+        (0..plan.runs())
+            .map(|index| Ok(plan.run(index, plan.scenario(plan.combination_of(index))?.into())))
+            .collect()
     }
 
     #[test]
@@ -187,7 +244,11 @@ mod tests {
         assert_eq!(runs(&empty), Err(SweepError::NoValues("seed".into())));
         let twice = Sweep { parameters: vec![Parameter::new("seed", ["1"]); 2], seeds: vec![] };
         assert_eq!(runs(&twice), Err(SweepError::Twice("seed".into())));
-        let eight = (0..8).map(|n| Parameter::new(format!("link.{n}.rate"), vec!["1 bit/s"; 1000])).collect();
+        let same = Sweep { parameters: vec![Parameter::new("seed", ["1", "2", "1"])], seeds: vec![] };
+        assert_eq!(runs(&same), Err(SweepError::SameValue("seed".into(), "1".into())));
+        let eight = (0..8)
+            .map(|n| Parameter::new(format!("link.{n}.rate"), (0..1000).map(|n| n.to_string())))
+            .collect();
         let huge = Sweep { parameters: eight, seeds: vec![] };
         assert_eq!(
             runs(&huge).unwrap_err().to_string(),

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use lastmile_sim::scenario::Scenario;
+use lastmile::time::Time;
+use lastmile_sim::scenario::{Scenario, build};
 
 const TWO: &str = "name = \"x\"\nduration = \"DURATION\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\nLINK\n[[traffic]]\nfrom = \"a\"\nto = \"b\"\nTRAFFIC\n";
 const CBR: &str = "kind = \"cbr\"\nrate = \"8 Mbit/s\"\nsize = \"1000 B\"";
@@ -62,6 +63,43 @@ fn connections_that_nothing_limits() {
     refused(&two("60 s", faster, ftp), "traffic[0].kind", "cross links");
 }
 
+/// Where nothing arrives a connection has only its timeouts, and they last as long as the run.
+#[test]
+fn timers_that_never_rest() {
+    let dead = "rate = \"20 kbit/s\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 1.0 } }]";
+    let file = |tcp: &str| format!("kind = \"file\"\nbytes = \"1 kB\"\ntcp = {{ {tcp} }}");
+    let hasty = file("min_rto = \"1 ms\", initial_rto = \"1 ms\", max_rto = \"1 ms\"");
+    refused(&two("744 h", dead, &hasty), "traffic[0].tcp.max_rto", "timers of TCP could expire");
+    // Sixteen times twice as long is still short.
+    let doubled = file("min_rto = \"1 ms\", initial_rto = \"1 ms\", max_rto = \"1 h\"");
+    let mut thousands = two("744 h", dead, &doubled);
+    for _ in 0..19_999 {
+        thousands.push_str(&format!("[[traffic]]\nfrom = \"a\"\nto = \"b\"\n{doubled}\n"));
+    }
+    assert_eq!(Scenario::parse("x.toml", &thousands).map(|_| ()), Ok(()));
+    let short = thousands.replace("1 h\"", "2 s\"");
+    let error = Scenario::parse("x.toml", &short).map(|_| ()).unwrap_err();
+    assert!(error.key.ends_with("tcp.max_rto") && error.reason.contains("timers of TCP"), "{error}");
+    // And the bound is one: so many expire in ten seconds.
+    for (tcp, expected) in [(&hasty, 9_990..=10_000), (&doubled, 13..=14)] {
+        let scenario = Scenario::parse("x.toml", &two("10 s", dead, tcp)).unwrap();
+        let mut run = build(&scenario, 1, vec![]).unwrap();
+        run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
+        let timeouts = run.engine.tcp_sender(run.sources[0]).unwrap().counters().timeouts;
+        assert!(expected.contains(&timeouts), "{timeouts}");
+    }
+}
+
+/// Frames that noise destroys, all of them, are sent again and again.
+#[test]
+fn attempts_that_never_end() {
+    let text = "name = \"x\"\nduration = \"744 h\"\n[host.a]\n[host.b]\n[[wlan]]\nshort_retry = 254\n\
+        station = [{ name = \"a\" }, { name = \"b\", ap = \"a\", frame_error = 1.0 }]\n[[traffic]]\nfrom = \"a\"\n\
+        to = \"b\"\nkind = \"cbr\"\nrate = \"100 kbit/s\"\nsize = \"500 B\"\n";
+    refused(text, "wlan[0].short_retry", "transmissions");
+    assert!(Scenario::parse("x.toml", &text.replace("short_retry = 254\n", "")).is_ok());
+}
+
 #[test]
 fn channels_that_take_for_ever() {
     let lossy = |model: &str| format!("{LIMITED}\nlosses = [{{ model = {{ {model} }} }}]");
@@ -97,6 +135,26 @@ fn more_memory_than_there_is() {
         text.push_str("[[traffic]]\nfrom = \"a\"\nto = \"b\"\nkind = \"ftp\"\ntcp = { max_window = 2000000, segment = \"60000 B\" }\n");
     }
     refused(&text, "traffic[25].kind", "max_window");
+}
+
+/// Names are looked up, not searched for, and paths are found once for each flow.
+#[test]
+fn channels_for_many_flows_are_read_quickly() {
+    const FLOWS: usize = 4_000;
+    let mut text = two("1 s", LIMITED, CBR);
+    for n in 0..FLOWS {
+        let _ = writeln!(
+            text,
+            "[[traffic]]\nname = \"f{n}\"\nfrom = \"a\"\nto = \"b\"\n{}",
+            CBR.replace('8', "1")
+        );
+    }
+    let names: Vec<String> = (0..FLOWS).map(|n| format!("\"f{n}\"")).collect();
+    let channel =
+        format!("{{ model = {{ kind = \"bernoulli\", rate = 0.0 }}, flows = [{}] }}, ", names.join(", "));
+    let lossy = format!("{LIMITED}\nlosses = [{}]", channel.repeat(16));
+    let text = text.replacen(LIMITED, &lossy, 1);
+    assert_eq!(Scenario::parse("x.toml", &text).map(|_| ()), Ok(()));
 }
 
 #[test]

@@ -137,7 +137,7 @@ proptest! {
     fn every_method_survives(wild in wild(), trains in 1_usize..6, faithful in any::<bool>(), conservative in any::<bool>(), spike in any::<bool>()) {
         for method in METHODS {
             let config = MethodConfig {
-                trains, faithful, conservative, classifier: spike.then(|| "spike".into()), ..MethodConfig::default()
+                trains: Some(trains), faithful, conservative, classifier: spike.then(|| "spike".into()), ..MethodConfig::default()
             };
             // What a method has no use for it refuses.
             let plain = MethodConfig { faithful, ..MethodConfig::default() };

@@ -48,8 +48,8 @@ pub(crate) struct Args {
     /// How to measure; several with commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "wbest")]
     method: Vec<String>,
-    /// Trains to average; several with commas
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    /// Trains to average; several with commas [default: 1]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
     trains: Vec<u32>,
     /// Real-time priority for the measuring programs of the lab
     #[arg(long)]
@@ -176,7 +176,7 @@ impl Path {
 
 impl Args {
     /// The paths, measured by one method with so many trains.
-    fn paths(&self, method: &str, trains: u32) -> anyhow::Result<Vec<Path>> {
+    fn paths(&self, method: &str, trains: Option<u32>) -> anyhow::Result<Vec<Path>> {
         let mut paths = Vec::new();
         for name in &self.scenario {
             let mut scenario = scenarios::load(name, &[])?;
@@ -216,21 +216,25 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.realtime && !args.needs_lab() {
         return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
     }
+    let trains = match args.trains.as_slice() {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
+    };
     for method in &args.method {
-        for &trains in &args.trains {
+        for &trains in &trains {
             // Before the first run, and not after all those of the methods ahead of it.
-            MethodArgs::named(method, trains as usize).build(Span::ZERO, 0)?;
+            MethodArgs::named(method, trains.map(|n| n as usize)).build(Span::ZERO, 0)?;
         }
     }
     signals::stop();
     let mut all = Vec::new();
     for method in &args.method {
-        for &trains in &args.trains {
+        for &trains in &trains {
             all.extend(args.paths(method, trains)?.into_iter().map(|path| (path, method, trains)));
         }
     }
     // Path by path, and the methods on each.
-    let paths = all.len() / (args.method.len() * args.trains.len()).max(1);
+    let paths = all.len() / (args.method.len() * trains.len()).max(1);
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| index % paths.max(1));
     let bar = ProgressBar::new((args.world.len() * all.len() * args.runs) as u64);
@@ -238,8 +242,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut rows = Vec::new();
     for &world in &args.world {
         for (path, method, trains) in order.iter().filter_map(|&index| all.get(index)) {
+            let trains = trains.unwrap_or(1);
             bar.set_message(format!("{world:?} {} {method} x{trains}", path.name()));
-            rows.push(row(&args, world, path, method, *trains, &bar)?);
+            rows.push(row(&args, world, path, method, trains, &bar)?);
         }
     }
     bar.finish_and_clear();
@@ -290,7 +295,7 @@ fn row(
 }
 
 /// The path as a scenario: the same for both worlds.
-fn path(rate: Rate, cross: Cross, method: &str, trains: u32) -> anyhow::Result<Scenario> {
+fn path(rate: Rate, cross: Cross, method: &str, trains: Option<u32>) -> anyhow::Result<Scenario> {
     let traffic = match cross {
         Cross::Idle => String::new(),
         Cross::Cbr | Cross::Poisson => format!(
@@ -299,10 +304,11 @@ fn path(rate: Rate, cross: Cross, method: &str, trains: u32) -> anyhow::Result<S
             rate.scaled(CROSS_SHARE).bits_per_second(),
         ),
     };
+    let trains = trains.map_or(String::new(), |trains| format!("trains = {trains}\n"));
     let text = format!(
         "name = \"accuracy\"\nduration = \"20 s\"\nwarm_up = \"0.2 s\"\nseed = 1\n[host.sender]\n[host.receiver]\n\
          [[link]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\ndelay = \"2 ms\"\nqueue = \"60 kB\"\n{traffic}\
-         [[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\ntrains = {trains}\nstart = \"300 ms\"\n",
+         [[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\n{trains}start = \"300 ms\"\n",
         rate.bits_per_second()
     );
     Scenario::parse("accuracy", &text).map_err(|error| Exit::Usage.blame(error))

@@ -115,12 +115,12 @@ fn cases() -> Vec<Case> {
             directions.push(Direction::RoundTrip);
         }
         for direction in directions {
-            let args = MethodArgs::named(method.name, 1);
+            let args = MethodArgs::named(method.name, None);
             cases.push(Case { kind: "method", name: method.name, method: args, direction });
         }
     }
     for entry in classify::REGISTRY {
-        let args = MethodArgs { classifier: Some(entry.name.to_owned()), ..MethodArgs::named("wbest", 1) };
+        let args = MethodArgs { classifier: Some(entry.name.to_owned()), ..MethodArgs::named("wbest", None) };
         cases.push(Case {
             kind: "classifier",
             name: entry.name,

@@ -1,11 +1,12 @@
 //! `lastmile sim SCENARIO`: a scenario's measurements in virtual time.
 
-use lastmile::time::Span;
+use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
 use lastmile_sim::run::simulate;
 
 use crate::exit::Exit;
 use crate::outputs::OutputArgs;
+use crate::progress::Progress;
 use crate::ran::Ran;
 use crate::scenarios;
 
@@ -31,10 +32,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
-    let (outputs, hooks) = args.outputs.open(&args.scenario, &scenario, World::Sim, seed)?;
+    let (outputs, mut hooks) = args.outputs.open(&args.scenario, &scenario, World::Sim, seed)?;
+    let progress = Progress::new(&scenario.name, 1_000);
+    let (bar, whole) = (progress.bar(), scenario.duration.as_secs_f64());
+    hooks.progress = Some(Box::new(move |at| {
+        bar.set_position(((at - Time::ZERO).as_secs_f64() / whole * 1_000.0) as u64);
+    }));
     // Simulated stamps have their resolution and no other error.
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
+    drop(progress);
     outputs.finish(&run.events, &run.records, run.engine.now())?;
     let ran = Ran::new(&run.outcomes, &run.network);
     if args.json {

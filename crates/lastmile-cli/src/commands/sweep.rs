@@ -1,27 +1,30 @@
 //! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
 
-use std::collections::BTreeMap;
-use std::io::{Write, stdout};
+use std::io::{BufWriter, stdout};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_sim::run::{Hooks, simulate};
-use lastmile_sim::sweep::{Parameter, Run, Sweep};
+use lastmile_sim::scenario::{Scenario, TrafficSpec};
+use lastmile_sim::sweep::{Parameter, Plan, Run, Sweep};
 use lastmile_sim::traffic::Arrivals;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
 use crate::journal::{self, Journal, Rows};
+use crate::progress::Progress;
 use crate::result::Row;
 use crate::{scenarios, signals};
 
 mod output;
+mod recent;
+
+use output::write;
+use recent::Recent;
 
 /// Run a scenario with every combination of values and seeds, on all cores
 ///
@@ -68,78 +71,101 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         (n, false) => (1..=n.unwrap_or(1)).collect(),
     };
     let sweep = Sweep { parameters, seeds };
-    let runs = sweep.runs(&file, &text, &scenarios::check_method).map_err(|e| Exit::Usage.blame(e))?;
-    let journal = match &args.output {
-        // A device or a pipe keeps nothing to go on from.
-        Some(output) if output::is_special(output) => None,
-        None => None,
-        Some(output) => {
-            output::check(output, &sweep, &runs).map_err(|e| Exit::Usage.blame(e))?;
-            let all = format!("{sweep:?}");
-            let which = journal::fingerprint([env!("CARGO_PKG_VERSION"), &text, &all, &traces(&runs)]);
-            Some(Journal::open(output, which, runs.len()).map_err(|e| Exit::Usage.blame(e))?)
-        }
-    };
-    let (journal, mut finished) = journal.map_or((None, BTreeMap::new()), |(j, f)| (Some(j), f));
-    if !finished.is_empty() {
-        crate::say(&format!("{} of {} runs were finished before", finished.len(), runs.len()));
-    }
+    let plan = sweep.plan(&file, &text, &scenarios::check_method).map_err(|e| Exit::Usage.blame(e))?;
     signals::stop();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
-    let bar = ProgressBar::new(runs.len() as u64).with_position(finished.len() as u64);
-    bar.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}")?);
-    let missing: Vec<&Run> = runs.iter().filter(|run| !finished.contains_key(&run.index)).collect();
-    let done = |run: &&Run| -> anyhow::Result<(usize, Rows)> {
-        let rows = one(run).map_err(|error| match run.label() {
-            label if label.is_empty() => error,
-            label => error.context(format!("with {label}, seed {}", run.seed)),
-        })?;
-        if let Some(journal) = &journal {
-            journal.add(run.index, &rows)?;
+    let traces = pool.install(|| checked(&plan))?;
+    let journal = match &args.output {
+        // A device or a pipe keeps nothing to go on from.
+        Some(output) if !output::is_special(output) => {
+            output::check(output, &plan).map_err(|e| Exit::Usage.blame(e))?;
+            Journal::open(output, fingerprint(&text, &plan, traces), plan.runs())
+                .map_err(|e| Exit::Usage.blame(e))?
         }
-        Ok((run.index, rows))
+        _ => Journal::temporary(plan.runs()).map_err(|e| Exit::Machine.blame(e))?,
     };
-    let added: Vec<(usize, Rows)> = pool
-        .install(|| missing.par_iter().progress_with(bar.clone()).map(done).collect::<anyhow::Result<_>>())?;
-    bar.finish_and_clear();
-    finished.extend(added);
-    // By run's number: neither the cores nor an interruption show.
-    let rows: Rows = finished.into_values().flatten().collect();
+    if journal.finished() > 0 {
+        crate::say(&format!("{} of {} runs were finished before", journal.finished(), plan.runs()));
+    }
+    let progress = Progress::new("runs", plan.runs() as u64);
+    let bar = progress.bar().with_position(journal.finished() as u64);
+    let scenarios = Recent::new(pool.current_num_threads());
+    pool.install(|| {
+        (0..plan.runs()).into_par_iter().filter(|&run| !journal.has(run)).try_for_each(|index| {
+            let run = plan.run(index, scenarios.of(&plan, plan.combination_of(index))?);
+            let rows = one(&run).map_err(|error| match run.label() {
+                label if label.is_empty() => error,
+                label => error.context(format!("with {label}, seed {}", run.seed)),
+            })?;
+            journal.add(index, &rows)?;
+            bar.inc(1);
+            anyhow::Ok(())
+        })
+    })?;
+    drop(progress);
     match &args.output {
-        None => write(&mut stdout().lock(), &rows, args.format)?,
+        None => write(&mut BufWriter::new(stdout().lock()), &journal, args.format).map(|_| ())?,
         Some(path) => {
-            output::replace(path, |file| write(file, &rows, args.format)).map_err(|error| {
+            let mut results = 0;
+            let written = output::replace(path, |file| {
+                results = write(file, &journal, args.format)?;
+                Ok(())
+            });
+            written.map_err(|error| {
                 Exit::Machine.blame(error.context(format!("cannot write {}", path.display())))
             })?;
-            if let Some(journal) = journal {
-                journal.remove();
-            }
-            crate::say(&format!("{} runs, {} results in {}", runs.len(), rows.len(), path.display()));
+            journal.remove();
+            crate::say(&format!("{} runs, {results} results in {}", plan.runs(), path.display()));
         }
     }
     Ok(None)
 }
 
-/// What scenarios read from files beside them, in short: a trace that has changed makes another sweep.
-fn traces(runs: &[Run]) -> String {
-    let mut text = String::new();
-    let mut before = None;
-    for run in runs {
-        // All seeds of a combination have one scenario.
-        if before.replace(Arc::as_ptr(&run.scenario)) == Some(Arc::as_ptr(&run.scenario)) {
-            continue;
+/// Combinations that are checked before the first of them is looked at for errors.
+const BATCH: usize = 1_024;
+
+/// Checks every combination before any is run; what is wrong is that with the first one that is. Gives a number that
+/// changes with what scenarios read from files beside them: a trace that has changed makes another sweep.
+fn checked(plan: &Plan<'_>) -> anyhow::Result<u64> {
+    let progress = Progress::new("checking combinations", plan.combinations() as u64);
+    let bar = progress.bar();
+    let mut all = 0;
+    for first in (0..plan.combinations()).step_by(BATCH) {
+        if signals::stopped() {
+            return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
         }
-        for flow in &run.scenario.traffic {
-            if let Arrivals::Trace(trace) = &flow.arrivals {
-                let packet = |hash: u64, packet: &(Span, Bytes)| {
-                    let mixed = hash ^ packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40);
-                    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-                };
-                text += &format!(" {:x}", trace.packets().iter().fold(0, packet));
-            }
+        let last = (first + BATCH).min(plan.combinations());
+        let traces: Vec<_> = (first..last)
+            .into_par_iter()
+            .map(|combination| plan.scenario(combination).map(|scenario| traces(&scenario)))
+            .collect();
+        for found in traces {
+            all = mixed(all, found.map_err(|error| Exit::Usage.blame(error))?);
         }
+        bar.inc((last - first) as u64);
     }
-    text
+    Ok(all)
+}
+
+/// Which sweep it is.
+fn fingerprint(text: &str, plan: &Plan<'_>, traces: u64) -> u64 {
+    let all = format!("{:?} {traces:x}", plan.sweep());
+    journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])
+}
+
+fn mixed(hash: u64, more: u64) -> u64 {
+    (hash ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// What a scenario reads from files beside it, in short.
+fn traces(scenario: &Scenario) -> u64 {
+    let packet =
+        |hash, packet: &(Span, Bytes)| mixed(hash, packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40));
+    let flow = |hash, flow: &TrafficSpec| match &flow.arrivals {
+        Arrivals::Trace(trace) => trace.packets().iter().fold(hash, packet),
+        _ => hash,
+    };
+    scenario.traffic.iter().fold(0, flow)
 }
 
 /// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.
@@ -181,37 +207,6 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     Ok(rows)
 }
 
-fn write(out: &mut impl Write, rows: &[Map<String, Value>], format: Format) -> anyhow::Result<()> {
-    match format {
-        Format::Jsonl => {
-            for row in rows {
-                serde_json::to_writer(&mut *out, row)?;
-                out.write_all(b"\n")?;
-            }
-        }
-        Format::Csv => {
-            let mut columns: Vec<&String> = Vec::new();
-            for key in rows.iter().flat_map(Map::keys) {
-                if !columns.contains(&key) {
-                    columns.push(key);
-                }
-            }
-            let mut csv = csv::Writer::from_writer(out);
-            csv.write_record(&columns)?;
-            for row in rows {
-                let cell = |column: &&String| match row.get(*column) {
-                    None | Some(Value::Null) => String::new(),
-                    Some(Value::String(text)) => text.clone(),
-                    Some(other) => other.to_string(),
-                };
-                csv.write_record(columns.iter().map(cell))?;
-            }
-            csv.flush()?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,12 +243,12 @@ mod tests {
         let (file, text) = (dir.join("s.toml").display().to_string(), SCENARIO);
         let parameters = vec![parameter("traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s").unwrap()];
         let plan = Sweep { parameters, seeds: (1..=4).collect() };
-        let runs = plan.runs(&file, text, &scenarios::check_method).unwrap();
-        let which =
-            journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &format!("{plan:?}"), &traces(&runs)]);
-        let (journal, _) = Journal::open(&dir.join("cut"), which, runs.len()).unwrap();
+        let plan = plan.plan(&file, text, &scenarios::check_method).unwrap();
+        let which = fingerprint(text, &plan, checked(&plan).unwrap());
+        let journal = Journal::open(&dir.join("cut"), which, plan.runs()).unwrap();
         for index in [7, 0, 11] {
-            journal.add(index, &one(&runs[index]).unwrap()).unwrap();
+            let scenario = plan.scenario(plan.combination_of(index)).unwrap();
+            journal.add(index, &one(&plan.run(index, scenario.into())).unwrap()).unwrap();
         }
         drop(journal);
         let part = Journal::path(&dir.join("cut"));
@@ -272,10 +267,9 @@ mod tests {
         let of = |packets: &str| {
             let text = format!("{}{ends}packets = \"{packets}\"\n", &SCENARIO[..from]);
             let sweep = Sweep { seeds: vec![1, 2], ..Sweep::default() };
-            traces(&sweep.runs("s.toml", &text, &scenarios::check_method).unwrap())
+            checked(&sweep.plan("s.toml", &text, &scenarios::check_method).unwrap()).unwrap()
         };
         assert_eq!(of("0 100"), of("0 100"));
-        assert_eq!(of("0 100").split_whitespace().count(), 1);
         assert!(of("0 100") != of("0 101") && of("0 100") != of("0.1 100"));
     }
 }

@@ -150,8 +150,11 @@ fn stories() -> Vec<Story> {
 
 fn maker(noise: Span) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
     move |spec| {
-        let config =
-            MethodConfig { trains: spec.trains as usize, timing_noise: noise, ..MethodConfig::default() };
+        let config = MethodConfig {
+            trains: spec.trains.map(|n| n as usize),
+            timing_noise: noise,
+            ..MethodConfig::default()
+        };
         lastmile::estimate::build(&spec.method, &config).map_err(|error| error.to_string())
     }
 }

@@ -2,4 +2,3 @@
 pub mod error;
 pub mod link;
 pub mod queue;
-mod text;

@@ -132,8 +132,11 @@ pub fn build(
         links.push(node);
     }
     let (mut wlans, mut air) = (Vec::new(), Vec::new());
-    for spec in &scenario.wlans {
-        let medium = Medium::new(&spec.config, seed, &format!("wlan/{}", spec.name()))?;
+    for (number, spec) in scenario.wlans.iter().enumerate() {
+        // An access point of several channels draws other numbers on each.
+        let before = scenario.wlans[..number].iter().filter(|other| other.name() == spec.name()).count();
+        let also = if before > 0 { format!("/{before}") } else { String::new() };
+        let medium = Medium::new(&spec.config, seed, &format!("wlan/{}{also}", spec.name()))?;
         let node = engine.add(medium)?;
         for &(port, from, to) in &spec.directions {
             engine.connect_port(node, port, Target::Router(routers[to]))?;

@@ -42,6 +42,44 @@ impl Place<'_> {
         }
     }
 
+    /// An error of the key at a path such as `wlan[0].station[1].queue`, whether it stands there or is left out. Its line is
+    /// then that of the narrowest table around it that stands in the file.
+    pub(super) fn error_at(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
+        let line = line_of(self.text, self.find(path).0.start);
+        ScenarioError { file: self.file.to_owned(), line, key: path.to_owned(), reason: reason.into() }
+    }
+
+    /// Whether a key is there.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.find(path).1.is_some()
+    }
+
+    /// Where the narrowest part of a path stands that does.
+    pub(super) fn span_of(&self, path: &str) -> Range<usize> {
+        self.find(path).0
+    }
+
+    /// The same, and the value at the path's end.
+    fn find(&self, path: &str) -> (Range<usize>, Option<&DeValue<'_>>) {
+        let (mut at, mut table, mut found) = (0..0, Some(&self.document), None);
+        for step in path.split('.') {
+            let (key, numbers) = step.split_once('[').unwrap_or((step, ""));
+            let mut value = table.and_then(|table| table.get(key));
+            for number in numbers.split('[').filter(|number| !number.is_empty()) {
+                let number = number.trim_end_matches(']').parse::<usize>();
+                value = value.and_then(|list| list.get_ref().as_array()?.get(number.ok()?));
+            }
+            let Some(value) = value else { return (at, None) };
+            // What an override has made stands nowhere.
+            if !value.span().is_empty() {
+                at = value.span();
+            }
+            table = value.get_ref().as_table();
+            found = Some(value.get_ref());
+        }
+        (at, found)
+    }
+
     pub(super) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
         let reason = error.message().trim().replace('\n', "; ");
         self.error(error.span().unwrap_or(0..0), reason)

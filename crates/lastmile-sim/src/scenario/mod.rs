@@ -54,7 +54,8 @@
 //! - a run of more than 31 days, a delay of more than 60 s, a text of more than 16 MB;
 //! - more than 250 hosts, 5,000 `[[link]]`, 16 channels on one, 250 `[[wlan]]`, 4,000 stations in one (2,000 of them
 //!   clients), 20,000 `[[traffic]]`, 1,000 `[[measure]]`, 100,000 changes of a link, 10,000 of a source;
-//! - packets that cross links more than 4e9 times in all, by mean rates for sources and, for TCP, by what the path's highest
+//! - packets that cross links more than 4e9 times in all, with timeouts of TCP (which double up to `max_rto` where nothing
+//!   arrives) and attempts of WLANs, by mean rates for sources and, for TCP, by what the path's highest
 //!   rates and shortest delays, the window and the file let through; a connection that none of these limits; channels that
 //!   would be asked as often, by periods or frames far shorter than run and packets; a source with more than a packet in
 //!   each nanosecond;
@@ -62,17 +63,8 @@
 //!   losses noted and TCP's windows; queues of more than 1,000,000 packets or 100 MB (of a station, 100,000 packets; of a
 //!   WLAN with its `loss_log`, 1,000,000 each); traces of more than 1,000,000 packets, or 10,000,000 together.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use lastmile::node::PortId;
-use lastmile::time::{Span, Time};
-use lastmile::units::{Bytes, Rate};
-
-use crate::clock::ClockConfig;
-use crate::path::link::LinkConfig;
-use crate::tcp::{App, TcpConfig};
-use crate::traffic::{Arrivals, Lengths, OnOff};
-use crate::wlan::WlanConfig;
+use lastmile::time::Span;
 
 mod build;
 mod check;
@@ -81,6 +73,7 @@ mod meter;
 mod overrides;
 mod raw;
 mod routes;
+mod spec;
 
 use routes::{Edge, Ways};
 
@@ -89,6 +82,7 @@ pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use meter::{AirHop, PathMeter};
 pub use overrides::Override;
+pub use spec::{HostSpec, LinkSpec, MeasureDirection, MeasureSpec, TcpSpec, TrafficSpec, WlanSpec};
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.
 ///
@@ -123,216 +117,23 @@ pub struct Scenario {
     pub measures: Vec<MeasureSpec>,
 }
 
-/// A host.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.hosts[1].v4.to_string(), "10.77.0.2");
-/// assert_eq!(scenario.hosts[1].v6.to_string(), "fd77::2");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostSpec {
-    /// Its name.
-    pub name: String,
-    /// Its IPv4 address.
-    pub v4: Ipv4Addr,
-    /// Its IPv6 address.
-    pub v6: Ipv6Addr,
-    /// How its clock errs.
-    pub clock: ClockConfig,
-}
-
-impl HostSpec {
-    /// Its address of that IP version.
-    ///
-    /// ```
-    /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-    /// assert!(scenario.hosts[0].address(true).is_ipv6());
-    /// ```
-    pub fn address(&self, ipv6: bool) -> IpAddr {
-        if ipv6 { self.v6.into() } else { self.v4.into() }
-    }
-}
-
-/// One direction of a link between two vertices: a host's number, or the number of hosts plus a router's.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!((scenario.links[0].from, scenario.links[0].to), (0, 1));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkSpec {
-    /// The vertex where packets enter.
-    pub from: usize,
-    /// The vertex where they leave.
-    pub to: usize,
-    /// Rate, delay, queue and channels.
-    pub config: LinkConfig,
-    /// For each of the configuration's losses the traffic that it is for, by its place in
-    /// [`Scenario::traffic`]; empty for all packets.
-    pub loss_flows: Vec<Vec<usize>>,
-}
-
-/// A WLAN. Its stations are hosts or routers by their names.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("ap").unwrap();
-/// assert_eq!(scenario.wlans[0].name(), "ap");
-/// assert_eq!(scenario.wlans[0].directions.len(), 6); // three clients, there and back
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct WlanSpec {
-    /// Its standard, stations and channel.
-    pub config: WlanConfig,
-    /// Its directions: the medium's port, and the vertices whence and whither.
-    pub directions: Vec<(PortId, usize, usize)>,
-}
-
-impl WlanSpec {
-    /// The name of its first station, which also names its random numbers.
-    pub fn name(&self) -> &str {
-        self.config.station.first().map_or("wlan", |station| &station.name)
-    }
-}
-
-/// A source of the simulator's own traffic, and its sink.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.traffic[0].name, "cross");
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrafficSpec {
-    /// Its name, which decides its random numbers.
-    pub name: String,
-    /// The law of arrivals.
-    pub arrivals: Arrivals,
-    /// The sending host.
-    pub from: usize,
-    /// The receiving host.
-    pub to: usize,
-    /// Its mean rate of IP packets.
-    pub rate: Rate,
-    /// The size of its packets with the IP header.
-    pub size: Bytes,
-    /// When it starts.
-    pub start: Time,
-    /// When it stops; [`Time::MAX`] if it goes on for as long as the run does, which in the lab may be longer than the
-    /// scenario's duration.
-    pub stop: Time,
-    /// Other mean rates from some times on.
-    pub changes: Vec<(Time, Rate)>,
-    /// A TCP connection, which knows no arrivals and no rate; its size is that of a full segment.
-    pub tcp: Option<TcpSpec>,
-}
-
-/// A TCP connection and what it has to send.
-///
-/// ```
-/// let ftp = lastmile_sim::scenario::TcpSpec::default();
-/// assert_eq!(ftp.app, lastmile_sim::tcp::App::Bulk);
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TcpSpec {
-    /// Its options.
-    pub config: TcpConfig,
-    /// What there is to send.
-    pub app: App,
-}
-
-impl TrafficSpec {
-    /// What the file calls its kind.
-    pub fn kind(&self) -> &'static str {
-        if let Some(tcp) = &self.tcp {
-            return match tcp.app {
-                App::Bulk => "ftp",
-                App::File { .. } => "file",
-                App::Files { .. } => "files",
-            };
-        }
-        match &self.arrivals {
-            Arrivals::Cbr => "cbr",
-            Arrivals::Poisson => "poisson",
-            Arrivals::OnOff(OnOff { lengths: Lengths::Exponential, .. }) => "onoff",
-            Arrivals::OnOff(_) => "pareto",
-            Arrivals::Trace(_) => "trace",
-        }
-    }
-
-    /// How many packets it sends up to `end`, on the mean.
-    pub(crate) fn packets(&self, end: Time) -> f64 {
-        if let Arrivals::Trace(trace) = &self.arrivals {
-            return trace.packets().len() as f64;
-        }
-        let (mut from, mut rate, mut bits) = (self.start, self.rate, 0.0);
-        let stop = self.stop.min(end);
-        for &(at, next) in self.changes.iter().chain([&(stop, Rate::ip(0))]) {
-            let to = at.clamp(from, stop.max(from));
-            bits += rate.bits_per_second() as f64 * (to - from).as_secs_f64();
-            (from, rate) = (to, next);
-        }
-        bits / self.size.bits().max(1) as f64
-    }
-}
-
-/// Which way a measurement looks.
-///
-/// ```
-/// assert_eq!(lastmile_sim::scenario::MeasureDirection::default(), lastmile_sim::scenario::MeasureDirection::Both);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MeasureDirection {
-    /// From the initiator to the reflector.
-    Forward,
-    /// From the reflector to the initiator.
-    Reverse,
-    /// One after the other.
-    #[default]
-    Both,
-    /// There and back, by replies: all that a plain STAMP reflector can do.
-    RoundTrip,
-}
-
-/// A measurement.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.measures[0].method, "wbest");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MeasureSpec {
-    /// The initiating host.
-    pub from: usize,
-    /// The reflecting host.
-    pub to: usize,
-    /// The method's registered name.
-    pub method: String,
-    /// Which way.
-    pub direction: MeasureDirection,
-    /// Trains for methods that send them.
-    pub trains: u32,
-    /// When it begins.
-    pub start: Time,
-    /// Whether the lab's endpoints ask for real-time priority.
-    pub realtime: bool,
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
-}
+/// Is asked whether there is a method of that name, and whether it takes so many trains where a number is given; says what is
+/// wrong otherwise.
+pub type CheckMethod<'a> = dyn Fn(&str, Option<u32>) -> Result<(), String> + Sync + 'a;
 
 impl Scenario {
     /// Reads and checks a scenario; `file` is what errors call it. Any method's name is taken.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(file, text, &[], &|_| Ok(()))
+        Scenario::parse_with(file, text, &[], &|_, _| Ok(()))
     }
 
-    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked whether a
-    /// method exists, and says what is wrong where it does not.
+    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked about
+    /// each measurement's method.
     pub fn parse_with(
         file: &str,
         text: &str,
         overrides: &[Override],
-        check_method: &dyn Fn(&str) -> Result<(), String>,
+        check_method: &CheckMethod<'_>,
     ) -> Result<Scenario, ScenarioError> {
         check::load(file, text, overrides, check_method)
     }

@@ -1,38 +1,26 @@
 //! The shape of a scenario file, as serde sees it. Units are read here; what they mean is checked in `check`.
 
-use core::fmt::Display;
 use core::net::IpAddr;
-use core::str::FromStr;
 use std::collections::BTreeMap;
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
 use crate::path::error::{ErrorModel, Place};
-use crate::path::link::{Change, QueueLimit};
+use crate::path::link::QueueLimit;
 use crate::path::queue::{Discipline, Shaper};
 use crate::scenario::MeasureDirection;
 use crate::tcp::TcpConfig;
+use crate::text::Text;
 use crate::wlan::WlanConfig;
-
-/// A quantity that stands in the file as a text with its unit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Text<T>(pub(super) T);
-
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Text).map_err(serde::de::Error::custom)
-    }
-}
 
 /// A value with the place where it stands.
 pub(super) type At<T> = Spanned<Text<T>>;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawScenario {
     pub(super) name: Spanned<String>,
     #[serde(default)]
@@ -54,7 +42,7 @@ pub(super) struct RawScenario {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawHost {
     pub(super) address: Option<Spanned<IpAddr>>,
     #[serde(default)]
@@ -62,7 +50,7 @@ pub(super) struct RawHost {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawClock {
     pub(super) offset: Option<At<Span>>,
     pub(super) skew_ppm: Option<Spanned<f64>>,
@@ -72,7 +60,7 @@ pub(super) struct RawClock {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawStep {
     pub(super) at: At<Span>,
     pub(super) by: At<Span>,
@@ -80,7 +68,7 @@ pub(super) struct RawStep {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLink {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,
@@ -90,16 +78,25 @@ pub(super) struct RawLink {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
     #[serde(default)]
     pub(super) one_way: bool,
     pub(super) back: Option<Spanned<RawBack>>,
 }
 
+/// A link's rate, its delay or both from some time on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(super) struct RawLinkChange {
+    pub(super) at: At<Span>,
+    pub(super) rate: Option<At<Rate>>,
+    pub(super) delay: Option<At<Span>>,
+}
+
 /// What differs in the other direction.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawBack {
     pub(super) rate: Option<At<Rate>>,
     pub(super) delay: Option<At<Span>>,
@@ -107,24 +104,23 @@ pub(super) struct RawBack {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) changes: Option<Spanned<Vec<Change>>>,
+    pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
 }
 
 /// A channel on a link; flows are named as in `[[traffic]]`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLoss {
     pub(super) model: ErrorModel,
     #[serde(default)]
     pub(super) place: Place,
-    #[serde(default)]
-    pub(super) flows: Vec<Spanned<String>>,
+    pub(super) flows: Option<Vec<Spanned<String>>>,
     pub(super) name: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawTraffic {
     pub(super) name: Option<Spanned<String>>,
     pub(super) kind: Spanned<Kind>,
@@ -149,7 +145,7 @@ pub(super) struct RawTraffic {
 
 /// A source's rate from some time on.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChange {
     pub(super) at: At<Span>,
     pub(super) rate: At<Rate>,
@@ -180,7 +176,7 @@ impl Kind {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawMeasure {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,

@@ -4,8 +4,9 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::config::{Impossible, require, text};
+use super::config::{Impossible, require};
 use crate::rng::Stream;
+use crate::text;
 
 /// What a sender has to send.
 ///
@@ -23,7 +24,7 @@ pub enum App {
     /// One transfer.
     File {
         /// Its bytes.
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "text::unit")]
         size: Bytes,
     },
     /// Transfers with pauses between, each as a new connection (RFC 8867, section 5.7: 30 to 50 kB, exponential
@@ -32,7 +33,7 @@ pub enum App {
         /// Their sizes.
         size: FileSize,
         /// The mean of the exponentially distributed pause after each, and before the first.
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "text::unit")]
         pause: Span,
     },
 }
@@ -79,10 +80,10 @@ impl App {
 #[serde(deny_unknown_fields)]
 pub struct FileSize {
     /// The smallest.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub min: Bytes,
     /// The largest.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub max: Bytes,
 }
 

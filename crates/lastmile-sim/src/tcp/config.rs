@@ -1,7 +1,5 @@
 //! [`TcpConfig`]: the options of a connection.
 
-use core::fmt::Display;
-use core::str::FromStr;
 use std::borrow::Cow;
 
 use lastmile::control::window::LawConfig;
@@ -10,6 +8,7 @@ use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
 use super::packet::MAX_WINDOW;
+use crate::text;
 
 /// How lost segments are found and sent again.
 ///
@@ -49,7 +48,7 @@ impl Recovery {
 /// assert!(toml::from_str::<TcpConfig>("initial_windows = 3").is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct TcpConfig {
     /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
     /// Reno (RFC 5681).
@@ -58,10 +57,10 @@ pub struct TcpConfig {
     /// How losses are repaired: SACK.
     pub recovery: Recovery,
     /// Data bytes of a full segment: 1460.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub segment: Bytes,
     /// Bytes of IP and TCP header around them, and the size of an ACK: 40.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub header: Bytes,
     /// Segments sent at once at the start; without it as many as make 4380 bytes, two to four (RFC 5681,
     /// section 3.1). RFC 6928 allows 10.
@@ -71,7 +70,7 @@ pub struct TcpConfig {
     pub max_window: u32,
     /// How long an ACK may wait for a second segment; zero acknowledges each. 100 ms (RFC 1122, section 4.2.3.2, asks
     /// for less than 500).
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub delayed_ack: Span,
     /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
     /// order (RFC 5681, section 4.2); out-of-order ones and those that fill a gap always are.
@@ -86,17 +85,17 @@ pub struct TcpConfig {
     /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
     pub limited_transmit: bool,
     /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub min_rto: Span,
     /// The largest: 60 s (RFC 6298, rule 2.5).
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub max_rto: Span,
     /// Before a round-trip time is known: 1 s (RFC 6298, rule 2.1).
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub initial_rto: Span,
     /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms, ns-2's first
     /// versions 100 ms.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub tick: Span,
     /// Whether every ACK gives a round-trip time (RFC 7323) instead of one segment at a time (Karn's rule applies).
     pub timestamps: bool,
@@ -251,13 +250,6 @@ pub(super) fn require(
     reason: impl Into<Cow<'static, str>>,
 ) -> Result<(), Impossible> {
     if holds { Ok(()) } else { Err(Impossible { key, reason: reason.into() }) }
-}
-
-/// A quantity written as a text with its unit.
-pub(super) fn text<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
 fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error> {

@@ -10,9 +10,9 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::config::text;
 use super::phy::Phy;
 use super::station::Packet;
+use crate::text;
 
 /// Aggregation of 802.11n. Without it a station sends single frames with ACKs.
 ///
@@ -20,15 +20,15 @@ use super::station::Packet;
 /// assert_eq!(lastmile_sim::wlan::AmpduConfig::default().max_frames, 64);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct AmpduConfig {
     /// The most frames in one: the block ack's window, at most 64.
     pub max_frames: u32,
     /// The most bytes in one, delimiters and padding included.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub max_bytes: Bytes,
     /// The longest transmission. 5.484 ms is what the legacy header can announce.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub max_duration: Span,
     /// Whether a sender whose aggregate stays without a block ack asks for it by a request of its own before it
     /// sends anything else, as ns-3 does; otherwise it repeats the data. The standard allows both (10.24.7.7). The

@@ -1,154 +1,13 @@
 //! What a scenario file says of a WLAN. Every default is the standard's, or named as ours.
 
-use core::fmt::{self, Display};
-use core::str::FromStr;
-
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::ampdu::AmpduConfig;
+use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
 use super::schedule::StationChange;
-
-/// The standard that a WLAN keeps.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::Standard::default().to_string(), "g");
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standard {
-    /// DSSS at 2.4 GHz, 1 to 11 Mbit/s.
-    B,
-    /// OFDM at 2.4 GHz, 6 to 54 Mbit/s, and b's rates for stations of b.
-    #[default]
-    G,
-    /// OFDM at 5 GHz, 6 to 54 Mbit/s.
-    A,
-    /// HT with A-MPDU, one rate set by [`streams`](WlanConfig::streams).
-    N,
-}
-
-impl Display for Standard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Standard::B => "b",
-            Standard::G => "g",
-            Standard::A => "a",
-            Standard::N => "n",
-        })
-    }
-}
-
-/// The preamble of frames at DSSS rates.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::Preamble::default(), lastmile_sim::wlan::Preamble::Long);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Preamble {
-    /// 192 us with the header.
-    #[default]
-    Long,
-    /// 96 us, except at 1 Mbit/s.
-    Short,
-}
-
-/// The slot of 802.11g.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::SlotTime::default(), lastmile_sim::wlan::SlotTime::Short);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SlotTime {
-    /// 9 us: no station of b is near.
-    #[default]
-    Short,
-    /// 20 us.
-    Long,
-}
-
-/// How 802.11g keeps stations of b from talking over frames that they cannot hear.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::Protection::default(), lastmile_sim::wlan::Protection::None);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protection {
-    /// Not at all: no station of b is near.
-    #[default]
-    None,
-    /// A CTS to oneself at [`protection_rate`](WlanConfig::protection_rate) before every OFDM frame.
-    CtsToSelf,
-    /// RTS and CTS at that rate before every OFDM frame.
-    RtsCts,
-}
-
-/// The band of 802.11n, which decides its SIFS and signal extension.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::Band::default(), lastmile_sim::wlan::Band::FiveGhz);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Band {
-    /// SIFS 10 us, signal extension 6 us.
-    #[serde(rename = "2.4 GHz")]
-    TwoPointFourGhz,
-    /// SIFS 16 us.
-    #[default]
-    #[serde(rename = "5 GHz")]
-    FiveGhz,
-}
-
-/// What stations wait after a collision before they count slots again.
-///
-/// Published models and programs differ in this; at ten stations it is worth 3 % of the throughput, and where
-/// frames differ in length it decides who gains by a collision. The default is ns-3 3.37's: within 0.5 % of it
-/// (beacons aside) from 1 to 20 stations of b and of g, with unequal rates and unequal packets too, and within
-/// 1 % of the slotted model of [`Difs`](AfterCollision::Difs).
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::AfterCollision::default(), lastmile_sim::wlan::AfterCollision::Timeout);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AfterCollision {
-    /// All DIFS after the longest frame (Tc = data + DIFS).
-    Difs,
-    /// All as long as if the longest frame had been acknowledged (Tc = Ts): the ACK timeout of those who
-    /// collided, EIFS with an ACK at the ACK's rate for the others.
-    Exchange,
-    /// Those who collided ACK timeout and DIFS from the end of their own frame, in whole slots; the others
-    /// DIFS, as stations that could not read even the header. Whoever still waits when another begins to send
-    /// waits for that instead.
-    #[default]
-    Timeout,
-    /// Those who collided ACK timeout and DIFS, the others EIFS with an ACK at the lowest rate, in whole slots:
-    /// the standard's letter (IEEE 802.11-2016, 10.3.2.3.7). Agrees with ns-2 2.35 within 1 %.
-    Eifs,
-}
-
-/// How a sender picks the rate of each frame.
-///
-/// ```
-/// assert_eq!(lastmile_sim::wlan::RateControl::default(), lastmile_sim::wlan::RateControl::Fixed);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RateControl {
-    /// Always the station's rate.
-    #[default]
-    Fixed,
-    /// ARF (Kamerman and Monteban, 1997), from the station's rate on.
-    Arf,
-    /// AARF (Lacage, Manshaei and Turletti, 2004), from the station's rate on.
-    Aarf,
-    /// Minstrel. How often it sends a frame is its own to say: the retry limits are without meaning.
-    Minstrel,
-}
+use crate::text;
 
 /// Where a station is heard from: path loss and noise between it and its access point.
 ///
@@ -157,7 +16,7 @@ pub enum RateControl {
 /// assert!((channel.mean_snr_db(20e6) - 39.9).abs() < 0.1);
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct ChannelConfig {
     /// Distance to the access point.
     pub distance_m: f64,
@@ -172,7 +31,7 @@ pub struct ChannelConfig {
     /// Standard deviation of log-normal shadowing, drawn anew each [`coherence`](ChannelConfig::coherence).
     pub shadowing_db: f64,
     /// How long the shadowing stays.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub coherence: Span,
     /// Signal to noise ratio given outright, instead of by distance and power.
     pub snr_db: Option<f64>,
@@ -201,7 +60,7 @@ impl Default for ChannelConfig {
 /// assert_eq!((client.queue, client.frame_error), (100, 0.0));
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationConfig {
     /// Its name, which also names its random numbers.
     pub name: String,
@@ -210,10 +69,10 @@ pub struct StationConfig {
     pub ap: Option<String>,
     /// The rate of frames from it and, for a client, to it; the standard's highest if none is given. Without
     /// meaning for an access point.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub rate: Option<Rate>,
     /// The rate of frames to it, where it differs.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub down_rate: Option<Rate>,
     /// How rates are picked, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
     /// [`rate`](StationConfig::rate).
@@ -261,7 +120,7 @@ impl Default for StationConfig {
 /// assert!(toml::from_str::<lastmile_sim::wlan::WlanConfig>("channel = 6").is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct WlanConfig {
     /// The standard.
     pub standard: Standard,
@@ -272,7 +131,7 @@ pub struct WlanConfig {
     /// What g does for stations of b.
     pub protection: Protection,
     /// The DSSS rate of CTS and RTS that protect: 11 Mbit/s if not given. ns-3 sends them at 1 Mbit/s.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub protection_rate: Option<Rate>,
     /// The band of n.
     pub band: Band,
@@ -296,21 +155,21 @@ pub struct WlanConfig {
     /// Transmissions of a longer one itself.
     pub long_retry: u8,
     /// Frames longer than this, MAC header and FCS included, begin with RTS and CTS; none do if not given.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub rts_threshold: Option<Bytes>,
     /// Rates that responses may use: 1 and 2 Mbit/s for b, 6, 12 and 24 for a and n, both for g if not given.
-    #[serde(deserialize_with = "texts")]
+    #[serde(deserialize_with = "text::optional_list")]
     pub basic_rates: Option<Vec<Rate>>,
     /// The rate of all responses, instead of the rule of the basic rates.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub ack_rate: Option<Rate>,
     /// What is waited after a collision.
     pub after_collision: AfterCollision,
     /// LLC and SNAP before each IP packet.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub llc: Bytes,
     /// MAC header and FCS: 28, for n 30 (QoS) if not given.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub mac_header: Option<Bytes>,
     /// How many losses are noted one by one, for [`Medium::take_losses`](super::Medium::take_losses).
     pub loss_log: usize,
@@ -356,9 +215,11 @@ impl Default for WlanConfig {
 /// assert_eq!(error.to_string(), "station: a WLAN needs an access point and a client");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
+#[error("{}{key}: {reason}", station.as_ref().map_or(String::new(), |name| format!("station {name}: ")))]
 pub struct WlanError {
-    /// The key to change; of stations as `station NAME: KEY`.
+    /// The station that it is of, by its name; none where it is the WLAN's.
+    pub station: Option<String>,
+    /// The key to change, such as `cw_min`, or of a station `schedule[2].rate`.
     pub key: String,
     /// What is wrong with it.
     pub reason: String,
@@ -366,23 +227,6 @@ pub struct WlanError {
 
 impl WlanError {
     pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> WlanError {
-        WlanError { key: key.into(), reason: reason.into() }
+        WlanError { station: None, key: key.into(), reason: reason.into() }
     }
-}
-
-pub(super) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-}
-
-pub(super) fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
-    d: D,
-) -> Result<Option<T>, D::Error> {
-    text(d).map(Some)
-}
-
-fn texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(d: D) -> Result<Option<Vec<T>>, D::Error> {
-    let texts = Vec::<String>::deserialize(d)?;
-    texts.iter().map(|t| t.parse().map_err(serde::de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }

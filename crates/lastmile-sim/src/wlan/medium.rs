@@ -20,7 +20,8 @@ use lastmile::time::Time;
 use lastmile::units::Bytes;
 
 use super::ampdu::AmpduConfig;
-use super::config::{AfterCollision, Standard, WlanConfig, WlanError};
+use super::choices::{AfterCollision, Standard};
+use super::config::{WlanConfig, WlanError};
 use super::counters::{Airtime, FlowLosses, Loss, LossCause};
 use super::phy::Phy;
 use super::setup::{self, Direction};

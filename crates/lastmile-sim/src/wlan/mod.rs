@@ -12,6 +12,7 @@
 
 mod ampdu;
 pub mod channel;
+mod choices;
 pub mod config;
 mod counters;
 mod medium;
@@ -24,10 +25,8 @@ mod setup;
 mod station;
 
 pub use ampdu::AmpduConfig;
-pub use config::{
-    AfterCollision, Band, ChannelConfig, Preamble, Protection, RateControl, SlotTime, Standard,
-    StationConfig, WlanConfig, WlanError,
-};
+pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
+pub use config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 pub use counters::{Airtime, DirectionCounters, Loss, LossCause};
 pub use medium::Medium;
 pub use schedule::StationChange;

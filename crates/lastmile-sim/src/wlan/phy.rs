@@ -5,7 +5,8 @@
 use lastmile::time::Span;
 use lastmile::units::Rate;
 
-use super::config::{Band, Preamble, Protection, SlotTime, Standard, WlanConfig, WlanError};
+use super::choices::{Band, Preamble, Protection, SlotTime, Standard};
+use super::config::{WlanConfig, WlanError};
 use super::rates::{DSSS, kbps, rates};
 pub use super::rates::{Modulation, PhyRate};
 

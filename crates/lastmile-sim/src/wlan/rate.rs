@@ -7,7 +7,7 @@
 
 use lastmile::time::Time;
 
-use super::config::RateControl;
+use super::choices::RateControl;
 use super::minstrel::Minstrel;
 use crate::rng::Stream;
 

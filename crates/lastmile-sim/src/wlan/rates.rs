@@ -2,7 +2,8 @@
 
 use lastmile::units::Rate;
 
-use super::config::{Standard, WlanConfig, WlanError};
+use super::choices::Standard;
+use super::config::{WlanConfig, WlanError};
 
 /// How a rate is modulated: what its duration and its errors depend on.
 ///

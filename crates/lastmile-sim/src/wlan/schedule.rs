@@ -4,10 +4,11 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
 
-use super::config::{StationConfig, WlanConfig, WlanError, some_text, text};
+use super::config::{StationConfig, WlanConfig, WlanError};
 use super::phy::Phy;
 use super::rate::Controller;
 use super::setup::{Direction, bandwidth_hz, ladder, named_rate, refuse};
+use crate::text;
 
 /// The most changes of one client.
 const MAX_CHANGES: usize = 10_000;
@@ -24,17 +25,17 @@ const MAX_CHANGES: usize = 10_000;
 /// assert_eq!(config.schedule[1].frame_error, Some(0.1));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationChange {
     /// When: later than the change before. The next transmission is the first that it concerns.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "text::unit")]
     pub at: Span,
     /// [`StationConfig::rate`] and, unless the next is given, [`StationConfig::down_rate`]. Rate control begins
     /// anew from it.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub rate: Option<Rate>,
     /// [`StationConfig::down_rate`].
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "text::optional")]
     pub down_rate: Option<Rate>,
     /// [`StationConfig::frame_error`], both ways.
     pub frame_error: Option<f64>,
@@ -77,7 +78,10 @@ impl Schedule {
         let mut before = Span::ZERO;
         for (index, change) in client.schedule.iter().enumerate() {
             let error =
-                |key: &str, reason: String| refuse(client, &format!("schedule {}: {key}", index + 1), reason);
+                |key: &str, reason: String| refuse(client, &format!("schedule[{index}].{key}"), reason);
+            if change.at < Span::ZERO {
+                return Err(error("at", format!("must not be negative: {}", change.at)));
+            }
             if change.at < before || (index > 0 && change.at == before) {
                 return Err(error("at", format!("{} is not later than the change before", change.at)));
             }
@@ -107,7 +111,8 @@ impl Schedule {
                 channel.distance_m = change.distance_m.unwrap_or(channel.distance_m);
                 channel.snr_db = change.snr_db;
             } else if moves {
-                return Err(error("distance_m", "the client has no channel that could change".into()));
+                let key = if change.distance_m.is_some() { "distance_m" } else { "snr_db" };
+                return Err(error(key, "the client has no channel that could change".into()));
             }
             changes.push(Change {
                 at: change.at.as_nanos().max(0) as u64,

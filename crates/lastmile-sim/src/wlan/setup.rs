@@ -1,12 +1,12 @@
 //! From a checked configuration to the parts of a [`Medium`](super::Medium).
 
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 
+use super::ampdu::AmpduConfig;
 use super::channel::Channel;
-use super::config::{
-    Band, ChannelConfig, Preamble, RateControl, SlotTime, Standard, StationConfig, WlanConfig, WlanError,
-};
+use super::choices::{Band, Preamble, RateControl, SlotTime, Standard};
+use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::{Candidate, Controller};
@@ -69,7 +69,8 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
     let mac_header = config.mac_header.map_or(if config.standard == Standard::N { 30 } else { 28 }, |b| b.0);
     let overhead = mac_header.saturating_add(config.llc.0);
     if overhead > 1_000 {
-        return Err(WlanError::new("mac_header", format!("{overhead} B around each packet are too many")));
+        let key = if mac_header > config.llc.0 { "mac_header" } else { "llc" };
+        return Err(WlanError::new(key, format!("{overhead} B around each packet are more than 1000")));
     }
     let mut directions = Vec::new();
     for (index, client) in stations.iter().enumerate() {
@@ -91,7 +92,8 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
             let top_rate = match rate {
                 None => phy.rates().len() - 1,
                 Some(rate) => {
-                    named_rate(config, phy, rate).map_err(|reason| refuse(client, "rate", reason))?
+                    let key = if from == ap && client.down_rate.is_some() { "down_rate" } else { "rate" };
+                    named_rate(config, phy, rate).map_err(|reason| refuse(client, key, reason))?
                 }
             };
             let label = format!("wlan/{name}/{}/{}", stations[from].name, stations[to].name);
@@ -123,7 +125,7 @@ pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<u
 }
 
 pub(super) fn refuse(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
-    WlanError::new(format!("station {}: {key}", station.name), reason)
+    WlanError { station: Some(station.name.clone()), ..WlanError::new(key, reason) }
 }
 
 fn check(config: &WlanConfig) -> Result<(), WlanError> {
@@ -161,6 +163,18 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
         && !(1..=super::ampdu::WINDOW).contains(&ampdu.max_frames)
     {
         return Err(WlanError::new("ampdu.max_frames", format!("{} is not 1 to 64", ampdu.max_frames)));
+    }
+    if let Some(ampdu) = &config.ampdu {
+        // What a receiver of HT takes at most, and what the legacy header can announce.
+        let most = AmpduConfig::default();
+        if !(1..=most.max_bytes.0).contains(&ampdu.max_bytes.0) {
+            let reason = format!("{} is not between 1 B and {}", ampdu.max_bytes, most.max_bytes);
+            return Err(WlanError::new("ampdu.max_bytes", reason));
+        }
+        if !(Span::from_nanos(1)..=most.max_duration).contains(&ampdu.max_duration) {
+            let reason = format!("{} is not between 1 ns and {}", ampdu.max_duration, most.max_duration);
+            return Err(WlanError::new("ampdu.max_duration", reason));
+        }
     }
     for (index, station) in stations.iter().enumerate() {
         if station.name.is_empty() || stations[..index].iter().any(|s| s.name == station.name) {

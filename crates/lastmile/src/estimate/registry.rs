@@ -11,13 +11,13 @@ use crate::units::{Bytes, Rate};
 ///
 /// ```
 /// use lastmile::estimate::{MethodConfig, build};
-/// let config = MethodConfig { trains: 4, ..MethodConfig::default() };
+/// let config = MethodConfig { trains: Some(4), ..MethodConfig::default() };
 /// assert!(build("wbest", &config).is_ok());
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodConfig {
-    /// Trains to average.
-    pub trains: usize,
+    /// Trains to average, where one is not enough.
+    pub trains: Option<usize>,
     /// Packets in a train, where the method's own number is not wanted.
     pub train: Option<usize>,
     /// Pairs, likewise.
@@ -44,7 +44,7 @@ pub struct MethodConfig {
 impl Default for MethodConfig {
     fn default() -> MethodConfig {
         MethodConfig {
-            trains: 1,
+            trains: None,
             train: None,
             pairs: None,
             packet_size: None,
@@ -183,7 +183,7 @@ fn wbest(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
         (least..=1_000).contains(&n).then_some(n).ok_or_else(error)
     };
     let wbest = WbestConfig {
-        trains: within("trains", config.trains, 1)?,
+        trains: within("trains", config.trains.unwrap_or(1), 1)?,
         train: within("packets in a train", config.train.unwrap_or(default.train), 8)?,
         pairs: within("pairs", config.pairs.unwrap_or(default.pairs), 5)?,
         packet_size: config.packet_size.unwrap_or(default.packet_size),
@@ -203,7 +203,7 @@ fn capprobe(config: &MethodConfig) -> Result<Box<dyn Estimator>, MethodError> {
     check_size(config)?;
     let trainless = "means nothing to capprobe, which sends no trains";
     unused(&[
-        (config.trains != 1, "--trains", trainless),
+        (config.trains.is_some(), "--trains", trainless),
         (config.train.is_some(), "--train-length", trainless),
         (config.pairs.is_some(), "--pairs", "means nothing to capprobe, which sends pairs until they agree"),
         (config.conservative, "--conservative", "means nothing to capprobe, which has no deciles"),
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_in_words() {
         let refused = |config: MethodConfig| build("wbest", &config).err().unwrap().to_string();
-        assert!(refused(MethodConfig { trains: 0, ..Default::default() }).contains("trains must be 1"));
+        assert!(refused(MethodConfig { trains: Some(0), ..Default::default() }).contains("trains must be 1"));
         assert!(
             refused(MethodConfig { packet_size: Some(Bytes(20)), ..Default::default() }).contains("20 B")
         );
@@ -255,7 +255,8 @@ mod tests {
         let refused = |name, config| build(name, &config).err().map(|e| e.to_string()).unwrap_or_default();
         let base = MethodConfig::default;
         let capprobe = [
-            ("--trains", MethodConfig { trains: 4, ..base() }),
+            ("--trains", MethodConfig { trains: Some(4), ..base() }),
+            ("--trains", MethodConfig { trains: Some(1), ..base() }),
             ("--train-length", MethodConfig { train: Some(30), ..base() }),
             ("--pairs", MethodConfig { pairs: Some(30), ..base() }),
             ("--conservative", MethodConfig { conservative: true, ..base() }),

@@ -5,8 +5,11 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lastmile_sim::sweep::{Run, Sweep};
+use lastmile_sim::sweep::Plan;
 use serde_json::{Map, Value};
+
+use super::Format;
+use crate::journal::Journal;
 
 /// Of a file that stands in the way, no more is looked at.
 const MAX_LINE: u64 = 1_000_000;
@@ -21,7 +24,7 @@ pub(super) fn is_special(path: &Path) -> bool {
 ///
 /// # Errors
 /// It holds something else.
-pub(super) fn check(output: &Path, sweep: &Sweep, runs: &[Run]) -> anyhow::Result<()> {
+pub(super) fn check(output: &Path, plan: &Plan<'_>) -> anyhow::Result<()> {
     let Ok(known) = fs::metadata(output) else { return Ok(()) };
     if known.is_dir() {
         bail!("{} is a directory: name a file", output.display());
@@ -30,7 +33,7 @@ pub(super) fn check(output: &Path, sweep: &Sweep, runs: &[Run]) -> anyhow::Resul
         return Ok(());
     }
     let file = File::open(output).with_context(|| format!("cannot read {}", output.display()))?;
-    if !is_of(BufReader::new(file), sweep, runs) {
+    if !is_of(BufReader::new(file), plan) {
         bail!(
             "{} holds something else than results of this sweep: remove it, or name another output",
             output.display()
@@ -41,28 +44,30 @@ pub(super) fn check(output: &Path, sweep: &Sweep, runs: &[Run]) -> anyhow::Resul
 
 /// Whether rows are those of the sweep: each has its parameters and no others, and the values of its run. A sweep of
 /// more or fewer values is another one.
-fn is_of(file: impl BufRead, sweep: &Sweep, runs: &[Run]) -> bool {
-    let mut rows = rows(file);
+fn is_of(file: impl BufRead, plan: &Plan<'_>) -> bool {
+    let (mut rows, sweep) = (rows(file), plan.sweep());
+    let swept = sweep.parameters.iter().filter(|p| p.key.contains('.')).count();
     let mut last = None;
     for row in &mut rows {
         let Some(row) = row else { return false };
         let number = |key: &str| row.get(key).and_then(|v| v.as_u64().or_else(|| v.as_str()?.parse().ok()));
-        let (Some(run), Some(seed)) = (number("run").and_then(|run| runs.get(run as usize)), number("seed"))
-        else {
-            return false;
-        };
+        let run = number("run").and_then(|run| usize::try_from(run).ok()).filter(|&run| run < plan.runs());
+        let (Some(run), Some(seed)) = (run, number("seed")) else { return false };
         let is = |key: &str, value: &str| row.get(key).and_then(Value::as_str) == Some(value);
-        let same = run.overrides.iter().filter(|set| set.key != "seed").all(|set| is(&set.key, &set.value));
+        let overrides = plan.overrides(plan.combination_of(run));
+        let same = overrides.iter().filter(|set| set.key != "seed").all(|set| is(&set.key, &set.value));
+        // A seed that is swept stands among the values.
+        let own = match sweep.seeds.as_slice() {
+            [] => overrides.iter().find(|set| set.key == "seed").and_then(|set| set.value.parse().ok()),
+            seeds => seeds.get(run % seeds.len()).copied(),
+        };
         let others = row.keys().filter(|key| key.contains('.')).count();
-        if !same
-            || seed != run.seed
-            || others != sweep.parameters.iter().filter(|p| p.key.contains('.')).count()
-        {
+        if !same || own.is_some_and(|own| seed != own) || others != swept {
             return false;
         }
-        last = Some(run.index);
+        last = Some(run);
     }
-    last.is_some_and(|last| last + 1 == runs.len())
+    last.is_some_and(|last| last + 1 == plan.runs())
 }
 
 type Rows<'a> = Box<dyn Iterator<Item = Option<Map<String, Value>>> + 'a>;
@@ -112,18 +117,61 @@ pub(super) fn replace(
     done
 }
 
+/// Writes all results, by the runs' numbers: neither the cores nor an interruption show. Gives how many there are.
+pub(super) fn write(out: &mut impl Write, journal: &Journal, format: Format) -> anyhow::Result<usize> {
+    let mut results = 0;
+    match format {
+        Format::Jsonl => journal.read(|rows| {
+            results += rows.len();
+            for row in rows {
+                serde_json::to_writer(&mut *out, &row)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        })?,
+        Format::Csv => {
+            let mut columns: Vec<String> = Vec::new();
+            journal.read(|rows| {
+                for key in rows.iter().flat_map(Map::keys) {
+                    if !columns.contains(key) {
+                        columns.push(key.clone());
+                    }
+                }
+                Ok(())
+            })?;
+            let mut csv = csv::Writer::from_writer(&mut *out);
+            csv.write_record(&columns)?;
+            journal.read(|rows| {
+                results += rows.len();
+                for row in rows {
+                    let cell = |column: &String| match row.get(column) {
+                        None | Some(Value::Null) => String::new(),
+                        Some(Value::String(text)) => text.clone(),
+                        Some(other) => other.to_string(),
+                    };
+                    csv.write_record(columns.iter().map(cell))?;
+                }
+                Ok(())
+            })?;
+            csv.flush()?;
+        }
+    }
+    out.flush()?;
+    Ok(results)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use lastmile_sim::scenario::builtin_text;
-    use lastmile_sim::sweep::Parameter;
+    use lastmile_sim::sweep::{Parameter, Sweep};
 
     #[test]
     fn only_results_of_the_same_sweep_are_its_own() {
         let parameters = vec![Parameter::new("link.0.rate", ["5 Mbit/s", "6 Mbit/s"])];
         let sweep = Sweep { parameters, seeds: vec![1] };
-        let runs = sweep.runs("path", builtin_text("path").unwrap(), &|_| Ok(())).unwrap();
-        let is = |text: &str| is_of(text.as_bytes(), &sweep, &runs);
+        let plan = sweep.plan("path", builtin_text("path").unwrap(), &|_, _| Ok(())).unwrap();
+        let is = |text: &str| is_of(text.as_bytes(), &plan);
         let row = |run: usize, key: &str, value: &str| {
             format!("{{\"run\":{run},\"seed\":1,\"{key}\":\"{value}\",\"flow\":\"x\"}}\n")
         };

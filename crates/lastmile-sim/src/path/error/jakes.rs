@@ -30,8 +30,8 @@ use serde::Deserialize;
 use super::slots::Slots;
 use super::{Air, Covers};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// Parameters of the fading channel; the defaults are seed 004's row of high loss.
 ///
@@ -114,14 +114,19 @@ impl Jakes {
         if !(1..=OSCILLATORS as u32).contains(&self.paths) {
             return refuse("paths", "must be 1 to 16");
         }
-        if !(self.eb_n0_db.abs() <= 100.0 && self.threshold_db.abs() <= 100.0) {
-            return refuse("eb_n0_db", "with threshold_db, must be -100 to 100 dB");
+        for (key, db) in [("eb_n0_db", self.eb_n0_db), ("threshold_db", self.threshold_db)] {
+            if !(-100.0..=100.0).contains(&db) {
+                return refuse(key, "must be -100 to 100 dB");
+            }
         }
         if !(0.0..=100_000.0).contains(&self.doppler_hz) {
             return refuse("doppler_hz", "must be 0 to 100000 Hz");
         }
-        if self.frame == Bytes::ZERO || self.rate.bits_per_second() == 0 || self.trial_frames == 0 {
-            return refuse("frame", "frame, rate and trial_frames must not be zero");
+        let (frame, rate, trial) = (self.frame.0, self.rate.bits_per_second(), u64::from(self.trial_frames));
+        for (key, number) in [("frame", frame), ("rate", rate), ("trial_frames", trial)] {
+            if number == 0 {
+                return refuse(key, "must not be zero");
+            }
         }
         Ok(())
     }

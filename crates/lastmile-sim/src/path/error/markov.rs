@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::{Air, Covers};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// A channel that is good and bad in turn, whether packets come or not.
 ///

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::slots::Slots;
 use super::{Air, Covers};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// A recording of which packets, or which slots of time, were lost.
 ///
@@ -112,6 +112,11 @@ impl Pattern {
     pub(super) fn check(&self) -> Result<(), LinkConfigError> {
         if self.period == 0 || self.lost.iter().any(|&n| n >= self.period) {
             return Err(LinkConfigError::new("lost", "all numbers must be below the period"));
+        }
+        let mut lost = self.lost.clone();
+        lost.sort_unstable();
+        if lost.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(LinkConfigError::new("lost", "a number stands twice"));
         }
         if self.slot.is_some_and(|slot| slot < Span::from_micros(1)) {
             return Err(LinkConfigError::new("slot", "a slot of less than 1 us"));

@@ -74,7 +74,7 @@ impl FromStr for QueueLimit {
 
 impl<'de> Deserialize<'de> for QueueLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueueLimit, D::Error> {
-        crate::path::text::unit(deserializer)
+        crate::text::unit(deserializer)
     }
 }
 

@@ -2,9 +2,6 @@
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use serde::Deserialize;
-
-use crate::path::text;
 
 /// A change of a link that is known beforehand: a step of its capacity, a hand-off, an outage.
 ///
@@ -18,22 +15,14 @@ use crate::path::text;
 /// let handoff = Change { at: Time::from_nanos(10_000_000_000), rate: Some(Rate::ip(150_000)), delay: None };
 /// assert!(handoff.delay.is_none()); // stays as it was
 /// ```
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When; in files the time since the run's start, such as "40 s".
-    #[serde(deserialize_with = "since_start")]
+    /// When.
     pub at: Time,
     /// The rate from then on; zero is an outage, in which packets wait. Without one the rate stays.
-    #[serde(default, deserialize_with = "text::optional")]
     pub rate: Option<Rate>,
     /// The delay from then on. Without one it stays.
-    #[serde(default, deserialize_with = "text::optional")]
     pub delay: Option<Span>,
-}
-
-fn since_start<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
-    Ok(Time::ZERO + text::unit::<Span, D>(deserializer)?)
 }
 
 /// No moment of any run.

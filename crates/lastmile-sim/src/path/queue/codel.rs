@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Fifo, Verdict, Waiting};
 use crate::path::link::LinkConfigError;
-use crate::path::text;
+use crate::text;
 
 /// Parameters of CoDel.
 ///

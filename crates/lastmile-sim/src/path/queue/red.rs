@@ -34,7 +34,7 @@ pub struct Red {
     pub gentle: bool,
     /// The size of a typical packet: how fast the average decays over idle times, and in byte mode the unit of
     /// the count since the last drop and of the probability, which is scaled by size / mean_packet.
-    #[serde(deserialize_with = "crate::path::text::unit")]
+    #[serde(deserialize_with = "crate::text::unit")]
     pub mean_packet: Bytes,
     /// ns-2's `wait`: after a drop at least 1/p packets pass, and the gaps are uniform in [1/p, 2/p]. Without
     /// it they are uniform in [1, 1/p], as in the paper.

@@ -6,7 +6,7 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use crate::path::link::LinkConfigError;
-use crate::path::text;
+use crate::text;
 
 /// Parameters of the shaper. The queue in front of it is the link's.
 ///

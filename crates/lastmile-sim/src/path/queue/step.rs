@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Fifo, Verdict, Waiting};
 use crate::path::link::{LinkConfigError, QueueLimit};
-use crate::path::text;
+use crate::text;
 
 /// Beyond what a packet is marked, when it leaves the queue.
 ///

@@ -15,8 +15,8 @@ use serde::Deserialize;
 
 use super::Verdict;
 use crate::path::link::{LinkConfig, LinkConfigError};
-use crate::path::text;
 use crate::rng::Stream;
+use crate::text;
 
 /// The line `tc qdisc add ... red`, with its names.
 ///

@@ -4,7 +4,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use toml::Spanned;
 
-use super::traffic::{MAX_CROSSINGS, MAX_MEMORY, PACKET_MEMORY};
+use super::work::{MAX_CROSSINGS, MAX_MEMORY, PACKET_MEMORY};
 use super::{Check, Checked};
 use crate::path::error::{Covers, ErrorModel};
 use crate::scenario::raw::RawTraffic;
@@ -154,24 +154,16 @@ impl Check<'_> {
             }
         }
         let mut total = 0.0;
-        for (link, packets) in scenario.links.iter().zip(packets) {
+        for (number, (link, packets)) in scenario.links.iter().zip(packets).enumerate() {
             for loss in &link.config.losses {
                 total += work(&loss.model, link, packets, scenario.duration);
             }
             if total > MAX_CROSSINGS {
-                let named = |raw: &&Spanned<super::super::raw::RawLink>| {
-                    let (from, to) = (raw.get_ref().from.get_ref(), raw.get_ref().to.get_ref());
-                    let ends = [scenario.vertex_name(link.from), scenario.vertex_name(link.to)];
-                    ends == [from, to] || ends == [to, from]
-                };
-                let raw = self.raw.link.iter().find(named).map(Spanned::get_ref);
-                let losses = raw.and_then(|raw| raw.losses.as_ref()).map(Spanned::span);
-                let at = losses.or(raw.map(|raw| raw.from.span()));
                 let reason = format!(
                     "up to this link channels would be asked {total:.1e} times, more than {MAX_CROSSINGS:.0e}: lengthen \
                      their periods or frames, or shorten the run"
                 );
-                return self.error(at.unwrap_or(0..0), reason);
+                return self.refuse(&self.link_key(self.direction(number), "losses"), reason);
             }
         }
         Ok(())

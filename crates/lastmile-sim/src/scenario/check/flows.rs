@@ -4,7 +4,7 @@ use lastmile::time::Time;
 use toml::Spanned;
 
 use super::{Check, Checked};
-use crate::scenario::{MeasureSpec, Scenario};
+use crate::scenario::{CheckMethod, MeasureSpec, Scenario};
 
 impl Check<'_> {
     fn host(&self, scenario: &Scenario, name: &Spanned<String>) -> Checked<usize> {
@@ -46,22 +46,33 @@ impl Check<'_> {
         Ok(())
     }
 
-    pub(super) fn measures(
-        &self,
-        scenario: &mut Scenario,
-        check_method: &dyn Fn(&str) -> Result<(), String>,
-    ) -> Checked<()> {
+    pub(super) fn measures(&self, scenario: &mut Scenario, check_method: &CheckMethod<'_>) -> Checked<()> {
         for spanned in &self.raw.measure {
             let raw = spanned.get_ref();
             let (from, to) = self.ends(scenario, &raw.from, &raw.to)?;
             self.reach(scenario, to, from, &raw.to)?;
-            check_method(raw.method.get_ref()).or_else(|reason| self.error(raw.method.span(), reason))?;
+            check_method(raw.method.get_ref(), None)
+                .or_else(|reason| self.error(raw.method.span(), reason))?;
+            // A host has one endpoint: of one session, or a reflector.
+            let session = (from, to, raw.ipv6);
+            let others = |m: &&MeasureSpec| {
+                (m.from, m.to, m.ipv6) != session && (m.from == from || m.to == from || m.from == to)
+            };
+            if let Some(other) = scenario.measures.iter().find(others) {
+                let both = if other.from == to { &raw.to } else { &raw.from };
+                let reason = format!(
+                    "host {:?} would initiate measurements to two hosts or by both IP versions, or both initiate and reflect: \
+                     give each role a host of its own",
+                    both.get_ref()
+                );
+                return self.error(both.span(), reason);
+            }
             let start = self.not_negative(raw.start.as_ref())?.unwrap_or(scenario.warm_up);
             if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
                 return self.error(late.span(), "starts after the run's end");
             }
             // One session, one start: in both worlds its measurements follow one another.
-            let session = scenario.measures.iter().find(|m| (m.from, m.to, m.ipv6) == (from, to, raw.ipv6));
+            let session = scenario.measures.iter().find(|m| (m.from, m.to, m.ipv6) == session);
             let start = match (session, &raw.start) {
                 (Some(first), Some(own)) if Time::ZERO + start != first.start => {
                     let reason = format!(
@@ -73,9 +84,12 @@ impl Check<'_> {
                 (Some(first), _) => first.start,
                 (None, _) => Time::ZERO + start,
             };
-            let trains = raw.trains.as_ref().map_or(1, |trains| *trains.get_ref());
-            if let Some(at) = raw.trains.as_ref().filter(|_| !(1..=10_000).contains(&trains)) {
-                return self.error(at.span(), format!("1 to 10000 trains, not {trains}"));
+            let trains = raw.trains.as_ref().map(|trains| *trains.get_ref());
+            if let Some(at) = &raw.trains {
+                if !(1..=1_000).contains(at.get_ref()) {
+                    return self.error(at.span(), format!("1 to 1000 trains, not {}", at.get_ref()));
+                }
+                check_method(raw.method.get_ref(), trains).or_else(|reason| self.error(at.span(), reason))?;
             }
             scenario.measures.push(MeasureSpec {
                 from,

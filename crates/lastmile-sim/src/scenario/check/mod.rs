@@ -3,6 +3,7 @@
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
+use std::collections::BTreeMap;
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -13,15 +14,18 @@ use toml::de::{DeTable, Deserializer};
 use super::error::Place;
 use super::raw::{At, RawClock, RawScenario};
 use super::routes::Ways;
-use super::{HostSpec, Override, Scenario, ScenarioError};
+use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
 use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 
 mod bounds;
 mod flows;
+mod link;
 mod links;
+mod losses;
 mod tcp;
 mod traffic;
 mod wlans;
+mod work;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
@@ -38,7 +42,7 @@ pub(super) fn load(
     file: &str,
     text: &str,
     overrides: &[Override],
-    check_method: &dyn Fn(&str) -> Result<(), String>,
+    check_method: &CheckMethod<'_>,
 ) -> Checked<Scenario> {
     let mut place = Place { file, text, document: DeTable::new() };
     if text.len() > MAX_TEXT {
@@ -56,13 +60,14 @@ pub(super) fn load(
     }
     let document = Spanned::new(span, place.document.clone());
     let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| place.toml_error(&e))?;
-    Check { place, raw: &raw, ways: OnceCell::new() }.scenario(check_method)
+    Check { place, raw: &raw, ways: OnceCell::new(), traffic_by_name: OnceCell::new() }.scenario(check_method)
 }
 
 struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
+    traffic_by_name: OnceCell<BTreeMap<String, usize>>,
 }
 
 impl Check<'_> {
@@ -70,8 +75,17 @@ impl Check<'_> {
         Err(self.place.error(span, reason))
     }
 
-    fn scenario(&self, check_method: &dyn Fn(&str) -> Result<(), String>) -> Checked<Scenario> {
+    /// An error of the key at a path, whether it stands in the file or is left out.
+    fn refuse<T>(&self, path: &str, reason: impl Into<String>) -> Checked<T> {
+        Err(self.place.error_at(path, reason))
+    }
+
+    fn scenario(&self, check_method: &CheckMethod<'_>) -> Checked<Scenario> {
         let raw = self.raw;
+        let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
+        if !printable(raw.name.get_ref()) {
+            return self.error(raw.name.span(), "a name is one line of text");
+        }
         let duration = self.positive(&raw.duration)?;
         if duration > MAX_DURATION {
             return self.error(raw.duration.span(), "longer than 31 days");
@@ -97,6 +111,8 @@ impl Check<'_> {
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
         self.measures(&mut scenario, check_method)?;
+        self.losses_met(&scenario)?;
+        self.room(&scenario)?;
         self.frames(&scenario)?;
         self.crossings(&scenario)?;
         self.memory(&scenario)?;
@@ -166,7 +182,9 @@ impl Check<'_> {
                     IpAddr::V4(v4) => host.v4 = v4,
                     IpAddr::V6(v6) => host.v6 = v6,
                 }
-                if address.get_ref().is_unspecified() || address.get_ref().is_multicast() {
+                let broadcast = matches!(address.get_ref(), IpAddr::V4(v4) if v4.is_broadcast());
+                let own = address.get_ref();
+                if own.is_unspecified() || own.is_multicast() || own.is_loopback() || broadcast {
                     return self.error(address.span(), "no host can have this address");
                 }
             }
@@ -196,9 +214,13 @@ impl Check<'_> {
         }
         for step in &raw.steps {
             let at = Time::ZERO + self.not_negative(Some(&step.at))?.unwrap_or(Span::ZERO);
-            clock.steps.push(Step { at, by: step.by.get_ref().0, announced: step.announced });
+            self.later(&step.at, clock.steps.last().map(|before| before.at))?;
+            let by = step.by.get_ref().0;
+            if by == Span::ZERO {
+                return self.error(step.by.span(), "a step of no time");
+            }
+            clock.steps.push(Step { at, by, announced: step.announced });
         }
-        clock.steps.sort_by_key(|step| step.at);
         Ok(clock)
     }
 }

@@ -12,7 +12,7 @@ use crate::tcp::{App, FileSize, Impossible};
 
 impl Check<'_> {
     /// A TCP connection, where it is one.
-    pub(super) fn tcp(&self, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
+    pub(super) fn tcp(&self, index: usize, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
         if !raw.kind.get_ref().is_tcp() {
             return Ok(None);
         }
@@ -24,6 +24,13 @@ impl Check<'_> {
                 // The default that another key made impossible.
                 None => self.error(table, format!("{key}: {reason}")),
             };
+        }
+        let initial_rto = format!("traffic[{index}].tcp.initial_rto");
+        let inside = (config.min_rto..=config.max_rto).contains(&config.initial_rto);
+        if !inside && self.place.has(&initial_rto) {
+            let reason =
+                format!("not between min_rto and max_rto, {} and {}", config.min_rto, config.max_rto);
+            return self.refuse(&initial_rto, reason);
         }
         let app = match raw.kind.get_ref() {
             Kind::File => App::File { size: self.bytes(raw)? },

@@ -1,45 +1,135 @@
 //! WLANs.
 
+use std::collections::BTreeSet;
+
 use toml::Spanned;
 
 use super::{Check, Checked};
 use crate::scenario::{Scenario, WlanSpec};
-use crate::wlan::Medium;
+use crate::wlan::{Medium, Standard, StationConfig, WlanConfig};
 
 /// Packets in the queues of one WLAN's stations, and losses noted one by one: both are kept in memory.
 const MAX_QUEUED: u64 = 1_000_000;
 
+/// Keys that mean something to some standards only.
+const OF_STANDARDS: [(&str, &[Standard]); 8] = [
+    ("preamble", &[Standard::B, Standard::G]),
+    ("slot", &[Standard::G]),
+    ("protection", &[Standard::G]),
+    ("band", &[Standard::N]),
+    ("channel_mhz", &[Standard::N]),
+    ("streams", &[Standard::N]),
+    ("short_guard", &[Standard::N]),
+    ("ampdu", &[Standard::N]),
+];
+/// What a client's signal follows from, where it is not given outright.
+const OF_DISTANCE: [&str; 5] =
+    ["distance_m", "tx_power_dbm", "reference_loss_db", "exponent", "noise_figure_db"];
+/// What belongs to each client, and counts both ways.
+const OF_CLIENTS: [&str; 7] =
+    ["rate", "down_rate", "rate_control", "frame_error", "down_frame_error", "channel", "schedule"];
+
 impl Check<'_> {
     pub(super) fn wlans(&self, scenario: &mut Scenario) -> Checked<()> {
-        for spanned in &self.raw.wlan {
-            let config = spanned.get_ref();
-            let queued: u64 = config.station.iter().map(|station| u64::from(station.queue)).sum();
-            if queued > MAX_QUEUED || config.loss_log as u64 > MAX_QUEUED {
-                let reason =
-                    format!("queues of all stations, and loss_log, hold at most {MAX_QUEUED} packets");
-                return self.error(spanned.span(), reason);
-            }
-            if let Some(station) = config.station.iter().find(|station| station.queue == 0) {
-                return self
-                    .error(spanned.span(), format!("station {}: queue: no packet would pass", station.name));
-            }
+        let ends = |edge: super::super::Edge| (edge.from, edge.to);
+        let mut joined: BTreeSet<_> = scenario.edges().into_iter().map(ends).collect();
+        for (index, spanned) in self.raw.wlan.iter().enumerate() {
+            let (config, at) = (spanned.get_ref(), format!("wlan[{index}]"));
+            self.meaningless(config, &at)?;
             let mut vertices = Vec::new();
-            for station in &config.station {
-                let vertex = self.vertex(scenario, &Spanned::new(spanned.span(), station.name.clone()))?;
-                if vertices.contains(&vertex) {
-                    return self.error(spanned.span(), format!("two stations are called {:?}", station.name));
+            for (number, station) in config.station.iter().enumerate() {
+                self.station(station, &format!("{at}.station[{number}]"))?;
+                vertices.push(self.vertex(scenario, &self.station_name(index, number, &station.name))?);
+            }
+            let queued: u64 = config.station.iter().map(|station| u64::from(station.queue)).sum();
+            for (key, held) in [("station", queued), ("loss_log", config.loss_log as u64)] {
+                if held > MAX_QUEUED {
+                    let reason =
+                        format!("queues of all stations, and loss_log, hold at most {MAX_QUEUED} packets");
+                    return self.refuse(&format!("{at}.{key}"), reason);
                 }
-                vertices.push(vertex);
             }
             let spec = WlanSpec { config: config.clone(), directions: Vec::new() };
             let medium = match Medium::new(config, scenario.seed, spec.name()) {
                 Ok(medium) => medium,
-                Err(error) => return self.error(spanned.span(), error.to_string()),
+                Err(error) => {
+                    let named = |station: &StationConfig| Some(&station.name) == error.station.as_ref();
+                    // Of two with one name the later is one too many.
+                    let of = config.station.iter().rposition(named);
+                    let station = of.map_or(String::new(), |number| format!("station[{number}]."));
+                    return self.refuse(&format!("{at}.{station}{}", error.key), error.reason);
+                }
             };
             let ends =
                 |(port, from, to): (_, usize, usize)| Some((port, *vertices.get(from)?, *vertices.get(to)?));
-            let directions = medium.directions().filter_map(ends).collect();
+            let directions: Vec<_> = medium.directions().filter_map(ends).collect();
+            for &(_, from, to) in &directions {
+                if !joined.insert((from, to)) {
+                    let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
+                    let number =
+                        config.station.iter().position(|s| s.ap.is_some() && [from, to].contains(&&*s.name));
+                    let reason = format!("{from} and {to} are joined already, by a link or another WLAN");
+                    return self.refuse(&format!("{at}.station[{}].ap", number.unwrap_or(0)), reason);
+                }
+            }
             scenario.wlans.push(WlanSpec { directions, ..spec });
+        }
+        Ok(())
+    }
+
+    /// A station's name with its place in the file.
+    pub(super) fn station_name(&self, wlan: usize, station: usize, name: &str) -> Spanned<String> {
+        let at = self.place.span_of(&format!("wlan[{wlan}].station[{station}].name"));
+        Spanned::new(at, name.to_owned())
+    }
+
+    /// Refuses keys of the WLAN that other keys of it make meaningless.
+    fn meaningless(&self, config: &WlanConfig, at: &str) -> Checked<()> {
+        for (key, standards) in OF_STANDARDS {
+            let path = format!("{at}.{key}");
+            if !standards.contains(&config.standard) && self.place.has(&path) {
+                let of: Vec<_> = standards.iter().map(|standard| format!("802.11{standard}")).collect();
+                let reason =
+                    format!("means nothing to 802.11{}, only to {}", config.standard, of.join(" and "));
+                return self.refuse(&path, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of a station.
+    fn station(&self, station: &StationConfig, at: &str) -> Checked<()> {
+        if station.name.is_empty() {
+            return self.refuse(&format!("{at}.name"), "every station needs a name of its own");
+        }
+        if station.ap.is_none() {
+            let given = |key: &&&str| self.place.has(&format!("{at}.{key}"));
+            if let Some(key) = OF_CLIENTS.iter().find(given) {
+                return self.refuse(&format!("{at}.{key}"), "belongs to each client, and counts both ways");
+            }
+        }
+        let Some(channel) = &station.channel else { return Ok(()) };
+        let has = |key: &str| self.place.has(&format!("{at}.channel.{key}"));
+        // A client that begins with a given ratio may come to have a distance.
+        let moves = station.schedule.iter().any(|change| change.distance_m.is_some());
+        let stray = OF_DISTANCE.into_iter().find(|key| has(key) && (!moves || *key == "distance_m"));
+        if let Some(key) = stray.filter(|_| channel.snr_db.is_some()) {
+            let reason =
+                format!("means nothing beside `snr_db`, which says outright what follows from {key}");
+            return self.refuse(&format!("{at}.channel.{key}"), reason);
+        }
+        if has("coherence") && !has("shadowing_db") {
+            return self.refuse(&format!("{at}.channel.coherence"), "means nothing without `shadowing_db`");
+        }
+        for (number, change) in station.schedule.iter().enumerate() {
+            let path = format!("{at}.schedule[{number}]");
+            if change.distance_m.is_some() && change.snr_db.is_some() {
+                return self.refuse(&format!("{path}.distance_m"), "means nothing beside `snr_db`");
+            }
+            let same = crate::wlan::StationChange { at: change.at, ..Default::default() };
+            if *change == same {
+                return self.refuse(&path, "a change of nothing");
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use lastmile::time::{Span, Time};
 
 use super::{First, Medium, NEVER, OnAir};
 use crate::wlan::ampdu;
-use crate::wlan::config::AfterCollision;
+use crate::wlan::choices::AfterCollision;
 
 impl Medium {
     /// The stations whose backoff ends in this slot send.

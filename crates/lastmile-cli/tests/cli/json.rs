@@ -1,0 +1,203 @@
+//! The JSON, as `docs/json.md` has it.
+
+use serde_json::Value;
+
+use super::{MACHINE, PEER, USAGE, closed_port};
+use crate::common::{Scratch, Server, lastmile};
+
+fn keys_of(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[track_caller]
+fn has_keys(value: &Value, keys: &str) {
+    let mut wanted: Vec<&str> = keys.split_whitespace().collect();
+    wanted.sort_unstable();
+    assert_eq!(keys_of(value), wanted, "{value:#}");
+}
+
+const ROW: &str = "method direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
+                   seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
+
+const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
+const TRUTHS: &str = "from to truth_capacity_bps truth_window_bps truth_mean_bps truth_saturation_window_bps \
+                      truth_saturation_mean_bps error error_saturation";
+
+#[test]
+fn truths_of_a_wlan() {
+    let scratch = Scratch::new("truths");
+    let mbps = |value: &Value| value.as_f64().unwrap() / 1e6;
+    let near = |value: &Value, expected: f64| {
+        assert!((mbps(value) / expected - 1.0).abs() < 0.01, "{value}, not {expected} Mbit/s");
+    };
+    let json = lastmile(&["sim", "ap-1", "--json"]).json();
+    json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, &format!("{ROW} {TRUTHS}")));
+    let row = &json["results"][1];
+    // An exchange takes 28 + 67.5 + 26 + 4 * 57 + 10 + 50 us, for 1488 B as for 1500 B.
+    near(&row["truth_capacity_bps"], 1488.0 * 8.0 / 409.5);
+    // Others send 383 packets a second by the same queue.
+    near(&row["truth_window_bps"], 1488.0 * 8.0 * (1e6 / 409.5 - 4.6e6 / 12e3) / 1e6);
+    near(&row["truth_mean_bps"], 1488.0 * 8.0 * (1e6 / 409.5 - 4.6e6 / 12e3) / 1e6);
+    // A saturating flow takes some of that from them, and not all.
+    let (spare, most) = (mbps(&row["truth_window_bps"]), mbps(&row["truth_saturation_window_bps"]));
+    assert!(spare < most && most < mbps(&row["truth_capacity_bps"]), "{row:#}");
+    for (error, truth) in [("error", "truth_window_bps"), ("error_saturation", "truth_saturation_window_bps")]
+    {
+        let expected = mbps(&row["rate_bps"]) / mbps(&row[truth]) - 1.0;
+        assert!((row[error].as_f64().unwrap() - expected).abs() < 1e-9, "{row:#}");
+    }
+    let text = lastmile(&["sim", "ap-1"]).stdout;
+    assert!(text.contains("saturation") && text.contains("one saturating flow"), "{text}");
+    assert_eq!(
+        lastmile(&["sim", "ap-1", "--json"]).json(),
+        json,
+        "twins have no random numbers of their own"
+    );
+
+    // A wired link that is narrower than the air, and 4.6 Mbit/s by it.
+    let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");
+    let file = scratch.file("narrow.toml", narrow);
+    let json = lastmile(&["sim", &file, "--json"]).json();
+    let row = &json["results"][1];
+    near(&row["truth_capacity_bps"], 10.0 * 1488.0 / 1526.0);
+    near(&row["truth_mean_bps"], (10.0 - 4.6 * 1538.0 / 1500.0) * 1488.0 / 1526.0);
+}
+
+#[test]
+fn json_of_a_simulated_run() {
+    let json = lastmile(&["sim", "path", "--json"]).json();
+    has_keys(&json, "world scenario seed simulated_seconds results flows links wlans");
+    assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
+    let flow =
+        "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
+    has_keys(&json["flows"][0], flow);
+    has_keys(&json["links"][0], "from to packets dropped");
+    assert_eq!(json["wlans"], Value::Array(vec![]));
+    let cell = ["sim", "wlan-g-busy", "--json", "--set", "duration=2 s"];
+    let keys = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s";
+    has_keys(&lastmile(&cell).json()["wlans"][0], keys);
+    let rows = json["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        has_keys(row, &format!("{ROW} {TRUTHS}"));
+        assert_eq!((&row["truth_kind"], &row["truth_saturation_mean_bps"]), (&"queue".into(), &Value::Null));
+        assert_eq!(row["error_saturation"], Value::Null);
+        assert!(row["error"].as_f64().unwrap().abs() < 0.01, "{row:#}");
+        let sum = ["probe_bytes", "control_bytes", "credit_bytes"].map(|key| row[key].as_u64().unwrap());
+        assert_eq!(row["bytes"].as_u64().unwrap(), sum.iter().sum::<u64>());
+    }
+    assert_eq!(rows[0]["quantity"], "capacity");
+    has_keys(&rows[0]["interval"], "low_bps high_bps confidence method");
+    assert_eq!(rows[1]["quantity"], "available-bandwidth");
+}
+
+#[test]
+fn json_of_a_measurement() {
+    let server = Server::start(&[]);
+    let json = lastmile(&["measure", &server.address, "--json"]).json();
+    has_keys(&json, "peer rtt_seconds results warnings");
+    assert!(json["rtt_seconds"].as_f64().is_some_and(|s| s > 0.0), "{json:#}");
+    json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, ROW));
+    // A peer that cannot be talked to is a row too, and the exit code is the same as without --json.
+    let ended = lastmile(&["measure", &closed_port(), "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(PEER), ""));
+    assert!(ended.json()["results"][0]["refused"].is_string());
+}
+
+#[test]
+fn json_of_the_registries() {
+    let methods = lastmile(&["methods", "--json"]).json();
+    for method in methods.as_array().unwrap() {
+        has_keys(method, "name about paper estimates round_trip resolution");
+    }
+    assert!(methods.as_array().unwrap().iter().any(|m| m["name"] == "wbest"));
+    for classifier in lastmile(&["classifiers", "--json"]).json().as_array().unwrap() {
+        has_keys(classifier, "name about");
+    }
+}
+
+#[test]
+fn scenarios_that_come_with_the_program() {
+    let json = lastmile(&["scenarios", "--json"]).json();
+    let names: Vec<&str> = json.as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, lastmile_sim::scenario::BUILTIN);
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, "name description"));
+    let listed = lastmile(&["scenarios"]);
+    assert_eq!(listed.stdout.lines().count(), names.len() + 1, "{listed:?}");
+    // What is printed is a file that runs.
+    let scratch = Scratch::new("builtin");
+    let file = scratch.file("path.toml", lastmile(&["scenarios", "path"]).stdout);
+    assert_eq!(lastmile(&["sim", &file]).code, Some(0));
+    lastmile(&["scenarios", "nowhere"]).is_error(USAGE, &["nowhere", "dumbbell"]);
+    lastmile(&["scenarios", "path", "--json"]).is_error(USAGE, &["--json", "see lastmile scenarios --help"]);
+}
+
+#[test]
+fn json_of_the_doctor() {
+    let ended = lastmile(&["doctor", "--json"]);
+    let json = ended.json();
+    has_keys(&json, "kernel cores load realtime lateness lateness_realtime findings");
+    has_keys(&json["lateness"], "n p50_ns p99_ns worst_ns");
+    let findings = json["findings"].as_array().unwrap();
+    findings.iter().for_each(|finding| has_keys(finding, "name verdict found advice"));
+    let missing = findings.iter().any(|f| f["verdict"] == "missing");
+    assert_eq!(ended.code, Some(if missing { MACHINE } else { 0 }));
+    let ended = lastmile(&["doctor", "--interface", "no-such-device"]);
+    ended.is_error(USAGE, &["no-such-device"]);
+}
+
+#[test]
+fn json_of_accuracy() {
+    let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
+    let json = lastmile(&arguments).json();
+    let keys = "world scenario rate_mbps cross method trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+                truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
+                error_worst_of_capacity coverage rate_p50_bps reasons";
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
+    assert_eq!(json[0]["n"], 2);
+    // WLANs: TCP leaves nothing, so that there is no relative error, and a saturating flow takes its share.
+    let json = lastmile(&["accuracy", "--runs", "2", "--scenario", "ap,ap-4", "--json"]).json();
+    json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
+    assert_eq!(
+        (&json[0]["scenario"], &json[0]["rate_mbps"], &json[0]["n"]),
+        (&"ap".into(), &Value::Null, &2.into())
+    );
+    assert!(json[0]["error_window_p50"].as_f64().unwrap() < 0.1, "{json:#}");
+    assert!(json[0]["error_saturation_p50"].as_f64().unwrap() < 0.1, "{json:#}");
+    assert_eq!((&json[1]["truth_p50_bps"], &json[1]["error_window_p50"]), (&0.0.into(), &Value::Null));
+    assert!(json[1]["saturation_p50_bps"].as_f64().unwrap() > 1e6, "{json:#}");
+    let scratch = Scratch::new("accuracy");
+    let nothing = scratch.file(
+        "nothing.toml",
+        "name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n",
+    );
+    lastmile(&["accuracy", "--scenario", &nothing]).is_error(USAGE, &["measures nothing"]);
+    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10"]);
+    assert!(both.code == Some(USAGE) && both.stderr.contains("cannot be used with '--rate"), "{both:?}");
+}
+
+/// A probe takes 0.6 s here, and a stream half a minute. Nobody is silent: the path is slow.
+#[test]
+fn a_path_of_20_kbit_per_second_has_numbers() {
+    let scratch = Scratch::new("slow");
+    for (method, direction, queue) in [
+        ("wbest", "forward", "100 kB"),
+        ("wbest", "reverse", "60 kB"),
+        ("wbest", "both", "60 kB"),
+        ("capprobe", "round-trip", "100 kB"),
+    ] {
+        let text = format!(
+            "name = \"slow\"\nduration = \"300 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+             rate = \"20 kbit/s\"\ndelay = \"20 ms\"\nqueue = \"{queue}\"\n[[measure]]\nfrom = \"a\"\nto = \"b\"\n\
+             method = \"{method}\"\ndirection = \"{direction}\"\n"
+        );
+        let ended = lastmile(&["sim", &scratch.file("slow.toml", text), "--json"]);
+        assert_eq!(ended.code, Some(0), "{method} {direction} {queue}: {ended:?}");
+        for row in ended.json()["results"].as_array().unwrap() {
+            let rate = row["rate_bps"].as_u64().unwrap();
+            assert!((19_900..=20_100).contains(&rate), "{method} {direction} {queue}: {row:#}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Bad input and faults of the network, as a user meets them: one line that says who is to blame and what to do, the
+//! documented exit code, nothing on standard output. And the JSON, as `docs/json.md` has it.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod json;
+mod peers;
+mod recordings;
+mod refused;
+
+use std::net::UdpSocket;
+
+const USAGE: i32 = 2;
+const PEER: i32 = 3;
+const MACHINE: i32 = 4;
+
+/// A port of the loopback on which nothing listens.
+fn closed_port() -> String {
+    UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").to_string()
+}

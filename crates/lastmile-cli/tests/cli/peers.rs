@@ -1,0 +1,130 @@
+//! Peers that cannot be measured, or do not want to be.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{PEER, USAGE, closed_port};
+use crate::common::{Scratch, Server, lastmile};
+
+#[test]
+fn hosts_that_cannot_be_measured() {
+    lastmile(&["measure", "no-such-host.invalid"]).is_error(PEER, &["unknown host", "no-such-host.invalid"]);
+    lastmile(&["measure", "127.0.0.1:x"]).is_error(USAGE, &["\"x\"", "is not a port"]);
+    let port = closed_port();
+    let ended = lastmile(&["measure", &port]);
+    ended.is_error(PEER, &[&port, "nothing listens on that port", "lastmile serve"]);
+    assert!(ended.after < Duration::from_secs(2), "{ended:?}");
+}
+
+#[test]
+fn a_host_that_never_answers_is_given_up() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let ended = lastmile(&["measure", &address]);
+    ended.is_error(PEER, &[&address, "does not answer"]);
+    assert!(ended.after < Duration::from_secs(7), "{ended:?}");
+}
+
+/// Reflects as RFC 8762, section 4.3.1 has it, and knows nothing of TLVs: 44 octets, until dropped.
+struct PlainReflector {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    address: String,
+}
+
+impl PlainReflector {
+    fn start() -> PlainReflector {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut packet = [0; 2048];
+            while !flag.load(Ordering::Relaxed) {
+                let Ok((n, peer)) = socket.recv_from(&mut packet) else { continue };
+                if n < 44 {
+                    continue;
+                }
+                // NTP format (RFC 8762, section 4.2.1): seconds since 1900 and their fraction.
+                let unix = std::time::UNIX_EPOCH.elapsed().unwrap();
+                let fraction = (u64::from(unix.subsec_nanos()) << 32) / 1_000_000_000;
+                let now = (unix.as_secs() + 2_208_988_800) << 32 | fraction;
+                let mut reply = [0; 44];
+                // Sequence number, timestamp, error estimate, receive timestamp.
+                reply[..4].copy_from_slice(&packet[..4]);
+                reply[4..12].copy_from_slice(&now.to_be_bytes());
+                reply[12..14].copy_from_slice(&[0x80, 1]);
+                reply[16..24].copy_from_slice(&now.to_be_bytes());
+                // The sender's sequence number, timestamp, error estimate and TTL.
+                reply[24..38].copy_from_slice(&packet[..14]);
+                reply[40] = 255;
+                let _ = socket.send_to(&reply, peer);
+            }
+        });
+        PlainReflector { stop, thread: Some(thread), address }
+    }
+}
+
+impl Drop for PlainReflector {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn a_plain_reflector_serves_no_one_way_method() {
+    let plain = PlainReflector::start();
+    let ended = lastmile(&["measure", &plain.address, "--direction", "forward"]);
+    ended.is_error(PEER, &["STAMP", "round-trip"]);
+    assert!(ended.after < Duration::from_secs(7), "{ended:?}");
+}
+
+#[test]
+fn keys() {
+    let scratch = Scratch::new("keys");
+    let right = scratch.file("right", "0123456789abcdef\n");
+    let wrong = scratch.file("wrong", "fedcba9876543210\n");
+    let short = scratch.file("short", "0123456\n");
+    let server = Server::start(&["--key-file", &right]);
+    let with =
+        |key: &str| lastmile(&["measure", &server.address, "--direction", "forward", "--key-file", key]);
+    with(&wrong).is_error(PEER, &[&server.address, "key"]);
+    lastmile(&["measure", &server.address]).is_error(PEER, &[&server.address, "key"]);
+    with(&short).is_error(USAGE, &["short", "16"]);
+    with(&scratch.path("none")).is_error(USAGE, &["cannot read the key file", "none"]);
+    // And with the right one there is something to refuse the others for. Loopback may be too fast to have a number.
+    // Streams were sent and reported; whether a loopback this busy has a number is another matter.
+    let ended = with(&right);
+    assert!(matches!(ended.code, Some(0 | 1)) && !ended.stdout.contains("; 0 streams"), "{ended:?}");
+    let open = Server::start(&[]);
+    let ended = lastmile(&["measure", &open.address, "--key-file", &right]);
+    ended.is_error(PEER, &[&open.address, "key"]);
+}
+
+#[test]
+fn limits_are_kept_and_named() {
+    let server = Server::start(&[]);
+    let ended =
+        lastmile(&["measure", &server.address, "--direction", "forward", "--max-bytes", "1000", "--json"]);
+    let json = ended.json();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let row = &json["results"][0];
+    assert!(row["refused"].as_str().is_some_and(|why| why.contains("1000 B")), "{json:#}");
+    let spent = row["bytes"].as_u64().unwrap() + row["bytes_received"].as_u64().unwrap();
+    assert!(spent <= 1000, "{spent} bytes were spent: {json:#}");
+
+    let ended = lastmile(&["measure", &server.address, "--max-seconds", "0.01"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("10 ms"), "{ended:?}");
+    assert!(ended.after < Duration::from_millis(500), "{ended:?}");
+    for bad in ["0", "-1", "nan", "1e300"] {
+        let argument = format!("--max-seconds={bad}");
+        lastmile(&["measure", &server.address, &argument]).is_error(USAGE, &["--max-seconds"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Recordings and event files, whole and not, and runs that were interrupted.
+
+use std::net::UdpSocket;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::USAGE;
+use crate::common::{self, PROGRAM, Scratch, Server, lastmile};
+
+/// Runs a command and interrupts it after so long.
+fn interrupted(arguments: &[&str], after: Duration) -> common::Ended {
+    let began = std::time::Instant::now();
+    let mut command = Command::new(PROGRAM);
+    let piped = || std::process::Stdio::piped();
+    let child = command.args(arguments).stdout(piped()).stderr(piped()).spawn().expect("the program starts");
+    std::thread::sleep(after);
+    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(signal.is_ok_and(|s| s.success()));
+    let output = child.wait_with_output().expect("its end");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    common::Ended { code: output.status.code(), stdout, stderr, after: began.elapsed() }
+}
+
+/// Trains at 1 Mbit/s take 0.35 s each, so that a hundred are under way when the signal comes.
+#[test]
+fn what_was_found_is_printed_when_the_rest_is_not_waited_for() {
+    let scratch = Scratch::new("interrupted");
+    let server = Server::start(&[]);
+    let file = scratch.path("run.jsonl");
+    let long = ["measure", &server.address, "--capacity", "1 Mbit/s", "--trains", "100", "--json"];
+    let ended = interrupted(&[&long[..], &["--record", &file]].concat(), Duration::from_millis(1_800));
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let rows = ended.json()["results"].clone();
+    let number = |row: &Value| row["rate_bps"].as_u64();
+    assert!(number(&rows[0]).is_some_and(|bps| bps > 500_000), "{rows:#}");
+    assert!(rows[0]["warning"].as_str().is_some_and(|text| text.contains("of 100 trains")), "{rows:#}");
+    for row in [&rows[1], &rows[2]] {
+        assert_eq!(row["refused"], "interrupted", "{rows:#}");
+    }
+    // It is a recording like any other, and its replay is interrupted at the same place.
+    let replayed = lastmile(&["replay", &file]);
+    assert!(replayed.stdout.contains("all as recorded"), "{replayed:?}");
+
+    let short = [&long[..], &["--direction", "forward", "--max-seconds", "1.5"]].concat();
+    let ended = lastmile(&short);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let rows = ended.json()["results"].clone();
+    assert!(number(&rows[0]).is_some() && rows[1]["refused"].as_str().is_some_and(|w| w.contains("1.5 s")));
+
+    // Nothing was found: one line.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    interrupted(&["measure", &address], Duration::from_millis(500)).is_error(130, &["interrupted"]);
+}
+
+#[test]
+fn a_method_that_wants_more_than_was_recorded_says_so() {
+    let scratch = Scratch::new("streams");
+    let text = lastmile_sim::scenario::builtin_text("path").unwrap();
+    let (scenario, file) = (scratch.file("path.toml", text), scratch.path("run.jsonl"));
+    // Without others, so that one train is enough.
+    let alone =
+        text.split("[[traffic]]").next().unwrap().to_owned() + &text[text.find("[[measure]]").unwrap()..];
+    let scenario = if text.contains("[[traffic]]") { scratch.file("path.toml", alone) } else { scenario };
+    assert_eq!(lastmile(&["sim", &scenario, "--record", &file]).code, Some(0));
+    assert_eq!(lastmile(&["replay", &file, "--streams"]).code, Some(0));
+    let ended = lastmile(&["replay", &file, "--streams", "--trains", "4", "--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
+    let rows = ended.json()["results"].clone();
+    assert_eq!(
+        (&rows[0]["quantity"], &rows[1]["quantity"]),
+        (&"capacity".into(), &"available-bandwidth".into())
+    );
+    assert!(rows[1]["warning"].as_str().is_some_and(|text| text == "from 1 of 4 trains"), "{rows:#}");
+    let why = "wants at least 2 streams of 30 packets of 1488 B as train, and 1 was recorded";
+    assert!(rows[2]["refused"].as_str().is_some_and(|text| text.contains(why)), "{rows:#}");
+    let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
+}
+
+#[test]
+fn recordings_and_event_files() {
+    let scratch = Scratch::new("recordings");
+    let server = Server::start(&[]);
+    let whole = scratch.path("whole.jsonl");
+    let ended = lastmile(&["measure", &server.address, "--direction", "forward", "--record", &whole]);
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let text = std::fs::read_to_string(&whole).unwrap();
+    let replayed = lastmile(&["replay", &whole]);
+    assert!(replayed.stdout.contains("all as recorded"), "{replayed:?}");
+
+    let end = text.trim_end().rfind('\n').unwrap();
+    let truncated = scratch.file("truncated.jsonl", &text[..end - 20]);
+    let no_end = scratch.file("no-end.jsonl", &text[..=end]);
+    let garbage = scratch.file("garbage.jsonl", "this is\nnothing\n");
+    let binary = scratch.file("binary.jsonl", [0xff, 0x00, 0xfe, b'\n']);
+    let empty = scratch.file("empty.jsonl", "");
+    for command in ["replay", "report"] {
+        lastmile(&[command, &truncated]).is_error(USAGE, &["truncated.jsonl", "truncated recording"]);
+        lastmile(&[command, &no_end]).is_error(USAGE, &["no-end.jsonl", "truncated recording"]);
+        lastmile(&[command, &garbage])
+            .is_error(USAGE, &["garbage.jsonl:1", "neither a recording nor an event"]);
+        lastmile(&[command, &binary]).is_error(USAGE, &["binary.jsonl"]);
+        lastmile(&[command, &empty]).is_error(USAGE, &["empty.jsonl"]);
+        lastmile(&[command, &scratch.path("none.jsonl")]).is_error(USAGE, &["none.jsonl"]);
+    }
+    assert!(!std::path::Path::new(&scratch.path("garbage.html")).exists(), "no page of nothing");
+    let nowhere = scratch.path("nowhere/run.jsonl");
+    lastmile(&["measure", &server.address, "--record", &nowhere])
+        .is_error(USAGE, &["cannot write", "nowhere"]);
+}

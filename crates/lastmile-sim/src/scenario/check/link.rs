@@ -1,0 +1,174 @@
+//! One direction of a link: its rate, queue, discipline, shaper and changes.
+
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use toml::Spanned;
+
+use super::{At, Check, Checked, LARGEST_IP_PACKET};
+use crate::path::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
+use crate::path::queue::{Discipline, StepThreshold};
+use crate::scenario::raw::{RawBack, RawLink, RawLinkChange};
+
+/// What waits and what is on its way is kept in memory.
+const MAX_QUEUE_PACKETS: u32 = 1_000_000;
+const MAX_QUEUE_BYTES: Bytes = Bytes(100_000_000);
+/// Changes of one link.
+const MAX_CHANGES: usize = 100_000;
+const MAX_DELAY: Span = Span::from_secs(60);
+/// The smallest packet on any wire.
+const SMALLEST: u64 = 28;
+
+/// Where a direction's keys stand: its own ones below `[[link]]` or `back`, and what `back` leaves out below `[[link]]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Direction {
+    pub(super) link: usize,
+    pub(super) back: bool,
+}
+
+impl Check<'_> {
+    /// The path of a direction's key.
+    pub(super) fn link_key(&self, of: Direction, key: &str) -> String {
+        let back = format!("link[{}].back.{key}", of.link);
+        if of.back && self.place.has(&back) { back } else { format!("link[{}].{key}", of.link) }
+    }
+
+    /// The directions that the scenario's links are.
+    pub(super) fn directions(&self) -> Vec<Direction> {
+        let of = |(link, raw): (usize, &Spanned<RawLink>)| {
+            let back = (!raw.get_ref().one_way).then_some(Direction { link, back: true });
+            [Some(Direction { link, back: false }), back].into_iter().flatten()
+        };
+        self.raw.link.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// The direction that a link of the scenario is.
+    pub(super) fn direction(&self, link: usize) -> Direction {
+        self.directions().get(link).copied().unwrap_or(Direction { link: 0, back: false })
+    }
+
+    /// All of a direction but its channels.
+    pub(super) fn link(&self, forth: &RawLink, back: Option<&RawBack>, of: Direction) -> Checked<LinkConfig> {
+        let refuse = |key: &str, reason: String| self.refuse(&self.link_key(of, key), reason);
+        let rate = back.and_then(|b| b.rate.as_ref()).or(forth.rate.as_ref());
+        let delay = back.and_then(|b| b.delay.as_ref()).or(forth.delay.as_ref());
+        let queue = back.and_then(|b| b.queue.as_ref()).or(forth.queue.as_ref());
+        let overhead = back.and_then(|b| b.overhead.as_ref()).or(forth.overhead.as_ref());
+        let discipline = back.and_then(|b| b.discipline.as_ref()).or(forth.discipline.as_ref());
+        let shaper = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref());
+        let changes = back.and_then(|b| b.changes.as_ref()).or(forth.changes.as_ref());
+        let config = LinkConfig {
+            rate: rate.map(|rate| self.rate(rate)).transpose()?,
+            delay: self.not_negative(delay)?.unwrap_or(Span::ZERO),
+            overhead: overhead.map_or(Bytes::ZERO, |at| at.get_ref().0),
+            queue: queue.map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0),
+            discipline: discipline.map(|d| d.get_ref().clone()).unwrap_or_default(),
+            shaper: shaper.map(|s| s.get_ref().clone()),
+            schedule: self.link_changes(changes.map_or(&[], |changes| changes), of)?,
+            ..LinkConfig::default()
+        };
+        if config.overhead.0 > LARGEST_IP_PACKET {
+            return refuse("overhead", format!("framing of more than {LARGEST_IP_PACKET} bytes"));
+        }
+        if let Some(long) = delay.filter(|delay| delay.get_ref().0 > MAX_DELAY) {
+            return self.error(long.span(), format!("longer than {MAX_DELAY}"));
+        }
+        if let Err(LinkConfigError { key, reason }) = config.check() {
+            return refuse(&key.replace(": ", "."), reason);
+        }
+        let waits = config.rate.is_some()
+            || config.shaper.is_some()
+            || config.schedule.iter().any(|change| change.rate.is_some());
+        for (key, given) in [("queue", queue.is_some()), ("overhead", overhead.is_some())] {
+            if given && !waits {
+                return refuse(key, format!("without a rate nothing ever waits: name a rate, or no {key}"));
+            }
+        }
+        self.queue(&config, of)?;
+        Ok(config)
+    }
+
+    /// Refuses a queue without room, or larger than memory allows, and thresholds that it never reaches.
+    fn queue(&self, config: &LinkConfig, of: Direction) -> Checked<()> {
+        let refuse = |key: &str, reason: String| self.refuse(&self.link_key(of, key), reason);
+        let (queue, discipline) = (self.link_key(of, "queue"), self.link_key(of, "discipline"));
+        let own_limit = config.discipline.limit();
+        // One that is inherited beside a discipline of the way back is meant for the way forth.
+        let beside = self.place.has(&queue) && (queue.contains(".back.") || !discipline.contains(".back."));
+        if own_limit.is_some() && beside {
+            return self.refuse(&queue, "tc-red has a queue of its own, `limit`: name that alone");
+        }
+        let (limit, key) = own_limit.map_or((config.queue, "queue"), |own| (own, "discipline.limit"));
+        let (nothing, too_large) = match limit {
+            QueueLimit::Packets(packets) => (packets == 0, packets > MAX_QUEUE_PACKETS),
+            QueueLimit::Bytes(bytes) => (bytes == Bytes::ZERO, bytes > MAX_QUEUE_BYTES),
+        };
+        if nothing {
+            return refuse(key, "no packet would pass".to_owned());
+        }
+        if too_large {
+            return refuse(key, format!("larger than {MAX_QUEUE_PACKETS} packets or {MAX_QUEUE_BYTES}"));
+        }
+        let shown = match limit {
+            QueueLimit::Packets(packets) => format!("{packets} packets"),
+            QueueLimit::Bytes(bytes) => bytes.to_string(),
+        };
+        match &config.discipline {
+            Discipline::Red(red) if exceeds(red.max_threshold, limit) => refuse(
+                "discipline.max_threshold",
+                format!("above what the queue holds, {shown}: never reached"),
+            ),
+            Discipline::Step(step) => match step.threshold {
+                StepThreshold::Occupancy(threshold) if threshold == limit || exceeds(threshold, limit) => {
+                    let reason = format!("not below what the queue holds, {shown}: nothing would be marked");
+                    refuse("discipline.threshold", reason)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn link_changes(&self, raw: &[RawLinkChange], of: Direction) -> Checked<Vec<Change>> {
+        if raw.len() > MAX_CHANGES {
+            return self.refuse(&self.link_key(of, "changes"), format!("more than {MAX_CHANGES} changes"));
+        }
+        let mut changes: Vec<Change> = Vec::new();
+        for change in raw {
+            let at = Time::ZERO + self.not_negative(Some(&change.at))?.unwrap_or(Span::ZERO);
+            self.later(&change.at, changes.last().map(|before| before.at))?;
+            let delay = self.not_negative(change.delay.as_ref())?;
+            if let Some(long) = change.delay.as_ref().filter(|long| long.get_ref().0 > MAX_DELAY) {
+                return self.error(long.span(), format!("longer than {MAX_DELAY}"));
+            }
+            let rate = change.rate.as_ref().map(|rate| rate.get_ref().0);
+            if rate.is_none() && delay.is_none() {
+                return self.error(change.at.span(), "a change of nothing: name `rate` or `delay`");
+            }
+            changes.push(Change { at, rate, delay });
+        }
+        Ok(changes)
+    }
+
+    /// Refuses a time that is not after the one before it in its list.
+    pub(super) fn later(&self, at: &At<Span>, before: Option<Time>) -> Checked<()> {
+        if before.is_some_and(|before| before >= Time::ZERO + at.get_ref().0) {
+            return self.error(at.span(), "not later than the change before");
+        }
+        Ok(())
+    }
+}
+
+/// Whether a queue of that limit never holds as much, whatever its packets.
+fn exceeds(threshold: QueueLimit, limit: QueueLimit) -> bool {
+    match (threshold, limit) {
+        (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
+        (QueueLimit::Bytes(threshold), QueueLimit::Bytes(limit)) => threshold > limit,
+        (QueueLimit::Packets(threshold), QueueLimit::Bytes(limit)) => {
+            u64::from(threshold) * SMALLEST > limit.0
+        }
+        // Framing is at most as large again as a packet.
+        (QueueLimit::Bytes(threshold), QueueLimit::Packets(limit)) => {
+            threshold.0 > u64::from(limit) * 2 * LARGEST_IP_PACKET
+        }
+    }
+}

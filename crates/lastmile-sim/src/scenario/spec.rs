@@ -1,0 +1,210 @@
+//! What a [`Scenario`](super::Scenario) is made of, checked: hosts, links, WLANs, traffic and measurements.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use lastmile::node::PortId;
+use lastmile::time::Time;
+use lastmile::units::{Bytes, Rate};
+
+use crate::clock::ClockConfig;
+use crate::path::link::LinkConfig;
+use crate::tcp::{App, TcpConfig};
+use crate::traffic::{Arrivals, Lengths, OnOff};
+use crate::wlan::WlanConfig;
+
+/// A host.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.hosts[1].v4.to_string(), "10.77.0.2");
+/// assert_eq!(scenario.hosts[1].v6.to_string(), "fd77::2");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address.
+    pub v6: Ipv6Addr,
+    /// How its clock errs.
+    pub clock: ClockConfig,
+}
+
+impl HostSpec {
+    /// Its address of that IP version.
+    ///
+    /// ```
+    /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+    /// assert!(scenario.hosts[0].address(true).is_ipv6());
+    /// ```
+    pub fn address(&self, ipv6: bool) -> IpAddr {
+        if ipv6 { self.v6.into() } else { self.v4.into() }
+    }
+}
+
+/// One direction of a link between two vertices: a host's number, or the number of hosts plus a router's.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!((scenario.links[0].from, scenario.links[0].to), (0, 1));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// The vertex where packets enter.
+    pub from: usize,
+    /// The vertex where they leave.
+    pub to: usize,
+    /// Rate, delay, queue and channels.
+    pub config: LinkConfig,
+    /// For each of the configuration's losses the traffic that it is for, by its place in
+    /// [`Scenario::traffic`](super::Scenario::traffic); empty for all packets.
+    pub loss_flows: Vec<Vec<usize>>,
+}
+
+/// A WLAN. Its stations are hosts or routers by their names.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("ap").unwrap();
+/// assert_eq!(scenario.wlans[0].name(), "ap");
+/// assert_eq!(scenario.wlans[0].directions.len(), 6); // three clients, there and back
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct WlanSpec {
+    /// Its standard, stations and channel.
+    pub config: WlanConfig,
+    /// Its directions: the medium's port, and the vertices whence and whither.
+    pub directions: Vec<(PortId, usize, usize)>,
+}
+
+impl WlanSpec {
+    /// The name of its first station, which also names its random numbers.
+    pub fn name(&self) -> &str {
+        self.config.station.first().map_or("wlan", |station| &station.name)
+    }
+}
+
+/// A source of the simulator's own traffic, and its sink.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.traffic[0].name, "cross");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficSpec {
+    /// Its name, which decides its random numbers.
+    pub name: String,
+    /// The law of arrivals.
+    pub arrivals: Arrivals,
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// Its mean rate of IP packets.
+    pub rate: Rate,
+    /// The size of its packets with the IP header.
+    pub size: Bytes,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; [`Time::MAX`] if it goes on for as long as the run does, which in the lab may be longer than the
+    /// scenario's duration.
+    pub stop: Time,
+    /// Other mean rates from some times on.
+    pub changes: Vec<(Time, Rate)>,
+    /// A TCP connection, which knows no arrivals and no rate; its size is that of a full segment.
+    pub tcp: Option<TcpSpec>,
+}
+
+/// A TCP connection and what it has to send.
+///
+/// ```
+/// let ftp = lastmile_sim::scenario::TcpSpec::default();
+/// assert_eq!(ftp.app, lastmile_sim::tcp::App::Bulk);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TcpSpec {
+    /// Its options.
+    pub config: TcpConfig,
+    /// What there is to send.
+    pub app: App,
+}
+
+impl TrafficSpec {
+    /// What the file calls its kind.
+    pub fn kind(&self) -> &'static str {
+        if let Some(tcp) = &self.tcp {
+            return match tcp.app {
+                App::Bulk => "ftp",
+                App::File { .. } => "file",
+                App::Files { .. } => "files",
+            };
+        }
+        match &self.arrivals {
+            Arrivals::Cbr => "cbr",
+            Arrivals::Poisson => "poisson",
+            Arrivals::OnOff(OnOff { lengths: Lengths::Exponential, .. }) => "onoff",
+            Arrivals::OnOff(_) => "pareto",
+            Arrivals::Trace(_) => "trace",
+        }
+    }
+
+    /// How many packets it sends up to `end`, on the mean.
+    pub(crate) fn packets(&self, end: Time) -> f64 {
+        if let Arrivals::Trace(trace) = &self.arrivals {
+            return trace.packets().len() as f64;
+        }
+        let (mut from, mut rate, mut bits) = (self.start, self.rate, 0.0);
+        let stop = self.stop.min(end);
+        for &(at, next) in self.changes.iter().chain([&(stop, Rate::ip(0))]) {
+            let to = at.clamp(from, stop.max(from));
+            bits += rate.bits_per_second() as f64 * (to - from).as_secs_f64();
+            (from, rate) = (to, next);
+        }
+        bits / self.size.bits().max(1) as f64
+    }
+}
+
+/// Which way a measurement looks.
+///
+/// ```
+/// assert_eq!(lastmile_sim::scenario::MeasureDirection::default(), lastmile_sim::scenario::MeasureDirection::Both);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureDirection {
+    /// From the initiator to the reflector.
+    Forward,
+    /// From the reflector to the initiator.
+    Reverse,
+    /// One after the other.
+    #[default]
+    Both,
+    /// There and back, by replies: all that a plain STAMP reflector can do.
+    RoundTrip,
+}
+
+/// A measurement.
+///
+/// ```
+/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
+/// assert_eq!(scenario.measures[0].method, "wbest");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureSpec {
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// The method's registered name.
+    pub method: String,
+    /// Which way.
+    pub direction: MeasureDirection,
+    /// Trains, for methods that send them; one where none is given.
+    pub trains: Option<u32>,
+    /// When it begins.
+    pub start: Time,
+    /// Whether the lab's endpoints ask for real-time priority.
+    pub realtime: bool,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+}
