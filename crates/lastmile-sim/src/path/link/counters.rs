@@ -4,7 +4,7 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 
 /// What a link has done so far. Packets are conserved: `arrived = drops + lost + delivered +`
-/// [`under_way`](Link::under_way), where of the lost only those on their way count as under way.
+/// [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
 ///
 /// ```
 /// assert_eq!(lastmile_sim::path::link::LinkCounters::default().drops, 0);
