@@ -4,19 +4,18 @@
 
 mod common;
 
-use common::tcp::{ends, ns2_link, seconds};
+use common::tcp::{Dumbbell, dumbbell_over, ns2_link, seconds};
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, Target};
+use lastmile_sim::engine::Engine;
 use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::path::queue::{Discipline, TcRed};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Receiver, Recovery, Sender, TcpConfig};
+use lastmile_sim::tcp::{App, Recovery, TcpConfig};
 
 /// Goodput in Mbit/s, mean queue in bytes, drops and marks from 5 s to 65 s.
 fn run(flows: u32, discipline: &Discipline, ecn: bool, seed: u64) -> [f64; 4] {
     let mut engine = Engine::new();
-    let (forth, back) = (engine.add_router(), engine.add_router());
     let config = LinkConfig {
         rate: Some(Rate::ip(10_000_000)),
         delay: Span::from_millis(20),
@@ -25,10 +24,6 @@ fn run(flows: u32, discipline: &Discipline, ecn: bool, seed: u64) -> [f64; 4] {
         ..Default::default()
     };
     config.check().unwrap();
-    let bottleneck = engine.add(Link::seeded(config, seed, "bottleneck")).unwrap();
-    let reverse = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
-    engine.connect(bottleneck, Target::Router(forth));
-    engine.connect(reverse, Target::Router(back));
     let tcp = TcpConfig {
         recovery: Recovery::NewReno,
         delayed_ack: Span::from_millis(100),
@@ -37,33 +32,15 @@ fn run(flows: u32, discipline: &Discipline, ecn: bool, seed: u64) -> [f64; 4] {
         ..TcpConfig::ns2()
     };
     let mut starts = Stream::new(seed, "start");
-    let mut senders = vec![];
-    for flow in 0..flows {
-        let random = Stream::new(seed, &format!("tcp/{flow}"));
-        let (ends, start) = (ends(flow), seconds(starts.unit()));
-        let sender = Sender::new(&tcp, ends, App::Bulk, start, seconds(1e6), random);
-        let sender = engine.add(sender).unwrap();
-        let receiver = engine.add(Receiver::new(&tcp, ends)).unwrap();
-        let [up, down, ack_up, ack_down] =
-            [(); 4].map(|()| engine.add(ns2_link(1_000_000_000, Span::from_millis(1), 10_000)).unwrap());
-        for (from, to) in [
-            (sender, up),
-            (up, bottleneck),
-            (down, receiver),
-            (receiver, ack_up),
-            (ack_up, reverse),
-            (ack_down, sender),
-        ] {
-            engine.connect(from, Target::Node(to));
-        }
-        engine.route(forth, ends.data, down);
-        engine.route(back, ends.acks, ack_down);
-        senders.push(sender);
-    }
+    let connections: Vec<_> = (0..flows).map(|_| (tcp.clone(), App::Bulk, seconds(starts.unit()))).collect();
+    let (bottleneck, reverse) =
+        (Link::seeded(config, seed, "bottleneck"), ns2_link(10_000_000, Span::from_millis(20), 1000));
+    let Dumbbell { bottleneck, connections, .. } =
+        dumbbell_over(&mut engine, bottleneck, reverse, &connections, seed);
     let [before, after] = [5.0, 65.0].map(|at| {
         engine.run_until(seconds(at)).unwrap();
         let acknowledged: u64 =
-            senders.iter().map(|&sender| engine.tcp_sender(sender).unwrap().counters().acknowledged).sum();
+            connections.iter().map(|c| engine.tcp_sender(c.sender).unwrap().counters().acknowledged).sum();
         (acknowledged, *engine.link(bottleneck).unwrap().counters())
     });
     [

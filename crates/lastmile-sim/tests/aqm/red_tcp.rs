@@ -6,10 +6,10 @@ use lastmile_sim::engine::{Engine, Target};
 use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::path::queue::{Discipline, Red};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Receiver, Recovery, Sender, TcpConfig};
+use lastmile_sim::tcp::{App, Recovery, TcpConfig};
 use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
 
-use crate::common::tcp::{ends, ns2_link, seconds};
+use crate::common::tcp::{Dumbbell, dumbbell_over, ends, ns2_link, seconds};
 
 /// One setting, and ns-2's means over ten seeds: goodput in Mbit/s, mean queue in bytes, drops, responses to marks.
 struct Cell {
@@ -67,7 +67,6 @@ impl Cell {
     /// From 5 s on.
     fn run(&self, window: f64, seed: u64) -> [f64; 4] {
         let mut engine = Engine::new();
-        let (forth, back) = (engine.add_router(), engine.add_router());
         let (rate, delay) =
             (self.number("bw", "10") as u64 * 1_000_000, Span::from_millis(self.number("del", "20") as i64));
         let limit = self.number("lim", "50") as u32;
@@ -84,15 +83,11 @@ impl Cell {
         let config =
             LinkConfig { rate: Some(Rate::ip(rate)), delay, queue, discipline, ..Default::default() };
         config.check().unwrap();
-        let bottleneck = engine.add(Link::seeded(config, seed, "bottleneck")).unwrap();
-        let reverse = engine.add(ns2_link(rate, delay, 1000)).unwrap();
-        engine.connect(bottleneck, Target::Router(forth));
-        engine.connect(reverse, Target::Router(back));
         let segment = self.number("size", "1460");
         let tcp = TcpConfig {
             recovery: match self.text("tcp", "Newreno") {
                 "Reno" => Recovery::Reno,
-                "Sack1" => Recovery::Sack,
+                "Sack1" => Recovery::Sack1,
                 _ => Recovery::NewReno,
             },
             segment: Bytes(segment as u64),
@@ -101,6 +96,12 @@ impl Cell {
             ecn: self.flag("ecn", "0"),
             ..TcpConfig::ns2()
         };
+        let mut starts = Stream::new(seed, "start");
+        let flows = 0..self.number("nf", "1") as u32;
+        let flows: Vec<_> = flows.map(|_| (tcp.clone(), App::Bulk, seconds(starts.unit()))).collect();
+        let (bottleneck, reverse) = (Link::seeded(config, seed, "bottleneck"), ns2_link(rate, delay, 1000));
+        let Dumbbell { bottleneck, router, connections } =
+            dumbbell_over(&mut engine, bottleneck, reverse, &flows, seed);
         let cross = self.number("cbr", "0");
         if cross > 0.0 {
             let ends = ends(1_000);
@@ -117,34 +118,11 @@ impl Cell {
             let source = engine.add(Source::new(traffic, Stream::new(seed, "cross"))).unwrap();
             let sink = engine.add(Sink::default()).unwrap();
             engine.connect(source, Target::Node(bottleneck));
-            engine.route(forth, ends.data, sink);
-        }
-        let mut starts = Stream::new(seed, "start");
-        let mut senders = vec![];
-        for flow in 0..self.number("nf", "1") as u32 {
-            let (ends, start) = (ends(flow), seconds(starts.unit()));
-            let random = Stream::new(seed, &format!("tcp/{flow}"));
-            let sender = engine.add(Sender::new(&tcp, ends, App::Bulk, start, seconds(1e6), random)).unwrap();
-            let receiver = engine.add(Receiver::new(&tcp, ends)).unwrap();
-            let [up, down, ack_up, ack_down] =
-                [(); 4].map(|()| engine.add(ns2_link(1_000_000_000, Span::from_millis(1), 10_000)).unwrap());
-            for (from, to) in [
-                (sender, up),
-                (up, bottleneck),
-                (down, receiver),
-                (receiver, ack_up),
-                (ack_up, reverse),
-                (ack_down, sender),
-            ] {
-                engine.connect(from, Target::Node(to));
-            }
-            engine.route(forth, ends.data, down);
-            engine.route(back, ends.acks, ack_down);
-            senders.push(sender);
+            engine.route(router, ends.data, sink);
         }
         let [before, after] = [5.0, 5.0 + window].map(|at| {
             engine.run_until(seconds(at)).unwrap();
-            let counters = senders.iter().map(|&sender| engine.tcp_sender(sender).unwrap().counters());
+            let counters = connections.iter().map(|c| engine.tcp_sender(c.sender).unwrap().counters());
             let (acknowledged, reductions) =
                 counters.fold((0, 0), |sum, c| (sum.0 + c.acknowledged, sum.1 + c.ecn_reductions));
             (acknowledged, reductions, *engine.link(bottleneck).unwrap().counters())

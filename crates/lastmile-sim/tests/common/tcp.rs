@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::engine::{Engine, NodeId, Target};
+use lastmile_sim::engine::{Engine, NodeId, RouterId, Target};
 use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::rng::Stream;
 use lastmile_sim::tcp::{App, Ends, Receiver, Sender, TcpConfig};
@@ -85,9 +85,29 @@ pub fn dumbbell(
     flows: &[(TcpConfig, App, Time)],
     seed: u64,
 ) -> (NodeId, Vec<Connection>) {
+    let [bottleneck, reverse] = [queue, 10_000].map(|queue| ns2_link(mbits * 1_000_000, delay, queue));
+    let it = dumbbell_over(engine, bottleneck, reverse, flows, seed);
+    (it.bottleneck, it.connections)
+}
+
+/// A bottleneck, the router behind it, and the connections over it.
+pub struct Dumbbell {
+    pub bottleneck: NodeId,
+    pub router: RouterId,
+    pub connections: Vec<Connection>,
+}
+
+/// Such connections over a bottleneck and a way back that are given.
+pub fn dumbbell_over(
+    engine: &mut Engine,
+    bottleneck: Link,
+    reverse: Link,
+    flows: &[(TcpConfig, App, Time)],
+    seed: u64,
+) -> Dumbbell {
     let (forth, back) = (engine.add_router(), engine.add_router());
-    let bottleneck = engine.add(ns2_link(mbits * 1_000_000, delay, queue)).unwrap();
-    let reverse = engine.add(ns2_link(mbits * 1_000_000, delay, 10_000)).unwrap();
+    let bottleneck = engine.add(bottleneck).unwrap();
+    let reverse = engine.add(reverse).unwrap();
     engine.connect(bottleneck, Target::Router(forth));
     engine.connect(reverse, Target::Router(back));
     let connections = flows.iter().enumerate().map(|(number, (config, app, start))| {
@@ -108,7 +128,7 @@ pub fn dumbbell(
         engine.connect(ack_down, Target::Node(sender));
         Connection { sender, receiver }
     });
-    (bottleneck, connections.collect())
+    Dumbbell { bottleneck, router: forth, connections: connections.collect() }
 }
 
 pub fn seconds(s: f64) -> Time {
