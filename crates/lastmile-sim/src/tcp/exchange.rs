@@ -9,7 +9,7 @@ use lastmile::units::Bytes;
 
 use super::packet::{Ack, Blocks, Segment};
 use super::receiver::transmit;
-use super::{App, Ends, Recovery, Sender, TcpConfig};
+use super::{App, Ends, FileSize, Recovery, Sender, TcpConfig};
 use crate::rng::Stream;
 
 /// A sender and what it has sent.
@@ -426,4 +426,18 @@ fn a_partial_ack_after_lost_duplicates_deflates_the_window_itself() {
         // The threshold, or one segment and slow start.
         assert_eq!(it.ack(300, 10), after);
     }
+}
+
+/// RFC 3168, section 6.1.2: the timer that is waited for runs only while something is under way.
+#[test]
+fn a_mark_that_comes_when_all_is_acknowledged_does_not_hold_the_next_file() {
+    let size = FileSize { min: Bytes(1460), max: Bytes(1460) };
+    let app = App::Files { size, pause: Span::from_millis(10) };
+    let ecn = TcpConfig { ecn: true, max_window: 1, ..config(Recovery::Reno, 1) };
+    let mut it = Exchange::of(ecn, app);
+    assert_eq!(it.at(0), NOTHING);
+    assert_eq!(it.at(1_000), [0]);
+    assert_eq!(it.ack(1_100, 1), NOTHING);
+    assert_eq!(it.answer(1_100, 1, 0, &[], true), NOTHING);
+    assert_eq!(it.at(10_000), [1]);
 }

@@ -174,8 +174,8 @@ impl Sender {
         let marked = ack.ece && self.config.ecn;
         if marked && !self.in_recovery && ack.next > self.marked_until {
             // RFC 3168, section 6.1.2: once per window of data, and a window of one segment, which cannot be reduced, waits
-            // for the timer instead.
-            self.held = self.law.window().cwnd <= 1.0;
+            // for the timer instead, which runs only while something is under way.
+            self.held = self.law.window().cwnd <= 1.0 && self.una < self.max;
             self.reduce(Congestion::Ecn, now);
             self.counters.ecn_reductions += 1;
         }

@@ -1,11 +1,12 @@
 //! Seed 004, one flow over the ready scenarios `wlh` and `wb`, their channel made independent losses of 7.8 %, against
 //! ns-2's means of ten seeds: 200 s from 22 s on.
 //!
-//! On the WLH ns-2's ten seeds were unlucky: goodput over link says that they lost 8.1 to 8.3 %. Each per cent of loss
-//! is four points there (slope over 40 seeds of ns-2), so that the rows with a goodput are run at that loss too, which is
-//! where they belong. At 7.8 % one cell would miss by 0.2 points with a hundred seeds of ours, 45.3 and 42.1; there
-//! forty seeds of ns-2 gave 45.1, and that is what it is held against. It is luck and nothing else: `same_losses.rs`
-//! has both lose the same packets. SACK is held as `sack1`, which is ns-2's; RFC 6675's stands beside it.
+//! On the WLH two of ORACLES' rows, delayed ACKs and old defaults, are what its program prints for the seeds 1 to 6, which
+//! lost 8.3 %; the seeds 1 to 10 lose 7.9 % and give 60.0 and 55.3, and 43.8 and 40.3, and both are held here. Each per
+//! cent of loss is four points there (slope over 40 seeds of ns-2), so that the rows with a goodput are run at their
+//! seeds' loss too. At 7.8 % the six seeds of the old defaults would be missed by 0.8 points: that row is shown, the ten
+//! seeds and forty are held. It is luck and nothing else: `same_losses.rs` has both lose the same packets. SACK is held as
+//! `sack1`, which is ns-2's; RFC 6675's stands beside it.
 
 use lastmile_sim::rng::Stream;
 
@@ -25,15 +26,17 @@ const DELAYED: &[(&str, &str)] = &[("delayed_ack", "100 ms")];
 /// bottleneck, and the percentage that its queue dropped.
 type Row = (&'static str, &'static str, f64, &'static [(&'static str, &'static str)], [f64; 3]);
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 22] = [
     ("Reno, delayed ACKs", "wlh", 0.078, DELAYED, [58.8, 53.9, NONE]),
     ("the same with the loss of those seeds", "wlh", 0.0833, DELAYED, [58.8, 53.9, NONE]),
+    ("Reno, delayed ACKs, ten seeds of ns-2", "wlh", 0.078, DELAYED, [60.0, 55.3, NONE]),
     ("Reno, delayed ACKs", "wb", 0.078, DELAYED, [25.2, 23.3, NONE]),
     ("Reno", "wlh", 0.078, &[], [69.1, 63.5, NONE]),
     ("the same with the loss of those seeds", "wlh", 0.0810, &[], [69.1, 63.5, NONE]),
     ("Reno", "wb", 0.078, &[], [34.5, 31.9, NONE]),
+    ("Reno, old defaults, ten seeds of ns-2", "wlh", 0.078, OLD, [43.8, 40.3, NONE]),
     ("Reno, old defaults, 40 seeds of ns-2", "wlh", 0.078, OLD, [45.1, 41.6, NONE]),
-    ("the same with the loss of the ten seeds", "wlh", 0.0831, OLD, [42.1, 38.6, NONE]),
+    ("the same with the loss of the six seeds", "wlh", 0.0831, OLD, [42.1, 38.6, NONE]),
     ("Reno, old defaults", "wb", 0.078, OLD, [12.3, 11.3, NONE]),
     ("NewReno", "wlh", 0.078, &[("recovery", "newreno")], [80.4, NONE, NONE]),
     ("NewReno", "wb", 0.078, &[("recovery", "newreno")], [44.5, NONE, NONE]),
@@ -45,8 +48,8 @@ const ROWS: [Row; 20] = [
     ("RFC 6675", "wb", 0.078, SACK, [41.6, NONE, NONE]),
     ("Reno, no loss", "wlh", 0.0, &[], [99.9, NONE, 2.1]),
     ("Reno, no loss", "wb", 0.0, &[], [83.6, NONE, 0.9]),
-    // "Old defaults" are a tick of 0.1 s, a minimum RTO of 1 s, and no limited transmit. These are the oracle's own cells.
-    ("Reno, old defaults, unlucky ns-2", "wlh", 0.078, OLD, [42.1, 38.6, NONE]),
+    // "Old defaults" are a tick of 0.1 s, a minimum RTO of 1 s, and no limited transmit. These are ORACLES' own cells, of six seeds.
+    ("Reno, old defaults, six unlucky seeds", "wlh", 0.078, OLD, [42.1, 38.6, NONE]),
 ];
 
 /// Link and goodput in percent of the bottleneck's rate, drops at its queue and losses behind it in percent of packets.
@@ -95,7 +98,7 @@ fn every_row_of_ns_2_within_three_points() {
         let ours = mean(SEEDS, |seed| run(name, loss, options, seed));
         table.row(format!("{name}: {what}: lost behind it"), 100.0 * loss, ours[3], Within::Points(0.3));
         for (column, oracle, ours) in [("link", oracles[0], ours[0]), ("goodput", oracles[1], ours[1])] {
-            let within = if what.ends_with("unlucky ns-2") { Within::Shown } else { Within::Points(3.0) };
+            let within = if what.ends_with("unlucky seeds") { Within::Shown } else { Within::Points(3.0) };
             if !oracle.is_nan() {
                 table.row(format!("{name}: {what}: {column}"), oracle, ours, within);
             }
