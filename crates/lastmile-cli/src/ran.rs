@@ -1,7 +1,7 @@
 //! [`Ran`]: what a run of a scenario gave, printed alike whatever the world it ran in.
 
 use lastmile_sim::flows::{FlowOutcome, as_rate};
-use lastmile_sim::network::NetworkOutcome;
+use lastmile_sim::network::{LinkOutcome, NetworkOutcome};
 use lastmile_sim::run::Outcome;
 use serde_json::{Map, Value, json};
 
@@ -47,9 +47,18 @@ impl<'a> Ran<'a> {
             crate::say(flow_table(&self.network.flows).trim_end());
         }
         if self.rows.is_empty() && self.network.flows.is_empty() {
-            self.network.links.iter().for_each(|link| crate::say(&json!(link).to_string()));
+            crate::say(link_table(&self.network.links).trim_end());
         }
     }
+}
+
+/// What the links carried, where there was no traffic.
+fn link_table(links: &[LinkOutcome]) -> String {
+    let mut table = Table::new(&["link from", "to", ">packets", ">dropped"]);
+    for link in links {
+        table.row([link.from.clone(), link.to.clone(), link.packets.to_string(), link.dropped.to_string()]);
+    }
+    table.text()
 }
 
 /// What the scenario's traffic got.

@@ -58,6 +58,8 @@ pub struct FlowOutcome {
 pub struct FlowWatch {
     at: Time,
     before: Vec<SinkCounters>,
+    /// What those that stopped had brought by then, by their place in the scenario.
+    stopped: BTreeMap<usize, Bytes>,
 }
 
 impl FlowWatch {
@@ -66,7 +68,13 @@ impl FlowWatch {
         FlowWatch {
             at: simulation.engine.now(),
             before: (0..simulation.sinks.len()).map(|flow| counters(simulation, flow)).collect(),
+            stopped: BTreeMap::new(),
         }
+    }
+
+    /// A flow stops as this is called: what arrives from now on, out of queues, is not of the time that it is held against.
+    pub fn stop(&mut self, simulation: &Simulation, flow: usize) {
+        self.stopped.insert(flow, counters(simulation, flow).bytes);
     }
 
     /// What each flow got, in the scenario's order.
@@ -79,7 +87,7 @@ impl FlowWatch {
             let now = counters(simulation, index);
             let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
             let seconds = (to - from).max(Span::ZERO).as_secs_f64();
-            let bytes = now.bytes.0 - before.bytes.0;
+            let bytes = self.stopped.get(&index).unwrap_or(&now.bytes).0 - before.bytes.0;
             FlowOutcome {
                 flow: spec.name.clone(),
                 kind: spec.kind(),

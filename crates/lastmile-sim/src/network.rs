@@ -87,12 +87,18 @@ pub struct Watched {
     simulation: Simulation,
     warm_up: Time,
     flows: Option<FlowWatch>,
+    /// When which flow stops after the warm-up, the last one first.
+    stops: Vec<(Time, usize)>,
 }
 
 impl Watched {
     /// A simulation of that scenario at its start.
     pub fn new(scenario: &Scenario, simulation: Simulation) -> Watched {
-        Watched { simulation, warm_up: Time::ZERO + scenario.warm_up, flows: None }
+        let warm_up = Time::ZERO + scenario.warm_up;
+        let stops = scenario.traffic.iter().enumerate().map(|(flow, spec)| (spec.stop, flow));
+        let mut stops: Vec<_> = stops.filter(|&(at, _)| at > warm_up && at < Time::MAX).collect();
+        stops.sort_unstable_by(|a, b| b.cmp(a));
+        Watched { simulation, warm_up, flows: None, stops }
     }
 
     /// See [`Engine::run_until`].
@@ -103,6 +109,15 @@ impl Watched {
         if self.flows.is_none() && end >= self.warm_up {
             self.simulation.engine.run_until(self.warm_up)?;
             self.flows = Some(FlowWatch::begin(&self.simulation));
+        }
+        while let Some(&(at, flow)) = self.stops.last()
+            && at <= end
+        {
+            self.simulation.engine.run_until(at)?;
+            if let Some(flows) = &mut self.flows {
+                flows.stop(&self.simulation, flow);
+            }
+            self.stops.pop();
         }
         self.simulation.engine.run_until(end)
     }
@@ -186,6 +201,25 @@ mod tests {
         }
         run.run_until(Time::ZERO + scenario.duration).unwrap();
         run.outcome(&scenario)
+    }
+
+    #[test]
+    fn what_a_queue_holds_when_a_flow_stops_is_no_goodput() {
+        let text = "name = \"x\"\nduration = \"4 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"8 Mbit/s\"\nqueue = \"10 MB\"\n[[traffic]]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"24 Mbit/s\"\nsize = \"1000 B\"\nstop = \"1 s\"\n";
+        let scenario = Scenario::parse("x", text).unwrap();
+        for steps in [1, 13] {
+            let mut run = Watched::new(&scenario, build(&scenario, 1, vec![]).unwrap());
+            for step in 1..=steps {
+                run.run_until(Time::from_nanos(4_000_000_000 / steps * step)).unwrap();
+            }
+            run.run_until(Time::ZERO + scenario.duration).unwrap();
+            let flow = run.outcome(&scenario).flows.remove(0);
+            // All of it arrives in three seconds, and a third of it while it was sent.
+            assert_eq!((flow.sent, flow.received, flow.under_way), (3_000, 3_000, 0));
+            assert!((7.97e6..=8e6).contains(&flow.goodput_bps), "{flow:?}");
+        }
     }
 
     #[test]

@@ -227,7 +227,8 @@ impl Hooks {
     }
 }
 
-/// Runs a scenario's measurements in virtual time, until they are done or the scenario's duration is over.
+/// Runs a scenario's measurements in virtual time, until the scenario's duration is over. What is not done by then is
+/// [refused](lastmile::estimate::Refusal::RunOver).
 ///
 /// # Errors
 /// See [`RunError`].
@@ -277,7 +278,9 @@ pub fn simulate(
     }
     watched.run_until(end)?;
     let network = watched.outcome(scenario);
+    let probers: Vec<_> = sessions.iter().map(|s| watched.simulation().hosts[s.from]).collect();
     let mut engine = watched.into_engine();
+    probers.into_iter().for_each(|prober| engine.interrupt(prober));
     let events = engine.take_events();
     let records = records.iter().map(SharedRecords::take).collect();
     let mut all = Vec::new();
@@ -382,6 +385,26 @@ start = "2 s"
         let (from, to) = (Time::from_nanos(11_000_000_000), Time::from_nanos(11_100_000_000));
         assert!(from <= first && first < to, "{first:?}");
         assert!(run.outcomes.iter().any(|outcome| outcome.estimate.is_some()));
+    }
+
+    #[test]
+    fn what_the_runs_end_cuts_off_is_refused() {
+        let text = crate::scenario::builtin_text("dumbbell").unwrap();
+        let make = |spec: &MeasureSpec| {
+            lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+        };
+        // Forward takes 0.4 s from 2 s on, reverse half a second after it.
+        for (duration, numbers, refused) in
+            [("2010 ms", 0, 2), ("2200 ms", 0, 2), ("2600 ms", 2, 1), ("4 s", 4, 0)]
+        {
+            let overrides = [crate::scenario::Override::new("duration", duration)];
+            let scenario = Scenario::parse_with("dumbbell", text, &overrides, &|_, _| Ok(())).unwrap();
+            let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+            let cut = |outcome: &&Outcome| outcome.refusal == Some(lastmile::estimate::Refusal::RunOver);
+            let found = run.outcomes.iter().filter(|outcome| outcome.estimate.is_some()).count();
+            let cut = run.outcomes.iter().filter(cut).count();
+            assert_eq!((found, cut), (numbers, refused), "{duration}: {:?}", run.outcomes);
+        }
     }
 
     #[test]

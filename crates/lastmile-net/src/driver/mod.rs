@@ -158,6 +158,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Tells `node` that it is interrupted, after a run that was done before the node was.
+    pub fn interrupt<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+        self.tell(self.now(), Input::Interrupted, node, on_event);
+    }
+
     fn wait(&self) -> io::Result<Vec<bool>> {
         let wake = self.wake.map(|at| self.started.saturating_add(at.as_nanos()));
         let stamp = self.unstamped.front().map(|(at, _)| at + STAMP_WAIT_NS);

@@ -115,7 +115,11 @@ impl Measuring {
         let is_over = |node: &Recorded<Prober<SharedRecords>, _>| {
             node.node().is_finished() || is_over(Time::from_nanos(monotonic() - started))
         };
-        driver.run(&mut node, &mut |event: &Event| decided.add(event), stop, is_over)?;
+        let mut decide = |event: &Event| decided.add(event);
+        driver.run(&mut node, &mut decide, stop, is_over)?;
+        if !node.node().is_finished() {
+            driver.interrupt(&mut node, &mut decide);
+        }
         Ok((decided.events, records.take()))
     }
 }

@@ -239,8 +239,11 @@ impl Pump {
         for _ in 0..MOMENTS_MOST {
             match self.watched.engine_mut().next_event() {
                 Some(at) if at <= now => {
-                    let late = self.now() - at;
-                    self.late_events.add(late.as_nanos().max(0) as u64);
+                    // At zero every node is asked for the first time: nothing was due, and what that takes is the start itself.
+                    if at > Time::ZERO {
+                        let late = self.now() - at;
+                        self.late_events.add(late.as_nanos().max(0) as u64);
+                    }
                     self.watched.run_until(at)?;
                 }
                 _ => {

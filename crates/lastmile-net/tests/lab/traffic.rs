@@ -91,6 +91,25 @@ fn a_scenario_that_is_too_much_for_the_clock_is_given_up() {
     assert!(error.contains("too slow for the scenario in real time"), "{error}");
 }
 
+/// However long the lab took to start.
+#[test]
+fn on_an_idle_path_nothing_is_late() {
+    let scenario = Scenario { traffic: Vec::new(), ..steady("100 ms", "") };
+    let program = Program { host: "sender".into(), command: vec!["true".into()] };
+    match run_programs(&scenario, &[program], ProgramsConfig::default(), &AtomicBool::new(false)) {
+        Ok((code, run)) if run.lateness.packets == 0 => {
+            assert_eq!((code, run.lateness.events, run.lateness.refused), (0, 0, None));
+        }
+        // The kernel may have sent something of its own.
+        Ok(_) => (),
+        Err(error) => match failed(error) {
+            Verdict::Impossible(why) => eprintln!("skipped: {why}"),
+            Verdict::Scored(wrong) => panic!("{wrong:?}"),
+            Verdict::Late(late) => panic!("{}", late.why),
+        },
+    }
+}
+
 #[test]
 fn traffic_goes_on_while_programs_run_unless_it_has_a_stop() {
     for (stop, until) in [("", f64::MAX), ("stop = \"300 ms\"\n", 0.3)] {

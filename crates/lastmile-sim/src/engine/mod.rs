@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lastmile::event::Event;
-use lastmile::node::Datagram;
+use lastmile::node::{Datagram, Input, Node};
 use lastmile::time::Time;
 
 use crate::element::Element;
@@ -183,6 +183,16 @@ impl Engine {
             self.want(node, Some(at.max(now)));
         }
         Ok(())
+    }
+
+    /// Tells a host's endpoint that it is [interrupted](Input::Interrupted), at the engine's time. Other nodes are not
+    /// told anything.
+    pub fn interrupt(&mut self, host: NodeId) {
+        let (node, now) = (host.0 as usize, self.now);
+        if let Some(Slot { element: Element::Host(endpoint), .. }) = self.slots.get_mut(node) {
+            endpoint.handle(now, Input::Interrupted);
+            self.drain(node, 0);
+        }
     }
 
     /// Moves the packets that reached external hosts to the end of `out`, ordered by the time they are due.

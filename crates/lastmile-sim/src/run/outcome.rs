@@ -246,7 +246,8 @@ pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Ou
     events.iter().filter_map(found).collect()
 }
 
-/// The outcomes among a session's decisions, with the truth to each.
+/// The outcomes among a session's decisions, with the truth to each. Of a run that nobody stopped: what was interrupted
+/// was so by its end.
 ///
 /// # Errors
 /// Where a twin cannot be run.
@@ -258,6 +259,10 @@ pub fn outcomes(
     events: &[Event],
 ) -> Result<Vec<Outcome>, RunError> {
     let mut all = found(scenario, session, events);
+    let refusals = all.iter_mut().filter_map(|outcome| outcome.refusal.as_mut());
+    refusals
+        .filter(|refusal| **refusal == Refusal::Interrupted)
+        .for_each(|refusal| *refusal = Refusal::RunOver);
     let asked: Vec<(Direction, &[u32])> = all
         .iter()
         .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))

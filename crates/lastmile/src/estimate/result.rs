@@ -249,6 +249,9 @@ pub enum Refusal {
     /// Whoever measures ended it.
     #[error("interrupted")]
     Interrupted,
+    /// A scenario's run was over before.
+    #[error("the run was over before this measurement was; prolong it, or start earlier")]
+    RunOver,
     /// Of streams that were recorded there are too few, or they have another shape.
     #[error(
         "the method wants at least {} stream{} of {packets} packets of {size} as {pattern}, and {recorded} {} recorded",

@@ -386,6 +386,10 @@ impl<S: PacketSink> Node for Prober<S> {
     fn handle(&mut self, now: Time, input: Input) {
         if self.started.is_none() {
             if now < self.config.start {
+                if let Input::Interrupted = input {
+                    self.started = Some(now);
+                    self.refuse_all(now, &Refusal::Interrupted);
+                }
                 return;
             }
             self.started = Some(now);
