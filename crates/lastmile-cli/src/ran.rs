@@ -75,7 +75,7 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
             flow.kind.to_owned(),
             flow.from.clone(),
             flow.to.clone(),
-            as_rate(flow.goodput_bps).to_string(),
+            flow.goodput_bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string()),
             flow.sent.to_string(),
             flow.received.to_string(),
             if lost.is_empty() { "-".to_owned() } else { lost.join(", ") },

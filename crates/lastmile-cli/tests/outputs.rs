@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{PROGRAM, Scratch, lastmile};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 const USAGE: i32 = 2;
@@ -299,4 +301,30 @@ fn event_files_have_both_tiers() {
     {
         assert!(documented.contains(word), "{word} is not documented");
     }
+}
+
+/// Ctrl-C ends a long simulation; what there is until then is printed, and the files are whole.
+#[test]
+fn an_interrupted_simulation_prints_what_there_is() {
+    let scratch = Scratch::new("interrupted");
+    let events = scratch.path("events.jsonl");
+    let child = Command::new(PROGRAM)
+        .args(["sim", "dumbbell-tcp", "--set", "duration=20000 s", "--json", "--events", &events])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("our own unreaped child");
+    let output = child.wait_with_output().expect("output");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["interrupted"], true);
+    assert!(json["simulated_seconds"].as_f64().is_some_and(|s| s > 0.0 && s < 20_000.0), "{json}");
+    assert!(json["flows"].as_array().is_some_and(|flows| flows.len() == 10), "{json}");
+    let text = std::fs::read_to_string(&events).expect("events");
+    assert!(
+        text.ends_with('\n') && text.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok())
+    );
 }

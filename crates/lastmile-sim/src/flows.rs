@@ -22,7 +22,7 @@ use crate::traffic::SinkCounters;
 /// let watch = FlowWatch::begin(&run);
 /// run.engine.run_until(Time::ZERO + scenario.duration)?;
 /// let flows = watch.end(&scenario, &run);
-/// assert!((3.6e6..4.4e6).contains(&flows[0].goodput_bps));
+/// assert!(flows[0].goodput_bps.is_some_and(|bps| (3.6e6..4.4e6).contains(&bps)));
 /// # Ok::<(), BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -36,7 +36,8 @@ pub struct FlowOutcome {
     /// The receiving host's name.
     pub to: String,
     /// IP bits per second that arrived for the first time, from the warm-up's end or the flow's start to its stop or the run's end.
-    pub goodput_bps: f64,
+    /// `None` if that is no time: the flow or the run ended within the warm-up.
+    pub goodput_bps: Option<f64>,
     /// Packets sent.
     pub sent: u64,
     /// Packets that arrived.
@@ -93,7 +94,7 @@ impl FlowWatch {
                 kind: spec.kind(),
                 from: host(spec.from),
                 to: host(spec.to),
-                goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+                goodput_bps: (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds),
                 sent: sent(simulation, index),
                 received: now.packets,
                 lost: lost(simulation, &lossy, index),

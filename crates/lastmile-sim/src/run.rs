@@ -3,6 +3,7 @@
 //!
 //! The lab runs the same sessions with real sockets and gives the same [`Outcome`]s.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
@@ -149,6 +150,8 @@ pub struct SimulatedRun {
     pub records: Vec<Vec<StreamRecord>>,
     /// The engine, for counters.
     pub engine: Engine,
+    /// Whether [`Hooks::progress`] ended it before the scenario's duration was over; then there are no truths.
+    pub stopped: bool,
 }
 
 /// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
@@ -191,8 +194,8 @@ pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 /// Is given a simulation before it runs.
 pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 
-/// Is told how far a run has come, in virtual time.
-pub type Progress = Box<dyn FnMut(Time) + Send>;
+/// Is told how far a run has come, in virtual time, and says whether it is to go on.
+pub type Progress = Box<dyn FnMut(Time) -> ControlFlow<()> + Send>;
 
 /// Who is told what the first session's prober is given: what a recording needs.
 #[derive(Default)]
@@ -203,7 +206,8 @@ pub struct Hooks {
     pub input: Option<TellInput>,
     /// Given the simulation before it runs, to attach what else shall look on.
     pub prepare: Option<Prepare>,
-    /// Told some thousand times how far the run has come. Results are the same with and without.
+    /// Told some thousand times, and each second of virtual time at least, how far the run has come; may end it there.
+    /// Results of a run that goes on are the same with and without.
     pub progress: Option<Progress>,
 }
 
@@ -267,16 +271,19 @@ pub fn simulate(
     }
     let mut watched = Watched::new(scenario, simulation);
     let end = Time::ZERO + scenario.duration;
+    let mut stopped = false;
     if let Some(told) = &mut hooks.progress {
-        let step = Span::from_nanos((scenario.duration.as_nanos() / 1_000).max(1));
+        let step = Span::from_nanos((scenario.duration.as_nanos() / 1_000).max(1)).min(Span::from_secs(1));
         let mut next = Time::ZERO + step;
-        while next < end {
+        while next < end && !stopped {
             watched.run_until(next)?;
-            told(next);
+            stopped = told(next).is_break();
             next += step;
         }
     }
-    watched.run_until(end)?;
+    if !stopped {
+        watched.run_until(end)?;
+    }
     let network = watched.outcome(scenario);
     let probers: Vec<_> = sessions.iter().map(|s| watched.simulation().hosts[s.from]).collect();
     let mut engine = watched.into_engine();
@@ -287,9 +294,13 @@ pub fn simulate(
     for (session, meters) in sessions.iter().zip(&meters) {
         let own: Vec<Event> =
             events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
-        all.extend(outcomes(scenario, session, meters, &engine, &own)?);
+        all.extend(match stopped {
+            // The twins that some truths take may last: not for somebody who wants to get away.
+            true => found(scenario, session, &own),
+            false => outcomes(scenario, session, meters, &engine, &own)?,
+        });
     }
-    Ok(SimulatedRun { outcomes: all, network, events, records, engine })
+    Ok(SimulatedRun { outcomes: all, network, events, records, engine, stopped })
 }
 
 #[cfg(test)]
@@ -340,13 +351,40 @@ mod tests {
             let told = Arc::new(Mutex::new(Vec::new()));
             let log = Arc::clone(&told);
             let hooks = Hooks {
-                progress: Some(Box::new(move |at| log.lock().unwrap().push(at))),
+                progress: Some(Box::new(move |at| {
+                    log.lock().unwrap().push(at);
+                    ControlFlow::Continue(())
+                })),
                 ..Hooks::default()
             };
             assert_eq!(run(hooks), run(Hooks::default()), "{name}");
             let told = told.lock().unwrap();
             assert!(told.len() >= 998 && told.is_sorted(), "{name}: {}", told.len());
         }
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_gives_what_there_is_until_then() {
+        let text = crate::scenario::builtin_text("path").unwrap();
+        let scenario = Scenario::parse("path", text).unwrap();
+        let make = |spec: &MeasureSpec| {
+            lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+        };
+        let run = |until: Time| {
+            let progress: Progress = Box::new(move |at| match at < until {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            });
+            simulate(&scenario, 3, &make, Hooks { progress: Some(progress), ..Hooks::default() }).unwrap()
+        };
+        let early = run(Time::from_nanos(100_000_000));
+        assert!(early.stopped && early.engine.now() < Time::from_nanos(300_000_000));
+        assert!(!early.outcomes.is_empty());
+        for outcome in &early.outcomes {
+            assert_eq!(outcome.refusal, Some(lastmile::estimate::Refusal::Interrupted), "{outcome:?}");
+            assert!(outcome.truth.is_none());
+        }
+        assert!(!run(Time::MAX).stopped);
     }
 
     #[test]

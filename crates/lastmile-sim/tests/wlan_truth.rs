@@ -54,8 +54,12 @@ fn with_added(scenario: &Scenario, rate: Rate) -> (f64, f64) {
         tcp: None,
     });
     let after = run(&more, 5);
-    let kept = before.iter().zip(&after).map(|(b, a)| a.goodput_bps / b.goodput_bps).fold(1.0, f64::min);
-    (kept, after.last().unwrap().goodput_bps / rate.bits_per_second() as f64)
+    let kept = before
+        .iter()
+        .zip(&after)
+        .map(|(b, a)| a.goodput_bps.unwrap() / b.goodput_bps.unwrap())
+        .fold(1.0, f64::min);
+    (kept, after.last().unwrap().goodput_bps.unwrap() / rate.bits_per_second() as f64)
 }
 
 /// The definition: what can be added without taking from others (more than 0.5 %). The sum over the air is off by

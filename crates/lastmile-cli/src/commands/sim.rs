@@ -1,5 +1,7 @@
 //! `lastmile sim SCENARIO`: a scenario's measurements in virtual time.
 
+use std::ops::ControlFlow;
+
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
 use lastmile_sim::run::simulate;
@@ -8,7 +10,7 @@ use crate::exit::Exit;
 use crate::outputs::OutputArgs;
 use crate::progress::Progress;
 use crate::ran::Ran;
-use crate::scenarios;
+use crate::{scenarios, signals};
 
 /// Run a scenario's measurements in virtual time, beside the truth from its queues
 #[derive(clap::Args)]
@@ -30,6 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
     let scenario = scenarios::load(&args.scenario, &args.set)?;
     let seed = args.seed.unwrap_or(scenario.seed);
     let (outputs, mut hooks) = args.outputs.open(&args.scenario, &scenario, World::Sim, seed)?;
@@ -37,6 +40,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (bar, whole) = (progress.bar(), scenario.duration.as_secs_f64());
     hooks.progress = Some(Box::new(move |at| {
         bar.set_position(((at - Time::ZERO).as_secs_f64() / whole * 1_000.0) as u64);
+        if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }));
     // Simulated stamps have their resolution and no other error.
     let run =
@@ -44,13 +48,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     drop(progress);
     outputs.finish(&run.events, &run.records, run.engine.now())?;
     let ran = Ran::new(&run.outcomes, &run.network);
+    let lasted = run.engine.now() - Time::ZERO;
     if args.json {
         let mut all = ran.json("sim", &scenario.name, seed)?;
-        all.insert("simulated_seconds".into(), scenario.duration.as_secs_f64().into());
+        all.insert("simulated_seconds".into(), lasted.as_secs_f64().into());
+        all.insert("interrupted".into(), run.stopped.into());
         crate::say(&serde_json::to_string_pretty(&all)?);
     } else {
-        crate::say(&format!("{}, seed {seed}, {} of virtual time", scenario.name, scenario.duration));
+        let how = if run.stopped { ", interrupted" } else { "" };
+        crate::say(&format!("{}, seed {seed}, {lasted} of virtual time{how}", scenario.name));
         ran.say();
     }
-    Ok(ran.exit(!scenario.measures.is_empty()))
+    Ok(if run.stopped { Some(Exit::Interrupted) } else { ran.exit(!scenario.measures.is_empty()) })
 }
