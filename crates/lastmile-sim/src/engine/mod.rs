@@ -24,6 +24,8 @@ mod meters;
 mod routes;
 mod step;
 mod taps;
+#[cfg(test)]
+mod tests;
 mod types;
 mod view;
 
@@ -35,6 +37,9 @@ pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
 const STUCK_AFTER: u64 = 10_000_000;
+/// As many more for each packet that was under way when the moment came: where a link's delay shrinks, all that are on
+/// it may arrive at once, and go on over links without any delay.
+const STUCK_AFTER_EACH: u64 = 64;
 
 /// What the engine has of a node, on one cache line.
 #[derive(Debug)]
@@ -79,8 +84,9 @@ pub struct Engine {
     ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
     seq: u64,
-    /// Wakes and hand-overs at `now`.
+    /// Wakes and hand-overs at `now`, and how many more than [`STUCK_AFTER`] there may be.
     at_once: u64,
+    at_once_more: u64,
     executed: u64,
     unroutable: u64,
     /// What is on its way over links.
@@ -96,6 +102,19 @@ impl Engine {
     /// An engine without nodes, at the start of the run.
     pub fn new() -> Engine {
         Engine::default()
+    }
+
+    /// Another moment has come.
+    #[inline]
+    fn go_on_to(&mut self, now: Time) {
+        self.now = now;
+        self.at_once = 0;
+        self.at_once_more = STUCK_AFTER_EACH * self.packets.places() as u64;
+    }
+
+    #[inline]
+    fn is_stuck(&self) -> bool {
+        self.at_once > STUCK_AFTER + self.at_once_more
     }
 
     /// Adds a node. It is first polled when time starts to run.
@@ -139,8 +158,7 @@ impl Engine {
             }
             self.queue.pop();
             if key.at() > self.now {
-                self.now = key.at();
-                self.at_once = 0;
+                self.go_on_to(key.at());
             }
             let node = key.node();
             let slot = &mut self.slots[node];
@@ -150,17 +168,16 @@ impl Engine {
             self.drain(node, 0);
             while let Some((hop, parcel)) = self.aside.pop_front() {
                 self.hand_over(hop, parcel, 0);
-                if self.at_once > STUCK_AFTER {
+                if self.is_stuck() {
                     return Err(self.stuck(hop.node()));
                 }
             }
-            if self.at_once > STUCK_AFTER {
+            if self.is_stuck() {
                 return Err(self.stuck(node));
             }
         }
         if end > self.now {
-            self.now = end;
-            self.at_once = 0;
+            self.go_on_to(end);
         }
         Ok(())
     }
