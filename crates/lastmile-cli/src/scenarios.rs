@@ -70,6 +70,7 @@ pub(crate) fn maker(
 pub(crate) fn blame(error: RunError) -> anyhow::Error {
     match error {
         RunError::Engine(_) => Exit::Machine.blame(error),
+        RunError::Stopped => Exit::Interrupted.blame(error),
         _ => Exit::Usage.blame(error),
     }
 }

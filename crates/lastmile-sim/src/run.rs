@@ -3,6 +3,7 @@
 //!
 //! The lab runs the same sessions with real sockets and gives the same [`Outcome`]s.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
@@ -50,6 +51,9 @@ pub enum RunError {
     /// No such method.
     #[error("{0}")]
     Method(String),
+    /// Who was told of its progress stopped it.
+    #[error("interrupted")]
+    Stopped,
 }
 
 /// The measurements between two hosts: one session.
@@ -191,8 +195,8 @@ pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 /// Is given a simulation before it runs.
 pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 
-/// Is told how far a run has come, in virtual time.
-pub type Progress = Box<dyn FnMut(Time) + Send>;
+/// Is told how far a run has come, in virtual time, and says whether it shall go on.
+pub type Progress = Box<dyn FnMut(Time) -> ControlFlow<()> + Send>;
 
 /// Who is told what the first session's prober is given: what a recording needs.
 #[derive(Default)]
@@ -203,7 +207,7 @@ pub struct Hooks {
     pub input: Option<TellInput>,
     /// Given the simulation before it runs, to attach what else shall look on.
     pub prepare: Option<Prepare>,
-    /// Told some thousand times how far the run has come. Results are the same with and without.
+    /// Told some thousand times how far the run has come. Results are the same with and without, unless it stops the run.
     pub progress: Option<Progress>,
 }
 
@@ -271,7 +275,9 @@ pub fn simulate(
         let mut next = Time::ZERO + step;
         while next < end {
             watched.run_until(next)?;
-            told(next);
+            if told(next).is_break() {
+                return Err(RunError::Stopped);
+            }
             next += step;
         }
     }
@@ -336,13 +342,16 @@ mod tests {
             };
             let told = Arc::new(Mutex::new(Vec::new()));
             let log = Arc::clone(&told);
-            let hooks = Hooks {
-                progress: Some(Box::new(move |at| log.lock().unwrap().push(at))),
-                ..Hooks::default()
+            let told_of = move |at| {
+                log.lock().unwrap().push(at);
+                ControlFlow::Continue(())
             };
+            let hooks = Hooks { progress: Some(Box::new(told_of)), ..Hooks::default() };
             assert_eq!(run(hooks), run(Hooks::default()), "{name}");
             let told = told.lock().unwrap();
             assert!(told.len() >= 998 && told.is_sorted(), "{name}: {}", told.len());
+            let stop = Hooks { progress: Some(Box::new(|_| ControlFlow::Break(()))), ..Hooks::default() };
+            assert!(matches!(simulate(&scenario, 3, &make, stop), Err(RunError::Stopped)));
         }
     }
 

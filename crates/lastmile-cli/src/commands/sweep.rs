@@ -1,13 +1,14 @@
 //! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
 
 use std::io::{BufWriter, stdout};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
-use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::run::{Hooks, RunError, simulate};
 use lastmile_sim::scenario::{Scenario, TrafficSpec};
 use lastmile_sim::sweep::{Parameter, Plan, Run, Sweep};
 use lastmile_sim::traffic::Arrivals;
@@ -179,10 +180,13 @@ fn parameter(text: &str) -> anyhow::Result<Parameter> {
 /// The rows of one run: its parameters, its seed, and each number found.
 fn one(run: &Run) -> anyhow::Result<Rows> {
     if signals::stopped() {
-        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+        return Err(scenarios::blame(RunError::Stopped));
     }
     let make = scenarios::maker(Span::ZERO, run.seed);
-    let simulated = simulate(&run.scenario, run.seed, &make, Hooks::default()).map_err(scenarios::blame)?;
+    // A run may take minutes.
+    let goes_on = |_| if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let hooks = Hooks { progress: Some(Box::new(goes_on)), ..Hooks::default() };
+    let simulated = simulate(&run.scenario, run.seed, &make, hooks).map_err(scenarios::blame)?;
     let row = |found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));
