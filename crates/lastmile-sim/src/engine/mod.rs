@@ -37,7 +37,7 @@ pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
 const STUCK_AFTER: u64 = 10_000_000;
-/// As many more for each packet that was under way when the moment came: where a link's delay shrinks, all that are on
+/// As many more for each packet that is under way when these are spent: where a link's delay shrinks, all that are on
 /// it may arrive at once, and go on over links without any delay.
 const STUCK_AFTER_EACH: u64 = 64;
 
@@ -84,9 +84,10 @@ pub struct Engine {
     ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
     seq: u64,
-    /// Wakes and hand-overs at `now`, and how many more than [`STUCK_AFTER`] there may be.
+    /// Wakes and hand-overs at `now`.
     at_once: u64,
-    at_once_more: u64,
+    /// How many more than [`STUCK_AFTER`] there may be at that moment, the last one of which that was asked.
+    at_once_more: Option<(Time, u64)>,
     executed: u64,
     unroutable: u64,
     /// What is on its way over links.
@@ -104,17 +105,21 @@ impl Engine {
         Engine::default()
     }
 
-    /// Another moment has come.
     #[inline]
-    fn go_on_to(&mut self, now: Time) {
-        self.now = now;
-        self.at_once = 0;
-        self.at_once_more = STUCK_AFTER_EACH * self.packets.places() as u64;
+    fn is_stuck(&mut self) -> bool {
+        self.at_once > STUCK_AFTER && self.has_no_more()
     }
 
-    #[inline]
-    fn is_stuck(&self) -> bool {
-        self.at_once > STUCK_AFTER + self.at_once_more
+    /// Whether what is under way explains no more. That is looked at once in a moment: what goes on for ever may also
+    /// become more for ever.
+    #[cold]
+    fn has_no_more(&mut self) -> bool {
+        let more = match self.at_once_more {
+            Some((at, more)) if at == self.now => more,
+            _ => STUCK_AFTER_EACH * self.packets.places() as u64,
+        };
+        self.at_once_more = Some((self.now, more));
+        self.at_once > STUCK_AFTER + more
     }
 
     /// Adds a node. It is first polled when time starts to run.
@@ -158,7 +163,8 @@ impl Engine {
             }
             self.queue.pop();
             if key.at() > self.now {
-                self.go_on_to(key.at());
+                self.now = key.at();
+                self.at_once = 0;
             }
             let node = key.node();
             let slot = &mut self.slots[node];
@@ -177,7 +183,8 @@ impl Engine {
             }
         }
         if end > self.now {
-            self.go_on_to(end);
+            self.now = end;
+            self.at_once = 0;
         }
         Ok(())
     }
