@@ -88,6 +88,10 @@ impl Journal {
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).with_context(|| format!("cannot read {shown}"))? > 0 {
             if line.last() != Some(&b'\n') {
+                // A first line that was never ended is this sweep's or somebody's file.
+                if whole == 0 && !serde_json::to_vec(&head)?.starts_with(&line) {
+                    bail!("{shown} belongs to another sweep: remove it, or name another output");
+                }
                 break;
             }
             if whole == 0 {
@@ -166,11 +170,15 @@ impl Journal {
         line.push(b'\n');
         let mut inner = self.inner();
         // One write: another one of these, or a kill, never stands in the middle of a line that is read as whole.
-        inner.file.write_all(&line).with_context(|| match &self.path {
-            Some(path) => format!("cannot write {}", path.display()),
-            None => "cannot write a temporary file".to_owned(),
-        })?;
         let place = inner.end;
+        if let Err(error) = inner.file.write_all(&line) {
+            // What a full disk took of it must not stand before the line of another run.
+            let _ = inner.file.set_len(place).and_then(|()| inner.file.seek(SeekFrom::Start(place)));
+            return Err(error).with_context(|| match &self.path {
+                Some(path) => format!("cannot write {}", path.display()),
+                None => "cannot write a temporary file".to_owned(),
+            });
+        }
         inner.end += line.len() as u64;
         Ok(place)
     }
@@ -263,8 +271,14 @@ mod tests {
             let again = Journal::open(&output, 7, 9).unwrap();
             assert_eq!(all(&again).first(), Some(&rows(11)));
         }
-        let other = Journal::open(&output, 8, 9).map(|_| ()).unwrap_err().to_string();
-        assert!(other.contains("belongs to another sweep"), "{other}");
+        let other = || Journal::open(&output, 8, 9).map(|_| ()).unwrap_err().to_string();
+        assert!(other().contains("belongs to another sweep"), "{}", other());
+        // Nor is a file without the end of a line overwritten.
+        for theirs in ["a diary".as_bytes(), &whole[..12]] {
+            std::fs::write(&part, theirs).unwrap();
+            assert!(other().contains("belongs to another sweep"), "{}", other());
+            assert_eq!(std::fs::read(&part).unwrap(), theirs);
+        }
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

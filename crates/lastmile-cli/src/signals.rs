@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM set a flag that every long loop looks at.
 
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,4 +25,9 @@ pub(crate) fn stop() -> &'static AtomicBool {
 /// Whether a signal came.
 pub(crate) fn stopped() -> bool {
     stop().load(Ordering::Relaxed)
+}
+
+/// Whether something that is told step by step goes on.
+pub(crate) fn goes_on() -> ControlFlow<()> {
+    if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

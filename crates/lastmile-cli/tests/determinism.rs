@@ -2,9 +2,14 @@
 
 mod common;
 
-use common::{Scratch, lastmile};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{PROGRAM, Scratch, lastmile};
 use lastmile::time::Time;
 use lastmile_sim::scenario::{BUILTIN, builtin, builtin_text};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// A ready scenario that ends a second after its warm-up and its last start.
 fn shortened(name: &str) -> String {
@@ -46,4 +51,33 @@ fn every_ready_scenario_gives_the_same_bytes_again_and_on_any_number_of_threads(
             );
         }
     }
+}
+
+/// A sweep's run may take minutes: an interruption does not wait for it, and leaves what was finished.
+#[test]
+fn a_long_run_of_a_sweep_ends_when_it_is_interrupted() {
+    let scratch = Scratch::new("long");
+    let scenario = scratch.file(
+        "long.toml",
+        "name = \"long\"\nduration = \"1000 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n[[traffic]]\nname = \"t\"\n\
+         kind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\nsize = \"100 B\"\n",
+    );
+    let output = scratch.path("long.jsonl");
+    let long = "traffic.t.rate=1 kbit/s,1 Gbit/s";
+    let sweep = Command::new(PROGRAM)
+        .args(["sweep", &scenario, "--set", long, "--threads", "1", "--output", &output])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(sweep.id() as i32), Signal::SIGINT).expect("our own unreaped child");
+    let interrupted = Instant::now();
+    let ended = sweep.wait_with_output().expect("its end");
+    assert!(interrupted.elapsed() < Duration::from_secs(5), "{:?}", interrupted.elapsed());
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("interrupted"), "{ended:?}");
+    let part = std::fs::read_to_string(format!("{output}.part")).expect("the journal");
+    assert_eq!(part.lines().count(), 2, "{part}");
 }

@@ -309,7 +309,7 @@ fn an_interrupted_simulation_prints_what_there_is() {
     let scratch = Scratch::new("interrupted");
     let events = scratch.path("events.jsonl");
     let child = Command::new(PROGRAM)
-        .args(["sim", "dumbbell-tcp", "--set", "duration=20000 s", "--json", "--events", &events])
+        .args(["sim", "dumbbell-tcp", "--set", "duration=9000 s", "--json", "--events", &events])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -321,7 +321,7 @@ fn an_interrupted_simulation_prints_what_there_is() {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["interrupted"], true);
-    assert!(json["simulated_seconds"].as_f64().is_some_and(|s| s > 0.0 && s < 20_000.0), "{json}");
+    assert!(json["simulated_seconds"].as_f64().is_some_and(|s| s > 0.0 && s < 9_000.0), "{json}");
     assert!(json["flows"].as_array().is_some_and(|flows| flows.len() == 10), "{json}");
     let text = std::fs::read_to_string(&events).expect("events");
     assert!(

@@ -52,6 +52,18 @@ impl Packets {
         self.slots[parcel.slot as usize].ecn = Ecn::Ce;
     }
 
+    /// How many there ever were at a time.
+    #[inline]
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// Takes it out.
     #[inline]
     pub(crate) fn take(&mut self, parcel: Parcel) -> Datagram {

@@ -223,6 +223,52 @@ mod tests {
         }
     }
 
+    /// Times at the edges of windows and of slots of each level, from now to the end of time.
+    fn ahead() -> impl Strategy<Value = u64> {
+        let edge = (0..=LEVELS as u32, 0_u64..130, 0_u64..5).prop_map(|(level, slots, near)| {
+            let slot = u128::from(slots) << (WINDOW_BITS + level * LEVEL_BITS);
+            u64::try_from(slot + u128::from(near)).unwrap_or(u64::MAX).saturating_sub(2)
+        });
+        prop_oneof![0_u64..3, 0_u64..10_000_000, edge, Just(u64::MAX), Just(31 * 86_400 * 1_000_000_000)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+        /// As an engine uses it: nothing is pushed before what came out last, but often before what was only looked at.
+        #[test]
+        fn time_goes_on_to_its_end(ops in prop::collection::vec((0_u8..8, ahead()), 1..400)) {
+            let (mut queue, mut model) = (EventQueue::default(), std::collections::BTreeSet::<Key>::new());
+            let (mut now, mut seq) = (0_u64, 0);
+            for (op, ahead) in ops {
+                if op < 4 {
+                    seq += 1;
+                    let key = Key::new(Time::from_nanos(now.saturating_add(ahead)), seq, seq as usize % MAX_NODES);
+                    queue.push(key);
+                    model.insert(key);
+                    continue;
+                }
+                prop_assert_eq!(queue.peek(), model.first().copied());
+                if op < 7 && let Some(key) = model.pop_first() {
+                    queue.pop();
+                    now = key.at().as_nanos();
+                }
+            }
+            while let Some(key) = model.pop_first() {
+                prop_assert_eq!(queue.peek(), Some(key));
+                queue.pop();
+            }
+            prop_assert_eq!(queue.peek(), None);
+            // What came out left its place.
+            let mut free = 0;
+            let mut next = queue.wheel.free;
+            while let Some(place) = queue.wheel.keys.get(next as usize) {
+                (free, next) = (free + 1, place.1);
+            }
+            prop_assert_eq!(free, queue.wheel.keys.len());
+        }
+    }
+
     #[test]
     fn keys_order_by_time_then_sequence() {
         let key = |at, seq, node| Key::new(Time::from_nanos(at), seq, node);

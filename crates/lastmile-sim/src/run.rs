@@ -350,13 +350,11 @@ mod tests {
             };
             let told = Arc::new(Mutex::new(Vec::new()));
             let log = Arc::clone(&told);
-            let hooks = Hooks {
-                progress: Some(Box::new(move |at| {
-                    log.lock().unwrap().push(at);
-                    ControlFlow::Continue(())
-                })),
-                ..Hooks::default()
+            let told_of = move |at| {
+                log.lock().unwrap().push(at);
+                ControlFlow::Continue(())
             };
+            let hooks = Hooks { progress: Some(Box::new(told_of)), ..Hooks::default() };
             assert_eq!(run(hooks), run(Hooks::default()), "{name}");
             let told = told.lock().unwrap();
             assert!(told.len() >= 998 && told.is_sorted(), "{name}: {}", told.len());

@@ -1,7 +1,5 @@
 //! `lastmile sim SCENARIO`: a scenario's measurements in virtual time.
 
-use std::ops::ControlFlow;
-
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
 use lastmile_sim::run::simulate;
@@ -40,7 +38,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (bar, whole) = (progress.bar(), scenario.duration.as_secs_f64());
     hooks.progress = Some(Box::new(move |at| {
         bar.set_position(((at - Time::ZERO).as_secs_f64() / whole * 1_000.0) as u64);
-        if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        signals::goes_on()
     }));
     // Simulated stamps have their resolution and no other error.
     let run =

@@ -178,11 +178,17 @@ fn parameter(text: &str) -> anyhow::Result<Parameter> {
 
 /// The rows of one run: its parameters, its seed, and each number found.
 fn one(run: &Run) -> anyhow::Result<Rows> {
+    let interrupted = || Err(Exit::Interrupted.blame(anyhow!("interrupted")));
     if signals::stopped() {
-        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+        return interrupted();
     }
     let make = scenarios::maker(Span::ZERO, run.seed);
-    let simulated = simulate(&run.scenario, run.seed, &make, Hooks::default()).map_err(scenarios::blame)?;
+    // A run may take minutes.
+    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
+    let simulated = simulate(&run.scenario, run.seed, &make, hooks).map_err(scenarios::blame)?;
+    if simulated.stopped {
+        return interrupted();
+    }
     let row = |found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));

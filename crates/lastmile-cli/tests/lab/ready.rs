@@ -58,7 +58,9 @@ fn wallclock_every_ready_scenario_runs_in_the_lab() {
     }
     let [on_time, all] = on_time_of;
     assert!(all >= 20, "{all} of {}", BUILTIN.len());
-    eprintln!("lab: scored: {all} ready scenarios as in the simulator, {on_time} of them on time");
+    eprintln!(
+        "lab: whatever the clock: {all} ready scenarios as in the simulator, {on_time} of them on time"
+    );
 }
 
 /// The lines of an event file with their places: time, node, sequence.
@@ -107,7 +109,7 @@ fn wallclock_measurements_and_programs_stand_beside_the_traffic() {
     assert_eq!((ran.code, json["exit_code"].as_i64()), (Some(1), Some(7)), "{ran:?}");
     assert!(ran.stderr.starts_with("aside\n") && ran.stderr.contains("exit code 7"), "{ran:?}");
     assert!(json["flows"][0]["sent"].as_u64() > Some(20) && json["interrupted"] == false, "{json}");
-    eprintln!("lab: scored: traffic beside measurements and programs");
+    eprintln!("lab: whatever the clock: traffic beside measurements and programs");
 }
 
 /// The same files as in the simulator, byte for byte, from a run of traffic alone.

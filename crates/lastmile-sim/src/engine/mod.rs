@@ -24,6 +24,8 @@ mod meters;
 mod routes;
 mod step;
 mod taps;
+#[cfg(test)]
+mod tests;
 mod types;
 mod view;
 
@@ -35,6 +37,9 @@ pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
 const STUCK_AFTER: u64 = 10_000_000;
+/// As many more for each packet that is under way when these are spent: where a link's delay shrinks, all that are on
+/// it may arrive at once, and go on over links without any delay.
+const STUCK_AFTER_EACH: u64 = 64;
 
 /// What the engine has of a node, on one cache line.
 #[derive(Debug)]
@@ -81,6 +86,8 @@ pub struct Engine {
     seq: u64,
     /// Wakes and hand-overs at `now`.
     at_once: u64,
+    /// How many more than [`STUCK_AFTER`] there may be at that moment, the last one of which that was asked.
+    at_once_more: Option<(Time, u64)>,
     executed: u64,
     unroutable: u64,
     /// What is on its way over links.
@@ -96,6 +103,23 @@ impl Engine {
     /// An engine without nodes, at the start of the run.
     pub fn new() -> Engine {
         Engine::default()
+    }
+
+    #[inline]
+    fn is_stuck(&mut self) -> bool {
+        self.at_once > STUCK_AFTER && self.has_no_more()
+    }
+
+    /// Whether what is under way explains no more. That is looked at once in a moment: what goes on for ever may also
+    /// become more for ever.
+    #[cold]
+    fn has_no_more(&mut self) -> bool {
+        let more = match self.at_once_more {
+            Some((at, more)) if at == self.now => more,
+            _ => STUCK_AFTER_EACH * self.packets.places() as u64,
+        };
+        self.at_once_more = Some((self.now, more));
+        self.at_once > STUCK_AFTER + more
     }
 
     /// Adds a node. It is first polled when time starts to run.
@@ -150,11 +174,11 @@ impl Engine {
             self.drain(node, 0);
             while let Some((hop, parcel)) = self.aside.pop_front() {
                 self.hand_over(hop, parcel, 0);
-                if self.at_once > STUCK_AFTER {
+                if self.is_stuck() {
                     return Err(self.stuck(hop.node()));
                 }
             }
-            if self.at_once > STUCK_AFTER {
+            if self.is_stuck() {
                 return Err(self.stuck(node));
             }
         }

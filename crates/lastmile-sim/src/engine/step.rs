@@ -4,7 +4,7 @@ use lastmile::event::{Decision, Event};
 use lastmile::node::{Input, Node, Output, PortId, Transmit};
 use lastmile::time::Time;
 
-use super::{Engine, Hop, NodeId, STUCK_AFTER};
+use super::{Engine, Hop, NodeId};
 use crate::element::Element;
 use crate::packets::Parcel;
 use crate::path::link::Next;
@@ -56,7 +56,7 @@ impl Engine {
     pub(super) fn drain(&mut self, node: usize, depth: u32) {
         loop {
             self.at_once += 1;
-            if self.at_once > STUCK_AFTER {
+            if self.is_stuck() {
                 return;
             }
             let output = match &mut self.slots[node].element {
@@ -101,7 +101,7 @@ impl Engine {
         if let Some(tap) = &mut self.taps.packets {
             tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), self.packets.get(&parcel));
         }
-        if depth >= MAX_DEPTH || self.at_once > STUCK_AFTER {
+        if depth >= MAX_DEPTH || self.is_stuck() {
             self.aside.push_back((next, parcel));
         } else {
             self.hand_over(next, parcel, depth + 1);

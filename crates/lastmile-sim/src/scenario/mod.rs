@@ -60,7 +60,7 @@
 //!   would be asked as often, by periods or frames far shorter than run and packets; a source with more than a packet in
 //!   each nanosecond;
 //! - more than 2 GB for packets that wait or are on their way, at 160 bytes each; the same again for stations' queues,
-//!   losses noted and TCP's windows; queues of more than 1,000,000 packets or 100 MB (of a station, 100,000 packets; of a
+//!   losses noted, TCP's windows, and routes, at 30 bytes for each router that a flow passes; queues of more than 1,000,000 packets or 100 MB (of a station, 100,000 packets; of a
 //!   WLAN with its `loss_log`, 1,000,000 each); traces of more than 1,000,000 packets, or 10,000,000 together.
 
 use lastmile::node::PortId;

@@ -100,11 +100,11 @@ pub(super) fn replace(
 ) -> anyhow::Result<()> {
     let special = is_special(path);
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(format!(".{}.new", std::process::id()));
     let beside = if special { path.to_owned() } else { PathBuf::from(name) };
-    let done = File::create(&beside).map_err(anyhow::Error::from).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        write(&mut file)?;
+    let opened = if special { File::create(&beside) } else { File::create_new(&beside) };
+    let mut file = BufWriter::new(opened?);
+    let done = write(&mut file).and_then(|()| {
         file.flush()?;
         if !special {
             fs::rename(&beside, path)?;

@@ -1,5 +1,7 @@
 //! What links of both kinds of events have.
 
+use std::collections::BTreeMap;
+
 use lastmile::node::Flow;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
@@ -38,15 +40,12 @@ pub(super) struct Common {
     pub(super) channel: Option<Box<Channel>>,
     pub(super) drops: Option<Box<DropLog>>,
     pub(super) tell: Option<Tell>,
-    /// Drops of each flow, by the cause's place in [`DropCause::ALL`].
-    pub(super) by_flow: Vec<[u64; 3]>,
+    /// Drops of each flow that had any, by the cause's place in [`DropCause::ALL`].
+    pub(super) by_flow: BTreeMap<Flow, [u64; 3]>,
     pub(super) meters: Vec<Meter>,
     /// What meters measure against.
     pub(super) profile: Profile,
 }
-
-/// Flows whose drops are counted apart.
-const MAX_COUNTED_FLOWS: usize = 1 << 16;
 
 impl Common {
     #[cold]
@@ -61,13 +60,7 @@ impl Common {
             self.counters.dropped_bytes += size;
             self.counters.early_drops += u64::from(cause == DropCause::Early);
         }
-        let flow = datagram.flow.0 as usize;
-        if flow < MAX_COUNTED_FLOWS {
-            if self.by_flow.len() <= flow {
-                self.by_flow.resize(flow + 1, [0; 3]);
-            }
-            self.by_flow[flow][cause as usize] += 1;
-        }
+        self.by_flow.entry(datagram.flow).or_default()[cause as usize] += 1;
         if let Some(tell) = &mut self.tell {
             tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram });
         }

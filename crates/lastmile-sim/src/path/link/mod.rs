@@ -16,6 +16,8 @@
 //! ([`path::error`](crate::path::error)) lose packets before the queue or after the transmitter, which then sent
 //! them in vain. The counters keep the causes apart, and [`Link::log_drops`] keeps the packets.
 
+use std::collections::BTreeMap;
+
 use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 
@@ -117,7 +119,7 @@ impl Link {
                 channel,
                 drops: None,
                 tell: None,
-                by_flow: Vec::new(),
+                by_flow: BTreeMap::new(),
                 meters: Vec::new(),
                 profile: Profile::new(&config),
             },
@@ -139,7 +141,7 @@ impl Link {
     /// assert!(link.drops_of(lastmile::node::Flow(0)).all(|(_, packets)| packets == 0));
     /// ```
     pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (DropCause, u64)> {
-        let counted = self.common.by_flow.get(flow.0 as usize).copied().unwrap_or_default();
+        let counted = self.common.by_flow.get(&flow).copied().unwrap_or_default();
         DropCause::ALL.into_iter().zip(counted)
     }
 

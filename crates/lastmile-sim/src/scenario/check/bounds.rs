@@ -24,6 +24,8 @@ const MAX_TRACED: usize = 10_000_000;
 const LOSS_MEMORY: f64 = 200.0;
 /// What both ends of a connection keep of a segment of their window that is not yet in order.
 const SEGMENT_MEMORY: f64 = 40.0;
+/// What a router keeps of each flow that passes it.
+const ROUTE_MEMORY: f64 = 30.0;
 /// Frames of one packet that a channel in frames looks at, at most; and what a look costs, in crossings of a link.
 const MAX_FRAMES: f64 = 10_000.0;
 const LOOK: f64 = 5.0;
@@ -107,7 +109,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Refuses what needs too much memory beside the links: stations' queues, losses noted, TCP's windows.
+    /// Refuses what needs too much memory beside the links: stations' queues, losses noted, TCP's windows, and the routes of
+    /// flows that pass many routers.
     pub(super) fn kept(&self, scenario: &Scenario) -> Checked<()> {
         let mut total = 0.0;
         for (wlan, raw) in scenario.wlans.iter().zip(&self.raw.wlan) {
@@ -122,6 +125,10 @@ impl Check<'_> {
                 total += f64::from(tcp.config.max_window).min(sent) * SEGMENT_MEMORY;
                 self.fits(total, raw.get_ref().kind.span(), "flow", "max_window")?;
             }
+            let hops = |from, to| self.path(scenario, from, to).map_or(0, |path| path.len() + 1) as f64;
+            let back = if flow.tcp.is_some() { hops(flow.to, flow.from) } else { 0.0 };
+            total += (hops(flow.from, flow.to) + back) * ROUTE_MEMORY;
+            self.fits(total, raw.get_ref().kind.span(), "flow", "the paths of flows")?;
         }
         Ok(())
     }
