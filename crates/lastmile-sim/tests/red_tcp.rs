@@ -57,7 +57,8 @@ fn mean(flows: u32, discipline: &Discipline, ecn: bool) -> [f64; 4] {
 }
 
 /// Linux's own arithmetic from the line itself: it counts packets where ns-2 counts bytes and leaves no gap of 1/p
-/// after a mark, so that the queue is not the same; the link is as full.
+/// after a mark, so that the queue is not the same, a quarter shorter with four flows; the link is as full. The queues are
+/// this arithmetic's own figures, so that a change of it is noticed.
 #[test]
 fn the_tc_line_itself_does_much_the_same() {
     let line = TcRed {
@@ -71,10 +72,11 @@ fn the_tc_line_itself_does_much_the_same() {
         ecn: true,
         ..TcRed::default()
     };
-    for (flows, goodput) in [(1, 8.72), (4, 9.73)] {
+    for (flows, goodput, queue) in [(1, 8.72, 4_180.0), (4, 9.73, 12_500.0)] {
         let got = mean(flows, &Discipline::TcRed(line.clone()), true);
         println!("{flows} flows, tc: {got:?}");
         assert!((got[0] / goodput - 1.0).abs() < 0.05, "{flows}: {got:?}");
+        assert!((got[1] / queue - 1.0).abs() < 0.04, "{flows}: {got:?}");
         assert!(got[2] == 0.0 && got[3] > 10.0, "{flows}: {got:?}");
     }
 }

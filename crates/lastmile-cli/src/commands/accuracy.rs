@@ -4,10 +4,11 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use lastmile::estimate::Quantity;
+use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
-use lastmile_sim::run::{Hooks, Outcome, simulate};
+use lastmile_sim::run::{Hooks, Outcome, sessions, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -104,6 +105,8 @@ struct Row {
     rate_mbps: Option<f64>,
     cross: Option<Cross>,
     method: String,
+    /// Of the last measurement, which is the one that counts.
+    direction: Option<Direction>,
     trains: u32,
     /// Runs that printed a number.
     n: usize,
@@ -164,6 +167,12 @@ struct Path {
 impl Path {
     fn name(&self) -> String {
         self.link.map_or_else(|| self.scenario.name.clone(), |(rate, cross)| format!("{rate} {cross:?}"))
+    }
+
+    /// The direction that is measured last: the one whose number counts.
+    fn direction(&self) -> Option<Direction> {
+        let sessions = sessions(&self.scenario).ok()?;
+        Some(sessions.last()?.measures.last()?.1)
     }
 
     /// The long-run rate that an estimate of that quantity is held against, where the path says it by itself.
@@ -371,6 +380,7 @@ fn summarise(world: World, path: &Path, method: &str, trains: u32, runs: &[Run])
         rate_mbps: path.link.map(|(rate, _)| bps(rate) / 1e6),
         cross: path.link.map(|(_, cross)| cross),
         method: method.to_owned(),
+        direction: path.direction(),
         trains,
         n: numbers.len(),
         refused: runs.len() - numbers.len(),

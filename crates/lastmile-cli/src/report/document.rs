@@ -324,7 +324,10 @@ fn accuracy(rows: &[&Row]) -> String {
             ),
             figure("Bias, with its sign", "median error of the window, % of the truth", &[], &bias),
         ])
-        + &table(rows, &["world", "rate_mbps", "cross", "method", "trains", "n", "refused", "more_than"])
+        + &table(
+            rows,
+            &["world", "rate_mbps", "cross", "method", "direction", "trains", "n", "refused", "more_than"],
+        )
 }
 
 fn bench(rows: &[&Row]) -> String {

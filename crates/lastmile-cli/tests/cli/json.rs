@@ -152,7 +152,7 @@ fn json_of_the_doctor() {
 fn json_of_accuracy() {
     let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
     let json = lastmile(&arguments).json();
-    let keys = "world scenario rate_mbps cross method trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+    let keys = "world scenario rate_mbps cross method direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
                 truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
                 error_worst_of_capacity coverage rate_p50_bps reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));

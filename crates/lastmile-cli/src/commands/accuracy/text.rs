@@ -8,8 +8,18 @@ use crate::table::Table;
 
 pub(super) fn text(rows: &[Row]) -> String {
     let shared = rows.iter().any(|row| row.saturation_p50_bps.is_some());
-    let mut columns =
-        vec!["world", "path", "method", ">trains", ">n", ">refused", ">seconds", ">probes", ">requests"];
+    let mut columns = vec![
+        "world",
+        "path",
+        "method",
+        "direction",
+        ">trains",
+        ">n",
+        ">refused",
+        ">seconds",
+        ">probes",
+        ">requests",
+    ];
     columns.extend([
         ">rate",
         ">truth",
@@ -37,6 +47,7 @@ pub(super) fn text(rows: &[Row]) -> String {
             format!("{:?}", row.world).to_lowercase(),
             name(row),
             row.method.clone(),
+            row.direction.map_or_else(|| "-".to_owned(), |direction| direction.to_string()),
             row.trains.to_string(),
             row.n.to_string(),
             row.refused.to_string(),
