@@ -10,7 +10,7 @@ use lastmile_net::lab::lateness::machine_is_on_time;
 const TRIES: u32 = 3;
 /// How long all stories of a test program together may run in vain and wait for a machine that is not on time, in
 /// milliseconds: the suite has to end.
-const PATIENCE_MS: u64 = 90_000;
+const PATIENCE_MS: u64 = 60_000;
 
 static SPENT_MS: AtomicU64 = AtomicU64::new(0);
 
