@@ -308,15 +308,15 @@ fn overrides_that_fit_nowhere_say_so() {
     assert_eq!(set("traffic.0.rate", "5 Mbit/s").unwrap(), "5 Mbit/s");
     assert_eq!(set("host.b.clock.skew_ppm", "50").unwrap(), "4 Mbit/s");
     for (key, value, error) in [
-        ("traffic.web.rate", "1 bit/s", "x.toml:0: traffic.web.rate: the list has no element \"web\""),
+        ("traffic.web.rate", "1 bit/s", "x.toml: traffic.web.rate: the list has no element \"web\""),
         (
             "traffic.cross",
             "1",
-            "x.toml:0: traffic.cross: names an element of a list; name a single value in it",
+            "x.toml: traffic.cross: names an element of a list; name a single value in it",
         ),
-        ("traffic", "1", "x.toml:0: traffic: names a table or list; name a single value in it"),
-        ("name.x", "1", "x.toml:0: name.x: \"name\" is no table"),
-        ("name", "[1]", "x.toml:0: name: a table or list cannot be set"),
+        ("traffic", "1", "x.toml: traffic: names a table or list; name a single value in it"),
+        ("name.x", "1", "x.toml: name.x: \"name\" is no table"),
+        ("name", "[1]", "x.toml: name: a table or list cannot be set"),
         ("link.1.rate", "0 bit/s", "x.toml:14: link[1].rate: a rate of zero carries nothing"),
     ] {
         assert_eq!(set(key, value).unwrap_err(), error);

@@ -13,7 +13,11 @@ use toml::de::{DeTable, DeValue};
 /// assert!(error.to_string().starts_with("a.toml:2: duraton: unknown field"), "{error}");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {}{reason}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
+#[error(
+    "{file}{}: {}{reason}",
+    if *line > 0 { format!(":{line}") } else { String::new() },
+    if key.is_empty() { String::new() } else { format!("{key}: ") }
+)]
 pub struct ScenarioError {
     /// The file, as the caller named it.
     pub file: String,
