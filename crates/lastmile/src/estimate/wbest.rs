@@ -34,7 +34,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
-use crate::estimate::wbest_fluid::{faithful_spare, least_delay, overflowed, plateau, spare};
+use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::wbest_planner::train_warning;
 use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
@@ -78,6 +78,8 @@ pub struct Wbest {
     sent: u32,
     wasted: u32,
     losses: (u32, u32),
+    /// Trains that must still come through without losses at the height of the delay, after one whose losses all were.
+    doubt: u32,
     /// Trains in a row whose delay stopped growing, as at a full queue.
     plateaus: u32,
     /// The least delay of any packet so far.
@@ -85,6 +87,9 @@ pub struct Wbest {
     warnings: Vec<String>,
 }
 
+/// After a train whose losses may be a queue's, the last of so many without such losses is believed; a second with them
+/// before that is not chance.
+const DOUBT: u32 = 2;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
@@ -109,6 +114,7 @@ impl Wbest {
             sent: 0,
             wasted: 0,
             losses: (0, 0),
+            doubt: 0,
             plateaus: 0,
             least_delay: None,
             warnings: train_warning(config.train).into_iter().collect(),
@@ -223,15 +229,24 @@ impl Wbest {
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         self.pause_due = true;
         let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
-        let overflowed = !self.config.faithful
-            && self.classifier.is_none()
-            && self.least_delay.is_some_and(|least| overflowed(record, least, slot));
-        if overflowed {
-            // Another train with fewer losses would be no better, only luckier.
-            let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
-            return self.refuse(Refusal::Congested { lost, sent });
-        }
         let plain = !self.config.faithful && self.classifier.is_none();
+        let overflow = match self.least_delay {
+            Some(least) if plain => losses(record, least, slot),
+            _ => Losses::Elsewhere,
+        };
+        if overflow != Losses::Elsewhere {
+            // Another train with fewer losses would be no better, only luckier.
+            if overflow == Losses::Overflow || self.doubt > 0 {
+                let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
+                self.refuse(Refusal::Congested { lost, sent });
+            }
+            self.doubt = DOUBT;
+            return;
+        }
+        self.doubt = self.doubt.saturating_sub(1);
+        if self.doubt > 0 {
+            return;
+        }
         if plain && verdict == StreamVerdict::Believed && plateau(record, slot) {
             // Others may only have paused, and do not do so train after train.
             self.plateaus += 1;

@@ -43,31 +43,48 @@ pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
     Some(capacity + before_hop * (1.0 - capacity / after_hop)) // [WBest eq. 13]
 }
 
-/// Whether a train's losses may be a queue's that overflowed. `least` is the least delay that the session has seen, and
-/// `slot` a packet's time at the capacity.
+/// What a train's losses say of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Losses {
+    /// There are none, or they fell where no queue was full.
+    Elsewhere,
+    /// All fell at the height of the delay, which chance may do: another train tells.
+    PerhapsOverflow,
+    /// All fell at the height of the delay, and chance does that in fewer than one of fifty trains.
+    Overflow,
+}
+
+/// What a train's losses say of the queue. `least` is the least delay that the session has seen, and `slot` a packet's time at
+/// the capacity.
 ///
 /// The paper assumes that little overflows (section II.E). Where much does, others' packets are dropped beside the
-/// train's own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. Losses of a
-/// wireless hop fall anywhere on the way up of the delay, or while it stays at its least; those of a queue fall where
-/// the delay is greatest. A queue that is full from the first packet to the last shows as delay that neither grows nor
-/// stays still; what cannot be told apart from it counts as it.
-pub(super) fn overflowed(record: &StreamRecord, least: Owd, slot: Span) -> bool {
+/// train's own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. A queue that drops
+/// is full to within a packet, so that all its losses fall where the delay is greatest. Losses of a wireless hop fall
+/// anywhere: that all `k` of them meet packets of the greatest delay, a share `q` of those that came, has probability
+/// `q^k`. On a queue of fewer than [`GROWN`] packets the two cannot be told apart.
+pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Losses {
     let owds: Vec<_> = record.packets.iter().map(PacketReport::owd).collect();
-    let lost: Vec<usize> = (0..owds.len()).filter(|i| record.packets[*i].fate == Fate::Lost).collect();
-    let Some(most) = owds.iter().flatten().max().filter(|_| !lost.is_empty()) else {
-        return false;
-    };
+    let Some(most) = owds.iter().flatten().max() else { return Losses::Elsewhere };
     let height = *most - least;
-    if height < slot.scaled(STILL) {
-        return false;
+    if record.lost() == 0 || height < slot * GROWN {
+        return Losses::Elsewhere;
     }
-    let near = (slot * NEAR_TOP).max(height.scaled(NEAR_SHARE));
-    let high = |i: &&usize| {
-        let before = owds[..**i].iter().rev().flatten().next();
-        let after = owds[**i..].iter().flatten().next();
+    let near = slot.scaled(NEAR_TOP).max(height.scaled(NEAR_SHARE));
+    // Judged alike, whether it came or not: by the packets before and behind it.
+    let high = |i: &usize| {
+        let before = owds[..*i].iter().rev().flatten().next();
+        let after = owds[*i + 1..].iter().flatten().next();
         before.max(after).is_some_and(|owd| *most - *owd <= near)
     };
-    height < slot * GROWN || lost.iter().filter(high).count() * 2 >= lost.len()
+    let (lost, came): (Vec<_>, Vec<_>) = (0..owds.len()).partition(|i| record.packets[*i].fate == Fate::Lost);
+    if !lost.iter().all(high) {
+        return Losses::Elsewhere;
+    }
+    let share = came.iter().filter(|i| high(i)).count() as f64 / came.len().max(1) as f64;
+    match libm::pow(share, lost.len() as f64) < BY_CHANCE {
+        true => Losses::Overflow,
+        false => Losses::PerhapsOverflow,
+    }
 }
 
 /// Whether a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
@@ -98,18 +115,16 @@ pub(super) fn least_delay(record: &StreamRecord) -> Option<Owd> {
     record.packets.iter().filter_map(PacketReport::owd).min()
 }
 
-/// Delay that varies by less than this share of a packet's time stays still: nothing else is on the path.
-const STILL: f64 = 0.5;
 /// Packets' time from which delay has grown, so that it can be told where on its way up a loss happened.
 const GROWN: i64 = 3;
 /// A plateau is so many packets' time high, and at least so many gaps long.
 const TOP: f64 = 1.1;
 const FLAT: usize = 5;
-/// Less probable than this, a pause of the others is doubted.
+/// Less probable than this, chance is doubted.
 const BY_CHANCE: f64 = 0.02;
 /// What counts as the height of delay: so many packets' time, or this share of all of it, below the greatest.
-const NEAR_TOP: i64 = 2;
-const NEAR_SHARE: f64 = 0.2;
+const NEAR_TOP: f64 = 1.6;
+const NEAR_SHARE: f64 = 0.1;
 
 /// What the original program makes of a train of packets of `size` bytes.
 pub(super) fn faithful_spare(record: &StreamRecord, size: Bytes, capacity: f64) -> Option<f64> {
