@@ -10,9 +10,9 @@ use lastmile::event::Event;
 use lastmile::report::StreamRecord;
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
-use lastmile_sim::events::EventLog;
-use lastmile_sim::pcap::{Capture, Select, interfaces};
-use lastmile_sim::run::Hooks;
+use lastmile_sim::runs::Hooks;
+use lastmile_sim::runs::event_file::EventLog;
+use lastmile_sim::runs::pcap::{Capture, Select, interfaces};
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 use crate::exit::Exit;

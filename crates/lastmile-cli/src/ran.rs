@@ -1,8 +1,8 @@
 //! [`Ran`]: what a run of a scenario gave, printed alike whatever the world it ran in.
 
-use lastmile_sim::flows::{FlowOutcome, as_rate};
-use lastmile_sim::network::{LinkOutcome, NetworkOutcome};
-use lastmile_sim::run::Outcome;
+use lastmile_sim::runs::Outcome;
+use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome};
+use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;

@@ -11,7 +11,7 @@ use lastmile::event::{Event, PacketSink};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{SharedRecorder, World};
-use lastmile_sim::run::{Hooks, sessions};
+use lastmile_sim::runs::{Hooks, sessions};
 use lastmile_sim::scenario::Scenario;
 
 use crate::exit::Exit;

@@ -4,7 +4,7 @@ use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
 use lastmile::event::{Cost, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_sim::run::Outcome;
+use lastmile_sim::runs::Outcome;
 use serde::Serialize;
 
 use crate::exit::Exit;

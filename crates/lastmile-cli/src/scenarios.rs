@@ -6,7 +6,7 @@ use std::io::Read;
 use anyhow::anyhow;
 use lastmile::estimate::{Estimator, METHODS};
 use lastmile::time::Span;
-use lastmile_sim::run::RunError;
+use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, MeasureSpec, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;

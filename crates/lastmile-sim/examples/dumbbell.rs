@@ -7,10 +7,10 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::engine::{Engine, EngineError, Target};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::engine::{Engine, EngineError, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
 
 fn main() -> Result<(), EngineError> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(15);

@@ -6,10 +6,10 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, EngineError, Target};
-use lastmile_sim::path::link::{Link, LinkConfig};
+use lastmile_sim::network::engine::{Engine, EngineError, Target};
+use lastmile_sim::network::link::{Link, LinkConfig};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
 
 fn main() -> Result<(), EngineError> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60);

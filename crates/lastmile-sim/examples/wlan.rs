@@ -7,10 +7,10 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, Target};
+use lastmile_sim::network::engine::{Engine, Target};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use lastmile_sim::network::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60);

@@ -42,10 +42,10 @@ fn a_steady_run_allocates_nothing() {
 /// The same of a WLAN with collisions, losses and aggregates.
 fn wlan() {
     use lastmile::{node::Flow, units::Rate};
-    use lastmile_sim::engine::{Engine, Target};
+    use lastmile_sim::network::engine::{Engine, Target};
+    use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+    use lastmile_sim::network::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
     use lastmile_sim::rng::Stream;
-    use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
-    use lastmile_sim::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
     for ampdu in [None, Some(AmpduConfig::default())] {
         let client = |name: &str| StationConfig {
             name: name.into(),

@@ -3,11 +3,11 @@
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::element::Element;
-use lastmile_sim::engine::{Engine, EngineError, NodeId, Target};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::element::Element;
+use lastmile_sim::network::engine::{Engine, EngineError, NodeId, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::traffic::{Arrivals, Sink, SinkCounters, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, SinkCounters, Source, SourceConfig};
 use proptest::prelude::*;
 
 mod common;

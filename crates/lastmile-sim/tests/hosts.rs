@@ -5,7 +5,7 @@ mod common;
 use common::{Log, Recorder};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
-use lastmile_sim::engine::EngineError;
+use lastmile_sim::network::engine::EngineError;
 use lastmile_sim::scenario::{Attach, Scenario, Simulation, build};
 
 const TEXT: &str = r#"

@@ -3,11 +3,11 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, EngineError, NodeId, Target};
-use lastmile_sim::path::error::{Jakes, Loss};
-use lastmile_sim::path::link::{Change, DropCause, Events, Link, LinkConfig, LinkCounters, QueueLimit};
+use lastmile_sim::network::engine::{Engine, EngineError, NodeId, Target};
+use lastmile_sim::network::link::{Change, DropCause, Events, Link, LinkConfig, LinkCounters, QueueLimit};
+use lastmile_sim::network::loss::{Jakes, Loss};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
 
 /// Poisson traffic of 1 Mbit/s in packets of 762 bytes for ten seconds over a link.
 fn over(config: LinkConfig, seed: u64) -> (Engine, NodeId) {

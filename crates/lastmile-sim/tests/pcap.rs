@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use lastmile::time::{Span, Time};
-use lastmile_sim::engine::Engine;
-use lastmile_sim::pcap::{Capture, Select};
+use lastmile_sim::network::engine::Engine;
+use lastmile_sim::runs::pcap::{Capture, Select};
 use lastmile_sim::scenario::{Scenario, Simulation, build, builtin};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
@@ -199,8 +199,10 @@ fn every_interface_has_its_packets_at_their_times() {
     assert_eq!(read.statistics, [(6, 0), (5, 0), (5, 1), (0, 0)]);
 }
 
-fn sender_of(run: &Simulation, flow: usize) -> lastmile_sim::tcp::SenderCounters {
-    let of = |engine: &Engine| engine.tcp_sender(run.sources[flow]).map(lastmile_sim::tcp::Sender::counters);
+fn sender_of(run: &Simulation, flow: usize) -> lastmile_sim::network::tcp::SenderCounters {
+    let of = |engine: &Engine| {
+        engine.tcp_sender(run.sources[flow]).map(lastmile_sim::network::tcp::Sender::counters)
+    };
     of(&run.engine).unwrap()
 }
 

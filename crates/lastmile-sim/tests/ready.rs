@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
-use lastmile_sim::flows::FlowWatch;
-use lastmile_sim::host::Egress;
+use lastmile_sim::network::host::Egress;
+use lastmile_sim::runs::flows::FlowWatch;
 use lastmile_sim::scenario::{Attach, BUILTIN, Override, Scenario, build, builtin_text};
 
 /// Runs so many seconds of it; gives the goodput of each flow in bit/s.

@@ -7,11 +7,11 @@ mod common;
 use common::tcp::{Dumbbell, dumbbell_over, ns2_link, seconds};
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::Engine;
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::path::queue::{Discipline, TcRed};
+use lastmile_sim::network::engine::Engine;
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::queue::{Discipline, TcRed};
+use lastmile_sim::network::tcp::{App, Recovery, TcpConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Recovery, TcpConfig};
 
 /// Goodput in Mbit/s, mean queue in bytes, drops and marks from 5 s to 65 s.
 fn run(flows: u32, discipline: &Discipline, ecn: bool, seed: u64) -> [f64; 4] {

@@ -1,7 +1,7 @@
 //! `docs/scenarios.md` is complete and true: every key that a scenario may have stands in it, and every example loads.
 
+use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::Scenario;
-use lastmile_sim::tcp::TcpConfig;
 
 const REFERENCE: &str = include_str!("../../../docs/scenarios.md");
 

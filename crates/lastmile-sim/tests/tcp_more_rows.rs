@@ -28,10 +28,10 @@ mod common;
 use common::tcp::{Bernoulli, chain, dumbbell, ns2_link, seconds};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::Engine;
-use lastmile_sim::path::error::{Covers, Loss, Pattern};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::tcp::{App, Recovery, SenderCounters, TcpConfig};
+use lastmile_sim::network::engine::Engine;
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::loss::{Covers, Loss, Pattern};
+use lastmile_sim::network::tcp::{App, Recovery, SenderCounters, TcpConfig};
 
 fn ns2(recovery: Recovery) -> TcpConfig {
     TcpConfig { recovery, segment: Bytes(1000), ..TcpConfig::ns2() }

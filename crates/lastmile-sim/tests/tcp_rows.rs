@@ -9,8 +9,8 @@ use lastmile::control::window::LawConfig;
 use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
-use lastmile_sim::engine::Engine;
-use lastmile_sim::tcp::{App, FileSize, Recovery, TcpConfig};
+use lastmile_sim::network::engine::Engine;
+use lastmile_sim::network::tcp::{App, FileSize, Recovery, TcpConfig};
 use proptest::prelude::*;
 
 /// Goodput in kbit/s over 40 ms and 100 Mbit/s with segments of 1000 bytes, once slow start is forgotten.

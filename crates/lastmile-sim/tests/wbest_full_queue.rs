@@ -2,7 +2,7 @@
 
 use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal, build};
 use lastmile::time::Span;
-use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
 /// Of `runs` at 10 Mbit/s under Poisson traffic, over a link with these keys: those refused as congested, and those more

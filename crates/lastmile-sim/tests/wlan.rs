@@ -3,7 +3,7 @@
 
 use lastmile::node::PortId;
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::wlan::{
+use lastmile_sim::network::wlan::{
     AfterCollision, AmpduConfig, ChannelConfig, RateControl, Standard, StationConfig, WlanConfig,
 };
 
@@ -52,8 +52,8 @@ fn requests_and_protection_cost_their_frames() {
     let rts = WlanConfig { rts_threshold: Some(Bytes(1000)), ..Default::default() };
     within(run(&clients(rts, 1), &flow, 20, 1).total(), 12_000.0 / 481.5, 0.005, "RTS");
     // Long slots: 50 + 150 us; a CTS at 11 Mbit/s takes 192 + 10.2 us, and a SIFS.
-    let slot = lastmile_sim::wlan::SlotTime::Long;
-    let protection = lastmile_sim::wlan::Protection::CtsToSelf;
+    let slot = lastmile_sim::network::wlan::SlotTime::Long;
+    let protection = lastmile_sim::network::wlan::Protection::CtsToSelf;
     let mixed = WlanConfig { slot, protection, ..Default::default() };
     let alone = run(&clients(mixed.clone(), 1), &flow, 20, 1).total();
     within(alone, 12_000.0 / (200.0 + 212.2 + 254.0 + 44.0), 0.005, "CTS to self");

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use lastmile::node::PortId;
-use lastmile_sim::wlan::{AmpduConfig, ChannelConfig, Standard, StationConfig, WlanConfig};
+use lastmile_sim::network::wlan::{AmpduConfig, ChannelConfig, Standard, StationConfig, WlanConfig};
 use serde::Deserialize;
 
 mod common;

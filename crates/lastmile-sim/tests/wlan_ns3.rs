@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use lastmile::units::Rate;
-use lastmile_sim::wlan::{ChannelConfig, RateControl, StationChange, StationConfig, WlanConfig};
+use lastmile_sim::network::wlan::{ChannelConfig, RateControl, StationChange, StationConfig, WlanConfig};
 
 mod common;
 

@@ -3,10 +3,10 @@
 
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::flows::{FlowOutcome, FlowWatch};
+use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::runs::flows::{FlowOutcome, FlowWatch};
+use lastmile_sim::runs::twin::{SharedTruth, TwinPath, shared_truths};
 use lastmile_sim::scenario::{Scenario, TrafficSpec, build, builtin};
-use lastmile_sim::traffic::Arrivals;
-use lastmile_sim::twin::{SharedTruth, TwinPath, shared_truths};
 
 const SIZE: Bytes = Bytes(1488);
 

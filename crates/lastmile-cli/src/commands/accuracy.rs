@@ -8,7 +8,7 @@ use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
-use lastmile_sim::run::{Hooks, Outcome, sessions, simulate};
+use lastmile_sim::runs::{Hooks, Outcome, sessions, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use serde::Serialize;

@@ -18,7 +18,7 @@ use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, SharedRecorder, World};
 use lastmile_net::udp::{UdpConfig, UdpSocket};
-use lastmile_sim::run::simulate;
+use lastmile_sim::runs::simulate;
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 use serde::Serialize;
 

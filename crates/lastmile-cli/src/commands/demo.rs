@@ -8,7 +8,7 @@ use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, World};
 use lastmile_net::sched;
-use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
 use crate::exit::Exit;

@@ -2,7 +2,7 @@
 
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
-use lastmile_sim::run::simulate;
+use lastmile_sim::runs::simulate;
 
 use crate::exit::Exit;
 use crate::outputs::OutputArgs;

@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
-use lastmile_sim::run::{Hooks, simulate};
+use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::runs::sweep::{Parameter, Plan, Run, Sweep};
+use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Scenario, TrafficSpec};
-use lastmile_sim::sweep::{Parameter, Plan, Run, Sweep};
-use lastmile_sim::traffic::Arrivals;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use anyhow::{Context, bail};
 use lastmile::event::Event;
-use lastmile_sim::events::Record;
+use lastmile_sim::runs::event_file::Record;
 
 use super::Run;
 

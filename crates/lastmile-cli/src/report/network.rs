@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use lastmile_sim::events::{Happening, Record};
+use lastmile_sim::runs::event_file::{Happening, Record};
 
 use super::chart::{Axis, Chart};
 use super::html::esc;

@@ -10,7 +10,7 @@ use lastmile::event::Event;
 use lastmile::node::Recorded;
 use lastmile::report::StreamRecord;
 use lastmile::time::Time;
-use lastmile_sim::run::{Hooks, SharedRecords};
+use lastmile_sim::runs::{Hooks, SharedRecords};
 
 use super::run::LabRunError;
 use crate::clock::now as monotonic;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lastmile_sim::run::Prepare;
+use lastmile_sim::runs::Prepare;
 use lastmile_sim::scenario::Scenario;
 
 use super::child::LabChild;

@@ -18,11 +18,11 @@ use std::sync::mpsc::Receiver;
 use lastmile::event::Event;
 use lastmile::node::{Datagram, Ecn, Flow, Payload};
 use lastmile::time::{Span, Time};
-use lastmile_sim::engine::{Engine, EngineError, NodeId};
-use lastmile_sim::host::Egress;
-use lastmile_sim::network::Watched;
-use lastmile_sim::run::read_probe;
-use lastmile_sim::truth::udp_payload;
+use lastmile_sim::network::engine::{Engine, EngineError, NodeId};
+use lastmile_sim::network::host::Egress;
+use lastmile_sim::network::meter::udp_payload;
+use lastmile_sim::runs::accounting::Watched;
+use lastmile_sim::runs::read_probe;
 
 use super::awake::{Budget, Left, RunDelay};
 use super::ip;

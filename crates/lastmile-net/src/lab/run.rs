@@ -11,8 +11,8 @@ use std::time::Duration;
 use lastmile::event::Event;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Time;
-use lastmile_sim::network::{NetworkOutcome, Watched};
-use lastmile_sim::run::{
+use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
+use lastmile_sim::runs::{
     Hooks, MakeEstimator, Outcome, Prepare, REFLECTOR_PORT, RunError, Session, SessionMeters, found,
     outcomes, prober_config, reflector_config, sessions,
 };

@@ -20,7 +20,7 @@ use lastmile_net::lab::LabError;
 use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
-use lastmile_sim::run::{Hooks, Outcome, simulate};
+use lastmile_sim::runs::{Hooks, Outcome, simulate};
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
 use patience::{Late, patiently};

@@ -5,14 +5,14 @@ use core::net::{IpAddr, SocketAddr};
 use lastmile::node::{Flow, Node, PortId};
 
 use super::Scenario;
-use crate::clock::HostClock;
-use crate::engine::{Engine, EngineError, NodeId, RouterId, Target};
-use crate::host::{AddressBook, External, Host};
-use crate::path::link::Link;
+use crate::network::clock::HostClock;
+use crate::network::engine::{Engine, EngineError, NodeId, RouterId, Target};
+use crate::network::host::{AddressBook, External, Host};
+use crate::network::link::Link;
+use crate::network::tcp::{Ends, Receiver, Sender};
+use crate::network::traffic::{Sink, Source, SourceConfig};
+use crate::network::wlan::{Medium, WlanError};
 use crate::rng::Stream;
-use crate::tcp::{Ends, Receiver, Sender};
-use crate::traffic::{Sink, Source, SourceConfig};
-use crate::wlan::{Medium, WlanError};
 
 /// What stands at a host.
 pub enum Attach {

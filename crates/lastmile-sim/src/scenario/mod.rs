@@ -69,7 +69,6 @@ use lastmile::time::Span;
 mod build;
 mod check;
 mod error;
-mod meter;
 mod overrides;
 mod raw;
 mod routes;
@@ -80,7 +79,6 @@ use routes::{Edge, Ways};
 pub use build::{Attach, BuildError, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
-pub use meter::{AirHop, PathMeter};
 pub use overrides::Override;
 pub use spec::{HostSpec, LinkSpec, MeasureDirection, MeasureSpec, TcpSpec, TrafficSpec, WlanSpec};
 

@@ -8,13 +8,13 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::path::error::{ErrorModel, Place};
-use crate::path::link::QueueLimit;
-use crate::path::queue::{Discipline, Shaper};
+use crate::network::link::QueueLimit;
+use crate::network::loss::{ErrorModel, Place};
+use crate::network::queue::{Discipline, Shaper};
+use crate::network::tcp::TcpConfig;
+use crate::network::wlan::WlanConfig;
 use crate::scenario::MeasureDirection;
-use crate::tcp::TcpConfig;
 use crate::text::Text;
-use crate::wlan::WlanConfig;
 
 /// A value with the place where it stands.
 pub(super) type At<T> = Spanned<Text<T>>;

@@ -6,11 +6,11 @@ use lastmile::node::PortId;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
-use crate::clock::ClockConfig;
-use crate::path::link::LinkConfig;
-use crate::tcp::{App, TcpConfig};
-use crate::traffic::{Arrivals, Lengths, OnOff};
-use crate::wlan::WlanConfig;
+use crate::network::clock::ClockConfig;
+use crate::network::link::LinkConfig;
+use crate::network::tcp::{App, TcpConfig};
+use crate::network::traffic::{Arrivals, Lengths, OnOff};
+use crate::network::wlan::WlanConfig;
 
 /// A host.
 ///
@@ -119,7 +119,7 @@ pub struct TrafficSpec {
 ///
 /// ```
 /// let ftp = lastmile_sim::scenario::TcpSpec::default();
-/// assert_eq!(ftp.app, lastmile_sim::tcp::App::Bulk);
+/// assert_eq!(ftp.app, lastmile_sim::network::tcp::App::Bulk);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpSpec {

@@ -4,8 +4,8 @@
 use lastmile::node::{Datagram, Ecn, Input, Model, Node, Output, Payload, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::path::queue::{CoDel, Discipline, Step, StepThreshold};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::queue::{CoDel, Discipline, Step, StepThreshold};
 
 /// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
 fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {

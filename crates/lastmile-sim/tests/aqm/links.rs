@@ -3,7 +3,7 @@
 use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::path::link::{Change, Events, Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::link::{Change, Events, Link, LinkConfig, QueueLimit};
 use proptest::prelude::*;
 
 /// At which nanosecond which packet arrives.

@@ -3,8 +3,8 @@
 use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::path::error::{Bernoulli, ErrorModel, GilbertElliott, Loss, MarkovPackets, MarkovTime};
-use lastmile_sim::path::link::{Link, LinkConfig};
+use lastmile_sim::network::link::{Link, LinkConfig};
+use lastmile_sim::network::loss::{Bernoulli, ErrorModel, GilbertElliott, Loss, MarkovPackets, MarkovTime};
 
 const PACKETS: usize = 200_000;
 

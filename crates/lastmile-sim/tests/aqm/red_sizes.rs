@@ -4,11 +4,11 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, Target};
-use lastmile_sim::path::link::{Link, LinkConfig, LinkCounters, QueueLimit};
-use lastmile_sim::path::queue::{Discipline, Red};
+use lastmile_sim::network::engine::{Engine, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, LinkCounters, QueueLimit};
+use lastmile_sim::network::queue::{Discipline, Red};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
 
 const SECONDS: i64 = 200;
 

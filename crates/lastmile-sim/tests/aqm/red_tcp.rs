@@ -2,12 +2,12 @@
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, Target};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::path::queue::{Discipline, Red};
+use lastmile_sim::network::engine::{Engine, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::queue::{Discipline, Red};
+use lastmile_sim::network::tcp::{App, Recovery, TcpConfig};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Recovery, TcpConfig};
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
 
 use crate::common::tcp::{Dumbbell, dumbbell_over, ends, ns2_link, seconds};
 

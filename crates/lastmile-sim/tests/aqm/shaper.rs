@@ -3,8 +3,8 @@
 use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::path::queue::Shaper;
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::queue::Shaper;
 
 /// Gap after each packet in nanoseconds, and its size, as ns-3 had them.
 fn arrivals(packets: usize) -> Vec<(u64, u32)> {

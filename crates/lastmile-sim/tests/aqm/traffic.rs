@@ -3,8 +3,8 @@
 use lastmile::node::{Flow, Node, Output};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
+use lastmile_sim::network::traffic::{Arrivals, Lengths, OnOff, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Lengths, OnOff, Source, SourceConfig};
 
 const SECONDS: u64 = 4_000;
 

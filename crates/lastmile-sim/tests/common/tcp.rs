@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::engine::{Engine, NodeId, RouterId, Target};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::engine::{Engine, NodeId, RouterId, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::tcp::{App, Ends, Receiver, Sender, TcpConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Ends, Receiver, Sender, TcpConfig};
 
 /// Loses each packet with the same probability.
 pub struct Bernoulli {

@@ -3,10 +3,10 @@
 use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, NodeId, Target};
+use lastmile_sim::network::engine::{Engine, NodeId, Target};
+use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use lastmile_sim::network::wlan::{Medium, Standard, StationConfig, WlanConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::wlan::{Medium, Standard, StationConfig, WlanConfig};
 
 /// A WLAN under CBR flows, at its end.
 pub struct Run {

@@ -157,7 +157,7 @@ fn arrived(model: &str, place: &str, flows: &str, more: bool) -> Vec<u64> {
     simulation.engine.run_until(seconds(21.0)).unwrap();
     let numbers = numbers.lock().unwrap().clone();
     let sent = simulation.engine.element(simulation.sources[0]).map(|element| match element {
-        lastmile_sim::element::Element::Source(source) => source.sent(),
+        lastmile_sim::network::element::Element::Source(source) => source.sent(),
         _ => 0,
     });
     assert!(

@@ -8,7 +8,7 @@ mod random;
 mod watch;
 
 use lastmile::time::{Span, Time};
-use lastmile_sim::path::link::Events;
+use lastmile_sim::network::link::Events;
 use lastmile_sim::scenario::{Scenario, build};
 use proptest::prelude::*;
 use watch::{Watch, fingerprint};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use lastmile::node::{Datagram, Flow, Payload};
 use lastmile::time::{Span, Time};
-use lastmile_sim::element::Element;
-use lastmile_sim::engine::{Engine, NodeId};
+use lastmile_sim::network::element::Element;
+use lastmile_sim::network::engine::{Engine, NodeId};
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Scenarios made, run and read.
 
 use lastmile::time::{Span, Time};
+use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::{Override, Scenario, Simulation, build, builtin_text};
-use lastmile_sim::tcp::TcpConfig;
 
 /// What [`TcpConfig::ns2`] changes, as keys of a connection's options. Its window of 20 is lifted, as in all the runs
 /// here.

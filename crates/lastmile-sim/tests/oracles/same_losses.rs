@@ -6,11 +6,11 @@ use lastmile::control::window::{LawConfig, VegasConfig};
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::engine::{Engine, Target};
-use lastmile_sim::path::error::{Loss, Pattern};
-use lastmile_sim::path::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::engine::{Engine, Target};
+use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::loss::{Loss, Pattern};
+use lastmile_sim::network::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
 use lastmile_sim::rng::Stream;
-use lastmile_sim::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
 
 use crate::rig::{at, mean};
 use crate::table::{Table, Within};

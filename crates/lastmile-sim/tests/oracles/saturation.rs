@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lastmile_sim::wlan::DirectionCounters;
+use lastmile_sim::network::wlan::DirectionCounters;
 
 use crate::rig::Rig;
 use crate::table::{Table, Within};

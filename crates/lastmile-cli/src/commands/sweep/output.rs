@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lastmile_sim::sweep::Plan;
+use lastmile_sim::runs::sweep::Plan;
 use serde_json::{Map, Value};
 
 use super::Format;
@@ -163,8 +163,8 @@ pub(super) fn write(out: &mut impl Write, journal: &Journal, format: Format) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile_sim::runs::sweep::{Parameter, Sweep};
     use lastmile_sim::scenario::builtin_text;
-    use lastmile_sim::sweep::{Parameter, Sweep};
 
     #[test]
     fn only_results_of_the_same_sweep_are_its_own() {

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lastmile_sim::runs::sweep::Plan;
 use lastmile_sim::scenario::Scenario;
-use lastmile_sim::sweep::Plan;
 
 use crate::exit::Exit;
 

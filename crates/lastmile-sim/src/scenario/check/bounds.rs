@@ -6,10 +6,10 @@ use toml::Spanned;
 
 use super::work::{MAX_CROSSINGS, MAX_MEMORY, PACKET_MEMORY};
 use super::{Check, Checked};
-use crate::path::error::{Covers, ErrorModel};
+use crate::network::loss::{Covers, ErrorModel};
+use crate::network::traffic::{Arrivals, Trace};
 use crate::scenario::raw::RawTraffic;
 use crate::scenario::{LinkSpec, Scenario};
-use crate::traffic::{Arrivals, Trace};
 
 /// Entries of `[[link]]`, of `[[wlan]]` and its stations, of `[[traffic]]` and `[[measure]]`, and channels on one link.
 const MAX_LINKS: usize = 5_000;

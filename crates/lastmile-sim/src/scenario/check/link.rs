@@ -5,8 +5,8 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{At, Check, Checked, LARGEST_IP_PACKET};
-use crate::path::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
-use crate::path::queue::{Discipline, StepThreshold};
+use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::queue::{Discipline, StepThreshold};
 use crate::scenario::raw::{RawBack, RawLink, RawLinkChange};
 
 /// What waits and what is on its way is kept in memory.

@@ -6,8 +6,8 @@ use toml::Spanned;
 
 use super::link::Direction;
 use super::{Check, Checked};
-use crate::path::error::{ErrorModel, Loss};
-use crate::path::link::LinkConfigError;
+use crate::network::link::LinkConfigError;
+use crate::network::loss::{ErrorModel, Loss};
 use crate::scenario::Scenario;
 use crate::scenario::raw::{RawLoss, RawTraffic};
 

@@ -15,7 +15,7 @@ use super::error::Place;
 use super::raw::{At, RawClock, RawScenario};
 use super::routes::Ways;
 use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
-use crate::clock::{ClockConfig, MAX_SKEW_PPB, Step};
+use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 
 mod bounds;
 mod flows;

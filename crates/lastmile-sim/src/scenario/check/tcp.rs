@@ -6,9 +6,9 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{Check, Checked};
+use crate::network::tcp::{App, FileSize, Impossible};
 use crate::scenario::TcpSpec;
 use crate::scenario::raw::{Kind, RawTraffic};
-use crate::tcp::{App, FileSize, Impossible};
 
 impl Check<'_> {
     /// A TCP connection, where it is one.

@@ -9,9 +9,9 @@ use lastmile::units::{Bytes, Rate};
 use toml::Spanned;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
+use crate::network::traffic::{Arrivals, Lengths, OnOff, Trace};
 use crate::scenario::raw::{Kind, RawChange, RawTraffic};
 use crate::scenario::{Scenario, TrafficSpec};
-use crate::traffic::{Arrivals, Lengths, OnOff, Trace};
 
 /// IPv4 and UDP header.
 const SMALLEST_IP_PACKET: u64 = 28;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use toml::Spanned;
 
 use super::{Check, Checked};
+use crate::network::wlan::{Medium, Standard, StationConfig, WlanConfig};
 use crate::scenario::{Scenario, WlanSpec};
-use crate::wlan::{Medium, Standard, StationConfig, WlanConfig};
 
 /// Packets in the queues of one WLAN's stations, and losses noted one by one: both are kept in memory.
 const MAX_QUEUED: u64 = 1_000_000;
@@ -126,7 +126,7 @@ impl Check<'_> {
             if change.distance_m.is_some() && change.snr_db.is_some() {
                 return self.refuse(&format!("{path}.distance_m"), "means nothing beside `snr_db`");
             }
-            let same = crate::wlan::StationChange { at: change.at, ..Default::default() };
+            let same = crate::network::wlan::StationChange { at: change.at, ..Default::default() };
             if *change == same {
                 return self.refuse(&path, "a change of nothing");
             }

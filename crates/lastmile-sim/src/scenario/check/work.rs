@@ -6,9 +6,9 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{Check, Checked, bounds};
-use crate::path::link::QueueLimit;
+use crate::network::link::QueueLimit;
+use crate::network::tcp::{App, TcpConfig};
 use crate::scenario::{Scenario, TcpSpec, TrafficSpec};
-use crate::tcp::{App, TcpConfig};
 
 /// Times that a packet may cross a link in one run; at 100 ns each this is seven minutes.
 pub(super) const MAX_CROSSINGS: f64 = 4e9;

@@ -1,0 +1,153 @@
+//! Who looks on while an engine runs: told of packets, losses and decisions at the moment at which they happen, so
+//! that a file of them is written as it grows and never held in memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lastmile::event::Event;
+use lastmile::node::Datagram;
+use lastmile::time::Time;
+
+use super::{Engine, NodeId};
+use crate::network::element::Element;
+
+/// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
+pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
+/// Is told of every packet that a link or a WLAN loses: when that is decided, by which node, and the packet.
+pub type LostTap = Box<dyn FnMut(Time, NodeId, &Lost<'_>) + Send>;
+/// Is told of every decision of an endpoint: when in the time of the engine, and the event.
+pub type DecisionTap = Box<dyn FnMut(Time, &Event) + Send>;
+
+/// A packet that did not arrive.
+///
+/// ```
+/// use lastmile::{node::Datagram, time::Time};
+/// use lastmile_sim::network::engine::Lost;
+/// let any = "10.0.0.1:9".parse().unwrap();
+/// let lost = Lost { at: Time::ZERO, cause: "queue", datagram: &Datagram::udp(any, any, vec![]) };
+/// assert_eq!(lost.cause, "queue");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Lost<'a> {
+    /// When the queue dropped it, when a WLAN gave it up, or when it would have arrived.
+    pub at: Time,
+    /// The true cause: `queue` (full), `early` (its discipline dropped it), `channel`, `collision`.
+    pub cause: &'static str,
+    /// The packet.
+    pub datagram: &'a Datagram,
+}
+
+#[derive(Default)]
+pub(super) struct Taps {
+    pub(super) packets: Option<Tap>,
+    pub(super) decisions: Option<DecisionTap>,
+}
+
+impl core::fmt::Debug for Taps {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (packets, decisions) = (self.packets.is_some(), self.decisions.is_some());
+        f.debug_struct("Taps").field("packets", &packets).field("decisions", &decisions).finish()
+    }
+}
+
+/// What a node that loses packets has been given to tell of them.
+pub(crate) struct Tell(Box<dyn FnMut(&Lost<'_>) + Send>);
+
+impl Tell {
+    pub(crate) fn lost(&mut self, lost: &Lost<'_>) {
+        (self.0)(lost);
+    }
+
+    /// The same, after what was there before.
+    fn after(self, before: Option<Tell>) -> Tell {
+        let Some(Tell(mut before)) = before else { return self };
+        let Tell(mut own) = self;
+        Tell(Box::new(move |lost| {
+            before(lost);
+            own(lost);
+        }))
+    }
+
+    /// Puts this behind what a slot holds.
+    pub(crate) fn join(self, slot: &mut Option<Tell>) {
+        *slot = Some(self.after(slot.take()));
+    }
+}
+
+impl core::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Tell")
+    }
+}
+
+impl Engine {
+    /// Has `tap` told of every packet that goes from a node to another, after those that were added before; of
+    /// one that is dropped in a queue, only up to there.
+    ///
+    /// ```
+    /// use lastmile_sim::network::engine::Engine;
+    /// Engine::new().set_tap(Box::new(|_, _, _, datagram| assert!(datagram.ip_size().0 > 0)));
+    /// ```
+    pub fn set_tap(&mut self, mut tap: Tap) {
+        self.taps.packets = Some(match self.taps.packets.take() {
+            None => tap,
+            Some(mut before) => Box::new(move |now, from, to, datagram| {
+                before(now, from, to, datagram);
+                tap(now, from, to, datagram);
+            }),
+        });
+    }
+
+    /// Has `tap` told of every packet that the links and WLANs which the engine has now lose, after those that
+    /// were added before.
+    ///
+    /// ```
+    /// use lastmile_sim::network::engine::Engine;
+    /// Engine::new().add_lost_tap(Box::new(|_, _, lost| assert!(!lost.cause.is_empty())));
+    /// ```
+    pub fn add_lost_tap(&mut self, tap: LostTap) {
+        let tap = Arc::new(Mutex::new(tap));
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            let (shared, node) = (Arc::clone(&tap), NodeId(number as u32));
+            let tell = Tell(Box::new(move |lost| {
+                (shared.lock().unwrap_or_else(PoisonError::into_inner))(lost.at, node, lost);
+            }));
+            match &mut slot.element {
+                Element::Link(link) => link.tell(tell),
+                Element::Wlan(wlan) => wlan.tell(tell),
+                _ => {}
+            }
+        }
+    }
+
+    /// Has `tap` told of every decision of an endpoint, with the engine's time at which it was made.
+    ///
+    /// ```
+    /// use lastmile_sim::network::engine::Engine;
+    /// Engine::new().add_decision_tap(Box::new(|now, event| assert!(event.node < 9 || now.as_nanos() > 0)));
+    /// ```
+    pub fn add_decision_tap(&mut self, mut tap: DecisionTap) {
+        self.taps.decisions = Some(match self.taps.decisions.take() {
+            None => tap,
+            Some(mut before) => Box::new(move |now, event| {
+                before(now, event);
+                tap(now, event);
+            }),
+        });
+    }
+
+    /// Tells those who look on of a decision that was made outside of the engine: by an endpoint in the lab, whose clock
+    /// is the engine's. It may have been made a while ago.
+    ///
+    /// ```
+    /// use lastmile::{event::*, time::Time};
+    /// use lastmile_sim::network::engine::Engine;
+    /// let mut engine = Engine::new();
+    /// engine.add_decision_tap(Box::new(|at, event| assert_eq!(at, event.at)));
+    /// engine.tell_decision(&Event { at: Time::from_nanos(5), node: 0, seq: 0, what: Decision::Finished { cost: Cost::default() } });
+    /// ```
+    pub fn tell_decision(&mut self, event: &Event) {
+        if let Some(tap) = &mut self.taps.decisions {
+            tap(event.at, event);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the engine keeps, and when it says that it is stuck.
+
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+
+use super::{Engine, STUCK_AFTER, Target};
+use crate::network::link::{Change, Link, LinkConfig, QueueLimit};
+use crate::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use crate::rng::Stream;
+use crate::scenario::{BUILTIN, Scenario, build, builtin};
+
+/// Every packet is in one place: what the slab holds is what links have under way.
+fn keeps_what_is_under_way(scenario: &Scenario, times: &[Time]) {
+    let mut simulation = build(scenario, 3, vec![]).unwrap();
+    simulation.links.iter().step_by(2).for_each(|&link| simulation.engine.log_drops(link, 10));
+    for &until in times {
+        simulation.engine.run_until(until).unwrap();
+        let under_way: usize =
+            simulation.links.iter().map(|&node| simulation.engine.link(node).unwrap().under_way()).sum();
+        assert_eq!(simulation.engine.packets.held(), under_way, "{} at {until}", scenario.name);
+    }
+}
+
+#[test]
+fn no_packet_is_left_behind() {
+    let times = [300, 1_100, 1_999, 2_000, 3_000].map(|ms| Time::ZERO + Span::from_millis(ms));
+    for name in BUILTIN {
+        keeps_what_is_under_way(&builtin(name).unwrap(), &times);
+    }
+    // What is dropped, lost, marked and stalled, by links of both kinds of events.
+    let loss = "losses = [{ model = { kind = \"bernoulli\", rate = 0.2 }";
+    let outage = "changes = [{ at = \"1 s\", rate = \"0 bit/s\" }]";
+    for (keys, traffic) in [
+        (format!("queue = \"3 packets\"\n{loss} }}]"), "cbr"),
+        (format!("queue = \"9 kB\"\n{loss}, place = \"before\" }}]"), "poisson"),
+        (outage.to_owned(), "cbr"),
+        (format!("discipline = {{ kind = \"codel\" }}\n{outage}"), "poisson"),
+        (
+            "queue = \"20 packets\"\nshaper = { rate = \"300 kbit/s\", burst = \"3 kB\" }".to_owned(),
+            "poisson",
+        ),
+        ("discipline = { kind = \"step\", threshold = { occupancy = \"5 packets\" } }".to_owned(), "poisson"),
+    ] {
+        let text = format!(
+            "name = \"x\"\nduration = \"2 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+             rate = \"1 Mbit/s\"\ndelay = \"20 ms\"\n{keys}\n[[traffic]]\nkind = \"{traffic}\"\nfrom = \"a\"\n\
+             to = \"b\"\nrate = \"1.5 Mbit/s\"\nsize = \"900 B\"\n",
+        );
+        let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        keeps_what_is_under_way(&scenario, &times);
+    }
+}
+
+/// A link never reorders: where its delay shrinks, what is on it comes at one moment, and that is no standstill.
+#[test]
+fn all_that_is_under_way_may_arrive_at_once() {
+    let mut engine = Engine::new();
+    let second = Span::from_secs(1);
+    let config = LinkConfig {
+        delay: second * 20,
+        queue: QueueLimit::Packets(u32::MAX),
+        schedule: vec![Change { at: Time::ZERO + Span::from_millis(1), rate: None, delay: Some(Span::ZERO) }],
+        ..LinkConfig::default()
+    };
+    let first = engine.add(Link::new(config)).unwrap();
+    let any = "10.77.0.1:9".parse().unwrap();
+    let source = SourceConfig {
+        arrivals: Arrivals::Cbr,
+        rate: Rate::ip(100_000_000),
+        ip_size: Bytes(50),
+        start: Time::ZERO,
+        stop: Time::ZERO + second,
+        flow: lastmile::node::Flow(0),
+        from: any,
+        to: any,
+    };
+    let source = engine.add(Source::new(source, Stream::new(1, "x"))).unwrap();
+    engine.connect(source, Target::Node(first));
+    // Hops enough to be more than the limit of an engine that holds nothing.
+    let (mut last, hops) = (first, 48);
+    for _ in 0..hops {
+        let next = engine.add(Link::new(LinkConfig::default())).unwrap();
+        engine.connect(last, Target::Node(next));
+        last = next;
+    }
+    let sink = engine.add(Sink::default()).unwrap();
+    engine.connect(last, Target::Node(sink));
+    engine.run_until(Time::ZERO + second * 30).unwrap();
+    let packets = engine.sink(sink).unwrap().counters().packets;
+    assert!(packets * hops > STUCK_AFTER, "{packets}");
+    assert_eq!(engine.packets.held(), 0);
+}

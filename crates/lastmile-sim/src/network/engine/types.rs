@@ -1,0 +1,97 @@
+//! What the engine's callers name things by.
+
+use lastmile::node::PortId;
+use lastmile::time::Time;
+
+use crate::network::event_queue::MAX_NODES;
+
+/// Ports of a node: what remains of 32 bits beside its number, without the last.
+pub(crate) const MAX_PORTS: u16 = 4095;
+
+/// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).
+///
+/// ```
+/// assert!(lastmile_sim::network::engine::NodeId(0) < lastmile_sim::network::engine::NodeId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A routing table of an engine.
+///
+/// ```
+/// assert_ne!(lastmile_sim::network::engine::RouterId(0), lastmile_sim::network::engine::RouterId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouterId(pub u32);
+
+/// Where what leaves a port goes.
+///
+/// ```
+/// use lastmile_sim::network::engine::*;
+/// assert_ne!(Target::Node(NodeId(0)), Target::Router(RouterId(0)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nowhere: it is counted as [unroutable](super::Engine::unroutable).
+    Nowhere,
+    /// To port 0 of a node.
+    Node(NodeId),
+    /// To a port of a node: a WLAN has one for each direction of each association.
+    Port(NodeId, PortId),
+    /// Wherever the table has its flow go.
+    Router(RouterId),
+}
+
+/// What stops an engine.
+///
+/// ```
+/// let error = lastmile_sim::network::engine::EngineError::NotExternal { host: 3 };
+/// assert_eq!(error.to_string(), "node 3 is not an external host: only those take packets from outside");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Nodes wake each other for ever at one moment.
+    #[error(
+        "time stands still at {at}: node {node} was woken {wakes} times at that moment; \
+         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed"
+    )]
+    Stuck {
+        /// The moment.
+        at: Time,
+        /// The node woken last.
+        node: u32,
+        /// How often nodes were woken at that moment.
+        wakes: u64,
+    },
+    /// A packet was injected where none can enter.
+    #[error("node {host} is not an external host: only those take packets from outside")]
+    NotExternal {
+        /// The node.
+        host: u32,
+    },
+    /// A meter was attached to what is neither a link with a rate nor a port of a WLAN.
+    #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
+    NotMeterable {
+        /// The node.
+        node: u32,
+    },
+    /// A port beyond what a route can name.
+    #[error("port {port}: a node has at most {MAX_PORTS} ports")]
+    TooManyPorts {
+        /// The port.
+        port: u16,
+    },
+    /// More nodes than the event queue can tell apart.
+    #[error("more than {MAX_NODES} nodes")]
+    TooManyNodes,
+    /// A change by hand to what is no link, or to a link whose departures are computed beforehand.
+    #[error(
+        "node {node} is not a link that can be changed while it runs: \
+         give the link `events = \"per-dequeue\"`, or put the change into its schedule"
+    )]
+    NotChangeable {
+        /// The node.
+        node: u32,
+    },
+}

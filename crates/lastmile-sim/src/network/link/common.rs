@@ -1,0 +1,103 @@
+//! What links of both kinds of events have.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::Flow;
+use lastmile::time::Time;
+use lastmile::units::Bytes;
+
+use super::drops::DropLog;
+use super::ring::Ring;
+use super::{DropCause, Dropped, LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
+use crate::network::engine::{Lost, Tell};
+use crate::network::loss::Channel;
+use crate::network::meter::{Meter, Profile};
+use crate::network::packets::{Packets, Parcel};
+
+/// A packet that left the queue, or whose departure is known.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    pub(super) starts: u64,
+    pub(super) arrives: u64,
+    /// The channel has lost it: it is sent and does not arrive.
+    pub(super) lost: bool,
+    pub(super) parcel: Parcel,
+}
+
+/// What both kinds of links have. What every packet asks for stands first: a link is otherwise spread over twice as
+/// many cache lines, and with many links they are what a hop waits for.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Common {
+    /// Packets in the order of their arrivals; where departures are computed, the waiting ones as well.
+    pub(super) ring: Ring,
+    pub(super) limit: QueueLimit,
+    pub(super) overhead: u32,
+    /// There is a channel or a meter to ask.
+    pub(super) watched: bool,
+    pub(super) transmitter: Transmitter,
+    pub(super) counters: LinkCounters,
+    pub(super) channel: Option<Box<Channel>>,
+    pub(super) drops: Option<Box<DropLog>>,
+    pub(super) tell: Option<Tell>,
+    /// Drops of each flow that had any, by the cause's place in [`DropCause::ALL`].
+    pub(super) by_flow: BTreeMap<Flow, [u64; 3]>,
+    pub(super) meters: Vec<Meter>,
+    /// What meters measure against.
+    pub(super) profile: Profile,
+}
+
+impl Common {
+    #[cold]
+    pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: DropCause, parcel: Parcel) {
+        let datagram = packets.get(&parcel);
+        let size = datagram.ip_size();
+        if cause == DropCause::Channel {
+            self.counters.lost += 1;
+            self.counters.lost_bytes += size;
+        } else {
+            self.counters.drops += 1;
+            self.counters.dropped_bytes += size;
+            self.counters.early_drops += u64::from(cause == DropCause::Early);
+        }
+        self.by_flow.entry(datagram.flow).or_default()[cause as usize] += 1;
+        if let Some(tell) = &mut self.tell {
+            tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram });
+        }
+        if let Some(log) = &mut self.drops {
+            log.push(Dropped { at: Time::from_nanos(at), cause, datagram: packets.take(parcel) });
+        } else {
+            packets.remove(parcel);
+        }
+    }
+
+    /// A packet's bytes on the wire.
+    #[inline]
+    pub(super) fn wire(&self, parcel: &Parcel) -> u32 {
+        (parcel.size + self.overhead).min(MAX_WIRE_BYTES as u32)
+    }
+
+    #[inline]
+    pub(super) fn queued(&mut self, packets: u32, bytes: u64) {
+        self.counters.max_queue_packets = self.counters.max_queue_packets.max(packets);
+        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
+    }
+
+    /// Whether the channel loses a packet before it enters the queue; if not, meters see it.
+    #[cold]
+    pub(super) fn loses_before(&mut self, packets: &Packets, now: u64, parcel: &Parcel) -> bool {
+        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, parcel.flow));
+        if !lost {
+            let wire = self.wire(parcel);
+            self.meters.iter_mut().for_each(|meter| meter.arrival(now, packets.get(parcel), wire));
+        }
+        lost
+    }
+
+    /// Whether the channel loses a packet that is in the air between these times.
+    #[inline]
+    pub(super) fn loses(&mut self, starts: u64, departs: u64, flow: Flow) -> bool {
+        self.watched
+            && self.channel.as_mut().is_some_and(|channel| channel.loses_after(starts, departs, flow))
+    }
+}

@@ -1,0 +1,68 @@
+//! Departures computed when packets enter: for drop-tail queues and rates known beforehand.
+
+use lastmile::units::Bytes;
+
+use super::{Common, DropCause, UnderWay};
+use crate::network::packets::{Packets, Parcel};
+
+/// Which of the packets in the ring still wait.
+#[derive(Debug, Default)]
+pub(super) struct Computed {
+    /// Where in the ring the packets begin whose transmission had not begun at the last look.
+    first_waiting: u32,
+    waiting_packets: u32,
+    waiting_bytes: u64,
+}
+
+impl Computed {
+    #[inline]
+    fn begin_waiting_packets(&mut self, common: &Common, now: u64) {
+        while let Some(next) = common.ring.get(self.first_waiting as usize)
+            && next.starts <= now
+        {
+            self.waiting_packets -= 1;
+            self.waiting_bytes -= u64::from(common.wire(&next.parcel));
+            self.first_waiting += 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
+        let wire = common.wire(&parcel);
+        self.begin_waiting_packets(common, now);
+        let starts = common.transmitter.ready(now);
+        let waits = starts > now;
+        if waits && common.limit.is_full(self.waiting_packets, self.waiting_bytes, wire) {
+            common.drop(packets, now, DropCause::QueueFull, parcel);
+            return;
+        }
+        let departs = common.transmitter.send(starts, wire);
+        common.counters.packets += 1;
+        common.counters.bytes += Bytes(u64::from(wire - common.overhead));
+        if waits {
+            self.waiting_packets += 1;
+            self.waiting_bytes += u64::from(wire);
+            common.counters.waited += u128::from(wire) * u128::from(starts - now);
+            common.queued(self.waiting_packets, self.waiting_bytes);
+        } else {
+            self.first_waiting += 1;
+        }
+        let lost = common.loses(starts, departs, parcel.flow);
+        let arrives = common.transmitter.arrival(departs);
+        common.ring.push_back(UnderWay { starts, arrives, lost, parcel });
+    }
+
+    /// The head of the ring is about to leave.
+    #[inline]
+    pub(super) fn forget_first(&mut self, common: &Common, now: u64) {
+        if self.first_waiting == 0 {
+            self.begin_waiting_packets(common, now);
+        }
+        self.first_waiting -= 1;
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        (self.waiting_packets, self.waiting_bytes, self.first_waiting) == (0, 0, 0)
+    }
+}

@@ -1,0 +1,58 @@
+//! [`LinkCounters`]: what a link has done.
+
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+
+/// What a link has done so far. Packets are conserved: `arrived = drops + lost + delivered +`
+/// [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::link::LinkCounters::default().drops, 0);
+/// ```
+// In the order in which they are needed: the first ones for every packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LinkCounters {
+    /// Bytes that waited, times the nanoseconds that each did.
+    pub(super) waited: u128,
+    /// Packets offered to the link, lost and dropped ones included.
+    pub arrived: u64,
+    /// Packets that the queue accepted.
+    pub packets: u64,
+    /// IP bytes that the queue accepted.
+    pub bytes: Bytes,
+    /// Packets handed over at the far end.
+    pub delivered: u64,
+    /// The most bytes that ever waited.
+    pub max_queue_bytes: Bytes,
+    /// The most packets that ever waited.
+    pub max_queue_packets: u32,
+    /// Packets dropped by the queue, full or not: all congestion losses.
+    pub drops: u64,
+    /// IP bytes dropped by the queue.
+    pub dropped_bytes: Bytes,
+    /// Those of `drops` that the queue's discipline dropped with room left.
+    pub early_drops: u64,
+    /// Packets marked Congestion Experienced.
+    pub marked: u64,
+    /// Packets lost by the channel, before or after the transmitter.
+    pub lost: u64,
+    /// IP bytes lost by the channel.
+    pub lost_bytes: Bytes,
+}
+
+impl LinkCounters {
+    /// The mean number of bytes that waited over the `window` at whose start the counters were `before`.
+    /// A link whose departures are computed counts a packet's wait when it enters.
+    ///
+    /// ```
+    /// use lastmile::{time::Span, units::Bytes};
+    /// use lastmile_sim::network::link::LinkCounters;
+    /// let idle = LinkCounters::default();
+    /// assert_eq!(idle.mean_queue(&idle, Span::from_secs(1)), Bytes(0));
+    /// ```
+    pub fn mean_queue(&self, before: &LinkCounters, window: Span) -> Bytes {
+        let ns = u128::try_from(window.as_nanos()).unwrap_or(0).max(1);
+        Bytes(u64::try_from(self.waited.saturating_sub(before.waited) / ns).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,167 @@
+//! An event per dequeue: for everything whose departures cannot be known when packets enter.
+
+use lastmile::node::Ecn;
+use lastmile::units::Bytes;
+
+use super::{Change, Common, DropCause, LinkConfig, NEVER, UnderWay};
+use crate::network::packets::{Packets, Parcel};
+use crate::network::queue::{Bucket, DisciplineState, Fifo, Verdict, Waiting};
+
+#[derive(Debug)]
+pub(super) struct Dequeue {
+    queue: Fifo,
+    discipline: DisciplineState,
+    shaper: Option<Bucket>,
+    /// Taken from the queue and waiting for tokens; it still counts as queued.
+    held: Option<Waiting>,
+    /// The packet in transmission, and when that ends.
+    sending: Option<(u64, UnderWay)>,
+}
+
+impl Dequeue {
+    pub(super) fn new(config: &LinkConfig, seed: u64, name: &str) -> Dequeue {
+        Dequeue {
+            queue: Fifo::default(),
+            discipline: DisciplineState::new(&config.discipline, config, seed, name),
+            shaper: config.shaper.as_ref().map(Bucket::new),
+            held: None,
+            sending: None,
+        }
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.queue.len() + usize::from(self.held.is_some()) + usize::from(self.sending.is_some())
+    }
+
+    #[inline(never)]
+    pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
+        let (wire, mut ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);
+        // What is due at this moment happens first, so that the order of equal times cannot matter.
+        self.advance(common, packets, now);
+        let (count, bytes) = (self.waiting_packets(), self.waiting_bytes());
+        // What finds a free transmitter, and tokens, does not wait.
+        let waits = count > 0
+            || common.transmitter.ready(now) > now
+            || self.shaper.as_ref().is_some_and(|bucket| bucket.ready(now, wire) > now);
+        let oversized = self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire));
+        let full = oversized || waits && common.limit.is_full(count, bytes, wire);
+        match self.discipline.enqueue(now, count, bytes, wire, ecn, full) {
+            Verdict::Drop => return common.drop(packets, now, DropCause::Early, parcel),
+            _ if full => return common.drop(packets, now, DropCause::QueueFull, parcel),
+            Verdict::Mark => mark(common, packets, &parcel, &mut ecn),
+            Verdict::Accept => {}
+        }
+        common.counters.packets += 1;
+        common.counters.bytes += Bytes(u64::from(wire - common.overhead));
+        if waits {
+            common.queued(count + 1, bytes + u64::from(wire));
+        }
+        self.queue.push(Waiting { since: now, wire, ecn, parcel });
+    }
+
+    /// What was accepted and has not left the transmitter.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Parcel> {
+        let held = self.held.iter().map(|held| &held.parcel);
+        let sending = self.sending.iter().map(|(_, packet)| &packet.parcel);
+        self.queue.iter().map(|waiting| &waiting.parcel).chain(held).chain(sending)
+    }
+
+    fn waiting_packets(&self) -> u32 {
+        self.queue.len() as u32 + u32::from(self.held.is_some())
+    }
+
+    fn waiting_bytes(&self) -> u64 {
+        self.queue.bytes() + self.held.as_ref().map_or(0, |held| u64::from(held.wire))
+    }
+
+    /// Lets everything happen up to `now` and says when something will next.
+    #[inline(never)]
+    pub(super) fn advance(&mut self, common: &mut Common, packets: &mut Packets, now: u64) -> u64 {
+        loop {
+            if let Some(&(departs, _)) = self.sending.as_ref() {
+                if departs > now {
+                    return departs;
+                }
+                if let Some((_, mut packet)) = self.sending.take() {
+                    packet.lost = common.loses(packet.starts, departs, packet.parcel.flow);
+                    packet.arrives = common.transmitter.arrival(departs);
+                    common.ring.push_back(packet);
+                }
+                if self.held.is_none() && self.queue.is_empty() {
+                    self.discipline.idle(departs);
+                }
+            }
+            let Some(packet) = self.next_packet(common, packets, now) else {
+                return self.next_start(common, now);
+            };
+            let starts = match self.start_of(common, packet.since, packet.wire, now) {
+                Ok(starts) => starts,
+                Err(later) => {
+                    self.held = Some(packet);
+                    return later;
+                }
+            };
+            if let Some(bucket) = &mut self.shaper {
+                bucket.take(starts, packet.wire);
+            }
+            common.counters.waited += u128::from(packet.wire) * u128::from(starts - packet.since.min(starts));
+            let departs = common.transmitter.send(starts, packet.wire);
+            let packet = UnderWay { starts, arrives: NEVER, lost: false, parcel: packet.parcel };
+            self.sending = Some((departs, packet));
+        }
+    }
+
+    /// The packet to send next, if the transmitter can fetch one by `now`.
+    fn next_packet(&mut self, common: &mut Common, packets: &mut Packets, now: u64) -> Option<Waiting> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        let at = common.transmitter.ready(self.queue.front()?.since);
+        if at > now {
+            return None;
+        }
+        let common_drop = |packet: Waiting| {
+            let waited = u128::from(at.saturating_sub(packet.since));
+            common.counters.waited += u128::from(packet.wire) * waited;
+            common.drop(packets, at, DropCause::Early, packet.parcel);
+        };
+        let (mut packet, verdict) = self.discipline.dequeue(at, &mut self.queue, common_drop)?;
+        if verdict == Verdict::Mark {
+            mark(common, packets, &packet.parcel, &mut packet.ecn);
+        }
+        Some(packet)
+    }
+
+    /// When a fetched packet's transmission begins; `Err` with the time where that is after `now`.
+    fn start_of(&self, common: &mut Common, since: u64, wire: u32, now: u64) -> Result<u64, u64> {
+        let mut starts = common.transmitter.ready(since);
+        if let Some(bucket) = &self.shaper {
+            starts = common.transmitter.ready(bucket.ready(starts, wire));
+        }
+        if starts > now { Err(starts) } else { Ok(starts) }
+    }
+
+    /// When the transmitter will fetch the head of the queue.
+    fn next_start(&mut self, common: &mut Common, now: u64) -> u64 {
+        self.queue.front().map_or(NEVER, |head| common.transmitter.ready(head.since).max(now))
+    }
+
+    pub(super) fn change(&mut self, common: &mut Common, packets: &mut Packets, now: u64, change: &Change) {
+        self.advance(common, packets, now);
+        if let Some(rate) = change.rate {
+            common.transmitter.change_rate(rate, now);
+        }
+        if let Some(delay) = change.delay {
+            common.transmitter.change_delay(delay, now);
+        }
+    }
+}
+
+fn mark(common: &mut Common, packets: &mut Packets, parcel: &Parcel, ecn: &mut Ecn) {
+    if ecn.is_capable() {
+        // A packet marked upstream is not marked by this queue.
+        common.counters.marked += u64::from(*ecn != Ecn::Ce);
+        packets.mark(parcel);
+        *ecn = Ecn::Ce;
+    }
+}

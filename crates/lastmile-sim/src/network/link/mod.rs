@@ -1,0 +1,328 @@
+//! [`Link`]: one direction of a wire, with the queue in front of it.
+//!
+//! **Two kinds of events.** Where everything about a packet's departure is known when it enters the queue
+//! (drop-tail, and a rate that is constant or scheduled), the departure is computed there, and only the head of
+//! the ring of packets under way is in the engine's event queue: one event per hop. Where it is not (CoDel and
+//! other disciplines, shapers, rates changed by hand) the transmitter fetches each packet when it is free: an
+//! event per dequeue and one per arrival. [`Events`] chooses; on the same FIFO both give the same departures.
+//!
+//! **What is queued.** A packet waits until its transmission begins; the packet in transmission does not count
+//! against the limit. This is Linux's rule: `pfifo limit N` and `bfifo limit B` hold what was not yet handed
+//! to the device. ns-2's `DropTail` drops when its queue would hold more than N - 1, so limit N there is this
+//! queue with N - 1 ([`QueueLimit::ns2`]). Bytes are counted as on the wire, with the framing overhead, as
+//! `bfifo` does with the link's header.
+//!
+//! **Where packets are lost.** A full queue and its discipline drop what enters or leaves the queue; channels
+//! ([`path::error`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
+//! them in vain. The counters keep the causes apart, and [`Link::log_drops`] keeps the packets.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::time::{Span, Time};
+
+use crate::network::engine::Tell;
+use crate::network::loss::Channel;
+use crate::network::meter::{Meter, MeterConfig, Profile};
+use crate::network::packets::{Packets, Parcel};
+
+mod common;
+mod computed;
+mod config;
+mod counters;
+mod dequeue;
+mod drops;
+mod ring;
+#[cfg(test)]
+mod tests;
+mod transmitter;
+
+use common::{Common, UnderWay};
+use computed::Computed;
+pub use config::{
+    DEFAULT_QUEUE_PACKETS, Events, LinkConfig, LinkConfigError, MAX_WIRE_BYTES, ParseQueueLimitError,
+    QueueLimit,
+};
+pub use counters::LinkCounters;
+use dequeue::Dequeue;
+use drops::DropLog;
+pub use drops::{DropCause, Dropped};
+use ring::Ring;
+pub use transmitter::Change;
+use transmitter::{NEVER, Transmitter};
+
+#[derive(Debug)]
+enum Kind {
+    Computed(Computed),
+    Dequeue(Box<Dequeue>),
+}
+
+/// A unidirectional link. Packets enter and leave by port 0.
+///
+/// ```
+/// use lastmile::{node::*, time::Time, units::Rate};
+/// use lastmile_sim::network::link::{Link, LinkConfig};
+/// let mut link = Link::new(LinkConfig { rate: Some(Rate::ip(12_000_000)), ..Default::default() });
+/// let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+/// let datagram = Datagram { payload: Payload::Model(Model { ip_size: 1500, ..Default::default() }), ..Datagram::udp(a, b, vec![]) };
+/// link.handle(Time::ZERO, Input::Datagram { port: PortId(0), at: Time::ZERO, datagram });
+/// assert!(matches!(link.poll(Time::ZERO), Output::Wait(Some(at)) if at.as_nanos() == 1_000_000));
+/// ```
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Link {
+    kind: Kind,
+    common: Common,
+    /// The packets of a link that is used as a [`Node`], without an engine that keeps them.
+    own: Packets,
+}
+
+/// What a link does next.
+pub(crate) enum Next {
+    /// A packet arrives at the far end.
+    Packet(Parcel),
+    /// Nothing before that time, in nanoseconds.
+    Wait(u64),
+}
+
+impl Link {
+    /// An idle link whose random draws, if it has any, are those of seed 0. A rate of zero would never deliver:
+    /// scenarios refuse it, and here it counts as 1 bit/s.
+    pub fn new(config: LinkConfig) -> Link {
+        Link::seeded(config, 0, "link")
+    }
+
+    /// An idle link whose queue and channels draw from streams of their own, called after `name`, so that
+    /// nothing else's draws depend on them.
+    ///
+    /// ```
+    /// use lastmile_sim::network::{link::*, loss::*};
+    /// let lossy = Bernoulli { rate: 0.078 };
+    /// let config = LinkConfig { losses: vec![Loss::of(lossy)], ..Default::default() };
+    /// let link = Link::seeded(config, 7, "link/last-hop");
+    /// assert_eq!(link.counters().lost, 0);
+    /// ```
+    pub fn seeded(config: LinkConfig, seed: u64, name: &str) -> Link {
+        let kind = match config.kind_of_events() {
+            Events::PerDequeue => Kind::Dequeue(Box::new(Dequeue::new(&config, seed, name))),
+            _ => Kind::Computed(Computed::default()),
+        };
+        let channel = Channel::new(&config.losses, seed, name).map(Box::new);
+        Link {
+            common: Common {
+                watched: channel.is_some(),
+                transmitter: Transmitter::new(config.rate, config.delay, &config.schedule),
+                overhead: config.overhead.0.min(MAX_WIRE_BYTES) as u32,
+                limit: config.discipline.limit().unwrap_or(config.queue),
+                ring: Ring::default(),
+                counters: LinkCounters::default(),
+                channel,
+                drops: None,
+                tell: None,
+                by_flow: BTreeMap::new(),
+                meters: Vec::new(),
+                profile: Profile::new(&config),
+            },
+            kind,
+            own: Packets::default(),
+        }
+    }
+
+    /// What the link has done so far.
+    pub fn counters(&self) -> &LinkCounters {
+        &self.common.counters
+    }
+
+    /// Packets of a flow that did not arrive, by their cause.
+    ///
+    /// ```
+    /// # use lastmile_sim::network::link::*;
+    /// let link = Link::new(LinkConfig::default());
+    /// assert!(link.drops_of(lastmile::node::Flow(0)).all(|(_, packets)| packets == 0));
+    /// ```
+    pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (DropCause, u64)> {
+        let counted = self.common.by_flow.get(&flow).copied().unwrap_or_default();
+        DropCause::ALL.into_iter().zip(counted)
+    }
+
+    /// Packets that wait, are in transmission or propagate.
+    pub fn under_way(&self) -> usize {
+        let queued = match &self.kind {
+            Kind::Computed(_) => 0,
+            Kind::Dequeue(queue) => queue.under_way(),
+        };
+        self.common.ring.len() + queued
+    }
+
+    /// Those of them that are a flow's.
+    ///
+    /// ```
+    /// # use lastmile_sim::network::link::*;
+    /// assert_eq!(Link::new(LinkConfig::default()).under_way_of(lastmile::node::Flow(0)), 0);
+    /// ```
+    pub fn under_way_of(&self, flow: Flow) -> u64 {
+        self.flows_under_way().filter(|&of| of == flow).count() as u64
+    }
+
+    /// The flow of each of them.
+    pub(crate) fn flows_under_way(&self) -> impl Iterator<Item = Flow> {
+        let queue = match &self.kind {
+            Kind::Computed(_) => None,
+            Kind::Dequeue(queue) => Some(queue),
+        };
+        let queued = queue.into_iter().flat_map(|queue| queue.packets());
+        self.common.ring.iter().map(|packet| &packet.parcel).chain(queued).map(|parcel| parcel.flow)
+    }
+
+    /// For how long the transmitter was busy up to `now`.
+    pub fn busy(&self, now: Time) -> Span {
+        self.common.transmitter.busy(now.as_nanos())
+    }
+
+    /// Keeps every packet that is dropped or lost from now on, with its cause, up to `limit` of them.
+    ///
+    /// ```
+    /// # use lastmile_sim::network::link::*;
+    /// let mut link = Link::new(LinkConfig::default());
+    /// link.log_drops(1_000);
+    /// assert!(link.take_drops().is_empty());
+    /// ```
+    pub fn log_drops(&mut self, limit: usize) {
+        self.common.drops = Some(Box::new(DropLog::new(limit)));
+    }
+
+    /// Has each packet that is dropped or lost told of when that is decided.
+    pub(crate) fn tell(&mut self, tell: Tell) {
+        tell.join(&mut self.common.tell);
+    }
+
+    /// Takes the drops kept so far, in the order in which they happened.
+    pub fn take_drops(&mut self) -> Vec<Dropped> {
+        self.common.drops.as_mut().map(|log| log.take()).unwrap_or_default()
+    }
+
+    /// Drops that [`log_drops`](Link::log_drops)'s limit left out.
+    pub fn drops_left_out(&self) -> u64 {
+        self.common.drops.as_ref().map_or(0, |log| log.left_out)
+    }
+
+    /// Changes rate or delay by hand at `now`, for transmissions that begin, or end, from then on; a rate of
+    /// zero is an outage. False, and nothing changes, where departures are computed beforehand: such a link
+    /// needs [`Events::PerDequeue`]. Poll it afterwards, as after every input.
+    #[must_use]
+    pub fn change(&mut self, now: Time, change: &Change) -> bool {
+        self.alone(|link, packets| link.change_in(packets, now, change))
+    }
+
+    pub(crate) fn change_in(&mut self, packets: &mut Packets, now: Time, change: &Change) -> bool {
+        match &mut self.kind {
+            Kind::Computed(_) => false,
+            Kind::Dequeue(queue) => {
+                let now = now.as_nanos();
+                queue.change(&mut self.common, packets, now, change);
+                if let Some(rate) = change.rate {
+                    self.common.profile.change(now, rate);
+                    self.common.meters.iter_mut().for_each(|meter| meter.change(now, rate));
+                }
+                true
+            }
+        }
+    }
+
+    /// Attaches a meter; `None` where the link never has a rate, since nothing can then be spare.
+    pub(crate) fn attach(&mut self, config: MeterConfig) -> Option<usize> {
+        let common = &mut self.common;
+        let profile = common.profile.limits().then(|| common.profile.clone())?;
+        common.meters.push(Meter::new(config, profile, common.overhead));
+        common.watched = true;
+        Some(common.meters.len() - 1)
+    }
+
+    pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {
+        self.common.meters.get(number)
+    }
+
+    pub(crate) fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
+        self.common.meters.get_mut(number)
+    }
+
+    fn alone<R>(&mut self, what: impl FnOnce(&mut Link, &mut Packets) -> R) -> R {
+        let mut own = core::mem::take(&mut self.own);
+        let result = what(self, &mut own);
+        self.own = own;
+        result
+    }
+
+    /// Takes a packet in. Whether [`next`](Link::next) may now answer something else than before.
+    pub(crate) fn offer(&mut self, packets: &mut Packets, now: u64, parcel: Parcel) -> bool {
+        let common = &mut self.common;
+        common.counters.arrived += 1;
+        if common.watched && common.loses_before(packets, now, &parcel) {
+            common.drop(packets, now, DropCause::Channel, parcel);
+            return true;
+        }
+        match &mut self.kind {
+            Kind::Computed(queue) => {
+                let was_empty = common.ring.is_empty();
+                queue.enqueue(common, packets, now, parcel);
+                was_empty || common.ring.front().is_some_and(|head| head.arrives <= now)
+            }
+            Kind::Dequeue(queue) => {
+                queue.enqueue(common, packets, now, parcel);
+                true
+            }
+        }
+    }
+
+    /// What it does next.
+    #[inline]
+    pub(crate) fn next(&mut self, packets: &mut Packets, now: u64) -> Next {
+        let common = &mut self.common;
+        let mut next = NEVER;
+        if let Kind::Dequeue(queue) = &mut self.kind {
+            next = queue.advance(common, packets, now);
+        }
+        loop {
+            match common.ring.front() {
+                Some(head) if head.arrives <= now => {}
+                Some(head) => return Next::Wait(next.min(head.arrives)),
+                None => return Next::Wait(next),
+            }
+            if let Kind::Computed(queue) = &mut self.kind {
+                queue.forget_first(common, now);
+            }
+            let packet = common.ring.pop_front();
+            match packet {
+                Some(UnderWay { lost: false, parcel, .. }) => {
+                    common.counters.delivered += 1;
+                    return Next::Packet(parcel);
+                }
+                Some(UnderWay { parcel, .. }) => common.drop(packets, now, DropCause::Channel, parcel),
+                None => return Next::Wait(next),
+            }
+        }
+    }
+}
+
+impl Node for Link {
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = input {
+            self.alone(|link, packets| {
+                let parcel = packets.insert(datagram);
+                link.offer(packets, now.as_nanos(), parcel)
+            });
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output {
+        self.alone(|link, packets| match link.next(packets, now.as_nanos()) {
+            Next::Packet(parcel) => Output::Transmit(Transmit {
+                id: TransmitId(0),
+                at: now,
+                port: PortId(0),
+                datagram: packets.take(parcel),
+            }),
+            Next::Wait(until) => Output::Wait((until != NEVER).then(|| Time::from_nanos(until))),
+        })
+    }
+}

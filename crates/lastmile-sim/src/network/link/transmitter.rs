@@ -1,0 +1,231 @@
+//! [`Transmitter`]: when a packet's transmission begins and ends, exactly and whatever the kind of events.
+
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+
+/// A change of a link that is known beforehand: a step of its capacity, a hand-off, an outage.
+///
+/// A packet is sent at the rate that holds when its transmission begins, and propagates for the delay that
+/// holds when it ends. A link never reorders: where the delay shrinks, packets arrive no earlier than the one
+/// before them.
+///
+/// ```
+/// use lastmile::{time::Time, units::Rate};
+/// use lastmile_sim::network::link::Change;
+/// let handoff = Change { at: Time::from_nanos(10_000_000_000), rate: Some(Rate::ip(150_000)), delay: None };
+/// assert!(handoff.delay.is_none()); // stays as it was
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// The rate from then on; zero is an outage, in which packets wait. Without one the rate stays.
+    pub rate: Option<Rate>,
+    /// The delay from then on. Without one it stays.
+    pub delay: Option<Span>,
+}
+
+/// No moment of any run.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The rate of a link over time and how far it is booked. What every packet asks for stands first, close together.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Transmitter {
+    /// Zero where nothing limits.
+    bits_per_second: u64,
+    /// When it is free: nanoseconds, and a fraction of one in units of 1/`bits_per_second`, so that no rounding
+    /// adds up over a busy period.
+    free_at: u64,
+    fraction: u64,
+    /// What begins before this begins at once, at the rate that holds.
+    plain_until: u64,
+    /// Transmission time of the last size seen: whole nanoseconds and the fraction.
+    cached: (u32, u64, u64),
+    /// Transmission time of all packets so far.
+    committed: Span,
+    delay: u64,
+    last_arrival: u64,
+    next_delay_at: u64,
+    /// The next entries of `schedule` that say a rate and a delay, and when the first of each comes. The two
+    /// move apart, since one is read at the start of a transmission and the other at its end.
+    next_delay: usize,
+    next_rate: usize,
+    next_rate_at: u64,
+    schedule: Vec<Change>,
+    /// An outage: nothing begins until the rate is back.
+    down: bool,
+    /// Outages that packets waited through: at most as many as the schedule has.
+    gaps: Vec<(u64, u64)>,
+    /// When it was free before the first packet that waits for ever.
+    stalled_at: u64,
+}
+
+impl Transmitter {
+    pub(super) fn new(rate: Option<Rate>, delay: Span, schedule: &[Change]) -> Transmitter {
+        let mut schedule = schedule.to_vec();
+        schedule.sort_by_key(|change| change.at);
+        let mut transmitter = Transmitter {
+            // A rate of zero from the start would never deliver: files cannot say it, and it counts as 1 bit/s.
+            bits_per_second: rate.map_or(0, |rate| rate.bits_per_second().max(1)),
+            down: false,
+            plain_until: NEVER,
+            free_at: 0,
+            fraction: 0,
+            cached: (0, 0, 0),
+            committed: Span::ZERO,
+            gaps: Vec::new(),
+            stalled_at: 0,
+            delay: nanos(delay),
+            last_arrival: 0,
+            schedule,
+            next_rate: 0,
+            next_rate_at: NEVER,
+            next_delay: 0,
+            next_delay_at: NEVER,
+        };
+        transmitter.seek_rate(0);
+        transmitter.seek_delay(0);
+        transmitter
+    }
+
+    fn seek_rate(&mut self, from: usize) {
+        let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
+        (self.next_rate, self.next_rate_at) =
+            found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
+    }
+
+    fn seek_delay(&mut self, from: usize) {
+        let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.delay.is_some());
+        (self.next_delay, self.next_delay_at) =
+            found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+    }
+
+    /// Changes the rate by hand at `now`; what is in transmission ends as it began.
+    pub(super) fn change_rate(&mut self, rate: Rate, now: u64) {
+        // What the schedule said of an idle link's past must not come after this.
+        self.renew_rate(now);
+        if self.down && self.free_at < now {
+            // What waited through the outage begins at its end.
+            (self.free_at, self.fraction) = (now, 0);
+        }
+        self.set_rate(rate);
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        let to = rate.bits_per_second();
+        self.down = to == 0;
+        self.plain_until = if self.down { 0 } else { self.next_rate_at };
+        if to > 0 && to != self.bits_per_second {
+            // The fraction of a nanosecond keeps its length.
+            self.fraction = match self.bits_per_second {
+                0 => 0,
+                from => (u128::from(self.fraction) * u128::from(to) / u128::from(from)) as u64,
+            };
+            self.bits_per_second = to;
+            self.cached = (0, 0, 0);
+        }
+    }
+
+    /// Changes the delay by hand, for transmissions that end at `now` or later.
+    pub(super) fn change_delay(&mut self, delay: Span, now: u64) {
+        self.renew_delay(now);
+        self.delay = nanos(delay);
+    }
+
+    /// When a transmission can begin, at `from` or later. [`NEVER`] where an outage has no end.
+    #[inline]
+    pub(super) fn ready(&mut self, from: u64) -> u64 {
+        let start = self.free_at.max(from);
+        if start < self.plain_until { start } else { self.ready_later(start) }
+    }
+
+    fn renew_rate(&mut self, at: u64) {
+        while at >= self.next_rate_at && self.next_rate_at != NEVER {
+            if let Some(rate) = self.schedule.get(self.next_rate).and_then(|change| change.rate) {
+                self.set_rate(rate);
+            }
+            self.seek_rate(self.next_rate + 1);
+        }
+    }
+
+    #[cold]
+    fn ready_later(&mut self, mut start: u64) -> u64 {
+        loop {
+            self.renew_rate(start);
+            if !self.down {
+                return start;
+            }
+            start = self.next_rate_at;
+            if start == NEVER {
+                return NEVER;
+            }
+            // Since it was free nothing is booked, even where `from` is ahead of the outage's beginning.
+            self.gaps.push((self.free_at, start));
+            // Whoever asks again, with an earlier time, must not begin within the outage.
+            (self.free_at, self.fraction) = (start, 0);
+        }
+    }
+
+    /// Books `wire` bytes from `start`, which [`ready`](Transmitter::ready) gave, and says when they are sent.
+    #[inline]
+    pub(super) fn send(&mut self, start: u64, wire: u32) -> u64 {
+        if start == NEVER || self.bits_per_second == 0 {
+            if self.free_at != NEVER {
+                self.stalled_at = self.free_at;
+            }
+            self.free_at = start;
+            return start;
+        }
+        if self.free_at < start {
+            (self.free_at, self.fraction) = (start, 0);
+        }
+        if self.cached.0 != wire {
+            let scaled = u64::from(wire) * 8_000_000_000;
+            self.cached = (wire, scaled / self.bits_per_second, scaled % self.bits_per_second);
+        }
+        let (_, ns, fraction) = self.cached;
+        self.free_at = self.free_at.saturating_add(ns);
+        self.fraction += fraction;
+        if self.fraction >= self.bits_per_second {
+            self.fraction -= self.bits_per_second;
+            self.free_at = self.free_at.saturating_add(1);
+        }
+        self.committed += Span::from_nanos((self.free_at - start) as i64);
+        self.free_at
+    }
+
+    /// For how long it was busy up to `now`.
+    pub(super) fn busy(&self, now: u64) -> Span {
+        let end = if self.free_at == NEVER { self.stalled_at } else { self.free_at };
+        // From `now` to `end` everything is booked without a pause, but for outages.
+        let within = |&(from, to): &(u64, u64)| to.min(end).saturating_sub(from.max(now));
+        let gaps: u64 = self.gaps.iter().map(within).sum();
+        self.committed - Span::from_nanos(end.saturating_sub(now).saturating_sub(gaps) as i64)
+    }
+
+    #[cold]
+    fn renew_delay(&mut self, departs: u64) {
+        while departs >= self.next_delay_at && self.next_delay_at != NEVER {
+            if let Some(delay) = self.schedule.get(self.next_delay).and_then(|change| change.delay) {
+                self.delay = nanos(delay);
+            }
+            self.seek_delay(self.next_delay + 1);
+        }
+    }
+
+    /// When a packet arrives whose transmission ended at `departs`.
+    #[inline]
+    pub(super) fn arrival(&mut self, departs: u64) -> u64 {
+        if departs >= self.next_delay_at {
+            self.renew_delay(departs);
+        }
+        self.last_arrival = departs.saturating_add(self.delay).max(self.last_arrival);
+        self.last_arrival
+    }
+}
+
+fn nanos(span: Span) -> u64 {
+    span.as_nanos().max(0) as u64
+}

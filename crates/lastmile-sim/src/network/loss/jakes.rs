@@ -1,0 +1,360 @@
+//! Rayleigh fading as a sum of sinusoids, and a threshold decoder of interleaved frames: seed 004's channel.
+//!
+//! Fading: P. Dent, G. E. Bottomley, T. Croft, "Jakes' model revisited", Electronics Letters 29(13), 1993: per
+//! path N0 oscillators at the Doppler shifts of 4 N0 evenly spread angles of arrival; Walsh-Hadamard rows keep
+//! the paths apart.
+//!
+//! Decoder: frames follow each other on a clock of their own. A RAKE receiver adds the powers of all paths; the
+//! interleaver spreads a frame over its own time and that of the frames before it; the frame is lost if the mean
+//! ratio of signal to noise and interference over all of that is below a threshold. Interference is the usual
+//! Gaussian approximation for random spreading sequences (M. B. Pursley, IEEE Transactions on Communications
+//! 25(8), 1977): with N chips per symbol, K users and L paths, Eb/N0 = 1 / (N0/Eb + 2 (K - 1/L) / (3 N)).
+//!
+//! **What is fitted.** Seed 004 says the normalised Doppler shift, 2.62e-4, and not the T_c that it is
+//! normalised by, nor the decoder. Two numbers are free: the Doppler shift and the threshold. With T_c a code
+//! symbol, 1/300000 s, the shift would be 78.6 Hz and the medium row of Table I come out at 4.1 % instead of
+//! 3.1 %. At 130 Hz, and a threshold that gives 7.8 % in the first row, the other two rows and the share of
+//! losses that are two frames long follow: over six seeds of 6000 s the rows of Table I are 7.90, 3.16 and 0.93 % (the
+//! paper: 7.8, 3.1 and 1.0), and 26 % of the losses in the first are runs of two. Bit error rates are not modelled: a
+//! frame is lost or not.
+//!
+//! As of every sum of so few sinusoids, the correlation of the power is not quite J0^2 where J0 is zero (M. F. Pop,
+//! N. C. Beaulieu, IEEE Transactions on Communications 49(4), 2001), and its variance is 0.92 instead of 1. How often
+//! and for how long the envelope fades is Rice's within 4 %, down to 10 dB below the mean.
+
+use core::f64::consts::PI;
+
+use lastmile::units::{Bytes, Rate};
+use serde::Deserialize;
+
+use super::slots::Slots;
+use super::{Air, Covers};
+use crate::network::link::LinkConfigError;
+use crate::rng::Stream;
+use crate::text;
+
+/// Parameters of the fading channel; the defaults are seed 004's row of high loss.
+///
+/// **Frames and packets.** A frame lasts [`frame`](Jakes::frame) / [`rate`](Jakes::rate), whatever the link
+/// carries. A packet shares the fate of the frame under the middle of its transmission, so that the packets'
+/// loss rate is the frames' whatever their size; under [`Covers::Whole`] it is lost with any frame that it
+/// touches, and packets of 762 bytes at the frames' rate lose about twice as much.
+///
+/// ```
+/// use lastmile::units::Rate;
+/// use lastmile_sim::network::loss::Jakes;
+/// let medium = Jakes { interleaver: 3, ..Jakes::default() };
+/// let low = Jakes { spreading_gain: 32, ..Jakes::default() };
+/// let on_the_shared_link = Jakes { rate: Rate::ip(800_000), ..Jakes::default() };
+/// # let _ = (medium, low, on_the_shared_link);
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Jakes {
+    /// Chips per symbol, N.
+    pub spreading_gain: u32,
+    /// How many frames the interleaver spreads a frame over.
+    pub interleaver: u32,
+    /// Users at once, K.
+    pub users: u32,
+    /// Paths that the receiver resolves, L; 1 to 16.
+    pub paths: u32,
+    /// Energy per bit over noise, in dB.
+    pub eb_n0_db: f64,
+    /// The largest Doppler shift, in Hz at 150 kbit/s: it is tied to the symbol's length and so grows with
+    /// `rate`.
+    pub doppler_hz: f64,
+    /// The ratio below which a frame is lost, in dB.
+    pub threshold_db: f64,
+    /// The size of a frame.
+    #[serde(deserialize_with = "text::unit")]
+    pub frame: Bytes,
+    /// The rate that sets the frames' clock.
+    #[serde(deserialize_with = "text::unit")]
+    pub rate: Rate,
+    /// After so many frames the fading starts anew with other phases: seed 004's trials of 12 s.
+    pub trial_frames: u32,
+    /// Which frames decide about a packet.
+    pub covers: Covers,
+}
+
+/// The rate at which [`Jakes::doppler_hz`] is given.
+const REFERENCE_RATE: f64 = 150_000.0;
+
+impl Default for Jakes {
+    fn default() -> Jakes {
+        Jakes {
+            spreading_gain: 16,
+            interleaver: 2,
+            users: 5,
+            paths: 4,
+            eb_n0_db: 4.0,
+            doppler_hz: 130.0,
+            threshold_db: 1.115,
+            frame: Bytes(381),
+            rate: Rate::ip(150_000),
+            trial_frames: 590,
+            covers: Covers::Instant,
+        }
+    }
+}
+
+impl Jakes {
+    pub(super) fn check(&self) -> Result<(), LinkConfigError> {
+        let refuse = |key: &str, reason: &str| Err(LinkConfigError::new(key, reason));
+        if !(1..=1_000_000).contains(&self.spreading_gain) {
+            return refuse("spreading_gain", "must be 1 to 1000000");
+        }
+        if !(1..=64).contains(&self.interleaver) {
+            return refuse("interleaver", "must be 1 to 64 frames");
+        }
+        if !(1..=1_000_000).contains(&self.users) {
+            return refuse("users", "must be 1 to 1000000");
+        }
+        if !(1..=OSCILLATORS as u32).contains(&self.paths) {
+            return refuse("paths", "must be 1 to 16");
+        }
+        for (key, db) in [("eb_n0_db", self.eb_n0_db), ("threshold_db", self.threshold_db)] {
+            if !(-100.0..=100.0).contains(&db) {
+                return refuse(key, "must be -100 to 100 dB");
+            }
+        }
+        if !(0.0..=100_000.0).contains(&self.doppler_hz) {
+            return refuse("doppler_hz", "must be 0 to 100000 Hz");
+        }
+        let (frame, rate, trial) = (self.frame.0, self.rate.bits_per_second(), u64::from(self.trial_frames));
+        for (key, number) in [("frame", frame), ("rate", rate), ("trial_frames", trial)] {
+            if number == 0 {
+                return refuse(key, "must not be zero");
+            }
+        }
+        Ok(())
+    }
+
+    /// Mean signal over noise and interference, as a ratio.
+    fn mean_ratio(&self) -> f64 {
+        let (k, l, n) =
+            (f64::from(self.users), f64::from(self.paths.max(1)), f64::from(self.spreading_gain.max(1)));
+        1.0 / (libm::pow(10.0, -self.eb_n0_db / 10.0) + 2.0 * (k - 1.0 / l) / (3.0 * n))
+    }
+}
+
+/// N0 of Dent et al.: also the most paths that Walsh-Hadamard rows of that length keep apart.
+const OSCILLATORS: usize = 16;
+/// Looks at the fading per frame: at 130 Hz six per Doppler cycle.
+const LOOKS: u32 = 16;
+
+#[derive(Debug)]
+pub(super) struct State {
+    slots: Slots,
+    frame_seconds: f64,
+    interleaver: u64,
+    trial_frames: u64,
+    /// Mean power over a frame's span below which it is lost, where the mean power is 1.
+    threshold: f64,
+    paths: usize,
+    /// Angular frequency and weights (real and imaginary) of each oscillator, up to the sign of the path's row.
+    oscillators: [(f64, f64, f64); OSCILLATORS],
+    seed: u64,
+    name: String,
+    trial: Option<u64>,
+    phases: Vec<[f64; OSCILLATORS]>,
+    /// Mean powers of the last frames asked for, by (trial, frame).
+    powers: std::collections::VecDeque<((u64, i64), f64)>,
+}
+
+impl State {
+    pub(super) fn new(model: &Jakes, seed: u64, name: &str) -> State {
+        let bits = u128::from(model.frame.0.clamp(1, 1 << 30)) * 8;
+        let rate = model.rate.bits_per_second().max(1);
+        let doppler = model.doppler_hz * rate as f64 / REFERENCE_RATE;
+        let oscillator = |n: usize| {
+            // [Dent et al. 1993, eq. 4 and 5]: alpha_n = 2 pi (n - 0.5) / N, N = 4 N0; beta_n = pi n / N0.
+            let alpha = 2.0 * PI * (n as f64 + 0.5) / (4 * OSCILLATORS) as f64;
+            let beta = PI * (n + 1) as f64 / OSCILLATORS as f64;
+            (2.0 * PI * doppler * libm::cos(alpha), libm::cos(beta), libm::sin(beta))
+        };
+        State {
+            slots: Slots::new(bits * 1_000_000_000, u128::from(rate), model.covers),
+            frame_seconds: bits as f64 / rate as f64,
+            interleaver: u64::from(model.interleaver.clamp(1, 64)),
+            trial_frames: u64::from(model.trial_frames.max(1)),
+            threshold: libm::pow(10.0, model.threshold_db / 10.0) / model.mean_ratio(),
+            paths: model.paths.clamp(1, OSCILLATORS as u32) as usize,
+            oscillators: core::array::from_fn(oscillator),
+            seed,
+            name: name.to_owned(),
+            trial: None,
+            phases: Vec::new(),
+            powers: std::collections::VecDeque::new(),
+        }
+    }
+
+    /// The phases of a trial are its own, so that the fading at a time depends on nothing that was asked before.
+    fn begin(&mut self, trial: u64) {
+        if self.trial == Some(trial) {
+            return;
+        }
+        self.trial = Some(trial);
+        let mut random = Stream::new(self.seed, &format!("{}/trial/{trial}", self.name));
+        self.phases = (0..self.paths).map(|_| core::array::from_fn(|_| 2.0 * PI * random.unit())).collect();
+    }
+
+    /// Mean power of all paths over a frame; 1 in the long run.
+    fn power(&mut self, trial: u64, frame: i64) -> f64 {
+        if let Some((_, power)) = self.powers.iter().find(|(of, _)| *of == (trial, frame)) {
+            return *power;
+        }
+        self.begin(trial);
+        let step = self.frame_seconds / f64::from(LOOKS);
+        let start = self.frame_seconds * frame as f64;
+        // Each oscillator turns by the same angle from look to look.
+        let turns = self.oscillators.map(|(omega, ..)| libm::sincos(omega * step));
+        let mut sum = 0.0;
+        for (path, phases) in self.phases.iter().enumerate() {
+            let mut at: [(f64, f64); OSCILLATORS] =
+                core::array::from_fn(|n| libm::sincos(self.oscillators[n].0 * start + phases[n]));
+            for _ in 0..LOOKS {
+                let (mut re, mut im) = (0.0, 0.0);
+                for n in 0..OSCILLATORS {
+                    let (_, cos_beta, sin_beta) = self.oscillators[n];
+                    // Row `path` of the Walsh-Hadamard matrix.
+                    let sign = if (n & path).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+                    let (sin, cos) = at[n];
+                    re += sign * cos_beta * cos;
+                    im += sign * sin_beta * cos;
+                    let (turn_sin, turn_cos) = turns[n];
+                    at[n] = (sin * turn_cos + cos * turn_sin, cos * turn_cos - sin * turn_sin);
+                }
+                sum += re * re + im * im;
+            }
+        }
+        // [Dent et al. 1993, eq. 5]: the factor sqrt(2 / N0) makes the mean power of a path 1.
+        let power = sum * 2.0 / OSCILLATORS as f64 / (f64::from(LOOKS) * self.paths as f64);
+        while self.powers.len() as u64 >= 2 * self.interleaver {
+            self.powers.pop_front();
+        }
+        self.powers.push_back(((trial, frame), power));
+        power
+    }
+
+    fn frame_is_lost(&mut self, frame: u64) -> bool {
+        let (trial, frame) = (frame / self.trial_frames, (frame % self.trial_frames) as i64);
+        let spread = self.interleaver as i64;
+        let power: f64 = (0..spread).map(|before| self.power(trial, frame - before)).sum();
+        power < self.threshold * spread as f64
+    }
+
+    pub(super) fn loses(&mut self, air: Air) -> bool {
+        self.slots.under(air).any(|frame| self.frame_is_lost(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::statistics;
+    use super::*;
+
+    /// Seed 004's 100 trials of 12 s, five times over.
+    fn frames(model: &Jakes) -> Vec<bool> {
+        let mut state = State::new(model, 1, "jakes");
+        (0..295_000).map(|frame| state.frame_is_lost(frame)).collect()
+    }
+
+    #[test]
+    fn yields_table_one_of_seed_004() {
+        // Percent lost, and how far off the paper's row it may be: its 1200 s of a fading channel are themselves
+        // uncertain by about 3 % of the value in the first row and 10 % in the last.
+        for (gain, interleaver, percent, tolerance) in
+            [(16, 2, 7.8, 0.3), (16, 3, 3.1, 0.3), (32, 2, 1.0, 0.15)]
+        {
+            let (rate, run, [one, two]) =
+                statistics(&frames(&Jakes { spreading_gain: gain, interleaver, ..Jakes::default() }));
+            let got = rate * 100.0;
+            assert!((got - percent).abs() < tolerance, "gain {gain}, interleaver {interleaver}: {got} %");
+            if percent == 7.8 {
+                // "About one quarter of wireless loss events involve two consecutive packets."
+                assert!((0.22..0.30).contains(&two), "{one} {two} mean {run}");
+                assert!(one + two > 0.95);
+            }
+        }
+    }
+
+    #[test]
+    fn fading_is_rayleigh_on_each_path() {
+        let model =
+            Jakes { paths: 1, interleaver: 1, frame: Bytes(1), doppler_hz: 130.0, ..Jakes::default() };
+        let mut state = State::new(&model, 3, "jakes");
+        // Looks 1 s apart: a power is exponentially distributed with mean 1.
+        let powers: Vec<f64> = (0..6_000).map(|n| state.power(n, 0)).collect();
+        let mean = powers.iter().sum::<f64>() / 6_000.0;
+        assert!((mean - 1.0).abs() < 0.05, "{mean}");
+        let below = |x| powers.iter().filter(|&&power| power < x).count() as f64 / 6_000.0;
+        for x in [0.1, 0.5, 1.0, 2.0] {
+            assert!((below(x) - (1.0 - libm::exp(-x))).abs() < 0.03, "{x}: {}", below(x));
+        }
+    }
+
+    /// The oscillators' autocorrelation is Clarke's, J0(2 pi f tau), up to the lags at which so few of them come round.
+    #[test]
+    fn fading_has_clarkes_autocorrelation() {
+        let state = State::new(&Jakes::default(), 1, "jakes");
+        for lag in (0..=400).map(|n| f64::from(n) / 100.0) {
+            let of = |(omega, re, im): (f64, f64, f64)| (re * re + im * im) * libm::cos(omega * lag / 130.0);
+            let correlation = state.oscillators.map(of).iter().sum::<f64>() / OSCILLATORS as f64;
+            let law = libm::j0(2.0 * PI * lag);
+            assert!((correlation - law).abs() < 1e-3, "{lag} cycles: {correlation} {law}");
+        }
+    }
+
+    /// The envelope of a path crosses a level rho sqrt(2 pi) f rho exp(-rho^2) times a second and stays below for
+    /// (exp(rho^2) - 1) / (rho f sqrt(2 pi)) on the mean (Rice 1948; Jakes 1974, section 1.3.4). Looked at every 53 us for
+    /// 10 s, which misses some of the deeper fades.
+    #[test]
+    fn fades_are_as_many_and_as_long_as_rices() {
+        let fading = Jakes { interleaver: 1, paths: 1, frame: Bytes(1), ..Jakes::default() };
+        let (step, doppler, frames) = (8.0 / 150_000.0, 130.0, 10_000_i64);
+        let levels = [0.316, 0.5, 1.0, 1.5];
+        let (mut crossings, mut below) = ([0_u32; 4], [0_u32; 4]);
+        let mut state = State::new(&fading, 5, "jakes");
+        for trial in 0..20 {
+            let powers: Vec<f64> = (0..frames).map(|frame| state.power(trial, frame)).collect();
+            for (i, level) in levels.iter().enumerate() {
+                let low: Vec<bool> = powers.iter().map(|power| *power < level * level).collect();
+                crossings[i] += low.windows(2).filter(|pair| pair[0] && !pair[1]).count() as u32;
+                below[i] += low.iter().filter(|&&low| low).count() as u32;
+            }
+        }
+        let seconds = 20.0 * frames as f64 * step;
+        for (i, rho) in levels.into_iter().enumerate() {
+            let rate = libm::sqrt(2.0 * PI) * doppler * rho * libm::exp(-rho * rho);
+            let fade = (libm::exp(rho * rho) - 1.0) / (rho * doppler * libm::sqrt(2.0 * PI));
+            let got = f64::from(crossings[i]) / seconds;
+            let lasted = f64::from(below[i]) * step / f64::from(crossings[i]);
+            let text = format!("{rho}: {got:.2} ({rate:.2}) a second, {lasted:.6} ({fade:.6}) s");
+            let tolerance = if rho < 0.2 { 0.15 } else { 0.08 };
+            assert!(
+                (got / rate - 1.0).abs() < tolerance && (lasted / fade - 1.0).abs() < tolerance,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn packets_do_not_move_the_channel_and_share_their_frames_fate() {
+        let model = Jakes::default();
+        let lost = frames(&model);
+        let frame = 20_320_000;
+        let mut packets = State::new(&model, 1, "jakes");
+        for n in (0..20_000_u64).step_by(3) {
+            let air = Air { starts: n * frame, ends: (n + 1) * frame - 1 };
+            assert_eq!(packets.loses(air), lost[n as usize], "frame {n}");
+        }
+        // A packet of 762 bytes touches two frames.
+        let mut whole = State::new(&Jakes { covers: Covers::Whole, ..model }, 1, "jakes");
+        for n in 0..10_000_u64 {
+            let air = Air { starts: 2 * n * frame, ends: 2 * (n + 1) * frame };
+            assert_eq!(whole.loses(air), lost[2 * n as usize] || lost[2 * n as usize + 1]);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Two states in time, each of exponentially distributed length: seed 002's error bursts.
+
+use lastmile::time::Span;
+use serde::Deserialize;
+
+use super::{Air, Covers};
+use crate::network::link::LinkConfigError;
+use crate::rng::Stream;
+use crate::text;
+
+/// A channel that is good and bad in turn, whether packets come or not.
+///
+/// Share of bad time: bad / (good + bad). Under [`Covers::Whole`] a packet of duration d meets a bad moment with
+/// probability 1 - good / (good + bad) exp(-d / good).
+///
+/// ```
+/// use lastmile::time::Span;
+/// use lastmile_sim::network::loss::MarkovTime;
+/// let bursts = MarkovTime::with_rate(0.078, Span::from_millis(10));
+/// assert_eq!(bursts.good.as_nanos() / 1_000_000, 118);
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarkovTime {
+    /// Mean length of a good period, at least 1 us.
+    #[serde(deserialize_with = "text::unit")]
+    pub good: Span,
+    /// Mean length of a bad period, at least 1 us.
+    #[serde(deserialize_with = "text::unit")]
+    pub bad: Span,
+    /// Probability that a packet is lost which meets no bad moment.
+    #[serde(default)]
+    pub loss_good: f64,
+    /// Probability that a packet is lost which meets a bad moment.
+    #[serde(default = "one")]
+    pub loss_bad: f64,
+    /// Which moments of a packet count.
+    #[serde(default)]
+    pub covers: Covers,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl MarkovTime {
+    /// Bad for that share of the time, in periods of that mean length, in which everything is lost.
+    pub fn with_rate(rate: f64, bad: Span) -> MarkovTime {
+        let good = bad.as_nanos() as f64 * (1.0 - rate) / rate;
+        MarkovTime {
+            good: Span::from_nanos(good as i64),
+            bad,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+            covers: Covers::Instant,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), LinkConfigError> {
+        for (key, span) in [("good", self.good), ("bad", self.bad)] {
+            if span < Span::from_micros(1) {
+                return Err(LinkConfigError::new(key, "a period of less than 1 us"));
+            }
+        }
+        LinkConfigError::probability("loss_good", self.loss_good)?;
+        LinkConfigError::probability("loss_bad", self.loss_bad)
+    }
+}
+
+/// Periods that are drawn one by one over a time without packets; beyond as many the state is drawn anew, which
+/// bounds the work and, since nothing is remembered over so many periods, is the same chance.
+const MAX_PERIODS: u32 = 100_000;
+
+#[derive(Debug)]
+pub(super) struct State {
+    model: MarkovTime,
+    bad: bool,
+    changes_at: u64,
+    /// The last bad period ended here: a packet that began before it was hit.
+    bad_until: u64,
+    periods: Stream,
+    packets: Stream,
+}
+
+impl State {
+    pub(super) fn new(model: &MarkovTime, random: Stream) -> State {
+        // Packets draw from the stream's continuation under another name, so that they do not shift the periods.
+        let mut periods = random;
+        let packets = Stream::new(periods.bits(), "packets");
+        let mut state =
+            State { model: model.clone(), bad: false, changes_at: 0, bad_until: 0, periods, packets };
+        state.draw_state(0);
+        state
+    }
+
+    fn draw_state(&mut self, at: u64) {
+        let (good, bad) = (self.model.good.as_nanos() as f64, self.model.bad.as_nanos() as f64);
+        self.bad = self.periods.unit() * (good + bad) < bad;
+        self.draw_length(at);
+    }
+
+    fn draw_length(&mut self, from: u64) {
+        let mean = if self.bad { self.model.bad } else { self.model.good };
+        let length = self.periods.exponential(mean.as_nanos().max(1_000) as f64);
+        self.changes_at = from.saturating_add((length as u64).max(1));
+        if self.bad {
+            self.bad_until = self.changes_at;
+        }
+    }
+
+    /// Whether any moment from `first` to `last` is bad. Times do not go back beyond the packet before.
+    fn meets_bad(&mut self, first: u64, last: u64) -> bool {
+        let mut drawn = 0;
+        while self.changes_at <= first {
+            drawn += 1;
+            if drawn > MAX_PERIODS {
+                self.draw_state(first);
+                break;
+            }
+            self.bad = !self.bad;
+            self.draw_length(self.changes_at);
+        }
+        let mut met = self.bad || first < self.bad_until && self.bad_until != self.changes_at;
+        while !met && self.changes_at <= last {
+            self.bad = !self.bad;
+            self.draw_length(self.changes_at);
+            met = self.bad;
+        }
+        met
+    }
+
+    pub(super) fn loses(&mut self, air: Air) -> bool {
+        let (first, last) = air.deciding(self.model.covers);
+        let probability =
+            if self.meets_bad(first, last) { self.model.loss_bad } else { self.model.loss_good };
+        self.packets.unit() < probability
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::statistics;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn state(model: &MarkovTime) -> State {
+        State::new(model, Stream::new(5, "m"))
+    }
+
+    #[test]
+    fn a_dense_look_sees_the_periods() {
+        let model = MarkovTime::with_rate(0.1, Span::from_millis(10));
+        let mut channel = state(&model);
+        let lost: Vec<bool> = (0..4_000_000_u64)
+            .map(|n| channel.loses(Air { starts: n * MS / 10, ends: n * MS / 10 }))
+            .collect();
+        let (rate, run, _) = statistics(&lost);
+        assert!((rate - 0.1).abs() < 0.005, "{rate}");
+        assert!((run / 10.0 - 10.0).abs() < 0.5, "{run}"); // ms
+    }
+
+    #[test]
+    fn long_packets_meet_more() {
+        let model = MarkovTime { covers: Covers::Whole, ..MarkovTime::with_rate(0.1, Span::from_millis(10)) };
+        let mut channel = state(&model);
+        let packets = 200_000_u64;
+        let lost = (0..packets)
+            .filter(|n| channel.loses(Air { starts: n * 40 * MS, ends: (n + 1) * 40 * MS }))
+            .count();
+        let want = 1.0 - 0.9 * libm::exp(-40.0 / 90.0);
+        assert!((lost as f64 / packets as f64 - want).abs() < 0.005, "{lost} {want}");
+    }
+
+    #[test]
+    fn packets_do_not_move_the_channel() {
+        let model = MarkovTime::with_rate(0.2, Span::from_millis(5));
+        let (mut rare, mut dense) = (state(&model), state(&model));
+        for n in 0..10_000_u64 {
+            let at = |ms| Air { starts: ms * MS, ends: ms * MS };
+            dense.loses(at(n * 10));
+            dense.loses(at(n * 10 + 3));
+            assert_eq!(rare.loses(at(n * 10 + 7)), dense.loses(at(n * 10 + 7)));
+        }
+    }
+
+    #[test]
+    fn a_long_pause_costs_bounded_work() {
+        let model = MarkovTime {
+            good: Span::from_micros(1),
+            bad: Span::from_micros(1),
+            ..MarkovTime::with_rate(0.5, Span::from_micros(1))
+        };
+        let mut channel = state(&model);
+        for n in 1..100 {
+            channel.loses(Air { starts: n << 56, ends: n << 56 });
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Channels that lose packets: one error model per file, on all of a link's packets or on single flows.
+//!
+//! **Time and packets.** A model in packets moves on with every packet that meets it. A model in time goes its
+//! own way, whether packets come or not: two schemes tried under one seed meet the same fades. Models draw from
+//! streams of their own, so that one more changes nothing for the others, and a packet that several models
+//! apply to is shown to each of them, even if the first has lost it.
+//!
+//! **Before or after the transmitter.** What is lost after it has used the link's time, as on a radio link;
+//! what is lost before has not, and meets neither queue nor meter.
+
+use lastmile::node::Flow;
+use serde::Deserialize;
+
+use super::link::LinkConfigError;
+use crate::rng::Stream;
+
+mod bernoulli;
+mod gilbert;
+mod jakes;
+mod markov;
+mod pattern;
+mod slots;
+
+pub use bernoulli::Bernoulli;
+pub use gilbert::{GilbertElliott, MarkovPackets};
+pub use jakes::Jakes;
+pub use markov::MarkovTime;
+pub use pattern::{Pattern, PatternError};
+
+/// How a channel decides about a packet's fate. In files a table with `kind`.
+///
+/// ```
+/// use lastmile_sim::network::loss::*;
+/// # #[derive(serde::Deserialize)] struct Link { model: ErrorModel }
+/// let file = r#"model = { kind = "gilbert-elliott", p = 0.01, r = 0.2 }"#;
+/// let link: Link = toml::from_str(file).unwrap();
+/// let expected = GilbertElliott { p: 0.01, r: 0.2, ..GilbertElliott::default() };
+/// assert_eq!(link.model, ErrorModel::GilbertElliott(expected));
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ErrorModel {
+    /// Each packet for itself.
+    Bernoulli(Bernoulli),
+    /// Two states in time.
+    MarkovTime(MarkovTime),
+    /// Two states in packets, by their mean lengths.
+    MarkovPackets(MarkovPackets),
+    /// Two states in packets, by their probabilities.
+    GilbertElliott(GilbertElliott),
+    /// A recording.
+    Pattern(Pattern),
+    /// Rayleigh fading and a frame decoder.
+    Jakes(Jakes),
+}
+
+macro_rules! from {
+    ($($model:ident),+) => {
+        $(impl From<$model> for ErrorModel {
+            fn from(model: $model) -> ErrorModel {
+                ErrorModel::$model(model)
+            }
+        })+
+    };
+}
+from!(Bernoulli, MarkovTime, MarkovPackets, GilbertElliott, Pattern, Jakes);
+
+impl ErrorModel {
+    fn check(&self) -> Result<(), LinkConfigError> {
+        match self {
+            ErrorModel::Bernoulli(model) => model.check(),
+            ErrorModel::MarkovTime(model) => model.check(),
+            ErrorModel::MarkovPackets(model) => model.check(),
+            ErrorModel::GilbertElliott(model) => model.check(),
+            ErrorModel::Pattern(model) => model.check(),
+            ErrorModel::Jakes(model) => model.check(),
+        }
+    }
+}
+
+/// Where a channel loses packets.
+///
+/// ```
+/// use lastmile_sim::network::loss::Place;
+/// assert_eq!(Place::default(), Place::After);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Before the queue: a lost packet costs the link nothing.
+    Before,
+    /// After the transmitter: a lost packet was sent in vain.
+    #[default]
+    After,
+}
+
+/// Which part of its time in the air decides about a packet, for models in time.
+///
+/// ```
+/// use lastmile_sim::network::loss::Covers;
+/// assert_eq!(Covers::default(), Covers::Instant);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Covers {
+    /// The middle of its transmission alone: the loss rate is the channel's, whatever the packet's size.
+    #[default]
+    Instant,
+    /// All of its transmission: it is lost if any part meets an error, so that larger packets and slower links
+    /// lose more.
+    Whole,
+}
+
+/// A channel on a link.
+///
+/// ```
+/// use lastmile_sim::network::loss::*;
+/// let loss: Loss = toml::from_str(r#"
+///     model = { kind = "bernoulli", rate = 0.078 }
+///     place = "after"
+///     flows = [3, 4]
+/// "#).unwrap();
+/// assert_eq!(loss, Loss { flows: vec![3, 4], ..Loss::of(Bernoulli { rate: 0.078 }) });
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// How it decides.
+    pub model: ErrorModel,
+    /// Where it stands.
+    #[serde(default)]
+    pub place: Place,
+    /// The numbers of the [flows](lastmile::node::Flow) whose packets alone meet it; none means all packets.
+    #[serde(default)]
+    pub flows: Vec<u32>,
+    /// What its random draws are called after, so that they stay the same when other channels come and go.
+    /// Without a name it is the channel's place in the list.
+    #[serde(default)]
+    pub name: String,
+}
+
+impl Loss {
+    /// A channel after the transmitter that all packets meet.
+    pub fn of(model: impl Into<ErrorModel>) -> Loss {
+        Loss { model: model.into(), place: Place::After, flows: Vec::new(), name: String::new() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+        self.model.check()
+    }
+}
+
+/// When a packet is in the air.
+#[derive(Clone, Copy, Debug)]
+struct Air {
+    starts: u64,
+    ends: u64,
+}
+
+impl Air {
+    /// The moments that decide, first and last.
+    fn deciding(self, covers: Covers) -> (u64, u64) {
+        match covers {
+            Covers::Instant => {
+                let middle = self.starts + self.ends.saturating_sub(self.starts) / 2;
+                (middle, middle)
+            }
+            // A packet that ends where an error begins is not hit.
+            Covers::Whole => (self.starts, self.ends.saturating_sub(1).max(self.starts)),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Bernoulli(bernoulli::State),
+    MarkovTime(markov::State),
+    GilbertElliott(gilbert::State),
+    Pattern(pattern::State),
+    Jakes(Box<jakes::State>),
+}
+
+impl State {
+    fn new(model: &ErrorModel, seed: u64, name: &str) -> State {
+        let random = Stream::new(seed, name);
+        match model {
+            ErrorModel::Bernoulli(model) => State::Bernoulli(bernoulli::State::new(model, random)),
+            ErrorModel::MarkovTime(model) => State::MarkovTime(markov::State::new(model, random)),
+            ErrorModel::MarkovPackets(model) => {
+                State::GilbertElliott(gilbert::State::new(&model.as_gilbert_elliott(), random))
+            }
+            ErrorModel::GilbertElliott(model) => State::GilbertElliott(gilbert::State::new(model, random)),
+            ErrorModel::Pattern(model) => State::Pattern(pattern::State::new(model, random)),
+            ErrorModel::Jakes(model) => State::Jakes(Box::new(jakes::State::new(model, seed, name))),
+        }
+    }
+
+    fn loses(&mut self, air: Air) -> bool {
+        match self {
+            State::Bernoulli(state) => state.loses(),
+            State::MarkovTime(state) => state.loses(air),
+            State::GilbertElliott(state) => state.loses(),
+            State::Pattern(state) => state.loses(air),
+            State::Jakes(state) => state.loses(air),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Part {
+    place: Place,
+    /// Sorted.
+    flows: Vec<u32>,
+    state: State,
+}
+
+/// All of a link's channels at work.
+#[derive(Debug)]
+pub(super) struct Channel {
+    parts: Vec<Part>,
+}
+
+impl Channel {
+    pub(super) fn new(losses: &[Loss], seed: u64, link: &str) -> Option<Channel> {
+        let part = |(index, loss): (usize, &Loss)| {
+            let mut flows = loss.flows.clone();
+            flows.sort_unstable();
+            let own = if loss.name.is_empty() { index.to_string() } else { loss.name.clone() };
+            Part {
+                place: loss.place,
+                flows,
+                state: State::new(&loss.model, seed, &format!("{link}/loss/{own}")),
+            }
+        };
+        let parts: Vec<Part> = losses.iter().enumerate().map(part).collect();
+        (!parts.is_empty()).then_some(Channel { parts })
+    }
+
+    pub(super) fn loses_before(&mut self, now: u64, flow: Flow) -> bool {
+        self.loses(Place::Before, Air { starts: now, ends: now }, flow)
+    }
+
+    pub(super) fn loses_after(&mut self, starts: u64, ends: u64, flow: Flow) -> bool {
+        self.loses(Place::After, Air { starts, ends }, flow)
+    }
+
+    fn loses(&mut self, place: Place, air: Air, flow: Flow) -> bool {
+        let concerned = |part: &&mut Part| {
+            part.place == place && (part.flows.is_empty() || part.flows.binary_search(&flow.0).is_ok())
+        };
+        let mut lost = false;
+        for part in self.parts.iter_mut().filter(concerned) {
+            lost |= part.state.loses(air);
+        }
+        lost
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    /// (share of losses, mean length of a run of them, share of runs of one and of two).
+    pub(super) fn statistics(lost: &[bool]) -> (f64, f64, [f64; 2]) {
+        let runs: Vec<usize> = lost.split(|&lost| !lost).map(<[bool]>::len).filter(|&n| n > 0).collect();
+        let losses: usize = runs.iter().sum();
+        let share = |of| runs.iter().filter(|&&n| n == of).count() as f64 / runs.len() as f64;
+        (losses as f64 / lost.len() as f64, losses as f64 / runs.len() as f64, [share(1), share(2)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Loss, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn every_model_is_read_from_a_file_and_misspelt_keys_are_refused() {
+        for model in [
+            "kind = 'bernoulli', rate = 0.1",
+            "kind = 'markov-time', good = '118 ms', bad = '10 ms', covers = 'whole'",
+            "kind = 'markov-packets', good = 98, bad = 2",
+            "kind = 'gilbert-elliott', p = 0.1, r = 0.5, k = 0.99, h = 0.1",
+            "kind = 'pattern', period = 8, lost = [1, 6], slot = '20 ms', random_start = true",
+            "kind = 'jakes', interleaver = 3, rate = '800 kbit/s'",
+        ] {
+            let loss = read(&format!("model = {{ {model} }}")).unwrap();
+            assert!(loss.check().is_ok(), "{model}");
+            let error = read(&format!("model = {{ {model}, rat = 1 }}")).unwrap_err().to_string();
+            assert!(error.contains("unknown field `rat`"), "{model}: {error}");
+        }
+        assert!(read("model = { kind = 'bernoulli', rate = 0.1 }\nplace = 'before'").is_ok());
+        assert!(read("model = { kind = 'jake' }").is_err());
+    }
+
+    #[test]
+    fn impossible_values_do_nothing_harmful() {
+        let models: [ErrorModel; 7] = [
+            Bernoulli { rate: f64::NAN }.into(),
+            GilbertElliott { p: f64::NAN, r: 0.0, k: 7.0, h: -1.0 }.into(),
+            MarkovPackets { good: f64::NAN, bad: -1.0 }.into(),
+            MarkovTime::with_rate(0.0, lastmile::time::Span::ZERO).into(),
+            MarkovTime::with_rate(1.0, lastmile::time::Span::MAX).into(),
+            Pattern { lost: vec![u64::MAX], ..Pattern::default() }.into(),
+            Jakes {
+                paths: 0,
+                interleaver: 0,
+                spreading_gain: 0,
+                trial_frames: 0,
+                doppler_hz: f64::NAN,
+                ..Jakes::default()
+            }
+            .into(),
+        ];
+        for model in models {
+            let loss = Loss { place: Place::After, ..Loss::of(model) };
+            assert!(loss.check().is_err(), "{loss:?}");
+            let mut channel = Channel::new(&[loss], 1, "link").unwrap();
+            for (starts, ends) in [(0, 0), (5, 3), (1 << 40, 1 << 60), (1 << 62, u64::MAX)] {
+                channel.loses_after(starts, ends, Flow(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! [`Meter`]: the truth beside an estimate, read from the queue.
+//!
+//! Truth is the spare rate at the probe's layer and size, over the window from the first to the last packet of
+//! the probing stream, its own packets excluded. The window cannot come from an endpoint, whose clock errs, so
+//! the meter sits at a link's queue, sees every arrival before the decision to drop it, and recognises the
+//! probes by their bytes.
+//!
+//! **Half-open windows.** What counts against a stream is what arrived *between* its first and its last packet
+//! in the order of the queue. For n packets of one size that arrive exactly at the link's rate, k others among
+//! them, the spare rate is C (1 - k / (n - 1)): what WBest's fluid model yields on a perfect serialiser.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::{Datagram, Flow, Payload};
+use lastmile::time::Time;
+use lastmile::units::{Bytes, Rate};
+
+mod profile;
+
+pub(crate) use profile::Profile;
+
+/// Reads stream number and index out of a probe's UDP payload; `None` for everything else.
+pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
+
+/// What a meter watches.
+///
+/// ```
+/// use lastmile::node::Flow;
+/// let config = lastmile_sim::network::meter::MeterConfig::new(Flow(0), |_| None);
+/// assert_eq!(config.limit, lastmile_sim::network::meter::DEFAULT_LIMIT);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct MeterConfig {
+    /// The measured flow. Its packets are never cross traffic, whether probes or requests.
+    pub flow: Flow,
+    /// Recognises its probes.
+    pub read: ReadProbe,
+    /// The most moments of arrival that are kept, 16 bytes each, the most streams, and the most changes of the
+    /// rate.
+    pub limit: usize,
+}
+
+/// Moments of arrival that a meter keeps unless told otherwise: 16 MB of them.
+pub const DEFAULT_LIMIT: usize = 1 << 20;
+
+impl MeterConfig {
+    /// A meter for the probes of `flow` with the [default limit](DEFAULT_LIMIT).
+    pub fn new(flow: Flow, read: ReadProbe) -> MeterConfig {
+        MeterConfig { flow, read, limit: DEFAULT_LIMIT }
+    }
+}
+
+/// Why there is no truth.
+///
+/// ```
+/// let error = lastmile_sim::network::meter::TruthError::UnknownStream(3);
+/// assert_eq!(error.to_string(), "no packet of stream 3 reached the queue");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TruthError {
+    /// The stream was never seen.
+    #[error("no packet of stream {0} reached the queue")]
+    UnknownStream(u32),
+    /// The window has no length.
+    #[error("the window from {from} to {to} has no length")]
+    EmptyWindow {
+        /// Where it begins.
+        from: Time,
+        /// Where it ends.
+        to: Time,
+    },
+    /// Nothing limits the link then.
+    #[error("the link has no rate between {from} and {to}: nothing is spare where nothing is scarce")]
+    Unlimited {
+        /// Where the window begins.
+        from: Time,
+        /// Where it ends.
+        to: Time,
+    },
+    /// More happened than the meter may keep.
+    #[error("the meter's log is full ({limit} entries): raise its limit or shorten the run")]
+    Full {
+        /// The meter's limit.
+        limit: usize,
+    },
+}
+
+/// A probing stream as the queue saw it.
+///
+/// ```
+/// # use lastmile::time::Time;
+/// # let window = lastmile_sim::network::meter::StreamWindow { stream: 0, first: Time::ZERO, last: Time::from_nanos(5), packets: 2, highest_index: 1, cross: lastmile::units::Bytes(0) };
+/// assert!(window.first < window.last);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamWindow {
+    /// The stream's number.
+    pub stream: u32,
+    /// When its first packet reached the queue, in the engine's time.
+    pub first: Time,
+    /// When its last packet did.
+    pub last: Time,
+    /// Packets seen.
+    pub packets: u32,
+    /// The highest index seen.
+    pub highest_index: u16,
+    /// Wire bytes of other flows that reached the queue between the two.
+    pub cross: Bytes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    first: u64,
+    last: u64,
+    cross_at_first: u64,
+    cross_at_last: u64,
+    packets: u32,
+    highest_index: u16,
+}
+
+/// The log of one link's queue for one measured flow.
+///
+/// Attached by [`Engine::attach_meter`](crate::network::engine::Engine::attach_meter), read back by
+/// [`Engine::meter`](crate::network::engine::Engine::meter).
+#[derive(Debug)]
+pub struct Meter {
+    config: MeterConfig,
+    profile: Profile,
+    overhead: u32,
+    /// Wire bytes of all other flows so far.
+    cross: u64,
+    /// (moment, `cross` after all arrivals of that moment).
+    log: Vec<(u64, u64)>,
+    log_full: bool,
+    streams: BTreeMap<u32, Seen>,
+    streams_full: bool,
+    profile_full: bool,
+}
+
+impl Meter {
+    pub(crate) fn new(config: MeterConfig, profile: Profile, overhead: u32) -> Meter {
+        Meter {
+            config,
+            profile,
+            overhead,
+            cross: 0,
+            log: Vec::new(),
+            log_full: false,
+            streams: BTreeMap::new(),
+            streams_full: false,
+            profile_full: false,
+        }
+    }
+
+    /// The link's rate was changed by hand.
+    pub(crate) fn change(&mut self, now: u64, rate: Rate) {
+        if self.profile.steps() < self.config.limit {
+            self.profile.change(now, rate);
+        } else {
+            self.profile_full = true;
+        }
+    }
+
+    pub(crate) fn arrival(&mut self, now: u64, datagram: &Datagram, wire: u32) {
+        if datagram.flow == self.config.flow {
+            if let Some((stream, index)) = udp_payload(&datagram.payload).and_then(self.config.read) {
+                self.probe(now, stream, index);
+            }
+            return;
+        }
+        self.cross += u64::from(wire);
+        let room = self.log.len() < self.config.limit;
+        match self.log.last_mut() {
+            Some(last) if last.0 == now => last.1 = self.cross,
+            _ if room => self.log.push((now, self.cross)),
+            _ => self.log_full = true,
+        }
+    }
+
+    fn probe(&mut self, now: u64, stream: u32, index: u16) {
+        let cross = self.cross;
+        if let Some(seen) = self.streams.get_mut(&stream) {
+            (seen.last, seen.cross_at_last) = (now, cross);
+            seen.packets = seen.packets.saturating_add(1);
+            seen.highest_index = seen.highest_index.max(index);
+        } else if self.streams.len() >= self.config.limit {
+            self.streams_full = true;
+        } else {
+            let seen = Seen {
+                first: now,
+                last: now,
+                cross_at_first: cross,
+                cross_at_last: cross,
+                packets: 1,
+                highest_index: index,
+            };
+            self.streams.insert(stream, seen);
+        }
+    }
+
+    /// The measured flow.
+    pub fn flow(&self) -> Flow {
+        self.config.flow
+    }
+
+    /// The streams seen, in the order of their numbers.
+    pub fn streams(&self) -> impl Iterator<Item = StreamWindow> + '_ {
+        self.streams.iter().map(|(&stream, seen)| seen.window(stream))
+    }
+
+    /// One stream as the queue saw it.
+    pub fn stream(&self, stream: u32) -> Result<StreamWindow, TruthError> {
+        match self.streams.get(&stream) {
+            Some(seen) => Ok(seen.window(stream)),
+            None if self.streams_full => Err(TruthError::Full { limit: self.config.limit }),
+            None => Err(TruthError::UnknownStream(stream)),
+        }
+    }
+
+    /// Forgets the streams, so that another session may use the same numbers.
+    pub fn forget_streams(&mut self) {
+        self.streams.clear();
+        self.streams_full = false;
+    }
+
+    /// What the link could carry of IP packets of that size in the window of a stream.
+    ///
+    /// # Errors
+    /// Where the stream was not seen, or nothing limits the link.
+    pub fn capacity(&self, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
+        let window = self.stream(stream)?;
+        self.capacity_between(window.first, window.last, ip_size)
+    }
+
+    /// What the link could carry of IP packets of that size between two times; where they are the same, its
+    /// rate at that time.
+    ///
+    /// # Errors
+    /// Where nothing limits the link.
+    pub fn capacity_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
+        Ok(Rate::ip(1).scaled(self.rate_between(from, to)? * self.ip_share(ip_size)))
+    }
+
+    fn rate_between(&self, from: Time, to: Time) -> Result<f64, TruthError> {
+        if self.profile_full {
+            return Err(TruthError::Full { limit: self.config.limit });
+        }
+        self.profile.mean(from.as_nanos(), to.as_nanos()).ok_or(TruthError::Unlimited { from, to })
+    }
+
+    /// The spare rate over the window of a stream, for IP packets of that size; zero where the others alone
+    /// asked for more than the link has.
+    pub fn spare(&self, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
+        let window = self.stream(stream)?;
+        self.spare_of(window.first, window.last, window.cross.0, ip_size)
+    }
+
+    /// The spare rate over any window of the engine's time: arrivals at `from` count, those at `to` do not.
+    /// With the measured part of a run as its window this is the long-run mean.
+    pub fn spare_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
+        let logged_until = self.log.last().map_or(0, |last| last.0);
+        if self.log_full && to.as_nanos() > logged_until {
+            return Err(TruthError::Full { limit: self.config.limit });
+        }
+        let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
+        self.spare_of(from, to, cross, ip_size)
+    }
+
+    fn cross_before(&self, at: Time) -> u64 {
+        let later = self.log.partition_point(|&(moment, _)| moment < at.as_nanos());
+        later.checked_sub(1).and_then(|last| self.log.get(last)).map_or(0, |&(_, cross)| cross)
+    }
+
+    fn spare_of(&self, from: Time, to: Time, cross: u64, ip_size: Bytes) -> Result<Rate, TruthError> {
+        if to <= from {
+            return Err(TruthError::EmptyWindow { from, to });
+        }
+        let taken = cross as f64 * 8.0 / (to - from).as_secs_f64();
+        let spare = self.rate_between(from, to)? - taken;
+        Ok(Rate::ip(1).scaled(spare * self.ip_share(ip_size)))
+    }
+
+    fn ip_share(&self, ip_size: Bytes) -> f64 {
+        let size = ip_size.0.max(1) as f64;
+        size / (size + f64::from(self.overhead))
+    }
+}
+
+impl Seen {
+    fn window(&self, stream: u32) -> StreamWindow {
+        StreamWindow {
+            stream,
+            first: Time::from_nanos(self.first),
+            last: Time::from_nanos(self.last),
+            packets: self.packets,
+            highest_index: self.highest_index,
+            cross: Bytes(self.cross_at_last - self.cross_at_first),
+        }
+    }
+}
+
+/// The UDP payload of a packet, also where a foreign program sent it as a whole IP packet; IPv6 extension headers are
+/// not looked behind.
+///
+/// ```
+/// use lastmile::node::Payload;
+/// assert_eq!(lastmile_sim::network::meter::udp_payload(&Payload::Udp(vec![7])), Some(&[7][..]));
+/// ```
+pub fn udp_payload(payload: &Payload) -> Option<&[u8]> {
+    const UDP: u8 = 17;
+    match payload {
+        Payload::Udp(bytes) => Some(bytes),
+        Payload::Ip(packet) => {
+            let (protocol, header) = match packet.first()? >> 4 {
+                4 => (*packet.get(9)?, usize::from(packet[0] & 0x0f) * 4),
+                6 => (*packet.get(6)?, 40),
+                _ => return None,
+            };
+            (protocol == UDP).then(|| packet.get(header + 8..)).flatten()
+        }
+        Payload::Model(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! [`Profile`]: what a link may send over time.
+
+use lastmile::units::Rate;
+
+use crate::network::link::{Change, LinkConfig};
+
+/// Where nothing limits.
+const UNLIMITED: u64 = u64::MAX;
+
+/// The rate of a link over time: its schedule, what was changed by hand, and no more than its shaper's tokens
+/// come in. A shaper's credit is left out: once spent it must be saved up again, so nothing that lasts can be
+/// sent with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// (from when, bit/s), in order; the first holds from the start.
+    steps: Vec<(u64, u64)>,
+    /// The token rate.
+    tokens: u64,
+}
+
+impl Profile {
+    pub(crate) fn new(config: &LinkConfig) -> Profile {
+        let tokens = config.shaper.as_ref().map_or(UNLIMITED, |shaper| shaper.rate.bits_per_second().max(1));
+        // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
+        let first = config.rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
+        let mut profile = Profile { steps: vec![(0, first.min(tokens))], tokens };
+        let mut schedule: Vec<&Change> = config.schedule.iter().collect();
+        schedule.sort_by_key(|change| change.at);
+        for change in schedule {
+            if let Some(rate) = change.rate {
+                profile.steps.push((change.at.as_nanos(), rate.bits_per_second().min(tokens)));
+            }
+        }
+        profile
+    }
+
+    /// Whether it ever limits anything.
+    pub(crate) fn limits(&self) -> bool {
+        self.steps.iter().any(|step| step.1 != UNLIMITED)
+    }
+
+    /// Changes of the rate so far and to come.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// From `now` to the next change that the schedule has the rate is another one.
+    pub(crate) fn change(&mut self, now: u64, rate: Rate) {
+        let later = self.steps.partition_point(|step| step.0 <= now);
+        self.steps.insert(later, (now, rate.bits_per_second().min(self.tokens)));
+    }
+
+    /// Mean bits per second between two times, or at one if they are the same; `None` where nothing limits.
+    pub(crate) fn mean(&self, from: u64, to: u64) -> Option<f64> {
+        let first = self.steps.partition_point(|step| step.0 <= from).saturating_sub(1);
+        let limited = |rate: u64| (rate != UNLIMITED).then_some(rate);
+        let steps = self.steps.get(first..)?;
+        if to <= from || steps.get(1).is_none_or(|next| next.0 >= to) {
+            return limited(steps.first()?.1).map(|rate| rate as f64);
+        }
+        let mut sum = 0_u128;
+        for (index, &(at, rate)) in steps.iter().enumerate().take_while(|(_, step)| step.0 < to) {
+            let until = steps.get(index + 1).map_or(to, |next| next.0.min(to));
+            let holds = until.saturating_sub(at.max(from));
+            if holds > 0 {
+                sum += u128::from(limited(rate)?) * u128::from(holds);
+            }
+        }
+        Some(sum as f64 / (to - from) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::queue::Shaper;
+    use lastmile::time::{Span, Time};
+    use lastmile::units::Bytes;
+
+    fn mbps(rate: u64) -> Option<Rate> {
+        Some(Rate::ip(rate * 1_000_000))
+    }
+
+    fn at(millis: i64, rate: u64) -> Change {
+        Change { at: Time::ZERO + Span::from_millis(millis), rate: mbps(rate), delay: None }
+    }
+
+    #[test]
+    fn a_window_is_the_mean_of_what_held_in_it() {
+        // Out of order; a change of the delay alone changes nothing here; of two at one time the later holds.
+        let delay = Change { at: Time::ZERO, rate: None, delay: Some(Span::from_millis(1)) };
+        let schedule = vec![at(30, 0), delay, at(10, 8), at(10, 4), at(40, 10)];
+        let profile = Profile::new(&LinkConfig { rate: mbps(10), schedule, ..Default::default() });
+        for (from, to, expected) in [
+            (0, 10, 10.0),
+            (0, 11, (10.0 * 10.0 + 4.0) / 11.0),
+            (5, 15, 7.0),
+            (10, 30, 4.0),
+            (29, 31, 2.0),
+            (5, 45, (5.0 * 10.0 + 20.0 * 4.0 + 5.0 * 10.0) / 40.0),
+            (30, 30, 0.0),
+            (50, 9_000, 10.0),
+        ] {
+            let mean = profile.mean(from * 1_000_000, to * 1_000_000).unwrap();
+            assert!((mean / 1e6 - expected).abs() < 1e-9, "{from} to {to} ms: {mean}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_shaper_limits_to_its_tokens_and_no_rate_limits_nothing() {
+        let shaper = Some(Shaper { rate: Rate::ip(3_000_000), burst: Bytes(15_000) });
+        let shaped = LinkConfig { rate: mbps(10), shaper: shaper.clone(), ..Default::default() };
+        let schedule = vec![at(10, 2), at(20, 100)];
+        let profile = Profile::new(&LinkConfig { schedule: schedule.clone(), ..shaped });
+        assert_eq!(profile.mean(0, 30_000_000).map(f64::round), Some(2_666_667.0)); // (3 + 2 + 3) / 3
+        let only = Profile::new(&LinkConfig { shaper, ..Default::default() });
+        assert_eq!(only.mean(0, 1), Some(3e6));
+        let from_then_on = Profile::new(&LinkConfig { schedule, ..Default::default() });
+        assert!(from_then_on.limits() && !Profile::new(&LinkConfig::default()).limits());
+        assert_eq!(
+            (from_then_on.mean(0, 11_000_000), from_then_on.mean(10_000_000, 11_000_000)),
+            (None, Some(2e6))
+        );
+    }
+
+    #[test]
+    fn what_is_changed_by_hand_holds_until_the_schedule_says_otherwise() {
+        let schedule = vec![at(10, 2), at(30, 6)];
+        let mut profile = Profile::new(&LinkConfig { rate: mbps(10), schedule, ..Default::default() });
+        profile.change(20_000_000, Rate::ip(4_000_000));
+        profile.change(20_000_000, Rate::ip(1_000_000));
+        assert_eq!(profile.mean(20_000_000, 20_000_000), Some(1e6));
+        assert_eq!(profile.mean(10_000_000, 40_000_000), Some(3e6)); // (2 + 1 + 6) / 3
+    }
+}

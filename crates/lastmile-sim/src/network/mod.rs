@@ -1,0 +1,15 @@
+//! What packets meet, and the engine that drives it: links with their queues and loss channels, WLANs, TCP, other
+//! traffic, hosts with clocks of their own, and the meters that look on.
+pub mod clock;
+pub mod element;
+pub mod engine;
+mod event_queue;
+pub mod host;
+pub mod link;
+pub mod loss;
+pub mod meter;
+mod packets;
+pub mod queue;
+pub mod tcp;
+pub mod traffic;
+pub mod wlan;

@@ -1,0 +1,309 @@
+//! Random Early Detection: S. Floyd, V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
+//! IEEE/ACM Transactions on Networking 1(4), 1993; gentle variant and `wait` as in ns-2; ECN as in RFC 3168,
+//! section 7.
+
+use lastmile::node::Ecn;
+use lastmile::units::Bytes;
+use serde::Deserialize;
+
+use super::Verdict;
+use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::rng::Stream;
+
+/// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
+///
+/// ```
+/// use lastmile_sim::network::{link::QueueLimit, queue::Red};
+/// let red = Red::default();
+/// assert_eq!(red.min_threshold, QueueLimit::Packets(5));
+/// assert_eq!((red.weight, red.max_probability), (0.002, 0.02));
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Red {
+    /// w_q, the share of each new sample in the average.
+    pub weight: f64,
+    /// min_th: below it nothing is dropped.
+    pub min_threshold: QueueLimit,
+    /// max_th: beyond it everything is dropped, or with `gentle` beyond twice of it. The unit of
+    /// `min_threshold`.
+    pub max_threshold: QueueLimit,
+    /// max_p, the probability at max_th.
+    pub max_probability: f64,
+    /// Above max_th the probability climbs from max_p to 1 at twice max_th, instead of jumping.
+    pub gentle: bool,
+    /// The size of a typical packet: how fast the average decays over idle times, and in byte mode the unit of
+    /// the count since the last drop and of the probability, which is scaled by size / mean_packet.
+    #[serde(deserialize_with = "crate::text::unit")]
+    pub mean_packet: Bytes,
+    /// ns-2's `wait`: after a drop at least 1/p packets pass, and the gaps are uniform in [1/p, 2/p]. Without
+    /// it they are uniform in [1, 1/p], as in the paper.
+    pub wait: bool,
+    /// Mark those packets that can be instead of dropping them early.
+    pub ecn: bool,
+    /// Also mark, instead of dropping, where the average is beyond the range of the probability. RFC 3168
+    /// has such packets dropped; ns-2 does this with `use_mark_p_`. What cannot be marked is there dropped by
+    /// the same law with a probability of one, after which `wait` and byte mode let the next packet pass.
+    pub mark_beyond_max: bool,
+}
+
+impl Default for Red {
+    /// The values that the paper recommends (section 6): w_q 0.002, max_p 1/50, min_th 5 packets, max_th three
+    /// times as much.
+    fn default() -> Red {
+        Red {
+            weight: 0.002,
+            min_threshold: QueueLimit::Packets(5),
+            max_threshold: QueueLimit::Packets(15),
+            max_probability: 0.02,
+            gentle: false,
+            mean_packet: Bytes(1000),
+            wait: false,
+            ecn: false,
+            mark_beyond_max: false,
+        }
+    }
+}
+
+impl Red {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+        let min = match (self.min_threshold, self.max_threshold) {
+            (QueueLimit::Packets(min), QueueLimit::Packets(max)) => min < max,
+            (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => min < max,
+            _ => {
+                let reason = "both thresholds in packets, or both in bytes";
+                return Err(LinkConfigError::new("max_threshold", reason));
+            }
+        };
+        if !min {
+            return Err(LinkConfigError::new("max_threshold", "must be above min_threshold"));
+        }
+        if !(self.weight > 0.0 && self.weight <= 1.0) {
+            return Err(LinkConfigError::new("weight", format!("{} is not in (0, 1]", self.weight)));
+        }
+        if self.mean_packet == Bytes::ZERO {
+            return Err(LinkConfigError::new("mean_packet", "a packet has a size"));
+        }
+        LinkConfigError::probability("max_probability", self.max_probability)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    weight: f64,
+    min: f64,
+    max: f64,
+    bytes: bool,
+    max_probability: f64,
+    gentle: bool,
+    mean_packet: f64,
+    wait: bool,
+    ecn: bool,
+    mark_beyond_max: bool,
+    /// Small packets that the link could send per nanosecond: 1/s of the paper.
+    packets_per_ns: f64,
+    average: f64,
+    idle_since: Option<u64>,
+    /// Packets and bytes since the last drop, or since the average crossed min_th.
+    count: u64,
+    count_bytes: u64,
+    above_min: bool,
+    random: Stream,
+}
+
+impl State {
+    pub(crate) fn new(config: &Red, link: &LinkConfig, random: Stream) -> State {
+        let number = |threshold| match threshold {
+            QueueLimit::Packets(packets) => f64::from(packets),
+            QueueLimit::Bytes(bytes) => bytes.0 as f64,
+        };
+        let rate = link.rate.map_or(0.0, |rate| rate.bits_per_second() as f64);
+        let mean_packet = config.mean_packet.0.max(1) as f64;
+        State {
+            weight: config.weight,
+            min: number(config.min_threshold),
+            max: number(config.max_threshold),
+            bytes: matches!(config.min_threshold, QueueLimit::Bytes(_)),
+            max_probability: config.max_probability,
+            gentle: config.gentle,
+            mean_packet,
+            wait: config.wait,
+            ecn: config.ecn,
+            mark_beyond_max: config.mark_beyond_max,
+            packets_per_ns: rate / (8e9 * mean_packet),
+            average: 0.0,
+            idle_since: Some(0),
+            count: 0,
+            count_bytes: 0,
+            above_min: false,
+            random,
+        }
+    }
+
+    pub(crate) fn idle(&mut self, now: u64) {
+        self.idle_since = Some(now);
+    }
+
+    /// [Floyd and Jacobson 1993, section 4 and figure 2]: the average over arrivals, and over as many packets
+    /// of zero queue as could have been sent while it was empty. ns-2 applies both where the queue was empty.
+    fn update_average(&mut self, now: u64, queue: f64) {
+        if let Some(since) = self.idle_since.take() {
+            // m = f(time - q_time): whole packets.
+            let m = libm::floor((now - since.min(now)) as f64 * self.packets_per_ns);
+            self.average *= libm::pow(1.0 - self.weight, m);
+        }
+        self.average += self.weight * (queue - self.average);
+    }
+
+    /// p_b, and whether the average is within the range in which chance decides.
+    fn base_probability(&self) -> (f64, bool) {
+        let (min, max, p) = (self.min, self.max, self.max_probability);
+        match self.average {
+            // p_b = max_p (avg - min_th) / (max_th - min_th)
+            average if average < max => (p * (average - min) / (max - min), true),
+            average if self.gentle && average < 2.0 * max => (p + (1.0 - p) * (average - max) / max, true),
+            _ => (1.0, false),
+        }
+    }
+
+    /// p_a = p_b / (1 - count p_b): makes the gaps between drops uniform instead of geometric.
+    fn probability(&self, base: f64, wire: u32) -> f64 {
+        let count = match self.bytes {
+            true => libm::floor(self.count_bytes as f64 / self.mean_packet),
+            false => self.count as f64,
+        };
+        let passed = count * base;
+        let p = match self.wait {
+            true if passed < 1.0 => 0.0,
+            true if passed < 2.0 => base / (2.0 - passed),
+            false if passed < 1.0 => base / (1.0 - passed),
+            _ => 1.0,
+        };
+        match self.bytes {
+            true if p < 1.0 => (p * f64::from(wire) / self.mean_packet).min(1.0),
+            _ => p,
+        }
+    }
+
+    pub(crate) fn enqueue(
+        &mut self,
+        now: u64,
+        packets: u32,
+        bytes: u64,
+        wire: u32,
+        ecn: Ecn,
+        full: bool,
+    ) -> Verdict {
+        let queue = if self.bytes { bytes as f64 } else { f64::from(packets) };
+        self.update_average(now, queue);
+        self.count += 1;
+        self.count_bytes += u64::from(wire);
+        let verdict = self.judge(queue, wire, ecn);
+        if full || verdict == Verdict::Drop {
+            (self.count, self.count_bytes) = (0, 0);
+        }
+        verdict
+    }
+
+    fn judge(&mut self, queue: f64, wire: u32, ecn: Ecn) -> Verdict {
+        // A packet that finds the queue (almost) empty is never dropped, whatever the average.
+        if self.average < self.min || queue <= 1.0 {
+            self.above_min = false;
+            return Verdict::Accept;
+        }
+        let (base, by_chance) = self.base_probability();
+        // ns-2's use_mark_p_ is for all packets: with `wait` also those that cannot be marked have a gap between two
+        // drops there, at least a mean packet in byte mode.
+        let always_by_chance = self.mark_beyond_max && self.ecn;
+        if !by_chance && !always_by_chance {
+            return Verdict::Drop;
+        }
+        if !self.above_min {
+            self.above_min = true;
+            (self.count, self.count_bytes) = (1, u64::from(wire));
+            return Verdict::Accept;
+        }
+        if self.random.unit() >= self.probability(base, wire) {
+            return Verdict::Accept;
+        }
+        (self.count, self.count_bytes) = (0, 0);
+        Verdict::signal(self.ecn, ecn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::units::Rate;
+
+    fn state(config: Red) -> State {
+        let link = LinkConfig { rate: Some(Rate::ip(8_000_000)), ..Default::default() };
+        State::new(&config, &link, Stream::new(1, "red"))
+    }
+
+    #[test]
+    fn the_average_follows_the_paper_by_hand() {
+        let mut red = state(Red { weight: 0.5, ..Red::default() });
+        let mut after = |now, packets| {
+            red.enqueue(now, packets, 0, 1000, Ecn::NotEct, false);
+            red.average
+        };
+        assert_eq!(after(0, 8), 4.0);
+        assert_eq!(after(0, 8), 6.0);
+        assert_eq!(after(0, 2), 4.0);
+        // 3.5 ms idle: three packets of 1000 B at 8 Mbit/s; 4 / 8, and the sample of the empty queue halves it.
+        red.idle(10_000_000);
+        red.enqueue(13_500_000, 0, 0, 1000, Ecn::NotEct, false);
+        assert_eq!(red.average, 0.25);
+    }
+
+    #[test]
+    fn the_probability_follows_the_paper_by_hand() {
+        let mut red = state(Red { gentle: true, max_probability: 0.1, ..Red::default() });
+        red.average = 10.0; // half way from 5 to 15
+        assert_eq!(red.base_probability(), (0.05, true));
+        red.average = 22.5; // half way from 15 to 30
+        assert_eq!(red.base_probability(), (0.55, true));
+        red.average = 30.0;
+        assert_eq!(red.base_probability(), (1.0, false));
+        red.count = 10;
+        assert!((red.probability(0.05, 500) - 0.1).abs() < 1e-12); // 0.05 / (1 - 0.5)
+        red.wait = true;
+        assert_eq!(red.probability(0.05, 500), 0.0);
+        red.count = 30;
+        assert!((red.probability(0.05, 500) - 0.1).abs() < 1e-12); // 0.05 / (2 - 1.5)
+        red.bytes = true;
+        red.count_bytes = 30_999; // 30 packets of 1000 B
+        assert!((red.probability(0.05, 500) - 0.05).abs() < 1e-12); // half a mean packet
+    }
+
+    #[test]
+    fn gaps_between_drops_are_uniform_with_mean_one_over_twice_p() {
+        // The average stands at 10: p_b = 0.02, so gaps are uniform on 1..=49, mean 25.
+        let mut red = state(Red { max_probability: 0.04, weight: 1.0, ..Red::default() });
+        let (mut drops, mut longest, mut gap) = (0_u32, 0, 0);
+        for _ in 0..200_000 {
+            gap += 1;
+            if red.enqueue(0, 10, 0, 1000, Ecn::NotEct, false) == Verdict::Drop {
+                (drops, longest, gap) = (drops + 1, longest.max(gap), 0);
+            }
+        }
+        assert!((200_000.0 / f64::from(drops) - 25.0).abs() < 0.5, "{drops} drops");
+        assert!(longest <= 50, "{longest}");
+    }
+
+    #[test]
+    fn marks_only_what_can_be_marked() {
+        let fill = |ecn, mark_beyond_max| {
+            let mut red = state(Red { weight: 1.0, ecn: true, mark_beyond_max, ..Red::default() });
+            red.enqueue(0, 10, 0, 1000, ecn, false);
+            (red.enqueue(0, 20, 0, 1000, ecn, false), red)
+        };
+        assert_eq!(fill(Ecn::Ect0, false).0, Verdict::Drop); // beyond max_th: RFC 3168 drops
+        assert_eq!(fill(Ecn::Ect0, true).0, Verdict::Mark);
+        assert_eq!(fill(Ecn::NotEct, true).0, Verdict::Drop);
+        let mut red = fill(Ecn::Ect0, false).1;
+        let seen: Vec<_> = (0..1000).map(|_| red.enqueue(0, 12, 0, 1000, Ecn::Ect1, false)).collect();
+        assert!(seen.contains(&Verdict::Mark) && !seen.contains(&Verdict::Drop));
+    }
+}

@@ -1,0 +1,128 @@
+//! A token bucket between the queue and the transmitter, as Linux's `tbf`: the path of an operator's speed
+//! limit. A burst passes at the link's rate, what follows at the token rate; this credit is what makes packet
+//! pairs overrate such links.
+
+use lastmile::units::{Bytes, Rate};
+use serde::Deserialize;
+
+use crate::network::link::LinkConfigError;
+use crate::text;
+
+/// Parameters of the shaper. The queue in front of it is the link's.
+///
+/// ```
+/// use lastmile::units::{Bytes, Rate};
+/// use lastmile_sim::network::queue::Shaper;
+/// let shaper: Shaper = toml::from_str("rate = '10 Mbit/s'\nburst = '15 kB'").unwrap();
+/// assert_eq!(shaper, Shaper { rate: Rate::ip(10_000_000), burst: Bytes(15_000) });
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaper {
+    /// How fast tokens come, counted as on the wire.
+    #[serde(deserialize_with = "text::unit")]
+    pub rate: Rate,
+    /// How many tokens gather at most. A packet on the wire that is larger never passes and is dropped.
+    #[serde(deserialize_with = "text::unit")]
+    pub burst: Bytes,
+}
+
+impl Shaper {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+        if self.rate.bits_per_second() == 0 {
+            return Err(LinkConfigError::new("rate", "without tokens nothing passes"));
+        }
+        if self.burst == Bytes::ZERO {
+            return Err(LinkConfigError::new("burst", "must hold the largest packet"));
+        }
+        Ok(())
+    }
+}
+
+/// Tokens in units of a bit times a nanosecond's share of a second (1e-9 bit): exact in whole numbers.
+const BYTE: u128 = 8_000_000_000;
+
+/// A bucket at work, full at first.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    rate: u128,
+    burst: u128,
+    tokens: u128,
+    at: u64,
+}
+
+impl Bucket {
+    pub(crate) fn new(config: &Shaper) -> Bucket {
+        let burst = u128::from(config.burst.0) * BYTE;
+        Bucket { rate: u128::from(config.rate.bits_per_second().max(1)), burst, tokens: burst, at: 0 }
+    }
+
+    fn level(&self, at: u64) -> u128 {
+        let came = u128::from(at.saturating_sub(self.at)) * self.rate;
+        (self.tokens + came).min(self.burst)
+    }
+
+    pub(crate) fn can_ever_pass(&self, wire: u32) -> bool {
+        u128::from(wire) * BYTE <= self.burst
+    }
+
+    /// The earliest time from `from` on at which there are tokens for `wire` bytes.
+    pub(crate) fn ready(&self, from: u64, wire: u32) -> u64 {
+        let from = from.max(self.at);
+        let missing = (u128::from(wire) * BYTE).saturating_sub(self.level(from));
+        from.saturating_add(u64::try_from(missing.div_ceil(self.rate)).unwrap_or(u64::MAX))
+    }
+
+    /// Spends them at `at`.
+    pub(crate) fn take(&mut self, at: u64, wire: u32) {
+        self.tokens = self.level(at).saturating_sub(u128::from(wire) * BYTE);
+        self.at = at.max(self.at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bucket(rate: u64, burst: u64) -> Bucket {
+        Bucket::new(&Shaper { rate: Rate::ip(rate), burst: Bytes(burst) })
+    }
+
+    #[test]
+    fn a_burst_passes_and_the_rest_at_the_token_rate() {
+        let mut bucket = bucket(8_000_000, 3_000);
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            let at = bucket.ready(times.last().copied().unwrap_or(0), 1_500);
+            bucket.take(at, 1_500);
+            times.push(at);
+        }
+        assert_eq!(times, [0, 0, 1_500_000, 3_000_000, 4_500_000]);
+        assert_eq!(bucket.ready(20_000_000, 3_000), 20_000_000); // full again, and not fuller
+        assert!(!bucket.can_ever_pass(3_001));
+    }
+
+    proptest! {
+        /// Over any interval no more than burst + rate * time passes (RFC 2697's and tbf's definition).
+        #[test]
+        fn never_more_than_the_burst_and_the_rate(
+            rate in 1_000_u64..100_000_000, packets in prop::collection::vec((0_u64..5_000_000, 40_u32..1500), 1..60),
+        ) {
+            let mut bucket = bucket(rate, 4_000);
+            let (mut now, mut passed) = (0, Vec::new());
+            for (gap, wire) in packets {
+                now = bucket.ready(now + gap, wire);
+                bucket.take(now, wire);
+                passed.push((now, u64::from(wire)));
+            }
+            for i in 0..passed.len() {
+                for j in i..passed.len() {
+                    let bits: u64 = passed[i..=j].iter().map(|p| p.1 * 8).sum();
+                    let allowed = 32_000.0 + rate as f64 * (passed[j].0 - passed[i].0) as f64 / 1e9;
+                    prop_assert!(bits as f64 <= allowed + 1e-3, "{bits} > {allowed}");
+                }
+            }
+        }
+    }
+}

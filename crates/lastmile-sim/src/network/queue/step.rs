@@ -1,0 +1,101 @@
+//! A step in the marking probability, as L4S queues have it for their own traffic (RFC 9331, section 5.2;
+//! RFC 9332, section 4.2 and appendix A): beyond a threshold everything is marked, below nothing.
+
+use lastmile::node::Ecn;
+use lastmile::time::Span;
+use serde::Deserialize;
+
+use super::{Fifo, Verdict, Waiting};
+use crate::network::link::{LinkConfigError, QueueLimit};
+use crate::text;
+
+/// Beyond what a packet is marked, when it leaves the queue.
+///
+/// ```
+/// use lastmile::time::Span;
+/// use lastmile_sim::network::queue::StepThreshold;
+/// assert_eq!(StepThreshold::default(), StepThreshold::Sojourn(Span::from_millis(1)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepThreshold {
+    /// It waited longer than this.
+    Sojourn(#[serde(deserialize_with = "text::unit")] Span),
+    /// More than this stays behind it.
+    Occupancy(QueueLimit),
+}
+
+impl Default for StepThreshold {
+    /// RFC 9332's example.
+    fn default() -> StepThreshold {
+        StepThreshold::Sojourn(Span::from_millis(1))
+    }
+}
+
+/// A step-marking queue. What is not marked is dropped only when the queue is full.
+///
+/// ```
+/// use lastmile_sim::network::queue::*;
+/// # #[derive(serde::Deserialize)] struct Link { discipline: Discipline }
+/// let file = r#"discipline = { kind = "step", threshold = { sojourn = "2 ms" } }"#;
+/// let link: Link = toml::from_str(file).unwrap();
+/// assert!(matches!(link.discipline, Discipline::Step(Step { classic: false, .. })));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Step {
+    /// Where the step is.
+    pub threshold: StepThreshold,
+    /// Mark ECT(0) as well, as DCTCP's switches do. L4S marks ECT(1) alone.
+    pub classic: bool,
+}
+
+impl Step {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+        match self.threshold {
+            StepThreshold::Sojourn(span) if span < Span::ZERO => {
+                Err(LinkConfigError::new("threshold", "a time cannot be negative"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn judge(&self, now: u64, packet: &Waiting, behind: &Fifo) -> Verdict {
+        let beyond = match self.threshold {
+            StepThreshold::Sojourn(span) => now.saturating_sub(packet.since) > span.as_nanos().max(0) as u64,
+            StepThreshold::Occupancy(QueueLimit::Packets(packets)) => behind.len() > packets as usize,
+            StepThreshold::Occupancy(QueueLimit::Bytes(bytes)) => behind.bytes() > bytes.0,
+        };
+        match packet.ecn {
+            Ecn::Ect1 if beyond => Verdict::Mark,
+            Ecn::Ect0 if beyond && self.classic => Verdict::Mark,
+            _ => Verdict::Accept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::waiting;
+    use super::*;
+
+    #[test]
+    fn marks_ect1_beyond_the_step_and_nothing_else() {
+        let mut behind = Fifo::default();
+        let at =
+            |step: &Step, behind: &Fifo, since, ecn| step.judge(2_000_000, &waiting(since, 100, ecn), behind);
+        let step = Step::default();
+        assert_eq!(at(&step, &behind, 999_999, Ecn::Ect1), Verdict::Mark);
+        assert_eq!(at(&step, &behind, 1_000_000, Ecn::Ect1), Verdict::Accept);
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ce] {
+            assert_eq!(at(&step, &behind, 0, ecn), Verdict::Accept);
+        }
+        let occupancy = |limit| Step { threshold: StepThreshold::Occupancy(limit), classic: true };
+        (0..3).for_each(|_| behind.push(waiting(0, 100, Ecn::NotEct)));
+        assert_eq!(at(&occupancy(QueueLimit::Packets(2)), &behind, 0, Ecn::Ect0), Verdict::Mark);
+        assert_eq!(at(&occupancy(QueueLimit::Packets(3)), &behind, 0, Ecn::Ect0), Verdict::Accept);
+        let bytes = |n| QueueLimit::Bytes(lastmile::units::Bytes(n));
+        assert_eq!(at(&occupancy(bytes(299)), &behind, 0, Ecn::Ect1), Verdict::Mark);
+        assert_eq!(at(&occupancy(bytes(300)), &behind, 0, Ecn::Ect1), Verdict::Accept);
+    }
+}

@@ -1,0 +1,306 @@
+//! [`TcpConfig`]: the options of a connection.
+
+use std::borrow::Cow;
+
+use lastmile::control::window::LawConfig;
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+use serde::{Deserialize, Deserializer};
+
+use super::packet::MAX_WINDOW;
+use crate::text;
+
+/// How lost segments are found and sent again.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::tcp::Recovery::default(), lastmile_sim::network::tcp::Recovery::Sack);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Fast retransmit and fast recovery, which the next new ACK ends (RFC 2581).
+    Reno,
+    /// Fast recovery until all that was under way is acknowledged (RFC 6582).
+    NewReno,
+    /// By selective acknowledgements (RFC 2018, RFC 6675).
+    #[default]
+    Sack,
+    /// By selective acknowledgements as before RFC 3517: Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno,
+    /// and SACK TCP", ACM CCR 26(3), 1996, section 3.4, as in ns-2's Sack1. Three duplicate ACKs begin it, each hole is
+    /// lost, and what is in the network is counted by ACKs: those that are lost make it wait.
+    Sack1,
+}
+
+impl Recovery {
+    /// Whether the receiver sends blocks.
+    pub(super) fn has_blocks(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Sack1)
+    }
+}
+
+/// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
+/// taken.
+///
+/// ```
+/// use lastmile_sim::network::tcp::{Recovery, TcpConfig};
+/// let old: TcpConfig = toml::from_str("law = 'reno'\nrecovery = 'reno'\ndelayed_ack = '0 ms'\ntick = '100 ms'").unwrap();
+/// assert_eq!(old.recovery, Recovery::Reno);
+/// assert!(toml::from_str::<TcpConfig>("initial_windows = 3").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct TcpConfig {
+    /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
+    /// Reno (RFC 5681).
+    #[serde(deserialize_with = "law")]
+    pub law: LawConfig,
+    /// How losses are repaired: SACK.
+    pub recovery: Recovery,
+    /// Data bytes of a full segment: 1460.
+    #[serde(deserialize_with = "text::unit")]
+    pub segment: Bytes,
+    /// Bytes of IP and TCP header around them, and the size of an ACK: 40.
+    #[serde(deserialize_with = "text::unit")]
+    pub header: Bytes,
+    /// Segments sent at once at the start; without it as many as make 4380 bytes, two to four (RFC 5681,
+    /// section 3.1). RFC 6928 allows 10.
+    pub initial_window: Option<u32>,
+    /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): 10,000, which is no limit on
+    /// most paths.
+    pub max_window: u32,
+    /// How long an ACK may wait for a second segment; zero acknowledges each. 100 ms (RFC 1122, section 4.2.3.2, asks
+    /// for less than 500).
+    #[serde(deserialize_with = "text::unit")]
+    pub delayed_ack: Span,
+    /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
+    /// order (RFC 5681, section 4.2); out-of-order ones and those that fill a gap always are.
+    pub ack_gaps_at_once: bool,
+    /// With SACK, whether a segment that was sent again is lost again once one that left after it has arrived (RFC 8985,
+    /// section 6.2, step 5, without a window for reordering), and the window is reduced again (RFC 5681, section 4.3).
+    /// Linux does the first; without it, as in RFC 6675, the timer finds it.
+    pub rack_retransmissions: bool,
+    /// Whether a duplicate ACK sends the first segment under way again once it is overdue by a clock without ticks, and the
+    /// first two new ACKs afterwards look too: Vegas' retransmission (Brakmo and Peterson 1995, section 3.1), for `reno`.
+    pub fine_timeouts: bool,
+    /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
+    pub limited_transmit: bool,
+    /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
+    #[serde(deserialize_with = "text::unit")]
+    pub min_rto: Span,
+    /// The largest: 60 s (RFC 6298, rule 2.5).
+    #[serde(deserialize_with = "text::unit")]
+    pub max_rto: Span,
+    /// Before a round-trip time is known: 1 s (RFC 6298, rule 2.1).
+    #[serde(deserialize_with = "text::unit")]
+    pub initial_rto: Span,
+    /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms, ns-2's first
+    /// versions 100 ms.
+    #[serde(deserialize_with = "text::unit")]
+    pub tick: Span,
+    /// Whether every ACK gives a round-trip time (RFC 7323) instead of one segment at a time (Karn's rule applies).
+    pub timestamps: bool,
+    /// How many acknowledged segments of one ACK the window counts (RFC 3465's L); without it each ACK counts as
+    /// one (RFC 5681).
+    pub byte_counting: Option<u32>,
+    /// Whether marks are taken (RFC 3168).
+    pub ecn: bool,
+    /// Whether the threshold stays what it is when a segment times out again (RFC 5681, section 3.1).
+    pub hold_ssthresh: bool,
+    /// The least window after a loss that duplicate ACKs tell of, in segments: 2 (RFC 5681, equation 4; RFC 9438, section
+    /// 4.6). ns-2 halves three to one and a half.
+    pub min_loss_window: u32,
+    /// Whether what NewReno's partial ACKs take out of the window beyond its inflation stays out when recovery ends, as in
+    /// ns-2; otherwise the window is the threshold then (RFC 6582, section 3.2, step 3).
+    pub deflation_stays: bool,
+    /// The most segments that one ACK lets out during NewReno's fast recovery; none by default. ns-2 has two.
+    pub recovery_burst: Option<u32>,
+}
+
+impl Default for TcpConfig {
+    fn default() -> TcpConfig {
+        TcpConfig {
+            law: LawConfig::default(),
+            recovery: Recovery::Sack,
+            segment: Bytes(1460),
+            header: Bytes(40),
+            initial_window: None,
+            max_window: 10_000,
+            delayed_ack: Span::from_millis(100),
+            ack_gaps_at_once: true,
+            rack_retransmissions: false,
+            fine_timeouts: false,
+            limited_transmit: true,
+            min_rto: Span::from_secs(1),
+            max_rto: Span::from_secs(60),
+            initial_rto: Span::from_secs(1),
+            tick: Span::ZERO,
+            timestamps: false,
+            byte_counting: None,
+            ecn: false,
+            hold_ssthresh: true,
+            min_loss_window: 2,
+            deflation_stays: false,
+            recovery_burst: None,
+        }
+    }
+}
+
+impl TcpConfig {
+    /// What ns-2 2.35 does unless told otherwise: an ACK for each segment, a minimum timeout of 200 ms on a clock of
+    /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out, and which of
+    /// its agents is meant: Sack1 is [`Recovery::Sack1`].
+    ///
+    /// ```
+    /// use lastmile::time::Span;
+    /// assert_eq!(lastmile_sim::network::tcp::TcpConfig::ns2().min_rto, Span::from_millis(200));
+    /// ```
+    pub fn ns2() -> TcpConfig {
+        TcpConfig {
+            initial_window: Some(2),
+            delayed_ack: Span::ZERO,
+            min_rto: Span::from_millis(200),
+            initial_rto: Span::from_secs(3),
+            tick: Span::from_millis(10),
+            hold_ssthresh: false,
+            min_loss_window: 1,
+            deflation_stays: true,
+            recovery_burst: Some(2),
+            ..TcpConfig::default()
+        }
+    }
+
+    /// Says what is impossible about it. A connection made of it all the same neither panics nor hangs.
+    ///
+    /// ```
+    /// use lastmile_sim::network::tcp::TcpConfig;
+    /// assert_eq!(TcpConfig::default().check(), Ok(()));
+    /// let error = TcpConfig { max_window: 0, ..TcpConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.key, "max_window");
+    /// ```
+    pub fn check(&self) -> Result<(), Impossible> {
+        let span = |span: Span, least: Span| (least..=LONGEST).contains(&span);
+        // A path that carries nothing would otherwise be all timeouts, for ever.
+        let (zero, least) = (Span::ZERO, Span::from_millis(1));
+        require(self.law.check().is_ok(), "law", self.law.check().err().unwrap_or_default())?;
+        require((1..=65_535).contains(&self.segment.0), "segment", "a segment has 1 to 65535 bytes of data")?;
+        require((40..=65_535).contains(&self.header.0), "header", "headers have 40 to 65535 bytes")?;
+        let whole = self.segment.0 + self.header.0 <= 65_535;
+        require(whole, "segment", "with its headers an IP packet has at most 65535 bytes")?;
+        let initial = self.initial_window.is_none_or(|window| (1..=self.max_window).contains(&window));
+        require(
+            (1..=MAX_WINDOW).contains(&self.max_window),
+            "max_window",
+            "a window has 1 to 2097151 segments",
+        )?;
+        require(initial, "initial_window", "it is at least one segment and not above max_window")?;
+        require(span(self.delayed_ack, zero), "delayed_ack", "it lies between 0 and an hour")?;
+        require(span(self.min_rto, least), "min_rto", "it lies between 1 ms and an hour")?;
+        require(span(self.max_rto, self.min_rto), "max_rto", "it is not below min_rto and at most an hour")?;
+        require(span(self.initial_rto, least), "initial_rto", "it lies between 1 ms and an hour")?;
+        require(span(self.tick, zero), "tick", "it lies between 0 and an hour")?;
+        require(
+            self.byte_counting != Some(0),
+            "byte_counting",
+            "a window that counts no segment never grows",
+        )?;
+        require(
+            (1..=2).contains(&self.min_loss_window),
+            "min_loss_window",
+            "the least window after a loss is one segment or two",
+        )?;
+        require(self.recovery_burst != Some(0), "recovery_burst", "it is at least one segment")
+    }
+
+    /// The initial window, in segments (RFC 5681, section 3.1).
+    ///
+    /// ```
+    /// assert_eq!(lastmile_sim::network::tcp::TcpConfig::default().initial_segments(), 3);
+    /// ```
+    pub fn initial_segments(&self) -> u32 {
+        let by_size = match self.segment.0 {
+            0..=1095 => 4,
+            1096..=2190 => 3,
+            _ => 2,
+        };
+        self.initial_window.unwrap_or(by_size).max(1)
+    }
+}
+
+/// No timer of a connection is longer.
+const LONGEST: Span = Span::from_secs(3600);
+
+/// An option that no connection can have.
+///
+/// ```
+/// let error = lastmile_sim::network::tcp::Impossible { key: "tick", reason: "it lies between 0 and an hour".into() };
+/// assert_eq!(error.to_string(), "tick: it lies between 0 and an hour");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct Impossible {
+    /// The option's key.
+    pub key: &'static str,
+    /// What is wrong.
+    pub reason: Cow<'static, str>,
+}
+
+pub(super) fn require(
+    holds: bool,
+    key: &'static str,
+    reason: impl Into<Cow<'static, str>>,
+) -> Result<(), Impossible> {
+    if holds { Ok(()) } else { Err(Impossible { key, reason: reason.into() }) }
+}
+
+fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Name(String),
+        Full(LawConfig),
+    }
+    match Either::deserialize(deserializer)? {
+        Either::Name(name) => name.parse().map_err(serde::de::Error::custom),
+        Either::Full(law) => Ok(law),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::control::window::BinomialConfig;
+
+    #[test]
+    fn the_impossible_is_named_by_its_key() {
+        type Spoil = fn(&mut TcpConfig);
+        let wrong: [(&str, Spoil); 11] = [
+            ("law", |c| c.law = LawConfig::Binomial(BinomialConfig { a: f64::NAN, ..Default::default() })),
+            ("segment", |c| c.segment = Bytes(0)),
+            ("segment", |c| c.segment = Bytes(65_500)),
+            ("header", |c| c.header = Bytes(39)),
+            ("initial_window", |c| c.initial_window = Some(0)),
+            ("min_rto", |c| c.min_rto = Span::ZERO),
+            ("initial_window", |c| c.initial_window = Some(20_000)),
+            ("max_rto", |c| c.max_rto = Span::from_millis(1)),
+            ("tick", |c| c.tick = Span::from_secs(-1)),
+            ("byte_counting", |c| c.byte_counting = Some(0)),
+            ("min_loss_window", |c| c.min_loss_window = 0),
+        ];
+        assert_eq!(TcpConfig::ns2().check(), Ok(()));
+        for (key, spoil) in wrong {
+            let mut config = TcpConfig::default();
+            spoil(&mut config);
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+    }
+
+    #[test]
+    fn laws_are_read_by_name_and_by_numbers() {
+        let read = |text| toml::from_str::<TcpConfig>(text).map(|config| config.law);
+        assert_eq!(read("law = 'iiad'").unwrap(), LawConfig::Binomial(BinomialConfig::IIAD));
+        let general = BinomialConfig { a: 2.0, b: 0.5, k: 0.25, l: 0.75 };
+        let text = "law = { binomial = { a = 2.0, b = 0.5, k = 0.25, l = 0.75 } }";
+        assert_eq!(read(text).unwrap(), LawConfig::Binomial(general));
+        assert!(read("law = 'renault'").unwrap_err().to_string().contains("no window law"));
+    }
+}

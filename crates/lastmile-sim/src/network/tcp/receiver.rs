@@ -1,0 +1,301 @@
+//! [`Receiver`]: puts segments in order and acknowledges them.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::{
+    Datagram, Ecn, Flow, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId,
+};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+
+use super::packet::{Ack, Blocks, Segment};
+use super::{Ends, TcpConfig};
+
+/// What a receiver has seen.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::tcp::ReceiverCounters::default().acks, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Segments.
+    pub segments: u64,
+    /// IP bytes of all of them.
+    pub bytes: Bytes,
+    /// Segments that had arrived before.
+    pub duplicates: u64,
+    /// IP bytes of those.
+    pub duplicate_bytes: Bytes,
+    /// Segments handed on in order.
+    pub delivered: u64,
+    /// Data bytes that arrived for the first time.
+    pub data: Bytes,
+    /// Segments marked by a queue.
+    pub marked: u64,
+    /// ACKs sent.
+    pub acks: u64,
+    /// The sum of the delays of all segments from the sender.
+    pub total_delay: Span,
+}
+
+/// The receiving end of a connection. Sends its ACKs by port 0.
+///
+/// ```
+/// use lastmile::node::Flow;
+/// use lastmile_sim::network::tcp::{Ends, Receiver, TcpConfig};
+/// let ends = Ends { sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1) };
+/// assert_eq!(Receiver::new(&TcpConfig::default(), ends).counters().segments, 0);
+/// ```
+#[derive(Debug)]
+pub struct Receiver {
+    ends: Ends,
+    delay: u64,
+    ack_gaps_at_once: bool,
+    sack: bool,
+    header: u32,
+    next: u64,
+    /// Ranges received beyond `next`: by their start, the end and when they changed last.
+    beyond: BTreeMap<u64, (u64, u64)>,
+    /// By when they changed last, their starts: blocks tell of the latest first (RFC 2018, section 4).
+    changed: BTreeMap<u64, u64>,
+    changes: u64,
+    /// The delayed ACK's time.
+    due: Option<u64>,
+    ack_now: bool,
+    timestamps: bool,
+    /// Departure of the segment that the ACK echoes. With timestamps the earliest not yet acknowledged (RFC 7323,
+    /// section 4.3), so that the timer allows for the delay of ACKs; without them the latest, which is what a sender
+    /// knows that notes when each left, and has no such delay in it.
+    echo: Option<u64>,
+    ece: bool,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// The receiving end that `config` describes.
+    pub fn new(config: &TcpConfig, ends: Ends) -> Receiver {
+        Receiver {
+            ends,
+            delay: config.delayed_ack.as_nanos().max(0) as u64,
+            ack_gaps_at_once: config.ack_gaps_at_once,
+            sack: config.recovery.has_blocks(),
+            timestamps: config.timestamps,
+            header: config.header.0.clamp(1, 1 << 16) as u32,
+            next: 0,
+            beyond: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            changes: 0,
+            due: None,
+            ack_now: false,
+            echo: None,
+            ece: false,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// What it has seen.
+    pub fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
+        if let Payload::Model(model) = &datagram.payload
+            && let Some(segment) = Segment::read(model)
+        {
+            self.segment(now.as_nanos(), segment, datagram.ip_size(), datagram.ecn);
+        }
+    }
+
+    fn segment(&mut self, now: u64, segment: Segment, ip_size: Bytes, ecn: Ecn) {
+        self.counters.segments += 1;
+        self.counters.bytes += ip_size;
+        self.counters.total_delay += Span::from_nanos(now.saturating_sub(segment.sent) as i64);
+        if segment.cwr {
+            self.ece = false;
+        }
+        if ecn == Ecn::Ce {
+            self.counters.marked += 1;
+            self.ece = true;
+        }
+        if self.timestamps {
+            self.echo.get_or_insert(segment.sent);
+        } else {
+            self.echo = Some(segment.sent);
+        }
+        let seq = segment.seq;
+        if seq < self.next || self.before(seq).is_some_and(|(_, end)| end > seq) {
+            self.counters.duplicates += 1;
+            self.counters.duplicate_bytes += ip_size;
+            self.ack_now = true;
+            return;
+        }
+        self.counters.data += Bytes(u64::from(segment.bytes));
+        if seq > self.next {
+            self.store(seq);
+            self.ack_now = true;
+            return;
+        }
+        let mut fills = false;
+        self.next += 1;
+        while let Some(end) = self.take(self.next) {
+            self.next = end;
+            fills = true;
+        }
+        self.counters.delivered = self.next;
+        let gaps = self.ack_gaps_at_once && !self.beyond.is_empty();
+        if self.delay == 0 || fills || gaps || self.due.is_some() {
+            self.ack_now = true;
+        } else {
+            self.due = Some(now.saturating_add(self.delay));
+        }
+    }
+
+    /// The last range that starts at `seq` or before.
+    fn before(&self, seq: u64) -> Option<(u64, u64)> {
+        self.beyond.range(..=seq).next_back().map(|(&start, &(end, _))| (start, end))
+    }
+
+    /// Removes the range that starts there, and gives its end.
+    fn take(&mut self, start: u64) -> Option<u64> {
+        let (end, changed) = self.beyond.remove(&start)?;
+        self.changed.remove(&changed);
+        Some(end)
+    }
+
+    fn store(&mut self, seq: u64) {
+        let (mut start, mut end) = (seq, seq + 1);
+        if let Some((from, _)) = self.before(seq).filter(|&(_, to)| to == seq) {
+            self.take(from);
+            start = from;
+        }
+        if let Some(to) = self.take(end) {
+            end = to;
+        }
+        self.changes += 1;
+        self.beyond.insert(start, (end, self.changes));
+        self.changed.insert(self.changes, start);
+    }
+
+    fn ack(&mut self, now: Time) -> Transmit {
+        (self.due, self.ack_now) = (None, false);
+        self.counters.acks += 1;
+        let mut blocks = Blocks::default();
+        if self.sack {
+            for (block, &start) in blocks.iter_mut().zip(self.changed.values().rev()) {
+                *block = (start, self.beyond.get(&start).map_or(start, |range| range.0));
+            }
+        }
+        let echo = self.echo.take().unwrap_or(0);
+        let ack = Ack { next: self.next, echo, ece: self.ece, blocks };
+        transmit(
+            now,
+            self.ends.receiver,
+            self.ends.sender,
+            self.ends.acks,
+            Ecn::NotEct,
+            ack.model(self.header),
+        )
+    }
+}
+
+pub(super) fn transmit(
+    now: Time,
+    from: core::net::SocketAddr,
+    to: core::net::SocketAddr,
+    flow: Flow,
+    ecn: Ecn,
+    model: Model,
+) -> Transmit {
+    let datagram = Datagram { from, to, flow, ecn, dscp: 0, hop_limit: 64, payload: Payload::Model(model) };
+    Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram }
+}
+
+impl Node for Receiver {
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = input {
+            self.receive(now, &datagram);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        if self.ack_now || self.due.is_some_and(|due| due <= now.as_nanos()) {
+            return Output::Transmit(self.ack(now));
+        }
+        Output::Wait(self.due.map(Time::from_nanos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(config: TcpConfig) -> Receiver {
+        let (sender, receiver) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+        Receiver::new(&config, Ends { sender, receiver, data: Flow(0), acks: Flow(1) })
+    }
+
+    /// Hands over segment `seq` at `ms` and gives the ACK, if one follows at once.
+    fn give(receiver: &mut Receiver, ms: u64, seq: u64, ecn: Ecn, cwr: bool) -> Option<Ack> {
+        let now = Time::from_nanos(ms * 1_000_000);
+        let model = Segment { seq, sent: now.as_nanos(), bytes: 1000, cwr }.model(40);
+        let ends = receiver.ends;
+        let datagram = transmit(now, ends.sender, ends.receiver, ends.data, ecn, model).datagram;
+        receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+        match receiver.poll(now) {
+            Output::Transmit(Transmit {
+                datagram: Datagram { payload: Payload::Model(model), .. }, ..
+            }) => Ack::read(&model),
+            _ => None,
+        }
+    }
+
+    fn plain(receiver: &mut Receiver, ms: u64, seq: u64) -> Option<Ack> {
+        give(receiver, ms, seq, Ecn::NotEct, false)
+    }
+
+    #[test]
+    fn every_second_segment_or_a_tenth_of_a_second() {
+        let mut it = receiver(TcpConfig::default());
+        assert_eq!(plain(&mut it, 0, 0), None);
+        let ack = plain(&mut it, 50, 1).unwrap();
+        assert_eq!((ack.next, ack.echo), (2, 50_000_000));
+        assert_eq!(plain(&mut it, 60, 2), None);
+        assert_eq!(it.poll(Time::from_nanos(60_000_000)), Output::Wait(Some(Time::from_nanos(160_000_000))));
+        assert!(matches!(it.poll(Time::from_nanos(160_000_000)), Output::Transmit(_)));
+        assert_eq!(it.poll(Time::from_nanos(160_000_000)), Output::Wait(None));
+    }
+
+    #[test]
+    fn timestamps_echo_the_earlier_of_two() {
+        let mut it = receiver(TcpConfig { timestamps: true, ..TcpConfig::default() });
+        assert_eq!(plain(&mut it, 10, 0), None);
+        assert_eq!(plain(&mut it, 50, 1).unwrap().echo, 10_000_000);
+        assert_eq!(plain(&mut it, 60, 3).unwrap().echo, 60_000_000);
+    }
+
+    #[test]
+    fn gaps_are_acknowledged_at_once_with_the_latest_block_first() {
+        let mut it = receiver(TcpConfig::default());
+        let blocks = |ack: Option<Ack>| ack.unwrap().blocks;
+        assert_eq!(blocks(plain(&mut it, 0, 2))[0], (2, 3));
+        assert_eq!(blocks(plain(&mut it, 1, 5))[..2], [(5, 6), (2, 3)]);
+        assert_eq!(blocks(plain(&mut it, 2, 3))[..2], [(2, 4), (5, 6)]);
+        assert_eq!(plain(&mut it, 3, 5).unwrap().next, 0);
+        assert_eq!(it.counters().duplicates, 1);
+        assert_eq!(plain(&mut it, 4, 0).unwrap().next, 1); // a gap remains
+        assert_eq!(plain(&mut it, 5, 1).unwrap().next, 4);
+        assert_eq!(plain(&mut it, 6, 4).unwrap().next, 6);
+        assert_eq!((it.counters().delivered, it.counters().data), (6, Bytes(6000)));
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
+        let mut it = receiver(TcpConfig { delayed_ack: Span::ZERO, ..TcpConfig::default() });
+        assert!(!give(&mut it, 0, 0, Ecn::Ect0, false).unwrap().ece);
+        assert!(give(&mut it, 1, 1, Ecn::Ce, false).unwrap().ece);
+        assert!(give(&mut it, 2, 2, Ecn::Ect0, false).unwrap().ece);
+        assert!(!give(&mut it, 3, 3, Ecn::Ect0, true).unwrap().ece);
+    }
+}

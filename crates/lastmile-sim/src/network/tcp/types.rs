@@ -1,0 +1,57 @@
+//! What connections are described and counted by.
+
+use core::net::SocketAddr;
+
+use lastmile::node::Flow;
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+
+/// The two ends of a connection, and the flows that its packets are labelled with.
+///
+/// ```
+/// use lastmile::node::Flow;
+/// let ends = lastmile_sim::network::tcp::Ends {
+///     sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1),
+/// };
+/// assert_ne!(ends.data, ends.acks);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The sender's address.
+    pub sender: SocketAddr,
+    /// The receiver's.
+    pub receiver: SocketAddr,
+    /// The flow of the segments.
+    pub data: Flow,
+    /// The flow of the ACKs.
+    pub acks: Flow,
+}
+
+/// What a sender has done.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::tcp::SenderCounters::default().timeouts, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Segments sent, those sent again included.
+    pub segments: u64,
+    /// IP bytes of all of them.
+    pub bytes: Bytes,
+    /// Segments sent again.
+    pub resent: u64,
+    /// ACKs that came.
+    pub acks: u64,
+    /// Segments acknowledged.
+    pub acknowledged: u64,
+    /// Times that the retransmission timer expired.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Reductions of the window because of marks.
+    pub ecn_reductions: u64,
+    /// Transfers finished; none of an endless one.
+    pub transfers: u64,
+    /// The sum of their times from the first segment's departure to the last one's acknowledgement.
+    pub transfer_time: Span,
+}

@@ -1,0 +1,347 @@
+//! [`Source`]: sends packets without bytes by some law of arrivals.
+
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+use lastmile::node::{
+    Datagram, Ecn, Flow, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId,
+};
+use lastmile::time::Time;
+use lastmile::units::{Bytes, Rate};
+
+use super::cbr::Cbr;
+use super::onoff::{OnOff, OnOffLaw};
+use super::poisson::Poisson;
+use super::trace::Trace;
+use crate::network::link::MAX_WIRE_BYTES;
+use crate::rng::Stream;
+
+/// The law by which a source sends.
+///
+/// ```
+/// use lastmile_sim::network::traffic::Arrivals;
+/// assert_ne!(Arrivals::Cbr, Arrivals::Poisson);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Equal gaps from a random phase on.
+    Cbr,
+    /// Exponential gaps.
+    Poisson,
+    /// Bursts and silences.
+    OnOff(OnOff),
+    /// As recorded; the source's rate and size do not count.
+    Trace(Arc<Trace>),
+}
+
+/// What a source sends.
+///
+/// ```
+/// use lastmile::{node::Flow, time::Time, units::{Bytes, Rate}};
+/// use lastmile_sim::{rng::Stream, network::traffic::{Arrivals, Source, SourceConfig}};
+/// let config = SourceConfig {
+///     arrivals: Arrivals::Poisson, rate: Rate::ip(4_000_000), ip_size: Bytes(1500), start: Time::ZERO, stop: Time::MAX,
+///     flow: Flow(3), from: "10.77.0.1:9".parse().unwrap(), to: "10.77.0.2:9".parse().unwrap(),
+/// };
+/// let source = Source::new(config, Stream::new(1, "traffic/cross"));
+/// assert_eq!(source.sent(), 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct SourceConfig {
+    /// When packets are sent.
+    pub arrivals: Arrivals,
+    /// How much of IP packets, on the mean.
+    pub rate: Rate,
+    /// The size of each, with its IP header.
+    pub ip_size: Bytes,
+    /// No packet leaves before.
+    pub start: Time,
+    /// No packet leaves at this time or after it.
+    pub stop: Time,
+    /// The flow that its packets are labelled with.
+    pub flow: Flow,
+    /// The sender's address.
+    pub from: SocketAddr,
+    /// The receiver's address.
+    pub to: SocketAddr,
+}
+
+#[derive(Debug)]
+enum Law {
+    Cbr(Cbr),
+    Poisson(Poisson),
+    OnOff(OnOffLaw),
+    Trace(TraceLaw),
+    /// A rate of zero: nothing until it changes.
+    Silent,
+}
+
+#[derive(Debug)]
+struct TraceLaw {
+    trace: Arc<Trace>,
+    next: usize,
+    start: u64,
+}
+
+impl Law {
+    fn new(arrivals: &Arrivals, rate: Rate, ip_size: u32, start: u64) -> Law {
+        let bits_per_second = rate.bits_per_second();
+        match arrivals {
+            Arrivals::Trace(trace) => Law::Trace(TraceLaw { trace: Arc::clone(trace), next: 0, start }),
+            _ if bits_per_second == 0 => Law::Silent,
+            Arrivals::Cbr => Law::Cbr(Cbr::new(bits_per_second, ip_size)),
+            Arrivals::Poisson => Law::Poisson(Poisson::new(bits_per_second, ip_size)),
+            Arrivals::OnOff(config) => Law::OnOff(OnOffLaw::new(*config, bits_per_second, ip_size)),
+        }
+    }
+
+    /// The first departure from `start` on.
+    fn first(&mut self, start: u64, random: &mut Stream) -> u64 {
+        let wait = match self {
+            Law::Cbr(cbr) => cbr.phase(random),
+            Law::Poisson(poisson) => poisson.gap(random),
+            Law::OnOff(on_off) => on_off.phase(random),
+            Law::Trace(trace) => trace.trace.packets().first().map_or(u64::MAX, |p| p.0.as_nanos() as u64),
+            Law::Silent => u64::MAX,
+        };
+        start.saturating_add(wait)
+    }
+}
+
+/// A source of traffic. Sends by port 0.
+#[derive(Debug)]
+pub struct Source {
+    law: Law,
+    random: Stream,
+    next: u64,
+    start: u64,
+    stop: u64,
+    sent: u64,
+    template: Datagram,
+    ip_size: u32,
+    arrivals: Arrivals,
+    /// Rates to come, the next one last.
+    changes: Vec<(u64, Rate)>,
+    sent_bytes: Bytes,
+}
+
+impl Source {
+    /// A source with its own random numbers.
+    pub fn new(config: SourceConfig, mut random: Stream) -> Source {
+        let ip_size = config.ip_size.0.clamp(1, MAX_WIRE_BYTES) as u32;
+        let template = Datagram {
+            from: config.from,
+            to: config.to,
+            flow: config.flow,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            hop_limit: 64,
+            payload: Payload::Model(Model::default()),
+        };
+        let start = config.start.as_nanos();
+        let mut law = Law::new(&config.arrivals, config.rate, ip_size, start);
+        let next = law.first(start, &mut random);
+        Source {
+            law,
+            random,
+            next,
+            start,
+            stop: config.stop.as_nanos(),
+            sent: 0,
+            template,
+            ip_size,
+            arrivals: config.arrivals,
+            changes: Vec::new(),
+            sent_bytes: Bytes::ZERO,
+        }
+    }
+
+    /// The same with other rates from some times on; zero is a pause. A trace has no rate to change.
+    ///
+    /// ```
+    /// use lastmile::{node::*, time::Time, units::{Bytes, Rate}};
+    /// use lastmile_sim::{rng::Stream, network::traffic::{Arrivals, Source, SourceConfig}};
+    /// let any = "10.77.0.1:9".parse().unwrap();
+    /// let config = SourceConfig {
+    ///     arrivals: Arrivals::Cbr, rate: Rate::ip(0), ip_size: Bytes(1000), start: Time::ZERO, stop: Time::MAX,
+    ///     flow: Flow(0), from: any, to: any,
+    /// };
+    /// let minute = Time::from_nanos(60_000_000_000);
+    /// let mut source = Source::new(config, Stream::new(1, "cross")).with_changes(vec![(minute, Rate::ip(1_000_000))]);
+    /// let Output::Wait(Some(first)) = source.poll(Time::ZERO) else { panic!() };
+    /// assert!(first >= minute);
+    /// ```
+    pub fn with_changes(mut self, mut changes: Vec<(Time, Rate)>) -> Source {
+        if !matches!(self.arrivals, Arrivals::Trace(_)) {
+            changes.sort_by_key(|change| core::cmp::Reverse(change.0));
+            self.changes = changes.into_iter().map(|(at, rate)| (at.as_nanos(), rate)).collect();
+            self.change();
+        }
+        self
+    }
+
+    /// Packets sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// IP bytes sent so far.
+    pub fn sent_bytes(&self) -> Bytes {
+        self.sent_bytes
+    }
+
+    /// Goes over to the rates that hold when the next packet would leave.
+    #[inline]
+    fn change(&mut self) {
+        while let Some(&(at, rate)) = self.changes.last()
+            && at <= self.next
+        {
+            self.changes.pop();
+            let from = at.max(self.start);
+            self.law = Law::new(&self.arrivals, rate, self.ip_size, from);
+            self.next = self.law.first(from, &mut self.random);
+        }
+    }
+
+    /// The departure after this one, and this one's size.
+    #[inline]
+    fn advance(&mut self) -> u32 {
+        // A gap of no time (an absurd rate) would send for ever at one moment.
+        let gap = match &mut self.law {
+            Law::Cbr(cbr) => cbr.gap(),
+            Law::Poisson(poisson) => poisson.gap(&mut self.random),
+            Law::OnOff(on_off) => on_off.gap(&mut self.random),
+            Law::Trace(law) => {
+                let packets = law.trace.packets();
+                let size = packets.get(law.next).map_or(self.ip_size, |packet| packet.1.0 as u32);
+                law.next += 1;
+                let next = packets.get(law.next).map(|packet| packet.0.as_nanos() as u64);
+                self.next = next.map_or(u64::MAX, |offset| law.start.saturating_add(offset));
+                return size;
+            }
+            Law::Silent => u64::MAX,
+        };
+        self.next = self.next.saturating_add(gap.max(1));
+        self.change();
+        self.ip_size
+    }
+}
+
+impl Node for Source {
+    fn handle(&mut self, _now: Time, _input: Input) {}
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        if self.next >= self.stop {
+            return Output::Wait(None);
+        }
+        if self.next > now.as_nanos() {
+            return Output::Wait(Some(Time::from_nanos(self.next)));
+        }
+        let words = [self.sent, self.next, 0, 0];
+        let ip_size = self.advance();
+        self.sent += 1;
+        self.sent_bytes += Bytes(u64::from(ip_size));
+        // Field by field: a clone would look for a heap payload that is never there.
+        let Datagram { from, to, flow, ecn, dscp, hop_limit, .. } = self.template;
+        let payload = Payload::Model(Model { ip_size, words });
+        let datagram = Datagram { from, to, flow, ecn, dscp, hop_limit, payload };
+        Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(0), datagram })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(arrivals: Arrivals, name: &str) -> Vec<u64> {
+        let any = "10.77.0.1:9".parse().unwrap();
+        let config = SourceConfig {
+            arrivals,
+            rate: Rate::ip(4_000_000),
+            ip_size: Bytes(1500),
+            start: Time::from_nanos(1_000_000_000),
+            stop: Time::from_nanos(3_000_000_000),
+            flow: Flow(1),
+            from: any,
+            to: any,
+        };
+        let mut source = Source::new(config, Stream::new(2, name));
+        let (mut now, mut times) = (Time::ZERO, Vec::new());
+        loop {
+            match source.poll(now) {
+                Output::Transmit(t) => times.push(t.at.as_nanos()),
+                Output::Wait(Some(at)) => now = at,
+                _ => return times,
+            }
+        }
+    }
+
+    #[test]
+    fn cbr_keeps_its_rate_between_start_and_stop_from_a_phase_of_its_own() {
+        let (a, b) = (times(Arrivals::Cbr, "a"), times(Arrivals::Cbr, "b"));
+        assert!(a.len().abs_diff(667) <= 1, "{}", a.len());
+        assert!(a.windows(2).all(|w| w[1] - w[0] == 3_000_000));
+        assert!(a[0] >= 1_000_000_000 && a[0] < 1_003_000_000 && a[0] != b[0]);
+        assert!(*a.last().unwrap() < 3_000_000_000);
+    }
+
+    fn source(arrivals: Arrivals) -> Source {
+        let any = "10.77.0.1:9".parse().unwrap();
+        let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
+        let config = SourceConfig {
+            arrivals,
+            rate: Rate::ip(1_200_000),
+            ip_size: Bytes(1500),
+            start: second(1),
+            stop: second(9),
+            flow: Flow(1),
+            from: any,
+            to: any,
+        };
+        Source::new(config, Stream::new(2, "x"))
+    }
+
+    fn drain(mut source: Source) -> Vec<(u64, u64)> {
+        let (mut now, mut sent) = (Time::ZERO, Vec::new());
+        loop {
+            match source.poll(now) {
+                Output::Transmit(t) => sent.push((t.at.as_nanos(), t.datagram.ip_size().0)),
+                Output::Wait(Some(at)) => now = at,
+                _ => return sent,
+            }
+        }
+    }
+
+    #[test]
+    fn rates_change_when_they_are_told_to() {
+        let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
+        let changes =
+            vec![(second(6), Rate::ip(2_400_000)), (second(3), Rate::ip(0)), (second(8), Rate::ip(0))];
+        for arrivals in [Arrivals::Cbr, Arrivals::Poisson] {
+            let sent = drain(source(arrivals).with_changes(changes.clone()));
+            let within = |from: u64, to: u64| {
+                sent.iter().filter(|s| s.0 >= from * 1_000_000_000 && s.0 < to * 1_000_000_000).count()
+            };
+            assert!(within(1, 3).abs_diff(200) < 50 && within(6, 8).abs_diff(400) < 70, "{}", sent.len());
+            assert_eq!((within(0, 1), within(3, 6), within(8, 99)), (0, 0, 0));
+        }
+        // A change before the start is the rate to start with.
+        let early = drain(source(Arrivals::Cbr).with_changes(vec![(Time::ZERO, Rate::ip(2_400_000))]));
+        assert!(early.len().abs_diff(1600) <= 1 && early[0].0 >= 1_000_000_000, "{}", early.len());
+    }
+
+    #[test]
+    fn a_trace_is_sent_as_it_stands() {
+        let trace: Trace = "0 100\n0.5 1500\n0.5 40\n9 70".parse().unwrap();
+        let sent = drain(source(Arrivals::Trace(Arc::new(trace))));
+        assert_eq!(sent, [(1_000_000_000, 100), (1_500_000_000, 1500), (1_500_000_000, 40)]);
+    }
+
+    #[test]
+    fn poisson_is_not_regular() {
+        let times = times(Arrivals::Poisson, "a");
+        assert!((550..790).contains(&times.len()), "{}", times.len());
+        assert!(times.windows(2).any(|w| w[1] - w[0] < 1_000_000));
+    }
+}

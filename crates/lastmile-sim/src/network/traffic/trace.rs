@@ -1,0 +1,95 @@
+//! Traffic from a trace: when which packet leaves, from a file's text.
+
+use core::str::FromStr;
+
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+
+/// Packets of one trace; with more, somebody gave the wrong file.
+pub const MAX_TRACE_PACKETS: usize = 1_000_000;
+
+/// When packets leave, from the start of the flow, and how large they are with their IP header.
+///
+/// Read from lines of `seconds bytes`; what follows a `#` is a comment.
+///
+/// ```
+/// use lastmile_sim::network::traffic::Trace;
+/// let trace: Trace = "# a talk spurt\n0 200\n0.020 200\n0.020 1500\n".parse().unwrap();
+/// assert_eq!(trace.packets()[1].0.to_string(), "20 ms");
+/// let error = "0 200\n-1 200".parse::<Trace>().unwrap_err();
+/// assert_eq!(error, "line 2: \"-1\" is not a number of seconds from 0 to 2678400");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace(Vec<(Span, Bytes)>);
+
+impl Trace {
+    /// Offsets from the flow's start, never falling, and IP sizes.
+    pub fn packets(&self) -> &[(Span, Bytes)] {
+        &self.0
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.0.iter().map(|packet| packet.1.0).sum())
+    }
+}
+
+impl FromStr for Trace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Trace, String> {
+        let mut packets: Vec<(Span, Bytes)> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let mut words = line.split_whitespace();
+            let Some(seconds) = words.next() else { continue };
+            let wrong = |what: String| Err(format!("line {}: {what}", number + 1));
+            let offset = match seconds.parse::<f64>() {
+                Ok(s) if (0.0..=2_678_400.0).contains(&s) => Span::from_nanos(libm::round(s * 1e9) as i64),
+                _ => return wrong(format!("{seconds:?} is not a number of seconds from 0 to 2678400")),
+            };
+            let size = match words.next().map(str::parse::<u64>) {
+                Some(Ok(size @ 28..=65_535)) => Bytes(size),
+                _ => {
+                    return wrong(
+                        "after the time comes the size of an IP packet, 28 to 65535 bytes".to_owned(),
+                    );
+                }
+            };
+            if let Some(more) = words.next() {
+                return wrong(format!("{more:?} after time and size"));
+            }
+            if packets.last().is_some_and(|before| before.0 > offset) {
+                return wrong("earlier than the line before".to_owned());
+            }
+            if packets.len() == MAX_TRACE_PACKETS {
+                return wrong(format!("more than {MAX_TRACE_PACKETS} packets"));
+            }
+            packets.push((offset, size));
+        }
+        if packets.is_empty() {
+            return Err("no packet in it".to_owned());
+        }
+        Ok(Trace(packets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_trace_is_refused_with_its_line() {
+        for (text, error) in [
+            ("", "no packet in it"),
+            ("x 1", "line 1: \"x\" is not a number of seconds from 0 to 2678400"),
+            ("NaN 100", "line 1: \"NaN\" is not a number of seconds from 0 to 2678400"),
+            ("\n0", "line 2: after the time comes the size of an IP packet, 28 to 65535 bytes"),
+            ("0 27", "line 1: after the time comes the size of an IP packet, 28 to 65535 bytes"),
+            ("0 99 1", "line 1: \"1\" after time and size"),
+            ("1 99\n0.5 99", "line 2: earlier than the line before"),
+        ] {
+            assert_eq!(text.parse::<Trace>().unwrap_err(), error);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What a scenario file says of a WLAN. Every default is the standard's, or named as ours.
+
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+use serde::Deserialize;
+
+use super::ampdu::AmpduConfig;
+use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
+use super::schedule::StationChange;
+use crate::text;
+
+/// Where a station is heard from: path loss and noise between it and its access point.
+///
+/// ```
+/// let channel = lastmile_sim::network::wlan::ChannelConfig { distance_m: 10.0, ..Default::default() };
+/// assert!((channel.mean_snr_db(20e6) - 39.9).abs() < 0.1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct ChannelConfig {
+    /// Distance to the access point.
+    pub distance_m: f64,
+    /// Power at the antenna, both ways. 16.02 dBm is 40 mW.
+    pub tx_power_dbm: f64,
+    /// Loss at 1 m: 40.05 dB is free space at 2.4 GHz (RFC 8869, section 4.1).
+    pub reference_loss_db: f64,
+    /// Exponent of the log-distance law (RFC 8869: 3.0).
+    pub exponent: f64,
+    /// What the receiver adds to thermal noise.
+    pub noise_figure_db: f64,
+    /// Standard deviation of log-normal shadowing, drawn anew each [`coherence`](ChannelConfig::coherence).
+    pub shadowing_db: f64,
+    /// How long the shadowing stays.
+    #[serde(deserialize_with = "text::unit")]
+    pub coherence: Span,
+    /// Signal to noise ratio given outright, instead of by distance and power.
+    pub snr_db: Option<f64>,
+}
+
+impl Default for ChannelConfig {
+    fn default() -> ChannelConfig {
+        ChannelConfig {
+            distance_m: 1.0,
+            tx_power_dbm: 16.02,
+            reference_loss_db: 40.05,
+            exponent: 3.0,
+            noise_figure_db: 7.0,
+            shadowing_db: 0.0,
+            coherence: Span::from_millis(100),
+            snr_db: None,
+        }
+    }
+}
+
+/// An access point or a client.
+///
+/// ```
+/// use lastmile_sim::network::wlan::StationConfig;
+/// let client = StationConfig { name: "laptop".into(), ap: Some("ap".into()), ..Default::default() };
+/// assert_eq!((client.queue, client.frame_error), (100, 0.0));
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct StationConfig {
+    /// Its name, which also names its random numbers.
+    pub name: String,
+    /// The access point that it is a client of; none for an access point. Several cells on one channel are
+    /// several access points of one WLAN.
+    pub ap: Option<String>,
+    /// The rate of frames from it and, for a client, to it; the standard's highest if none is given. Without
+    /// meaning for an access point.
+    #[serde(deserialize_with = "text::optional")]
+    pub rate: Option<Rate>,
+    /// The rate of frames to it, where it differs.
+    #[serde(deserialize_with = "text::optional")]
+    pub down_rate: Option<Rate>,
+    /// How rates are picked, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
+    /// [`rate`](StationConfig::rate).
+    pub rate_control: RateControl,
+    /// Packets that its queue holds; seed 000 found 40 to 300 in access points. The frame on the air counts.
+    pub queue: u32,
+    /// The share of its data frames, both ways, that noise destroys, each independently, beside what
+    /// [`channel`](StationConfig::channel) destroys.
+    pub frame_error: f64,
+    /// The same for frames to it, where it differs.
+    pub down_frame_error: Option<f64>,
+    /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
+    pub channel: Option<ChannelConfig>,
+    /// What changes of it during the run.
+    pub schedule: Vec<StationChange>,
+}
+
+impl Default for StationConfig {
+    fn default() -> StationConfig {
+        StationConfig {
+            name: String::new(),
+            ap: None,
+            rate: None,
+            down_rate: None,
+            rate_control: RateControl::Fixed,
+            queue: 100,
+            frame_error: 0.0,
+            down_frame_error: None,
+            channel: None,
+            schedule: Vec::new(),
+        }
+    }
+}
+
+/// A WLAN: all stations that hear each other on one channel.
+///
+/// ```
+/// let config: lastmile_sim::network::wlan::WlanConfig = toml::from_str(r#"
+///     standard = "b"
+///     preamble = "short"
+///     after_collision = "exchange"
+///     station = [{ name = "ap" }, { name = "laptop", ap = "ap", rate = "11 Mbit/s", queue = 50 }]
+/// "#).unwrap();
+/// assert_eq!(config.station[1].queue, 50);
+/// assert!(toml::from_str::<lastmile_sim::network::wlan::WlanConfig>("channel = 6").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct WlanConfig {
+    /// The standard.
+    pub standard: Standard,
+    /// The preamble at DSSS rates.
+    pub preamble: Preamble,
+    /// The slot of g.
+    pub slot: SlotTime,
+    /// What g does for stations of b.
+    pub protection: Protection,
+    /// The DSSS rate of CTS and RTS that protect: 11 Mbit/s if not given. ns-3 sends them at 1 Mbit/s.
+    #[serde(deserialize_with = "text::optional")]
+    pub protection_rate: Option<Rate>,
+    /// The band of n.
+    pub band: Band,
+    /// Width of n's channel: 20 or 40.
+    pub channel_mhz: u32,
+    /// Spatial streams of n.
+    pub streams: u8,
+    /// The short guard interval of n.
+    pub short_guard: bool,
+    /// Aggregation of n.
+    pub ampdu: Option<AmpduConfig>,
+    /// Slots after SIFS that a station waits after a busy medium: 2 (DIFS), for n 3 (best effort) if not given.
+    pub aifsn: Option<u8>,
+    /// The smallest contention window: 31 for b, 15 else if not given.
+    pub cw_min: Option<u32>,
+    /// The largest: 1023 if not given.
+    pub cw_max: Option<u32>,
+    /// Transmissions of a frame up to [`rts_threshold`](WlanConfig::rts_threshold), or requests to send a longer
+    /// one, after which it is lost.
+    pub short_retry: u8,
+    /// Transmissions of a longer one itself.
+    pub long_retry: u8,
+    /// Frames longer than this, MAC header and FCS included, begin with RTS and CTS; none do if not given.
+    #[serde(deserialize_with = "text::optional")]
+    pub rts_threshold: Option<Bytes>,
+    /// Rates that responses may use: 1 and 2 Mbit/s for b, 6, 12 and 24 for a and n, both for g if not given.
+    #[serde(deserialize_with = "text::optional_list")]
+    pub basic_rates: Option<Vec<Rate>>,
+    /// The rate of all responses, instead of the rule of the basic rates.
+    #[serde(deserialize_with = "text::optional")]
+    pub ack_rate: Option<Rate>,
+    /// What is waited after a collision.
+    pub after_collision: AfterCollision,
+    /// LLC and SNAP before each IP packet.
+    #[serde(deserialize_with = "text::unit")]
+    pub llc: Bytes,
+    /// MAC header and FCS: 28, for n 30 (QoS) if not given.
+    #[serde(deserialize_with = "text::optional")]
+    pub mac_header: Option<Bytes>,
+    /// How many losses are noted one by one, for [`Medium::take_losses`](super::Medium::take_losses).
+    pub loss_log: usize,
+    /// Access points and clients.
+    pub station: Vec<StationConfig>,
+}
+
+impl Default for WlanConfig {
+    fn default() -> WlanConfig {
+        WlanConfig {
+            standard: Standard::G,
+            preamble: Preamble::Long,
+            slot: SlotTime::Short,
+            protection: Protection::None,
+            protection_rate: None,
+            band: Band::FiveGhz,
+            channel_mhz: 20,
+            streams: 1,
+            short_guard: false,
+            ampdu: None,
+            aifsn: None,
+            cw_min: None,
+            cw_max: None,
+            short_retry: 7,
+            long_retry: 4,
+            rts_threshold: None,
+            basic_rates: None,
+            ack_rate: None,
+            after_collision: AfterCollision::Timeout,
+            llc: Bytes(8),
+            mac_header: None,
+            loss_log: 0,
+            station: Vec::new(),
+        }
+    }
+}
+
+/// Why a WLAN cannot be.
+///
+/// ```
+/// use lastmile_sim::network::wlan::{Medium, WlanConfig};
+/// let error = Medium::new(&WlanConfig::default(), 1, "home").unwrap_err();
+/// assert_eq!(error.to_string(), "station: a WLAN needs an access point and a client");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{key}: {reason}", station.as_ref().map_or(String::new(), |name| format!("station {name}: ")))]
+pub struct WlanError {
+    /// The station that it is of, by its name; none where it is the WLAN's.
+    pub station: Option<String>,
+    /// The key to change, such as `cw_min`, or of a station `schedule[2].rate`.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl WlanError {
+    pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> WlanError {
+        WlanError { station: None, key: key.into(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a WLAN counts: packets by fate, transmissions by outcome, and the air by use.
+
+use lastmile::node::{Datagram, Flow, PortId};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+
+/// What became a packet's end.
+///
+/// ```
+/// assert_ne!(lastmile_sim::network::wlan::LossCause::Collision, lastmile_sim::network::wlan::LossCause::Channel);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// All its transmissions failed, most of them (or, at a tie, the last) because others sent as well.
+    Collision,
+    /// All its transmissions failed, most of them (or, at a tie, the last) by noise.
+    Channel,
+    /// It found the sender's queue full.
+    Queue,
+}
+
+impl LossCause {
+    /// All causes.
+    ///
+    /// ```
+    /// # use lastmile_sim::network::wlan::LossCause;
+    /// assert!(LossCause::ALL.contains(&LossCause::Collision));
+    /// ```
+    pub const ALL: [LossCause; 3] = [LossCause::Collision, LossCause::Channel, LossCause::Queue];
+
+    /// One word for tables; a link's causes have the same names.
+    ///
+    /// ```
+    /// # use lastmile_sim::{network::link::DropCause, network::wlan::LossCause};
+    /// assert_eq!(LossCause::Queue.name(), DropCause::QueueFull.name());
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            LossCause::Collision => "collision",
+            LossCause::Channel => "channel",
+            LossCause::Queue => "queue",
+        }
+    }
+}
+
+/// Flows whose losses are counted apart.
+const MAX_COUNTED_FLOWS: usize = 1 << 16;
+
+/// Losses of each flow, by the cause's place in [`LossCause::ALL`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlowLosses(Vec<[u64; 3]>);
+
+impl FlowLosses {
+    pub(super) fn add(&mut self, flow: Flow, cause: LossCause) {
+        let flow = flow.0 as usize;
+        if flow < MAX_COUNTED_FLOWS {
+            if self.0.len() <= flow {
+                self.0.resize(flow + 1, [0; 3]);
+            }
+            self.0[flow][cause as usize] += 1;
+        }
+    }
+
+    pub(super) fn of(&self, flow: Flow) -> [u64; 3] {
+        self.0.get(flow.0 as usize).copied().unwrap_or_default()
+    }
+}
+
+/// A packet that a WLAN lost, as the transport will miss it.
+///
+/// ```
+/// # use lastmile::{node::{Datagram, PortId}, time::Time};
+/// # use lastmile_sim::network::wlan::{Loss, LossCause};
+/// # let any = "10.0.0.1:9".parse().unwrap();
+/// let loss = Loss { at: Time::ZERO, port: PortId(1), cause: LossCause::Queue, collisions: 0, channel_errors: 0, datagram: Datagram::udp(any, any, vec![]) };
+/// assert_eq!(loss.cause, LossCause::Queue);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// When it was given up.
+    pub at: Time,
+    /// The port at which it had entered.
+    pub port: PortId,
+    /// Why.
+    pub cause: LossCause,
+    /// How many of its transmissions collided.
+    pub collisions: u8,
+    /// How many noise destroyed.
+    pub channel_errors: u8,
+    /// The packet.
+    pub datagram: Datagram,
+}
+
+/// One direction of one association.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::wlan::DirectionCounters::default().lost(), 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionCounters {
+    /// Packets that came to the sender's queue, dropped ones included.
+    pub arrived: u64,
+    /// Packets handed over by the receiver.
+    pub delivered: u64,
+    /// IP bytes handed over.
+    pub delivered_bytes: Bytes,
+    /// Packets lost, by cause.
+    pub lost_collision: u64,
+    /// See [`LossCause::Channel`].
+    pub lost_channel: u64,
+    /// See [`LossCause::Queue`].
+    pub lost_queue: u64,
+    /// Transmissions; an aggregate is one.
+    pub transmissions: u64,
+    /// Transmissions that collided.
+    pub collisions: u64,
+    /// Frames transmitted; an aggregate has many.
+    pub frames: u64,
+    /// Frames that noise destroyed.
+    pub channel_errors: u64,
+    /// Air that its transmissions took, with their responses and retries.
+    pub airtime: Span,
+}
+
+impl DirectionCounters {
+    /// Packets lost.
+    pub fn lost(&self) -> u64 {
+        self.lost_collision + self.lost_channel + self.lost_queue
+    }
+
+    /// The share of transmissions that collided: the conditional collision probability of DCF models.
+    pub fn collision_probability(&self) -> Option<f64> {
+        (self.transmissions > 0).then(|| self.collisions as f64 / self.transmissions as f64)
+    }
+}
+
+/// How the air was used, up to the end of the exchange that is under way. What is missing to the elapsed time
+/// was idle: waiting between frames, backoff, or nothing to send.
+///
+/// ```
+/// assert_eq!(lastmile_sim::network::wlan::Airtime::default().total().as_nanos(), 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Airtime {
+    /// Exchanges that brought something through, with their responses.
+    pub success: Span,
+    /// Collisions, to the end of the longest frame.
+    pub collision: Span,
+    /// Frames that noise destroyed.
+    pub error: Span,
+    /// What the exchanges take beside: the interframe space after each, and the backoff drawn by each sender for its
+    /// next. It counts in full also where backoffs of several stations ran at once or nobody had anything to
+    /// send: what the exchanges would need one after the other.
+    pub access: Span,
+    /// Exchanges of each kind.
+    pub successes: u64,
+    /// See [`collision`](Airtime::collision).
+    pub collisions: u64,
+    /// See [`error`](Airtime::error).
+    pub errors: u64,
+}
+
+impl Airtime {
+    /// All of it that the medium was busy.
+    pub fn total(&self) -> Span {
+        self.success + self.collision + self.error
+    }
+
+    /// What the exchanges need one after the other: their own time and [`access`](Airtime::access).
+    ///
+    /// ```
+    /// assert_eq!(lastmile_sim::network::wlan::Airtime::default().needed().as_nanos(), 0);
+    /// ```
+    pub fn needed(&self) -> Span {
+        self.total() + self.access
+    }
+}

@@ -1,0 +1,132 @@
+//! What can be read of a [`Medium`] from outside.
+
+use lastmile::node::{Flow, PortId};
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+
+use super::Medium;
+use crate::network::link::LinkConfig;
+use crate::network::meter::{Meter, MeterConfig, Profile};
+use crate::network::wlan::ampdu;
+use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss, LossCause};
+use crate::network::wlan::phy::Phy;
+
+impl Medium {
+    /// The physical layer.
+    pub fn phy(&self) -> &Phy {
+        &self.phy
+    }
+
+    /// The names of the stations, in the configuration's order.
+    pub fn stations(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The directions in which packets go, each with its port, and the numbers of its sender and its receiver.
+    pub fn directions(&self) -> impl Iterator<Item = (PortId, usize, usize)> {
+        self.directions.iter().enumerate().map(|(port, d)| (PortId(port as u16), d.from, d.to))
+    }
+
+    /// The port by which packets go between two stations; `None` where neither is the other's access point.
+    pub fn port(&self, from: &str, to: &str) -> Option<PortId> {
+        let is = |station: usize, name: &str| self.names.get(station).is_some_and(|n| n == name);
+        let found = self.directions.iter().position(|d| is(d.from, from) && is(d.to, to))?;
+        Some(PortId(found as u16))
+    }
+
+    /// What was counted of a direction.
+    pub fn counters(&self, port: PortId) -> Option<&DirectionCounters> {
+        self.directions.get(usize::from(port.0)).map(|d| &d.counters)
+    }
+
+    /// How the air was used.
+    pub fn airtime(&self) -> &Airtime {
+        &self.airtime
+    }
+
+    /// For how long the medium was busy up to `now`; never more than has elapsed.
+    pub fn busy(&self, now: Time) -> Span {
+        self.airtime.total() - Span::from_nanos(self.busy_until.saturating_sub(now.as_nanos()) as i64)
+    }
+
+    /// The air that a station used as a sender, responses to it included.
+    pub fn station_airtime(&self, station: usize) -> Span {
+        self.directions.iter().filter(|d| d.from == station).map(|d| d.counters.airtime).sum()
+    }
+
+    /// Packets in a station's queue, what is on the air and what its receiver holds back included.
+    pub fn queued(&self, station: usize) -> usize {
+        self.stations.get(station).map_or(0, |s| s.queue.len())
+    }
+
+    /// A flow's packets that wait, are on the air or are held back by a receiver that keeps the order.
+    ///
+    /// ```
+    /// # use lastmile_sim::{network::engine::Engine, scenario::*};
+    /// let scenario = builtin("ap-1").unwrap();
+    /// let run = build(&scenario, 1, vec![])?;
+    /// let wlan = run.engine.wlan(run.wlans[0]).unwrap();
+    /// assert_eq!(wlan.under_way_of(run.traffic_flows[0]), 0); // nothing has been sent
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn under_way_of(&self, flow: Flow) -> u64 {
+        let queued = self.stations.iter().flat_map(|station| &station.queue);
+        queued.filter(|packet| packet.datagram.flow == flow).count() as u64
+    }
+
+    /// Packets of a flow that were lost, by their true cause: what is missing to the transport, after all
+    /// retries.
+    pub fn losses_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
+        LossCause::ALL.into_iter().zip(self.flow_losses.of(flow))
+    }
+
+    /// Attaches a meter that knows the streams of a flow by the times at which they come to this port; `None`
+    /// where there is no such port.
+    pub(crate) fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
+        self.directions.get(usize::from(port.0))?;
+        // The medium is everybody's: no rate here is the link's own.
+        let meter = Meter::new(config, Profile::new(&LinkConfig::default()), self.overhead);
+        self.meters.push((port, meter));
+        Some(self.meters.len() - 1)
+    }
+
+    pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {
+        self.meters.get(number).map(|(_, meter)| meter)
+    }
+
+    pub(crate) fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
+        self.meters.get_mut(number).map(|(_, meter)| meter)
+    }
+
+    /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.
+    pub fn take_losses(&mut self) -> (Vec<Loss>, u64) {
+        (std::mem::take(&mut self.losses), std::mem::take(&mut self.losses_unlogged))
+    }
+
+    /// What a direction carries of IP packets of that size when nobody else sends, at the fastest rate that it
+    /// may use: frame exchange, DIFS and the mean first backoff.
+    pub fn capacity(&self, port: PortId, ip_size: Bytes) -> Option<Rate> {
+        let direction = self.directions.get(usize::from(port.0))?;
+        let frame = self.frame_bytes(ip_size);
+        let rate = direction.top_rate;
+        let frames = self.ampdu.as_ref().map_or(1, |config| {
+            let fits = |n: &u32| {
+                let bytes = n * ampdu::padded(frame);
+                u64::from(bytes) <= config.max_bytes.0
+                    && self.phy.plain(rate, bytes) <= config.max_duration.as_nanos().max(0) as u64
+            };
+            (1..=config.max_frames.min(ampdu::WINDOW)).take_while(fits).last().unwrap_or(1)
+        });
+        let cycle = if frames == 1 {
+            let request = self.request_time(rate, frame);
+            self.phy.cycle(rate, frame) + Span::from_nanos(request as i64)
+        } else {
+            let single = self.phy.cycle(rate, 0).as_nanos() as u64;
+            let bytes = frames * ampdu::padded(frame);
+            let response = self.phy.frame(rate, 0) + self.phy.ack(rate);
+            let own = self.phy.frame(rate, bytes) + self.phy.block_ack(rate);
+            Span::from_nanos((single - response + own + self.request_time(rate, bytes)) as i64)
+        };
+        Rate::over(ip_size * u64::from(frames), cycle, lastmile::units::Layer::Ip)
+    }
+}

@@ -1,0 +1,387 @@
+//! [`Phy`]: how long the frames of 802.11 b, g, a and n take, and the times between them.
+//!
+//! Clauses are those of IEEE Std 802.11-2016. All durations are whole nanoseconds.
+
+use lastmile::time::Span;
+use lastmile::units::Rate;
+
+use super::choices::{Band, Preamble, Protection, SlotTime, Standard};
+use super::config::{WlanConfig, WlanError};
+use super::rates::{DSSS, kbps, rates};
+pub use super::rates::{Modulation, PhyRate};
+
+/// ACK and CTS (9.3.1.3, 9.3.1.4), RTS (9.3.1.2), compressed block ack (9.3.1.9), in bytes.
+pub const ACK_BYTES: u32 = 14;
+/// See [`ACK_BYTES`].
+pub const RTS_BYTES: u32 = 20;
+/// See [`ACK_BYTES`].
+pub const BLOCK_ACK_BYTES: u32 = 32;
+/// A compressed block ack request (9.3.1.8).
+pub const BLOCK_ACK_REQUEST_BYTES: u32 = 24;
+
+/// The times of one WLAN's physical layer, and its rates in rising order.
+///
+/// ```
+/// use lastmile_sim::network::wlan::{WlanConfig, phy::Phy};
+/// let phy = Phy::new(&WlanConfig::default())?; // 802.11g, short slot
+/// assert_eq!((phy.slot, phy.sifs, phy.difs), (9_000, 10_000, 28_000));
+/// // 1536 bytes of MAC frame at 54 Mbit/s: 20 us of preamble, 57 symbols, 6 us of signal extension.
+/// assert_eq!(phy.frame(phy.rates().len() - 1, 1536), 254_000);
+/// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Phy {
+    /// Slot time, ns.
+    pub slot: u64,
+    /// SIFS, ns.
+    pub sifs: u64,
+    /// What a station waits after a busy medium before it counts slots: DIFS, or AIFS of n's best effort, ns.
+    pub difs: u64,
+    /// What the standard has a station wait after a frame that it could not read (10.3.2.3.7), ns.
+    pub eifs: u64,
+    /// The smallest contention window: backoffs are drawn from 0 to it.
+    pub cw_min: u32,
+    /// The largest.
+    pub cw_max: u32,
+    rates: Vec<PhyRate>,
+    /// Per data rate: the durations of ACK, block ack and the request for it, CTS and RTS that go with it.
+    control: Vec<Control>,
+    plcp_short: bool,
+    signal_extension: u64,
+    /// Whether OFDM frames are preceded by a CTS to self or RTS/CTS at a DSSS rate, and its whole time.
+    protection: Protection,
+    protection_rate: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Control {
+    ack: u64,
+    block_ack: u64,
+    block_ack_request: u64,
+    cts: u64,
+    rts: u64,
+    /// Preamble and header of the ACK and of the CTS: what a sender waits for before it gives them up.
+    ack_start: u64,
+    cts_start: u64,
+}
+
+impl Phy {
+    /// The physical layer that a configuration describes.
+    ///
+    /// # Errors
+    /// Where options contradict each other, or a rate is not the standard's.
+    pub fn new(config: &WlanConfig) -> Result<Phy, WlanError> {
+        let standard = config.standard;
+        let us = 1_000;
+        let long_slot = standard == Standard::B || (standard == Standard::G && config.slot == SlotTime::Long);
+        let five = standard == Standard::A || (standard == Standard::N && config.band == Band::FiveGhz);
+        let slot = if long_slot { 20 * us } else { 9 * us };
+        let sifs = if five { 16 * us } else { 10 * us };
+        let aifsn = config.aifsn.unwrap_or(if standard == Standard::N { 3 } else { 2 });
+        if !(1..=15).contains(&aifsn) {
+            return Err(WlanError::new("aifsn", format!("{aifsn} is not between 1 and 15")));
+        }
+        let rates = rates(config)?;
+        let mut phy = Phy {
+            slot,
+            sifs,
+            difs: sifs + u64::from(aifsn) * slot,
+            eifs: 0,
+            cw_min: config.cw_min.unwrap_or(if standard == Standard::B { 31 } else { 15 }),
+            cw_max: config.cw_max.unwrap_or(1023),
+            rates,
+            control: Vec::new(),
+            plcp_short: config.preamble == Preamble::Short,
+            signal_extension: if matches!(standard, Standard::G | Standard::N) && !five { 6 * us } else { 0 },
+            protection: config.protection,
+            protection_rate: 0,
+        };
+        if phy.cw_min > phy.cw_max || phy.cw_max > 1 << 20 {
+            let what = format!("the contention window cannot go from {} to {}", phy.cw_min, phy.cw_max);
+            return Err(WlanError::new("cw_min", what));
+        }
+        if config.protection != Protection::None && standard != Standard::G {
+            return Err(WlanError::new("protection", "only 802.11g protects its frames from older stations"));
+        }
+        phy.protection_rate = match config.protection_rate.map(kbps) {
+            None => DSSS.len() - 1,
+            Some(_) if config.protection == Protection::None => {
+                return Err(WlanError::new("protection_rate", "nothing is protected"));
+            }
+            Some(kbps) => DSSS.iter().position(|&k| k == kbps).ok_or_else(|| {
+                WlanError::new("protection_rate", format!("{kbps} kbit/s is none of 1, 2, 5.5 and 11 Mbit/s"))
+            })?,
+        };
+        let basic = phy.basic_rates(config)?;
+        phy.control = (0..phy.rates.len())
+            .map(|rate| phy.control_of(rate, config, &basic))
+            .collect::<Result<_, _>>()?;
+        // Where no station of b is near, stations of g count with acknowledgements of their own kind.
+        let near = |&&b: &&usize| config.protection != Protection::None || b >= DSSS.len();
+        let own = if standard == Standard::G { basic.iter().find(near) } else { None };
+        let slowest = own.or(basic.first()).copied().unwrap_or(0);
+        phy.eifs = phy.sifs + phy.plain(slowest, ACK_BYTES) + phy.difs;
+        Ok(phy)
+    }
+
+    fn basic_rates(&self, config: &WlanConfig) -> Result<Vec<usize>, WlanError> {
+        let mut basic = Vec::new();
+        let given: Vec<u32> = match (&config.basic_rates, config.standard) {
+            (Some(given), _) => given.iter().map(|rate| kbps(*rate)).collect(),
+            (None, Standard::B) => vec![1_000, 2_000],
+            (None, Standard::G) => vec![1_000, 2_000, 6_000, 12_000, 24_000],
+            (None, _) => vec![6_000, 12_000, 24_000],
+        };
+        for kbps in given {
+            let found = self.legacy(kbps);
+            basic.push(found.ok_or_else(|| {
+                WlanError::new(
+                    "basic_rates",
+                    format!("{kbps} kbit/s is no rate of 802.11{}", config.standard),
+                )
+            })?);
+        }
+        basic.sort_unstable();
+        if basic.is_empty() {
+            return Err(WlanError::new("basic_rates", "the list is empty"));
+        }
+        Ok(basic)
+    }
+
+    /// A rate that every station of the standard can receive.
+    fn legacy(&self, kbps: u32) -> Option<usize> {
+        self.rates.iter().position(|r| r.kbps == kbps && !matches!(r.modulation, Modulation::Ht { .. }))
+    }
+
+    /// Responses go at the highest basic rate that is not above the frame's and of its modulation
+    /// (10.7.6.5.2), or at the highest mandatory rate of which both is true where there is none: all of DSSS
+    /// (16.2.3), 6, 12 and 24 Mbit/s of OFDM (17.3.8.1).
+    fn control_of(&self, rate: usize, config: &WlanConfig, basic: &[usize]) -> Result<Control, WlanError> {
+        let dsss = self.rates[rate].modulation == Modulation::Dsss;
+        let response = match config.ack_rate {
+            Some(given) => {
+                let kbps = kbps(given);
+                let error = || {
+                    WlanError::new(
+                        "ack_rate",
+                        format!("{kbps} kbit/s is no rate of 802.11{}", config.standard),
+                    )
+                };
+                self.legacy(kbps).ok_or_else(error)?
+            }
+            None => {
+                let reference = self.rates[rate].reference_kbps;
+                let fits = |&&b: &&usize| {
+                    self.rates[b].kbps <= reference && (self.rates[b].modulation == Modulation::Dsss) == dsss
+                };
+                let mandatory: &[u32] = if dsss { &DSSS } else { &[6_000, 12_000, 24_000] };
+                let highest = || self.legacy(*mandatory.iter().rev().find(|&&m| m <= reference)?);
+                basic.iter().rev().find(fits).copied().or_else(highest).unwrap_or(0)
+            }
+        };
+        let request = if self.protection == Protection::RtsCts { self.protection_rate } else { response };
+        Ok(Control {
+            ack: self.plain(response, ACK_BYTES),
+            block_ack: self.plain(response, BLOCK_ACK_BYTES),
+            block_ack_request: self.plain(response, BLOCK_ACK_REQUEST_BYTES),
+            cts: self.plain(request, ACK_BYTES),
+            rts: self.plain(request, RTS_BYTES),
+            ack_start: self.preamble(response),
+            cts_start: self.preamble(request),
+        })
+    }
+
+    /// The rates, slowest first; with n, those without HT come before those with.
+    pub fn rates(&self) -> &[PhyRate] {
+        &self.rates
+    }
+
+    /// The rate of that many bits per second, to half a percent: "7.2 Mbit/s" stands for 7 2/9. With n, an HT
+    /// rate where there is one.
+    pub fn find(&self, rate: Rate) -> Option<usize> {
+        let wanted = kbps(rate);
+        self.rates.iter().rposition(|r| r.kbps.abs_diff(wanted) <= wanted / 200)
+    }
+
+    fn preamble(&self, rate: usize) -> u64 {
+        match self.rates[rate].modulation {
+            // 16.2.2: short preambles only above 1 Mbit/s.
+            Modulation::Dsss if self.plcp_short && self.rates[rate].kbps > 1_000 => 96_000,
+            Modulation::Dsss => 192_000,
+            Modulation::Ofdm { .. } => 20_000,
+            // 19.3.11: legacy preamble 20, HT-SIG 8, HT-STF 4, one HT-LTF of 4 per stream (four for three).
+            Modulation::Ht { streams, .. } => {
+                32_000 + 4_000 * u64::from(if streams == 3 { 4 } else { streams })
+            }
+        }
+    }
+
+    /// A frame of `bytes` (MAC header to FCS; an A-MPDU with its delimiters) at a rate, ns.
+    #[inline]
+    pub fn plain(&self, rate: usize, bytes: u32) -> u64 {
+        let preamble = self.preamble(rate);
+        let bits = 8 * u64::from(bytes);
+        match self.rates[rate].modulation {
+            Modulation::Dsss => preamble + (bits * 1_000_000).div_ceil(u64::from(self.rates[rate].kbps)),
+            // 17.4.3: 16 bits of service, 6 of tail.
+            Modulation::Ofdm { bits_per_symbol } => {
+                preamble + 4_000 * (22 + bits).div_ceil(u64::from(bits_per_symbol)) + self.signal_extension
+            }
+            Modulation::Ht { bits_per_symbol, short_guard, .. } => {
+                let symbols = (22 + bits).div_ceil(u64::from(bits_per_symbol));
+                // 19.4.3: with the short guard interval the whole is rounded up to a symbol of 4 us.
+                let symbols = if short_guard { (symbols * 9).div_ceil(10) } else { symbols };
+                preamble + 4_000 * symbols + self.signal_extension
+            }
+        }
+    }
+
+    /// A data frame with the CTS to self that precedes it where the WLAN has older stations to protect from.
+    #[inline]
+    pub fn frame(&self, rate: usize, bytes: u32) -> u64 {
+        let own = self.plain(rate, bytes);
+        if self.protection == Protection::CtsToSelf && self.rates[rate].modulation != Modulation::Dsss {
+            return self.plain(self.protection_rate, ACK_BYTES) + self.sifs + own;
+        }
+        own
+    }
+
+    /// Whether every frame at this rate begins with RTS and CTS, whatever its size.
+    #[inline]
+    pub fn always_requests(&self, rate: usize) -> bool {
+        self.protection == Protection::RtsCts && self.rates[rate].modulation != Modulation::Dsss
+    }
+
+    /// The ACK to a frame at that rate, ns.
+    #[inline]
+    pub fn ack(&self, rate: usize) -> u64 {
+        self.control[rate].ack
+    }
+
+    /// The block ack to an A-MPDU at that rate, ns.
+    #[inline]
+    pub fn block_ack(&self, rate: usize) -> u64 {
+        self.control[rate].block_ack
+    }
+
+    /// The request for the block ack to an A-MPDU at that rate, ns.
+    #[inline]
+    pub fn block_ack_request(&self, rate: usize) -> u64 {
+        self.control[rate].block_ack_request
+    }
+
+    /// The RTS before a frame at that rate, ns.
+    #[inline]
+    pub fn rts(&self, rate: usize) -> u64 {
+        self.control[rate].rts
+    }
+
+    /// The CTS before a frame at that rate, ns.
+    #[inline]
+    pub fn cts(&self, rate: usize) -> u64 {
+        self.control[rate].cts
+    }
+
+    /// How long the sender of a frame at that rate waits for the response (10.3.2.9), ns: the ACK, or the CTS
+    /// where it sent a request.
+    #[inline]
+    pub fn timeout(&self, rate: usize, request: bool) -> u64 {
+        let control = &self.control[rate];
+        self.sifs + self.slot + if request { control.cts_start } else { control.ack_start }
+    }
+
+    /// Mean time of a successful exchange without contention, of one frame of `bytes` at that rate, with half
+    /// the smallest contention window: the arithmetic that saturation throughput is checked against.
+    ///
+    /// ```
+    /// use lastmile_sim::network::wlan::{WlanConfig, phy::Phy};
+    /// let phy = Phy::new(&WlanConfig::default())?;
+    /// let cycle = phy.cycle(phy.rates().len() - 1, 1536); // 1500 bytes of IP at 54 Mbit/s
+    /// assert_eq!(cycle.as_nanos(), 393_500);
+    /// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
+    /// ```
+    pub fn cycle(&self, rate: usize, bytes: u32) -> Span {
+        let backoff = u64::from(self.cw_min) * self.slot / 2;
+        Span::from_nanos((self.difs + backoff + self.frame(rate, bytes) + self.sifs + self.ack(rate)) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phy(change: impl FnOnce(&mut WlanConfig)) -> Phy {
+        let mut config = WlanConfig::default();
+        change(&mut config);
+        Phy::new(&config).unwrap()
+    }
+
+    fn at(phy: &Phy, mbps: f64) -> usize {
+        phy.find(Rate::ip((mbps * 1e6) as u64)).unwrap()
+    }
+
+    #[test]
+    fn frames_of_b_take_their_preamble_and_bits() {
+        let long = phy(|c| c.standard = Standard::B);
+        let eleven = at(&long, 11.0);
+        assert_eq!(long.frame(eleven, 1536), 192_000 + 1_117_091);
+        assert_eq!((long.ack(eleven), long.cw_min, long.difs, long.slot), (248_000, 31, 50_000, 20_000));
+        let short = phy(|c| (c.standard, c.preamble) = (Standard::B, Preamble::Short));
+        assert_eq!(short.ack(eleven), 96_000 + 56_000);
+        assert_eq!(short.frame(at(&short, 1.0), 14), 192_000 + 112_000);
+    }
+
+    #[test]
+    fn frames_of_g_and_a_take_whole_symbols() {
+        let g = phy(|_| {});
+        assert_eq!((g.frame(at(&g, 54.0), 1536), g.ack(at(&g, 54.0))), (254_000, 34_000));
+        assert_eq!(g.ack(at(&g, 11.0)), 192_000 + 56_000);
+        // No basic rate of the modulation: the highest mandatory one.
+        let ofdm = phy(|c| c.basic_rates = Some(vec![Rate::ip(6_000_000)]));
+        assert_eq!((ofdm.ack(at(&ofdm, 11.0)), ofdm.ack(at(&ofdm, 54.0))), (192_000 + 10_182, 50_000));
+        let dsss = phy(|c| c.basic_rates = Some(vec![Rate::ip(11_000_000)]));
+        assert_eq!((dsss.ack(at(&dsss, 2.0)), dsss.ack(at(&dsss, 54.0))), (192_000 + 56_000, 34_000));
+        let a = phy(|c| c.standard = Standard::A);
+        assert_eq!((a.frame(at(&a, 54.0), 1536), a.ack(at(&a, 54.0)), a.difs), (248_000, 28_000, 34_000));
+        assert_eq!(phy(|c| c.ack_rate = Some(Rate::ip(6_000_000))).ack(11), 50_000);
+        let mixed = phy(|c| (c.slot, c.protection) = (SlotTime::Long, Protection::CtsToSelf));
+        assert_eq!(mixed.frame(at(&mixed, 54.0), 1536), 192_000 + 10_182 + 10_000 + 254_000);
+        assert_eq!((mixed.difs, mixed.slot), (50_000, 20_000));
+    }
+
+    #[test]
+    fn rates_of_n_are_the_standards() {
+        let n = phy(|c| c.standard = Standard::N);
+        let mbps: Vec<u32> = n.rates()[8..].iter().map(|r| r.kbps).collect();
+        assert_eq!(mbps, [6_500, 13_000, 19_500, 26_000, 39_000, 52_000, 58_500, 65_000]);
+        let wide = phy(|c| {
+            (c.standard, c.streams, c.channel_mhz, c.short_guard) = (Standard::N, 2, 40, true);
+        });
+        assert_eq!(wide.rates().last().unwrap().kbps, 300_000);
+        let short = phy(|c| (c.standard, c.short_guard) = (Standard::N, true));
+        assert_eq!((at(&short, 72.2), at(&short, 7.2)), (15, 8));
+        assert_eq!(short.find(Rate::ip(70_000_000)), None);
+        // 48 symbols of 3.6 us fill 44 of 4 us.
+        assert_eq!(short.plain(15, 1538), 36_000 + 44 * 4_000);
+        // 1538 bytes at 65 Mbit/s: 36 us, 48 symbols; 32 bytes of block ack at 24 Mbit/s.
+        assert_eq!((n.frame(at(&n, 65.0), 1538), n.block_ack(at(&n, 65.0))), (36_000 + 192_000, 32_000));
+        assert_eq!(n.difs, 16_000 + 3 * 9_000);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for change in [
+            (|c| c.streams = 2) as fn(&mut WlanConfig),
+            |c| c.cw_min = Some(2000),
+            |c| c.aifsn = Some(0),
+            |c| c.ack_rate = Some(Rate::ip(7_000_000)),
+            |c| c.basic_rates = Some(vec![]),
+            |c| (c.standard, c.channel_mhz) = (Standard::N, 80),
+            |c| (c.standard, c.protection) = (Standard::A, Protection::RtsCts),
+        ] {
+            let mut config = WlanConfig::default();
+            change(&mut config);
+            assert!(Phy::new(&config).is_err(), "{config:?}");
+        }
+    }
+}

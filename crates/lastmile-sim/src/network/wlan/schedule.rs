@@ -1,0 +1,144 @@
+//! What changes of a client during a run: its rates and its channel, as when it moves.
+
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+use serde::Deserialize;
+
+use super::config::{StationConfig, WlanConfig, WlanError};
+use super::phy::Phy;
+use super::rate::Controller;
+use super::setup::{Direction, bandwidth_hz, ladder, named_rate, refuse};
+use crate::text;
+
+/// The most changes of one client.
+const MAX_CHANGES: usize = 10_000;
+
+/// A change of a client from some time on, both ways. What is not given stays.
+///
+/// ```
+/// let config: lastmile_sim::network::wlan::StationConfig = toml::from_str(r#"
+///     name = "phone"
+///     ap = "ap"
+///     channel = { distance_m = 5.0 }
+///     schedule = [{ at = "10 s", distance_m = 40.0 }, { at = "20 s", rate = "6 Mbit/s", frame_error = 0.1 }]
+/// "#).unwrap();
+/// assert_eq!(config.schedule[1].frame_error, Some(0.1));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct StationChange {
+    /// When: later than the change before. The next transmission is the first that it concerns.
+    #[serde(deserialize_with = "text::unit")]
+    pub at: Span,
+    /// [`StationConfig::rate`] and, unless the next is given, [`StationConfig::down_rate`]. Rate control begins
+    /// anew from it.
+    #[serde(deserialize_with = "text::optional")]
+    pub rate: Option<Rate>,
+    /// [`StationConfig::down_rate`].
+    #[serde(deserialize_with = "text::optional")]
+    pub down_rate: Option<Rate>,
+    /// [`StationConfig::frame_error`], both ways.
+    pub frame_error: Option<f64>,
+    /// [`ChannelConfig::distance_m`](super::ChannelConfig::distance_m), which from then on counts instead of a
+    /// given SNR.
+    pub distance_m: Option<f64>,
+    /// [`ChannelConfig::snr_db`](super::ChannelConfig::snr_db).
+    pub snr_db: Option<f64>,
+}
+
+/// The same, checked, of one direction.
+#[derive(Debug)]
+pub(super) struct Change {
+    at: u64,
+    controller: Option<(usize, Controller)>,
+    frame_error: Option<f64>,
+    mean_snr_db: Option<f64>,
+}
+
+/// The changes of one direction that are still to come, the next one last.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) next: Option<u64>,
+    changes: Vec<Change>,
+}
+
+impl Schedule {
+    /// The changes of a client, as they concern one direction.
+    pub(super) fn new(
+        config: &WlanConfig,
+        phy: &Phy,
+        client: &StationConfig,
+        down: bool,
+    ) -> Result<Schedule, WlanError> {
+        if client.schedule.len() > MAX_CHANGES {
+            return Err(refuse(client, "schedule", format!("more than {MAX_CHANGES} changes")));
+        }
+        let mut changes = Vec::new();
+        let mut channel = client.channel.clone();
+        let mut before = Span::ZERO;
+        for (index, change) in client.schedule.iter().enumerate() {
+            let error =
+                |key: &str, reason: String| refuse(client, &format!("schedule[{index}].{key}"), reason);
+            if change.at < Span::ZERO {
+                return Err(error("at", format!("must not be negative: {}", change.at)));
+            }
+            if change.at < before || (index > 0 && change.at == before) {
+                return Err(error("at", format!("{} is not later than the change before", change.at)));
+            }
+            before = change.at;
+            let rate = if down { change.down_rate.or(change.rate) } else { change.rate };
+            let controller = match rate {
+                None => None,
+                Some(rate) => {
+                    let key = if down && change.down_rate.is_some() { "down_rate" } else { "rate" };
+                    let top = named_rate(config, phy, rate).map_err(|reason| error(key, reason))?;
+                    let kind = client.rate_control;
+                    Some((top, Controller::new(kind, ladder(phy, top, config, kind))))
+                }
+            };
+            if let Some(share) = change.frame_error.filter(|share| !(0.0..=1.0).contains(share)) {
+                return Err(error("frame_error", format!("{share} is not a share between 0 and 1")));
+            }
+            let moves = change.distance_m.is_some() || change.snr_db.is_some();
+            if let Some(channel) = channel.as_mut().filter(|_| moves) {
+                for (key, value) in [("distance_m", change.distance_m), ("snr_db", change.snr_db)] {
+                    let fits =
+                        |value: &f64| (-300.0..=1e6).contains(value) && (*value >= 0.0 || key == "snr_db");
+                    if let Some(value) = value.filter(|value| !fits(value)) {
+                        return Err(error(key, format!("{value} is out of range")));
+                    }
+                }
+                channel.distance_m = change.distance_m.unwrap_or(channel.distance_m);
+                channel.snr_db = change.snr_db;
+            } else if moves {
+                let key = if change.distance_m.is_some() { "distance_m" } else { "snr_db" };
+                return Err(error(key, "the client has no channel that could change".into()));
+            }
+            changes.push(Change {
+                at: change.at.as_nanos().max(0) as u64,
+                controller,
+                frame_error: change.frame_error,
+                mean_snr_db: channel.as_ref().filter(|_| moves).map(|c| c.mean_snr_db(bandwidth_hz(config))),
+            });
+        }
+        changes.reverse();
+        Ok(Schedule { next: changes.last().map(|c| c.at), changes })
+    }
+}
+
+impl Direction {
+    /// Makes the changes whose time has come.
+    #[cold]
+    pub(super) fn change(&mut self, now: Time) {
+        while let Some(change) = self.schedule.changes.pop_if(|change| change.at <= now.as_nanos()) {
+            if let Some((top_rate, controller)) = change.controller {
+                (self.top_rate, self.controller) = (top_rate, controller);
+            }
+            self.frame_error = change.frame_error.unwrap_or(self.frame_error);
+            if let (Some(snr), Some(channel)) = (change.mean_snr_db, &mut self.channel) {
+                channel.move_to(snr);
+            }
+        }
+        self.schedule.next = self.schedule.changes.last().map(|c| c.at);
+    }
+}

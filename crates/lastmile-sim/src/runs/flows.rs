@@ -1,0 +1,171 @@
+//! [`FlowOutcome`]: what each flow of the simulator's own traffic got.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::Flow;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+
+use crate::network::element::Element;
+use crate::network::link::Link;
+use crate::network::traffic::SinkCounters;
+use crate::scenario::{Scenario, Simulation};
+
+/// What one flow of traffic got, over the whole run but for its goodput.
+///
+/// ```
+/// use lastmile::time::Time;
+/// use lastmile_sim::{runs::flows::FlowWatch, scenario::*};
+/// let scenario = builtin("path").unwrap();
+/// let mut run = build(&scenario, 1, vec![])?;
+/// run.engine.run_until(Time::ZERO + scenario.warm_up)?;
+/// let watch = FlowWatch::begin(&run);
+/// run.engine.run_until(Time::ZERO + scenario.duration)?;
+/// let flows = watch.end(&scenario, &run);
+/// assert!(flows[0].goodput_bps.is_some_and(|bps| (3.6e6..4.4e6).contains(&bps)));
+/// # Ok::<(), BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct FlowOutcome {
+    /// Its name in the scenario.
+    pub flow: String,
+    /// What kind of traffic it is.
+    pub kind: &'static str,
+    /// The sending host's name.
+    pub from: String,
+    /// The receiving host's name.
+    pub to: String,
+    /// IP bits per second that arrived for the first time, from the warm-up's end or the flow's start to its stop or the run's end.
+    /// `None` if that is no time: the flow or the run ended within the warm-up.
+    pub goodput_bps: Option<f64>,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets lost, by true cause: in WLANs after all retries, as the transport misses them.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Packets that wait or are on their way at the end: `sent = received + lost + under_way`.
+    pub under_way: u64,
+    /// Mean time from departure to arrival.
+    pub delay_mean_s: Option<f64>,
+    /// The longest, where the receiver takes note of it.
+    pub delay_max_s: Option<f64>,
+    /// Packets overtaken by a later one.
+    pub out_of_order: u64,
+}
+
+/// Counts from the warm-up's end on.
+#[derive(Clone, Debug)]
+pub struct FlowWatch {
+    at: Time,
+    before: Vec<SinkCounters>,
+    /// What those that stopped had brought by then, by their place in the scenario.
+    stopped: BTreeMap<usize, Bytes>,
+}
+
+impl FlowWatch {
+    /// Takes the counts as they are: the measured part of the run begins.
+    pub fn begin(simulation: &Simulation) -> FlowWatch {
+        FlowWatch {
+            at: simulation.engine.now(),
+            before: (0..simulation.sinks.len()).map(|flow| counters(simulation, flow)).collect(),
+            stopped: BTreeMap::new(),
+        }
+    }
+
+    /// A flow stops as this is called: what arrives from now on, out of queues, is not of the time that it is held against.
+    pub fn stop(&mut self, simulation: &Simulation, flow: usize) {
+        self.stopped.insert(flow, counters(simulation, flow).bytes);
+    }
+
+    /// What each flow got, in the scenario's order.
+    pub fn end(self, scenario: &Scenario, simulation: &Simulation) -> Vec<FlowOutcome> {
+        let host = |index: usize| scenario.hosts.get(index).map_or_else(String::new, |h| h.name.clone());
+        let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
+        let lossy: Vec<&Link> = links(simulation).filter(lossy).collect();
+        let under_way = under_way(simulation);
+        let flow = |(index, (spec, before)): (usize, (&crate::scenario::TrafficSpec, &SinkCounters))| {
+            let now = counters(simulation, index);
+            let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
+            let seconds = (to - from).max(Span::ZERO).as_secs_f64();
+            let bytes = self.stopped.get(&index).unwrap_or(&now.bytes).0 - before.bytes.0;
+            FlowOutcome {
+                flow: spec.name.clone(),
+                kind: spec.kind(),
+                from: host(spec.from),
+                to: host(spec.to),
+                goodput_bps: (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds),
+                sent: sent(simulation, index),
+                received: now.packets,
+                lost: lost(simulation, &lossy, index),
+                under_way: under_way.get(index).copied().unwrap_or(0),
+                delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
+                delay_max_s: (now.max_delay > Span::ZERO).then(|| now.max_delay.as_secs_f64()),
+                out_of_order: now.out_of_order,
+            }
+        };
+        scenario.traffic.iter().zip(&self.before).enumerate().map(flow).collect()
+    }
+}
+
+fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
+    match simulation.sinks.get(flow).and_then(|&node| simulation.engine.element(node)) {
+        Some(Element::Sink(sink)) => *sink.counters(),
+        Some(Element::TcpReceiver(receiver)) => {
+            let seen = receiver.counters();
+            // What came twice did nobody any good.
+            let bytes = Bytes(seen.bytes.0 - seen.duplicate_bytes.0);
+            let (packets, total_delay) = (seen.segments, seen.total_delay);
+            SinkCounters { packets, bytes, total_delay, ..SinkCounters::default() }
+        }
+        _ => SinkCounters::default(),
+    }
+}
+
+fn links(simulation: &Simulation) -> impl Iterator<Item = &Link> {
+    simulation.links.iter().filter_map(|&node| simulation.engine.link(node))
+}
+
+fn lost(simulation: &Simulation, lossy: &[&Link], flow: usize) -> BTreeMap<&'static str, u64> {
+    let mut lost = BTreeMap::new();
+    let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
+    let mut add = |cause, packets| {
+        if packets > 0 {
+            *lost.entry(cause).or_insert(0) += packets;
+        }
+    };
+    for link in lossy {
+        link.drops_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
+    }
+    for wlan in simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node)) {
+        wlan.losses_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
+    }
+    lost
+}
+
+/// Packets under way of each flow: every link is looked through once, however many flows there are.
+fn under_way(simulation: &Simulation) -> Vec<u64> {
+    let mut by_label = BTreeMap::<Flow, u64>::new();
+    for label in links(simulation).flat_map(Link::flows_under_way) {
+        *by_label.entry(label).or_insert(0) += 1;
+    }
+    let wlans = || simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node));
+    let of = |label: &Flow| {
+        let wireless: u64 = wlans().map(|wlan| wlan.under_way_of(*label)).sum();
+        by_label.get(label).copied().unwrap_or(0) + wireless
+    };
+    simulation.traffic_flows.iter().map(of).collect()
+}
+
+fn sent(simulation: &Simulation, flow: usize) -> u64 {
+    match simulation.sources.get(flow).and_then(|&node| simulation.engine.element(node)) {
+        Some(Element::Source(source)) => source.sent(),
+        Some(Element::TcpSender(sender)) => sender.counters().segments,
+        _ => 0,
+    }
+}
+
+/// Bits per second as a rate, for tables.
+pub fn as_rate(bits_per_second: f64) -> Rate {
+    Rate::ip(libm::round(bits_per_second.max(0.0)) as u64)
+}

@@ -1,0 +1,275 @@
+//! [`Outcome`]: what was found, beside the [`Truth`].
+
+use lastmile::estimate::{Estimate, Quantity, Refusal, TruthKind};
+use lastmile::event::{Cost, Decision, Event};
+use lastmile::report::Direction;
+use lastmile::time::Time;
+use lastmile::units::Rate;
+
+use super::{PROBE_SIZE, PathMeter, RunError, Session, read_probe};
+use crate::network::engine::Engine;
+use crate::runs::twin::{SharedTruth, TwinPath, shared_truths, window};
+use crate::scenario::{Scenario, Simulation};
+
+/// What is true of a path, at the IP layer and [`PROBE_SIZE`].
+///
+/// ```
+/// use lastmile::{estimate::*, units::Rate};
+/// let rate = |mbps: u64| Some(Rate::ip(mbps * 1_000_000));
+/// let truth = lastmile_sim::runs::Truth {
+///     capacity: Rate::ip(28_000_000), window: rate(20), mean: rate(19), achievable_window: rate(22), achievable_mean: rate(21),
+/// };
+/// let mut estimate = Estimate {
+///     quantity: Quantity::AvailableBandwidth, value: Value::Is(Rate::ip(23_000_000)), interval: None,
+///     truth_kind: TruthKind::Queue, streams: vec![1], warning: None,
+/// };
+/// assert_eq!(truth.of(&estimate), rate(20));
+/// estimate.truth_kind = TruthKind::Saturation;
+/// assert_eq!(truth.of(&estimate), rate(22));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Truth {
+    /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
+    /// the estimate's streams, by WLANs what a saturating flow gets alone ([`twin`](crate::runs::twin)).
+    pub capacity: Rate,
+    /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
+    /// [window](crate::runs::twin::window) around them.
+    pub window: Option<Rate>,
+    /// The spare rate from the warm-up's end to the run's.
+    pub mean: Option<Rate>,
+    /// What one saturating flow gets over the window around the estimate's streams; only by WLANs.
+    pub achievable_window: Option<Rate>,
+    /// What it gets from the warm-up's end to that of the scenario.
+    pub achievable_mean: Option<Rate>,
+}
+
+impl Truth {
+    /// The rate that an estimate is to be held against: the capacity, or over its own window the spare or the
+    /// achievable rate, as it says itself. On a path without WLANs nothing is known of the latter.
+    pub fn of(&self, estimate: &Estimate) -> Option<Rate> {
+        match (estimate.quantity, estimate.truth_kind) {
+            (Quantity::Capacity, _) => Some(self.capacity),
+            (_, TruthKind::Queue) => self.window,
+            (_, TruthKind::Saturation) => self.achievable_window,
+        }
+    }
+}
+
+/// What one method found in one direction, beside the truth.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// The initiating host's name.
+    pub from: String,
+    /// The reflecting host's name.
+    pub to: String,
+    /// The method's name.
+    pub method: String,
+    /// The direction measured.
+    pub direction: Direction,
+    /// The number, or `None` where there is none that can be trusted.
+    pub estimate: Option<Estimate>,
+    /// Why there is none.
+    pub refusal: Option<Refusal>,
+    /// What the session cost up to here.
+    pub cost: Cost,
+    /// The truth, where something limits the path.
+    pub truth: Option<Truth>,
+}
+
+/// Meters of both directions of a session's path, and what twins of it need.
+#[derive(Clone, Debug)]
+pub struct SessionMeters {
+    forward: Option<PathMeter>,
+    reverse: Option<PathMeter>,
+    seed: u64,
+}
+
+/// One direction of a session's path, with what twins found: for each estimate, and last for the whole run.
+struct Side<'a> {
+    meter: &'a PathMeter,
+    shared: Option<Vec<SharedTruth>>,
+}
+
+impl SessionMeters {
+    /// Attaches meters to all that limits the packets between a session's hosts, both ways.
+    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> SessionMeters {
+        SessionMeters {
+            forward: simulation.meter(scenario, session.from, session.to, read_probe),
+            reverse: simulation.meter(scenario, session.to, session.from, read_probe),
+            seed: simulation.seed(),
+        }
+    }
+
+    /// The truth for estimates, each by its direction and the streams that it was made from; `None` where
+    /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
+    /// run only where a WLAN is on the path.
+    ///
+    /// # Errors
+    /// Where a twin cannot be run.
+    pub fn truths<'a>(
+        &'a self,
+        engine: &Engine,
+        scenario: &Scenario,
+        session: &Session,
+        asked: &[(Direction, &[u32])],
+    ) -> Result<Vec<Option<Truth>>, RunError> {
+        let forward = asked.iter().any(|ask| ask.0 != Direction::Reverse).then_some(&self.forward);
+        let reverse = asked.iter().any(|ask| ask.0 != Direction::Forward).then_some(&self.reverse);
+        let side = |meter: Option<&'a Option<PathMeter>>, from, to| -> Result<Option<Side<'a>>, RunError> {
+            let Some(meter) = meter.and_then(Option::as_ref) else { return Ok(None) };
+            let path = TwinPath { from, to, ip_size: PROBE_SIZE };
+            let windows = windows(meter, engine, scenario, asked);
+            let twins = (!meter.air.is_empty()).then(|| shared_truths(scenario, self.seed, path, &windows));
+            Ok(Some(Side { meter, shared: twins.transpose()? }))
+        };
+        let forward = side(forward, session.from, session.to)?;
+        let reverse = side(reverse, session.to, session.from)?;
+        let truth = |(index, &(direction, streams)): (usize, &(Direction, &[u32]))| {
+            let (first, second) = match direction {
+                Direction::Forward => (forward.as_ref()?, None),
+                Direction::Reverse => (reverse.as_ref()?, None),
+                Direction::RoundTrip => (forward.as_ref()?, reverse.as_ref()),
+            };
+            let mut truth = first.truth(engine, scenario, index, streams)?;
+            if let Some(back) = second.and_then(|back| back.capacity(engine, scenario, index, streams)) {
+                truth.capacity = smaller(truth.capacity, back);
+            }
+            Some(truth)
+        };
+        Ok(asked.iter().enumerate().map(truth).collect())
+    }
+}
+
+/// The windows of estimates at a path's first WLAN, and last the measured part of the run, which also stands for what
+/// has no window.
+fn windows(
+    meter: &PathMeter,
+    engine: &Engine,
+    scenario: &Scenario,
+    asked: &[(Direction, &[u32])],
+) -> Vec<(Time, Time)> {
+    let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
+    let own = |streams: &[u32]| {
+        let hop = meter.air.first()?;
+        let queue = engine.meter(hop.node, hop.meter)?;
+        let seen: Vec<_> = streams.iter().filter_map(|&stream| queue.stream(stream).ok()).collect();
+        let (first, last) = (seen.iter().map(|s| s.first).min()?, seen.iter().map(|s| s.last).max()?);
+        Some(window(scenario, first, last))
+    };
+    let mut all: Vec<_> = asked.iter().map(|(_, streams)| own(streams).unwrap_or(whole)).collect();
+    all.push(whole);
+    all
+}
+
+fn smaller(a: Rate, b: Rate) -> Rate {
+    if b < a { b } else { a }
+}
+
+impl Side<'_> {
+    fn shared(&self, index: usize) -> Option<(SharedTruth, SharedTruth)> {
+        let all = self.shared.as_ref()?;
+        Some((*all.get(index)?, *all.last()?))
+    }
+
+    fn capacity(&self, engine: &Engine, scenario: &Scenario, index: usize, streams: &[u32]) -> Option<Rate> {
+        if let Some((own, _)) = self.shared(index) {
+            // The twin's packets cross the links as well.
+            return Some(own.capacity);
+        }
+        let own = mean(streams, |stream| self.meter.capacity(engine, stream, PROBE_SIZE).ok());
+        own.or_else(|| {
+            let from = Time::ZERO + scenario.warm_up;
+            self.meter.capacity_between(engine, from, engine.now(), PROBE_SIZE).ok()
+        })
+    }
+
+    fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, streams: &[u32]) -> Option<Truth> {
+        let (from, to) = (Time::ZERO + scenario.warm_up, engine.now());
+        let own = mean(streams, |stream| self.meter.spare(engine, stream, PROBE_SIZE).ok());
+        let long = self.meter.spare_between(engine, from, to, PROBE_SIZE).ok();
+        let capacity = self.capacity(engine, scenario, index, streams)?;
+        let Some((near, whole)) = self.shared(index) else {
+            return Some(Truth {
+                capacity,
+                window: own,
+                mean: long,
+                achievable_window: None,
+                achievable_mean: None,
+            });
+        };
+        let no_links = self.meter.meters.is_empty();
+        let both = |air: Rate, links: Option<Rate>| {
+            if no_links { Some(air) } else { links.map(|links| smaller(air, links)) }
+        };
+        let has_window = !streams.is_empty();
+        Some(Truth {
+            capacity,
+            window: both(near.spare, own).filter(|_| has_window),
+            mean: both(whole.spare, long),
+            achievable_window: Some(near.achievable).filter(|_| has_window),
+            achievable_mean: Some(whole.achievable),
+        })
+    }
+}
+
+/// The mean over all streams; `None` where there is none, or one has no rate.
+fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
+    let rates: Option<Vec<u64>> = streams.iter().map(|&s| of(s).map(Rate::bits_per_second)).collect();
+    let rates = rates.filter(|rates| !rates.is_empty())?;
+    let sum: u128 = rates.iter().map(|&rate| u128::from(rate)).sum();
+    Some(Rate::ip((sum / rates.len() as u128) as u64))
+}
+
+/// The outcomes among a session's decisions, without any truth.
+pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Outcome> {
+    let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
+    let outcome =
+        |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
+            from: name(session.from),
+            to: name(session.to),
+            method: method.to_owned(),
+            direction,
+            estimate: estimate.cloned(),
+            refusal: refusal.cloned(),
+            cost,
+            truth: None,
+        };
+    let found = |event: &Event| match &event.what {
+        Decision::Estimated { method, direction, estimate, cost } => {
+            Some(outcome(method, *direction, Some(estimate), None, *cost))
+        }
+        Decision::Refused { method, direction, refusal, cost } => {
+            Some(outcome(method, *direction, None, Some(refusal), *cost))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(found).collect()
+}
+
+/// The outcomes among a session's decisions, with the truth to each. Of a run that nobody stopped: what was interrupted
+/// was so by its end.
+///
+/// # Errors
+/// Where a twin cannot be run.
+pub fn outcomes(
+    scenario: &Scenario,
+    session: &Session,
+    meters: &SessionMeters,
+    engine: &Engine,
+    events: &[Event],
+) -> Result<Vec<Outcome>, RunError> {
+    let mut all = found(scenario, session, events);
+    let refusals = all.iter_mut().filter_map(|outcome| outcome.refusal.as_mut());
+    refusals
+        .filter(|refusal| **refusal == Refusal::Interrupted)
+        .for_each(|refusal| *refusal = Refusal::RunOver);
+    let asked: Vec<(Direction, &[u32])> = all
+        .iter()
+        .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))
+        .collect();
+    let truths = meters.truths(engine, scenario, session, &asked)?;
+    for (outcome, truth) in all.iter_mut().zip(truths) {
+        outcome.truth = truth;
+    }
+    Ok(all)
+}

@@ -1,0 +1,256 @@
+//! [`Capture`]: what the simulated interfaces carry, as a pcapng file that Wireshark opens.
+//!
+//! One interface for every host (what it sends and receives), one for every direction of a link and one for every
+//! WLAN (what arrives at the far end). Times are nanoseconds of the run since 1970. The file is written as the run
+//! goes; nothing of it is kept in memory.
+//!
+//! * The simulator's own packets have a size and no bytes: they get headers and no payload, with the original length
+//!   beside, and their checksums are right for a payload of zeros. Its TCP has sequence numbers, SACK blocks, ECE and
+//!   CWR as the model says; neither a handshake nor a window that is advertised, because the model has none. An ACK
+//!   whose SACK blocks do not fit into the size that [`TcpConfig::header`](crate::network::tcp::TcpConfig::header) gives it
+//!   is longer here than it was on the link. The zeros at the end of other payloads are left out of the file as well.
+//! * What a link or WLAN loses does not arrive, and so is not there; the packet that follows on the same interface
+//!   says how many were lost before it and why (`epb_dropcount` and a comment), and the interface's statistics at
+//!   the end of the file have the sum.
+//! * A packet that crosses several interfaces is there several times. Wireshark's analysis of TCP takes that for
+//!   retransmissions: [`Select`] has only some of the interfaces written.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lastmile::node::Datagram;
+use lastmile::time::Time;
+
+use crate::network::engine::{Lost, NodeId};
+use crate::scenario::{Scenario, Simulation};
+
+mod headers;
+mod tcp;
+mod writer;
+
+use headers::write_packet;
+use tcp::Connection;
+use writer::{About, INBOUND, OUTBOUND, Writer};
+
+/// Which interfaces are written.
+///
+/// ```
+/// use lastmile_sim::{runs::pcap::*, scenario::builtin};
+/// let scenario = builtin("path").unwrap();
+/// assert_eq!(interfaces(&scenario), ["sender", "receiver", "sender>receiver", "receiver>sender"]);
+/// let select = Select::Only(vec!["sender".into(), "nobody".into()]);
+/// assert_eq!(select.unknown(&scenario), Some("nobody"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Select {
+    /// All of them.
+    #[default]
+    All,
+    /// Those with these names, see [`interfaces`].
+    Only(Vec<String>),
+}
+
+impl Select {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Select::All => true,
+            Select::Only(names) => names.iter().any(|wanted| wanted == name),
+        }
+    }
+
+    /// A name that no interface of the scenario has.
+    pub fn unknown(&self, scenario: &Scenario) -> Option<&str> {
+        let Select::Only(names) = self else { return None };
+        let known = interfaces(scenario);
+        names.iter().find(|name| !known.contains(name)).map(String::as_str)
+    }
+}
+
+/// The names of a scenario's interfaces: hosts by their own, links as `from>to`, WLANs as `wlan/` and their first
+/// station's.
+pub fn interfaces(scenario: &Scenario) -> Vec<String> {
+    let hosts = scenario.hosts.iter().map(|host| host.name.clone());
+    let links = scenario.links.iter().map(|link| link_name(scenario, link));
+    let wlans = scenario.wlans.iter().map(|wlan| format!("wlan/{}", wlan.name()));
+    hosts.chain(links).chain(wlans).collect()
+}
+
+pub(crate) fn link_name(scenario: &Scenario, link: &crate::scenario::LinkSpec) -> String {
+    format!("{}>{}", scenario.vertex_name(link.from), scenario.vertex_name(link.to))
+}
+
+/// An interface as it stands in the file.
+#[derive(Clone, Debug, Default)]
+struct Interface {
+    /// Its number in the file; none where it is not written.
+    number: Option<u32>,
+    packets: u64,
+    lost: u64,
+    /// By cause, since the last packet.
+    lost_since: BTreeMap<&'static str, u64>,
+}
+
+struct File<W> {
+    writer: Writer<W>,
+    interfaces: Vec<Interface>,
+    /// Of each node of the engine, its interface and whether that is a host's.
+    nodes: Vec<Option<(usize, bool)>>,
+    /// By the label of a flow, segments and ACKs alike, the place in `connections`.
+    flows: Vec<Option<usize>>,
+    connections: Vec<Connection>,
+    packet: Vec<u8>,
+    last: Time,
+}
+
+impl<W: Write> File<W> {
+    fn write(&mut self, at: usize, now: Time, direction: u32, datagram: &Datagram) {
+        let interface = &mut self.interfaces[at];
+        let Some(number) = interface.number else { return };
+        self.packet.clear();
+        let flow = self.flows.get(datagram.flow.0 as usize).copied().flatten();
+        let connection = flow.and_then(|connection| self.connections.get_mut(connection));
+        let original = write_packet(datagram, connection, &mut self.packet);
+        let mut comment = String::new();
+        let lost = std::mem::take(&mut interface.lost_since);
+        if !lost.is_empty() {
+            let causes: Vec<_> = lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
+            comment = format!("lost before this packet: {}", causes.join(", "));
+        }
+        let about =
+            About { interface: number, at: now, direction, lost: lost.values().sum(), comment: &comment };
+        interface.packets += 1;
+        self.writer.packet(&about, &self.packet, original);
+    }
+
+    fn tap(&mut self, now: Time, from: NodeId, to: NodeId, datagram: &Datagram) {
+        self.last = now;
+        let of = |node: NodeId| self.nodes.get(node.0 as usize).copied().flatten();
+        let (from, to) = (of(from), of(to));
+        if let Some((interface, is_host)) = from {
+            self.write(interface, now, if is_host { OUTBOUND } else { 0 }, datagram);
+        }
+        if let Some((interface, true)) = to {
+            self.write(interface, now, INBOUND, datagram);
+        }
+    }
+
+    fn lost(&mut self, node: NodeId, lost: &Lost<'_>) {
+        if let Some((interface, false)) = self.nodes.get(node.0 as usize).copied().flatten() {
+            self.interfaces[interface].lost += 1;
+            *self.interfaces[interface].lost_since.entry(lost.cause).or_insert(0) += 1;
+        }
+    }
+}
+
+/// A capture under way. Keeps the first error of its writer until [`finish`](Capture::finish).
+///
+/// ```
+/// use lastmile::time::Time;
+/// use lastmile_sim::{runs::pcap::*, scenario::*};
+/// use std::sync::{Arc, Mutex};
+/// #[derive(Clone, Default)]
+/// struct Shared(Arc<Mutex<Vec<u8>>>);
+/// impl std::io::Write for Shared {
+///     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> { self.0.lock().unwrap().write(bytes) }
+///     fn flush(&mut self) -> std::io::Result<()> { Ok(()) }
+/// }
+/// let scenario = builtin("path").unwrap();
+/// let mut run = build(&scenario, 1, vec![])?;
+/// let file = Shared::default();
+/// let capture = Capture::attach(&scenario, &mut run, &Select::All, file.clone());
+/// run.engine.run_until(Time::from_nanos(1_000_000_000))?;
+/// capture.finish().unwrap();
+/// assert_eq!(file.0.lock().unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+/// # Ok::<(), BuildError>(())
+/// ```
+pub struct Capture<W>(Arc<Mutex<File<W>>>);
+
+impl<W: Write + Send + 'static> Capture<W> {
+    /// Begins to write all that the simulation's interfaces carry, or those that are selected.
+    pub fn attach(scenario: &Scenario, simulation: &mut Simulation, select: &Select, out: W) -> Capture<W> {
+        let mut writer = Writer::new(out);
+        writer.section();
+        let mut written = 0;
+        let names = interfaces(scenario);
+        let mut all = vec![Interface::default(); names.len()];
+        for (name, (interface, description)) in names.iter().zip(all.iter_mut().zip(descriptions(scenario))) {
+            if select.has(name) {
+                writer.interface(name, &description);
+                interface.number = Some(written);
+                written += 1;
+            }
+        }
+        let nodes = nodes(scenario, simulation);
+        let (mut flows, mut connections) = (Vec::new(), Vec::new());
+        for (spec, label) in scenario.traffic.iter().zip(&simulation.traffic_flows) {
+            if let Some(tcp) = &spec.tcp {
+                let first = label.0 as usize;
+                flows.resize(flows.len().max(first + 2), None);
+                flows[first..first + 2].fill(Some(connections.len()));
+                connections.push(Connection::new(tcp.config.segment.0));
+            }
+        }
+        let file =
+            File { writer, interfaces: all, nodes, flows, connections, packet: Vec::new(), last: Time::ZERO };
+        let file = Arc::new(Mutex::new(file));
+        let shared = Arc::clone(&file);
+        simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
+            shared.lock().unwrap_or_else(PoisonError::into_inner).tap(now, from, to, datagram);
+        }));
+        let shared = Arc::clone(&file);
+        simulation.engine.add_lost_tap(Box::new(move |_, node, lost| {
+            shared.lock().unwrap_or_else(PoisonError::into_inner).lost(node, lost);
+        }));
+        Capture(file)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The first error of the writer, at whatever packet it was.
+    pub fn finish(self) -> io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let File { writer, interfaces, last, .. } = &mut *file;
+        for interface in interfaces.iter() {
+            if let Some(number) = interface.number {
+                writer.statistics(number, *last, interface.packets, interface.lost);
+            }
+        }
+        writer.finish()
+    }
+}
+
+/// What each interface is, in words.
+fn descriptions(scenario: &Scenario) -> impl Iterator<Item = String> {
+    let hosts = scenario.hosts.iter().map(|host| format!("host {}, {}", host.v4, host.v6));
+    let links = scenario.links.iter().map(|link| match link.config.rate {
+        Some(rate) => format!("link of {rate}, {}", link.config.delay),
+        None => format!("link of {}", link.config.delay),
+    });
+    let wlans = scenario.wlans.iter().map(|wlan| {
+        let stations: Vec<_> = wlan.config.station.iter().map(|station| station.name.as_str()).collect();
+        format!("WLAN of {}", stations.join(", "))
+    });
+    hosts.chain(links).chain(wlans)
+}
+
+/// Of each node of the engine, its interface and whether that is a host's. Traffic's sources and sinks stand at
+/// hosts; of a node that is nobody's, nothing is written.
+fn nodes(scenario: &Scenario, simulation: &Simulation) -> Vec<Option<(usize, bool)>> {
+    let mut nodes = vec![None; simulation.engine.elements().count()];
+    let mut set = |node: NodeId, interface: usize, is_host: bool| {
+        if let Some(slot) = nodes.get_mut(node.0 as usize) {
+            *slot = Some((interface, is_host));
+        }
+    };
+    simulation.hosts.iter().enumerate().for_each(|(host, &node)| set(node, host, true));
+    let between = simulation.links.iter().chain(&simulation.wlans);
+    between.enumerate().for_each(|(place, &node)| set(node, scenario.hosts.len() + place, false));
+    let ends = simulation.sources.iter().zip(&simulation.sinks);
+    for (flow, (&source, &sink)) in scenario.traffic.iter().zip(ends) {
+        set(source, flow.from, true);
+        set(sink, flow.to, true);
+    }
+    nodes
+}

@@ -1,0 +1,151 @@
+//! The simulator's TCP packets as TCP: RFC 9293 (header), RFC 2018 (SACK), RFC 3168 (ECE, CWR).
+//!
+//! A model counts segments; a header counts bytes. The first byte of segment n has the number `1 + n x segment`, less
+//! what earlier segments were shorter: the last one of a file. There is no handshake in the model and none here, so
+//! that Wireshark takes the first number that it sees for the beginning. The model has no advertised window either:
+//! it says 65535 throughout, and without a handshake nobody can know by what that would be scaled.
+
+use std::collections::VecDeque;
+
+use lastmile::node::Model;
+
+use crate::network::tcp::{Ack, Segment};
+
+const CWR: u8 = 0x80;
+const ECE: u8 = 0x40;
+const ACK: u8 = 0x10;
+const HEADER: usize = 20;
+const MAX_HEADER: usize = 60;
+/// Short segments that are remembered one by one: one is under way at most, before the next file begins.
+const REMEMBERED: usize = 64;
+
+/// Where in its byte stream each segment of a connection begins.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Data bytes of a full segment.
+    segment: u64,
+    /// Short segments: number, and bytes that all up to it lack.
+    short: VecDeque<(u64, u64)>,
+    /// Bytes that those lack which are no longer remembered.
+    forgotten: u64,
+}
+
+impl Connection {
+    pub(super) fn new(segment: u64) -> Connection {
+        Connection { segment: segment.max(1), short: VecDeque::new(), forgotten: 0 }
+    }
+
+    /// The sequence number of a segment's first byte.
+    fn number(&self, segment: u64) -> u32 {
+        let before = self.short.iter().rev().find(|(short, _)| *short < segment);
+        let lacking = before.map_or(self.forgotten, |(_, lacking)| *lacking);
+        segment.wrapping_mul(self.segment).wrapping_sub(lacking).wrapping_add(1) as u32
+    }
+
+    fn note(&mut self, segment: &Segment) {
+        let lacks = self.segment.saturating_sub(u64::from(segment.bytes));
+        let (last, before) = self.short.back().copied().map_or((None, self.forgotten), |(n, l)| (Some(n), l));
+        if lacks > 0 && last.is_none_or(|last| last < segment.seq) {
+            self.short.push_back((segment.seq, before + lacks));
+            if self.short.len() > REMEMBERED
+                && let Some((_, lacking)) = self.short.pop_front()
+            {
+                self.forgotten = lacking;
+            }
+        }
+    }
+}
+
+/// A TCP header, and how many bytes of data follow it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Without ports and checksum, which are zero: options included, a multiple of four bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Data that is not there: its bytes count as zeros.
+    pub(super) data: usize,
+}
+
+/// The header of a model packet of that connection; `None` where it is neither segment nor ACK. `room` is what the
+/// packet's size leaves beside the IP header: what the options do not fill of it, padding does, and an ACK whose SACK
+/// blocks need more than that is longer than it was simulated.
+pub(super) fn header(connection: &mut Connection, model: &Model, room: usize) -> Option<Header> {
+    if let Some(segment) = Segment::read(model) {
+        connection.note(&segment);
+        let data = segment.bytes as usize;
+        let flags = ACK | if segment.cwr { CWR } else { 0 };
+        let number = connection.number(segment.seq);
+        let bytes = fixed(number, 1, flags, &[], room.saturating_sub(data));
+        return Some(Header { bytes, data });
+    }
+    let ack = Ack::read(model)?;
+    let mut options = Vec::new();
+    let blocks: Vec<_> = ack.blocks.iter().filter(|(start, end)| end > start).collect();
+    if !blocks.is_empty() {
+        options.extend_from_slice(&[1, 1, 5, 2 + 8 * blocks.len() as u8]); // two no-operations align it
+        for &&(start, end) in &blocks {
+            options.extend_from_slice(&connection.number(start).to_be_bytes());
+            options.extend_from_slice(&connection.number(end).to_be_bytes());
+        }
+    }
+    let flags = ACK | if ack.ece { ECE } else { 0 };
+    Some(Header { bytes: fixed(1, connection.number(ack.next), flags, &options, room), data: 0 })
+}
+
+fn fixed(number: u32, acknowledged: u32, flags: u8, options: &[u8], room: usize) -> Vec<u8> {
+    let length = (HEADER + options.len()).max(room.min(MAX_HEADER)).next_multiple_of(4);
+    let mut out = vec![0; 4]; // the ports
+    out.extend_from_slice(&number.to_be_bytes());
+    out.extend_from_slice(&acknowledged.to_be_bytes());
+    out.extend_from_slice(&[(length as u8 / 4) << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    out.extend_from_slice(options);
+    out.resize(length, 1); // no-operations
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(connection: &mut Connection, seq: u64, bytes: u32) -> (u32, usize, usize) {
+        let model = Segment { seq, sent: 7, bytes, cwr: false }.model(40);
+        let header = header(connection, &model, model.ip_size as usize - 20).unwrap();
+        (u32::from_be_bytes(header.bytes[4..8].try_into().unwrap()), header.bytes.len(), header.data)
+    }
+
+    #[test]
+    fn numbers_count_bytes_and_short_segments_are_short() {
+        let mut it = Connection::new(1000);
+        assert_eq!(segment(&mut it, 0, 1000), (1, 20, 1000));
+        assert_eq!(segment(&mut it, 1, 300), (1001, 20, 300));
+        assert_eq!(segment(&mut it, 2, 1000), (1301, 20, 1000));
+        assert_eq!(segment(&mut it, 1, 300).0, 1001, "sent again");
+        for file in 0..1_000 {
+            assert_eq!(segment(&mut it, 3 + file, 1).0, 2301 + file as u32);
+        }
+        assert_eq!(it.short.len(), REMEMBERED);
+        assert_eq!(segment(&mut it, 1_003, 1000).0, 3301);
+        let mut wrapped = Connection::new(1 << 16);
+        assert_eq!(segment(&mut wrapped, 1 << 16, 1 << 16).0, 1);
+    }
+
+    #[test]
+    fn acks_have_their_blocks_and_flags() {
+        let mut it = Connection::new(10);
+        let blocks = [(7, 9), (4, 5), (3, 3)];
+        let model = Ack { next: 3, echo: 0, ece: true, blocks }.model(40);
+        let header = header(&mut it, &model, 20).unwrap();
+        assert_eq!((header.bytes.len(), header.data), (40, 0));
+        assert_eq!(header.bytes[4..14], [0, 0, 0, 1, 0, 0, 0, 31, 0xa0, 0x50]);
+        assert_eq!(header.bytes[20..24], [1, 1, 5, 18]);
+        assert_eq!(header.bytes[24..40], [0, 0, 0, 71, 0, 0, 0, 91, 0, 0, 0, 41, 0, 0, 0, 51]);
+    }
+
+    #[test]
+    fn room_beside_the_data_is_padded() {
+        let mut it = Connection::new(1000);
+        let model = Segment { seq: 0, sent: 0, bytes: 1000, cwr: true }.model(52);
+        let header = header(&mut it, &model, 1032).unwrap();
+        assert_eq!((header.bytes.len(), header.bytes[12], header.bytes[13]), (32, 0x80, 0x90));
+        assert!(super::header(&mut it, &Model::default(), 20).is_none());
+    }
+}

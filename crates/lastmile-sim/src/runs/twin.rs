@@ -1,0 +1,228 @@
+//! Twin simulations: the truth of a path that crosses a WLAN.
+//!
+//! On a medium that many share, two rates are true, and no queue shows either ([`TruthKind`]):
+//! - **achievable**: what one saturating flow gets, which is seed 000's ground truth (III.A). The flow is CBR over
+//!   UDP, in packets of the probe's size, sent at the rate that the path would carry if the others were silent: the
+//!   rate at which eq. 4 there has the train arrive. Faster ones would get more of a FIFO that they
+//!   share with others, without end: the rate is part of the definition.
+//! - **spare**: what can be added without taking from others. It is the share of the air that the others leave,
+//!   at the achievable rate of an otherwise idle medium. An exchange of theirs counts with its interframe space
+//!   and the backoff drawn for it, as if all went one after the other
+//!   ([`Airtime::needed`](crate::network::wlan::Airtime::needed)). That is exact where all packets share one queue;
+//!   between stations backoffs run at once and collisions come in, which the sum does not know of. TCP
+//!   leaves next to nothing, whatever a saturating flow would take from it.
+//!
+//! **Capacity** is the achievable rate where no other traffic starts.
+//!
+//! All three come from runs of the same scenario with the same seed and without the measurements: as it is,
+//! with the saturating flow beside, and with that alone. Random numbers are drawn by component, so the others'
+//! are those of the measured run. Time is virtual, for runs in the lab as well.
+//!
+//! **Windows.** A stream of some ten milliseconds is too short for a rate under DCF: thirty exchanges, whose backoffs
+//! alone make the mean err by 2 %, and a queue that is as long as the stream. Rates are therefore
+//! means over [`MIN_WINDOW`] around the estimate's streams, or over those where they last longer.
+//!
+//! [`TruthKind`]: lastmile::estimate::TruthKind
+
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Layer, Rate};
+
+use crate::network::traffic::Arrivals;
+use crate::runs::RunError;
+use crate::scenario::{Scenario, TrafficSpec, build};
+
+/// The shortest time over which a rate of a shared medium is stated: some 2400 exchanges of 1500 B at 54 Mbit/s,
+/// 500 at 11, whose mean errs by less than half a percent.
+pub const MIN_WINDOW: Span = Span::from_secs(1);
+
+/// The saturating flow's name, which decides its phase; not one that a file is likely to have.
+const NAME: &str = "(saturation)";
+
+/// Whom the twins stand in for.
+///
+/// ```
+/// use lastmile::{time::{Span, Time}, units::Bytes};
+/// use lastmile_sim::{scenario::builtin, runs::twin::*};
+/// let scenario = builtin("ap-1").unwrap();
+/// let (server, a) = (scenario.host("server").unwrap(), scenario.host("A").unwrap());
+/// let path = TwinPath { from: server, to: a, ip_size: Bytes(1488) };
+/// let window = (Time::ZERO + Span::from_millis(500), Time::ZERO + Span::from_millis(1500));
+/// let truth = shared_truths(&scenario, 1, path, &[window])?[0];
+/// // 4.6 Mbit/s cross by the same queue.
+/// let left = truth.capacity.bits_per_second() as f64 - 4.6e6;
+/// assert!((truth.spare.bits_per_second() as f64 / left - 1.0).abs() < 0.02);
+/// # Ok::<(), lastmile_sim::runs::RunError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TwinPath {
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// The size of the IP packets that rates are stated for.
+    pub ip_size: Bytes,
+}
+
+/// What is true of a path that crosses a WLAN, over one window. Rates are of IP packets of one size.
+///
+/// ```
+/// use lastmile::units::Rate;
+/// let rate = Rate::ip(1);
+/// let truth = lastmile_sim::runs::twin::SharedTruth { capacity: rate, achievable: rate, spare: rate };
+/// assert_eq!(truth.capacity, truth.spare); // an idle medium
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedTruth {
+    /// What a saturating flow gets where no other traffic starts.
+    pub capacity: Rate,
+    /// What it gets beside the others.
+    pub achievable: Rate,
+    /// What the path's WLANs have left; its links may have less.
+    pub spare: Rate,
+}
+
+/// The window of an estimate whose streams came between these times: at least [`MIN_WINDOW`] around them, within
+/// the run and, where the streams are, behind its warm-up.
+///
+/// ```
+/// use lastmile::time::{Span, Time};
+/// use lastmile_sim::{scenario::builtin, runs::twin::window};
+/// let ms = |n| Time::ZERO + Span::from_millis(n);
+/// let ap = builtin("ap").unwrap(); // 10 s, 5 s of them warm-up
+/// assert_eq!(window(&ap, ms(7_000), ms(7_012)), (ms(6_506), ms(7_506)));
+/// assert_eq!(window(&ap, ms(5_100), ms(5_112)), (ms(5_000), ms(6_000)));
+/// assert_eq!(window(&ap, ms(9_990), ms(10_002)), (ms(9_002), ms(10_002)));
+/// assert_eq!(window(&ap, ms(6_000), ms(8_000)), (ms(6_000), ms(8_000)));
+/// ```
+pub fn window(scenario: &Scenario, first: Time, last: Time) -> (Time, Time) {
+    let (first, last) = (first.as_nanos(), last.as_nanos().max(first.as_nanos()));
+    let (warm_up, duration) = (nanos(scenario.warm_up), nanos(scenario.duration));
+    let (low, high) = (warm_up.min(first), duration.max(last));
+    let length = nanos(MIN_WINDOW).max(last - first).min(high - low);
+    let middle = first.saturating_sub((length - (last - first).min(length)) / 2);
+    let from = middle.clamp(low, high - length);
+    (Time::from_nanos(from), Time::from_nanos(from + length))
+}
+
+fn nanos(span: Span) -> u64 {
+    span.as_nanos().max(0) as u64
+}
+
+/// The truth of a path over each of these windows, from twins of the scenario.
+///
+/// # Errors
+/// Where the scenario cannot be built, or its engine stops.
+pub fn shared_truths(
+    scenario: &Scenario,
+    seed: u64,
+    path: TwinPath,
+    windows: &[(Time, Time)],
+) -> Result<Vec<SharedTruth>, RunError> {
+    let mut times: Vec<Time> = windows.iter().flat_map(|&(from, to)| [from, to]).collect();
+    times.sort_unstable();
+    times.dedup();
+    let Some(&end) = times.last() else { return Ok(Vec::new()) };
+    let mut twin = scenario.clone();
+    twin.measures.clear();
+    let others = run(&twin, seed, path, &times, None)?;
+    let flow = TrafficSpec {
+        name: NAME.into(),
+        arrivals: Arrivals::Cbr,
+        from: path.from,
+        to: path.to,
+        rate: alone(scenario, seed, path)?,
+        size: path.ip_size,
+        start: Time::ZERO,
+        stop: end,
+        changes: Vec::new(),
+        tcp: None,
+    };
+    twin.traffic.push(flow);
+    let beside = run(&twin, seed, path, &times, Some(scenario.traffic.len()))?;
+    let silent = scenario.traffic.is_empty();
+    let single = if silent {
+        beside.clone()
+    } else {
+        // They keep their places, by which losses are meant for single flows, and start when all is over.
+        for spec in &mut twin.traffic[..scenario.traffic.len()] {
+            (spec.start, spec.stop) = (end + Span::from_secs(1), end + Span::from_secs(2));
+            spec.changes.clear();
+        }
+        run(&twin, seed, path, &times, Some(scenario.traffic.len()))?
+    };
+    let at = |time: Time| times.partition_point(|&t| t < time);
+    let truth = |&(from, to): &(Time, Time)| {
+        let (a, b) = (at(from), at(to));
+        let mean = |run: &[Seen]| over(run[b].bytes - run[a].bytes, to - from);
+        let needed = |run: &[Seen], wlan: usize| (run[b].needed[wlan] - run[a].needed[wlan]).as_secs_f64();
+        let whole = (to - from).as_secs_f64();
+        let share = |wlan: usize| {
+            // A flow of two hops by one medium needs more than there is, since its backoffs overlap.
+            let own = needed(&single, wlan).min(whole);
+            if own > 0.0 { ((whole - needed(&others, wlan)) / own).max(0.0) } else { 0.0 }
+        };
+        let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
+        let capacity = mean(&single);
+        SharedTruth { capacity, achievable: mean(&beside), spare: capacity.scaled(share) }
+    };
+    Ok(windows.iter().map(truth).collect())
+}
+
+fn over(bytes: u64, span: Span) -> Rate {
+    Rate::over(Bytes(bytes), span, Layer::Ip).unwrap_or(Rate::ip(0))
+}
+
+/// What a twin had seen at some time.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// IP bytes of the saturating flow that had arrived.
+    bytes: u64,
+    /// The air that exchanges had needed, for each WLAN on the path.
+    needed: Vec<Span>,
+}
+
+fn run(
+    twin: &Scenario,
+    seed: u64,
+    path: TwinPath,
+    times: &[Time],
+    flow: Option<usize>,
+) -> Result<Vec<Seen>, RunError> {
+    let mut simulation = build(twin, seed, Vec::new())?;
+    let hops = twin.path(path.from, path.to).unwrap_or_default();
+    let mut wlans: Vec<usize> = hops.iter().filter_map(|&hop| twin.air(hop)).map(|air| air.0).collect();
+    wlans.sort_unstable();
+    wlans.dedup();
+    let mut seen = Vec::new();
+    for &time in times {
+        let engine = &mut simulation.engine;
+        engine.run_until(time)?;
+        let sink = flow.and_then(|flow| engine.sink(*simulation.sinks.get(flow)?));
+        let media = wlans.iter().filter_map(|&wlan| engine.wlan(*simulation.wlans.get(wlan)?));
+        seen.push(Seen {
+            bytes: sink.map_or(0, |sink| sink.counters().bytes.0),
+            needed: media.map(|medium| medium.airtime().needed()).collect(),
+        });
+    }
+    Ok(seen)
+}
+
+/// What the path would carry at its highest rates if nobody else sent and nothing were lost.
+fn alone(scenario: &Scenario, seed: u64, path: TwinPath) -> Result<Rate, RunError> {
+    let simulation = build(scenario, seed, Vec::new())?;
+    let size = path.ip_size.0 as f64;
+    let hop = |index: usize| -> Option<Rate> {
+        let Some(link) = scenario.links.get(index) else {
+            let (wlan, port) = scenario.air(index)?;
+            return simulation.engine.wlan(*simulation.wlans.get(wlan)?)?.capacity(port, path.ip_size);
+        };
+        let changes = link.config.schedule.iter().filter_map(|change| change.rate);
+        let fastest = link.config.rate.into_iter().chain(changes).map(Rate::bits_per_second).max();
+        let tokens = link.config.shaper.as_ref().map(|shaper| shaper.rate.bits_per_second());
+        let rate = fastest.into_iter().chain(tokens).min()?;
+        Some(Rate::ip(rate).scaled(size / (size + link.config.overhead.0 as f64)))
+    };
+    let hops = scenario.path(path.from, path.to).unwrap_or_default();
+    let slowest = hops.into_iter().filter_map(hop).map(Rate::bits_per_second).min();
+    Ok(Rate::ip(slowest.unwrap_or(0).max(1)))
+}
