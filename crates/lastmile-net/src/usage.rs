@@ -6,10 +6,6 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 /// CPU time and peak memory of all child processes that have been waited for.
-///
-/// ```
-/// assert!(lastmile_net::usage::Usage::of_children().unwrap().cpu_seconds >= 0.0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
     /// Seconds in user space and in the kernel.

@@ -35,24 +35,12 @@ pub struct Event {
 
 impl Event {
     /// The key by which an event file is sorted.
-    ///
-    /// ```
-    /// # use lastmile::{event::{Decision, Event}, time::{Span, Time}};
-    /// let event = Event { at: Time::from_nanos(4), node: 2, seq: 0, what: Decision::ClockStepped { by: Span::ZERO } };
-    /// assert_eq!(event.order(), (Time::from_nanos(4), 2, 0));
-    /// ```
     pub fn order(&self) -> (Time, u16, u64) {
         (self.at, self.node, self.seq)
     }
 }
 
 /// What a measurement cost so far.
-///
-/// ```
-/// use lastmile::{event::Cost, units::Bytes};
-/// let cost = Cost { probe_bytes: Bytes(134_000), control_bytes: Bytes(900), ..Cost::default() };
-/// assert_eq!(cost.bytes(), Bytes(134_900));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cost {
@@ -86,12 +74,6 @@ impl Cost {
 }
 
 /// What was decided.
-///
-/// ```
-/// use lastmile::event::Decision;
-/// let warned = Decision::Warned { text: "the train is longer than an AP's queue".into() };
-/// assert_ne!(warned, Decision::Warned { text: String::new() });
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -185,11 +167,6 @@ pub enum Decision {
 }
 
 /// Whether a stream is believed.
-///
-/// ```
-/// use lastmile::event::StreamVerdict;
-/// assert_eq!(StreamVerdict::ScheduleBroken.to_string(), "discarded: its departures missed the schedule");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

@@ -56,19 +56,11 @@ use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 
 /// An interface or socket of a node, numbered from zero by whoever wires the node up.
-///
-/// ```
-/// assert_ne!(lastmile::node::PortId(0), lastmile::node::PortId(1));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct PortId(pub u16);
 
 /// The name that a node gives to one of its packets, to recognise it in [`Input::Sent`].
-///
-/// ```
-/// assert!(lastmile::node::TransmitId(1) < lastmile::node::TransmitId(2));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct TransmitId(pub u64);
@@ -76,18 +68,10 @@ pub struct TransmitId(pub u64);
 impl TransmitId {
     /// The name of a packet whose departure nobody waits for: the driver answers nothing for it, and asks the
     /// kernel for no stamp.
-    ///
-    /// ```
-    /// assert_eq!(lastmile::node::TransmitId::UNTRACKED.0, 0);
-    /// ```
     pub const UNTRACKED: TransmitId = TransmitId(0);
 }
 
 /// A label that links and observers may read to tell flows apart; real networks do not carry it.
-///
-/// ```
-/// assert_eq!(lastmile::node::Flow::default(), lastmile::node::Flow(0));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Flow(pub u32);
@@ -132,10 +116,6 @@ impl Ecn {
     }
 
     /// Whether a queue may mark this packet instead of dropping it.
-    ///
-    /// ```
-    /// assert!(lastmile::node::Ecn::Ect0.is_capable());
-    /// ```
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
@@ -161,11 +141,6 @@ pub enum Payload {
 }
 
 /// A packet without bytes: its size, and a few words that only the simulator's traffic understands.
-///
-/// ```
-/// let data = lastmile::node::Model { ip_size: 1500, words: [7, 0, 0, 0] };
-/// assert_eq!(data.ip_size, 1500);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// Size in bytes with the IP header.
@@ -176,11 +151,6 @@ pub struct Model {
 
 impl Payload {
     /// The size of the packet with its IP header; the version matters only to [`Payload::Udp`].
-    ///
-    /// ```
-    /// # use lastmile::{node::Payload, units::{Bytes, IpVersion}};
-    /// assert_eq!(Payload::Udp(vec![0; 1440]).ip_size(IpVersion::V6), Bytes(1488));
-    /// ```
     pub fn ip_size(&self, version: IpVersion) -> Bytes {
         match self {
             Payload::Udp(bytes) => Bytes(bytes.len() as u64) + version.udp_overhead(),
@@ -190,11 +160,6 @@ impl Payload {
     }
 
     /// The UDP payload, if this is one.
-    ///
-    /// ```
-    /// # use lastmile::node::Payload;
-    /// assert_eq!(Payload::Udp(vec![1]).udp(), Some(&[1][..]));
-    /// ```
     pub fn udp(&self) -> Option<&[u8]> {
         match self {
             Payload::Udp(bytes) => Some(bytes),
@@ -231,12 +196,6 @@ pub struct Datagram {
 
 impl Datagram {
     /// A UDP datagram of the default flow, not ECN-capable, best effort.
-    ///
-    /// ```
-    /// # use lastmile::node::{Datagram, Ecn};
-    /// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
-    /// assert_eq!(Datagram::udp(a, b, vec![]).ecn, Ecn::NotEct);
-    /// ```
     pub fn udp(from: SocketAddr, to: SocketAddr, payload: Vec<u8>) -> Datagram {
         Datagram {
             from,
@@ -250,24 +209,12 @@ impl Datagram {
     }
 
     /// The size of the packet with its IP header.
-    ///
-    /// ```
-    /// # use lastmile::{node::Datagram, units::Bytes};
-    /// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
-    /// assert_eq!(Datagram::udp(a, b, vec![0; 1460]).ip_size(), Bytes(1488));
-    /// ```
     pub fn ip_size(&self) -> Bytes {
         self.payload.ip_size(IpVersion::of(self.to))
     }
 }
 
 /// What happened, as told to [`Node::handle`].
-///
-/// ```
-/// use lastmile::{node::{Input, TransmitId}, time::Time};
-/// let left = Input::Sent { id: TransmitId(7), at: Time::from_nanos(1_000) };
-/// assert_ne!(left, Input::Wake);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
@@ -307,11 +254,6 @@ pub enum Input {
 }
 
 /// Why a packet did not leave or not arrive, as far as the network says.
-///
-/// ```
-/// use lastmile::node::Failure;
-/// assert_eq!(Failure::PortClosed.to_string(), "nothing listens on that port (ICMP port unreachable)");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -331,13 +273,6 @@ pub enum Failure {
 }
 
 /// A packet to send, as answered by [`Node::poll`].
-///
-/// ```
-/// use lastmile::{node::{Datagram, PortId, Transmit, TransmitId}, time::Time};
-/// let (a, b) = ("10.0.0.1:9".parse().unwrap(), "10.0.0.2:862".parse().unwrap());
-/// let planned = Transmit { id: TransmitId(1), at: Time::from_nanos(5), port: PortId(0), datagram: Datagram::udp(a, b, vec![]) };
-/// assert!(planned.at > Time::ZERO);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The node's name for it.
@@ -351,12 +286,6 @@ pub struct Transmit {
 }
 
 /// What [`Node::poll`] answers.
-///
-/// ```
-/// use lastmile::{node::Output, time::{Span, Time}};
-/// let later = Output::Wait(Some(Time::ZERO + Span::from_millis(5)));
-/// assert_ne!(later, Output::Wait(None));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// A packet to send, at once or at a planned time.
@@ -368,18 +297,6 @@ pub enum Output {
 }
 
 /// Everything that handles packets. The rules of its use stand at the head of [this module](self).
-///
-/// ```
-/// use lastmile::node::{Input, Node, Output};
-/// use lastmile::time::Time;
-/// /// Takes everything and answers nothing.
-/// struct Hole;
-/// impl Node for Hole {
-///     fn handle(&mut self, _now: Time, _input: Input) {}
-///     fn poll(&mut self, _now: Time) -> Output { Output::Wait(None) }
-/// }
-/// assert_eq!(Hole.poll(Time::ZERO), Output::Wait(None));
-/// ```
 pub trait Node {
     /// Takes in what happened at `now`.
     fn handle(&mut self, now: Time, input: Input);
@@ -417,23 +334,11 @@ pub struct Recorded<N, T> {
 
 impl<N: Node, T: FnMut(Time, &Input)> Recorded<N, T> {
     /// Records `node`.
-    ///
-    /// ```
-    /// # use lastmile::{endpoint::{Reflector, ReflectorConfig}, node::{Input, Recorded}, time::Time};
-    /// let node = Recorded::new(Reflector::new(ReflectorConfig::default()), |_: Time, _: &Input| {});
-    /// assert_eq!(node.node().sessions(), 0);
-    /// ```
     pub fn new(node: N, tell: T) -> Recorded<N, T> {
         Recorded { node, tell }
     }
 
     /// The node.
-    ///
-    /// ```
-    /// # use lastmile::{endpoint::{Reflector, ReflectorConfig}, node::{Input, Recorded}, time::Time};
-    /// let node = Recorded::new(Reflector::new(ReflectorConfig::default()), |_: Time, _: &Input| {});
-    /// assert_eq!(node.node().counters().reflected, 0);
-    /// ```
     pub fn node(&self) -> &N {
         &self.node
     }

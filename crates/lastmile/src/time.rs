@@ -30,10 +30,6 @@ pub struct Span(i64);
 
 impl Span {
     /// No time at all.
-    ///
-    /// ```
-    /// assert!(lastmile::time::Span::ZERO < lastmile::time::Span::MAX);
-    /// ```
     pub const ZERO: Span = Span(0);
     /// The longest span, about 292 years.
     ///
@@ -44,81 +40,41 @@ impl Span {
     pub const MAX: Span = Span(i64::MAX);
 
     /// `ns` nanoseconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert!(Span::from_nanos(-1) < Span::ZERO);
-    /// ```
     pub const fn from_nanos(ns: i64) -> Span {
         Span(ns)
     }
 
     /// `us` microseconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_micros(1).as_nanos(), 1_000);
-    /// ```
     pub const fn from_micros(us: i64) -> Span {
         Span(us.saturating_mul(1_000))
     }
 
     /// `ms` milliseconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_millis(1).as_nanos(), 1_000_000);
-    /// ```
     pub const fn from_millis(ms: i64) -> Span {
         Span(ms.saturating_mul(1_000_000))
     }
 
     /// `s` seconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_secs(2).as_secs_f64(), 2.0);
-    /// ```
     pub const fn from_secs(s: i64) -> Span {
         Span(s.saturating_mul(1_000_000_000))
     }
 
     /// `s` seconds, to the nearest nanosecond; not-a-number gives zero.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_secs_f64(0.5), Span::from_millis(500));
-    /// ```
     pub fn from_secs_f64(s: f64) -> Span {
         Span(libm::round(s * 1e9) as i64)
     }
 
     /// The span in nanoseconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_micros(3).as_nanos(), 3_000);
-    /// ```
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 
     /// The span in seconds.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_millis(-250).as_secs_f64(), -0.25);
-    /// ```
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// The span without its sign.
-    ///
-    /// ```
-    /// # use lastmile::time::Span;
-    /// assert_eq!(Span::from_nanos(-7).abs(), Span::from_nanos(7));
-    /// ```
     #[must_use]
     pub const fn abs(self) -> Span {
         Span(self.0.saturating_abs())
@@ -214,39 +170,15 @@ mod sealed {
 }
 
 /// Whose clock a [`Time`] was read from. Implemented by [`Local`], [`Tx`] and [`Rx`] only.
-///
-/// ```
-/// use lastmile::time::{Clock, Rx, Time};
-/// fn zero<C: Clock>() -> Time<C> { Time::from_nanos(0) }
-/// let _: Time<Rx> = zero();
-/// ```
 pub trait Clock: sealed::Sealed + 'static {}
 
 /// The clock of the endpoint that runs this code: the only one that drivers and `poll` speak of.
-///
-/// ```
-/// use lastmile::time::{Local, Time};
-/// let now: Time = Time::<Local>::from_nanos(5); // Local is the default
-/// # let _ = now;
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Local {}
 /// The clock of whoever sent the packets of a stream.
-///
-/// ```
-/// use lastmile::time::{Time, Tx};
-/// let sent: Time<Tx> = Time::from_nanos(5);
-/// # let _ = sent;
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Tx {}
 /// The clock of whoever received the packets of a stream.
-///
-/// ```
-/// use lastmile::time::{Rx, Time};
-/// let arrived: Time<Rx> = Time::from_nanos(5);
-/// # let _ = arrived;
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Rx {}
 
@@ -286,42 +218,19 @@ impl<C: Clock> Time<C> {
     /// ```
     pub const ZERO: Time<C> = Time { ns: 0, clock: PhantomData };
     /// Later than everything.
-    ///
-    /// ```
-    /// # use lastmile::time::{Local, Time};
-    /// assert!(Time::<Local>::ZERO < Time::MAX);
-    /// ```
     pub const MAX: Time<C> = Time { ns: u64::MAX, clock: PhantomData };
 
     /// `ns` nanoseconds after the run's start.
-    ///
-    /// ```
-    /// # use lastmile::time::Time;
-    /// let t: Time = Time::from_nanos(1_000);
-    /// assert_eq!(t.as_nanos(), 1_000);
-    /// ```
     pub const fn from_nanos(ns: u64) -> Time<C> {
         Time { ns, clock: PhantomData }
     }
 
     /// Nanoseconds since the run's start.
-    ///
-    /// ```
-    /// # use lastmile::time::Time;
-    /// let t: Time = Time::ZERO;
-    /// assert_eq!(t.as_nanos(), 0);
-    /// ```
     pub const fn as_nanos(self) -> u64 {
         self.ns
     }
 
     /// Seconds since the run's start.
-    ///
-    /// ```
-    /// # use lastmile::time::Time;
-    /// let t: Time = Time::from_nanos(500_000_000);
-    /// assert_eq!(t.as_secs_f64(), 0.5);
-    /// ```
     pub fn as_secs_f64(self) -> f64 {
         self.ns as f64 / 1e9
     }
@@ -329,23 +238,11 @@ impl<C: Clock> Time<C> {
 
 impl Time<Local> {
     /// This endpoint sent the packet: its own clock is the sender's.
-    ///
-    /// ```
-    /// # use lastmile::time::{Time, Tx};
-    /// let sent: Time<Tx> = Time::from_nanos(5).as_sender();
-    /// # let _ = sent;
-    /// ```
     pub const fn as_sender(self) -> Time<Tx> {
         Time::from_nanos(self.ns)
     }
 
     /// This endpoint received the packet: its own clock is the receiver's.
-    ///
-    /// ```
-    /// # use lastmile::time::{Rx, Time};
-    /// let arrived: Time<Rx> = Time::from_nanos(5).as_receiver();
-    /// # let _ = arrived;
-    /// ```
     pub const fn as_receiver(self) -> Time<Rx> {
         Time::from_nanos(self.ns)
     }
@@ -451,12 +348,6 @@ pub struct Owd(i64);
 
 impl Owd {
     /// The stamps' difference in nanoseconds, clock offset included: for storage and plots.
-    ///
-    /// ```
-    /// # use lastmile::time::{Rx, Time, Tx};
-    /// let owd = Time::<Rx>::from_nanos(9) - Time::<Tx>::from_nanos(4);
-    /// assert_eq!(owd.relative_nanos(), 5);
-    /// ```
     pub const fn relative_nanos(self) -> i64 {
         self.0
     }
@@ -495,21 +386,11 @@ pub struct Epoch(u64);
 
 impl Epoch {
     /// A run that started `ns` nanoseconds after 1970-01-01 UTC.
-    ///
-    /// ```
-    /// # use lastmile::time::Epoch;
-    /// let _ = Epoch::from_unix_nanos(0);
-    /// ```
     pub const fn from_unix_nanos(ns: u64) -> Epoch {
         Epoch(ns)
     }
 
     /// Wall time, in nanoseconds since 1970-01-01 UTC, of a moment of the run.
-    ///
-    /// ```
-    /// # use lastmile::time::{Epoch, Time};
-    /// assert_eq!(Epoch::default().unix_nanos(Time::from_nanos(3)), 3);
-    /// ```
     pub const fn unix_nanos(self, at: Time) -> u64 {
         self.0.saturating_add(at.ns)
     }

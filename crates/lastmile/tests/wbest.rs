@@ -351,6 +351,22 @@ fn one_stepped_stream_is_sent_again() {
     assert_eq!(found[1].streams, [2]);
 }
 
+/// Access points hold 40 packets and more; the train is one train of 30 unless asked.
+#[test]
+fn a_train_that_may_overflow_an_access_point_says_so() {
+    for (train, warned) in [(39, false), (40, true)] {
+        let config = WbestConfig { train, ..WbestConfig::default() };
+        let mut path = Path::new(10e6, Cross::Idle, 0.0, 1);
+        let Outcome::Found(found) = path.measure(&mut Wbest::new(config, None)) else { panic!("it is idle") };
+        let warning = found.last().and_then(|estimate| estimate.warning.clone()).unwrap_or_default();
+        assert_eq!(
+            warning.contains("may overflow the queue of an access point"),
+            warned,
+            "{train}: {warning}"
+        );
+    }
+}
+
 #[test]
 fn faithful_has_the_original_quirks() {
     let faithful = WbestConfig { faithful: true, ..WbestConfig::default() };

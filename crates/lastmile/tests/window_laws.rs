@@ -1,13 +1,15 @@
 //! The laws against the closed forms of their sources: the mean window where one segment of every 1/p is lost.
 
-use lastmile::control::window::{Acked, BinomialConfig, Congestion, CubicConfig, LawConfig, RenoConfig};
+use lastmile::control::window::{
+    Acked, BinomialConfig, Congestion, CubicConfig, LawConfig, RenoConfig, Window,
+};
 use lastmile::time::{Span, Time};
 
 /// Segments per round-trip time of `rtt` seconds in the second half of many teeth, the first after a loss at `top`: laws
 /// take hundreds of teeth from far away, CUBIC since its plateau is flat.
 fn mean_window(law: LawConfig, rtt: f64, every: u32, top: f64) -> f64 {
-    let mut law = law.law(top);
-    law.on_congestion(Congestion::DupAcks, Time::ZERO);
+    let (mut law, mut window) = (law.law(), Window::new(top));
+    law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
     let (mut t, mut counted, mut since) = (0.0, 0.0, 0.0);
     let teeth = 40.max(400_000 / every);
     for tooth in 0..teeth {
@@ -15,13 +17,13 @@ fn mean_window(law: LawConfig, rtt: f64, every: u32, top: f64) -> f64 {
             (counted, since) = (0.0, t);
         }
         for _ in 0..every {
-            t += rtt / law.window().cwnd;
+            t += rtt / window.cwnd;
             counted += 1.0;
             let now = Time::ZERO + Span::from_secs_f64(t);
             let rtt = Some(Span::from_secs_f64(rtt));
-            law.on_ack(&Acked { segments: 1.0, rtt, now, round_ended: false });
+            law.on_ack(&mut window, &Acked { segments: 1.0, rtt, now, round_ended: false });
         }
-        law.on_congestion(Congestion::DupAcks, Time::ZERO + Span::from_secs_f64(t));
+        law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO + Span::from_secs_f64(t));
     }
     counted * rtt / (t - since)
 }

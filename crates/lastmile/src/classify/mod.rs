@@ -10,10 +10,6 @@ use crate::report::{Fate, PacketReport, StreamRecord};
 use crate::time::Span;
 
 /// What lost a packet.
-///
-/// ```
-/// assert_eq!(lastmile::classify::LossClass::Wireless.to_string(), "wireless");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum LossClass {
@@ -106,10 +102,6 @@ pub struct Entry {
 }
 
 /// All algorithms, in the order in which they are listed.
-///
-/// ```
-/// assert!(lastmile::classify::REGISTRY.iter().any(|entry| entry.name == "spike"));
-/// ```
 pub const REGISTRY: &[Entry] = &[Entry {
     name: "spike",
     about: "congestion while the relative one-way delay is in a spike above half of its range",

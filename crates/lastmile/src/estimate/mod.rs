@@ -15,7 +15,6 @@ pub mod wbest;
 mod wbest_capacity;
 mod wbest_config;
 mod wbest_fluid;
-pub mod wbest_planner;
 
 pub use burst_check::COALESCING;
 pub use plan::{ProbePacket, StreamPlan};
@@ -27,11 +26,6 @@ use crate::time::Span;
 use crate::units::Bytes;
 
 /// What an estimator wants next.
-///
-/// ```
-/// use lastmile::{estimate::Step, time::Span};
-/// assert_ne!(Step::Pause(Span::ZERO), Step::Pause(Span::from_millis(50)));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Send this stream and give back its record.

@@ -6,12 +6,6 @@ use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
 /// One packet of a stream that is to be sent.
-///
-/// ```
-/// use lastmile::{estimate::ProbePacket, node::Ecn, time::Span, units::Bytes};
-/// let first = ProbePacket { offset: Span::ZERO, size: Bytes(1488), ecn: Ecn::NotEct };
-/// assert_eq!(first.size, Bytes(1488));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProbePacket {
@@ -30,7 +24,7 @@ pub struct ProbePacket {
 /// let train = StreamPlan::train(30, Bytes(1488), Rate::ip(10_000_000));
 /// assert_eq!(train.packets[29].offset, Rate::ip(10_000_000).time_for(Bytes(1488) * 29));
 /// let pairs = StreamPlan::pairs(30, Bytes(1488), Span::from_millis(10));
-/// assert_eq!(pairs.bytes(), Bytes(60 * 1488));
+/// assert_eq!((pairs.bytes(), pairs.duration()), (Bytes(60 * 1488), Span::from_millis(290)));
 /// assert_eq!(pairs.packets[2].offset, pairs.packets[3].offset);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -44,24 +38,12 @@ pub struct StreamPlan {
 
 impl StreamPlan {
     /// `n` pairs of back-to-back packets of `size` bytes at the IP layer, one pair every `gap`.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
-    /// let plan = StreamPlan::pairs(2, Bytes(1488), Span::from_millis(10));
-    /// assert_eq!((plan.packets.len(), plan.duration()), (4, Span::from_millis(10)));
-    /// ```
     pub fn pairs(n: usize, size: Bytes, gap: Span) -> StreamPlan {
         let packet = |k: usize| ProbePacket { offset: gap * (k / 2) as i64, size, ecn: Ecn::NotEct };
         StreamPlan { pattern: Pattern::Pairs, packets: (0..2 * n).map(packet).collect() }
     }
 
     /// `n` packets of `size` bytes at `rate`, both at the IP layer.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::StreamPlan, time::Span, units::{Bytes, Rate}};
-    /// let plan = StreamPlan::train(3, Bytes(1500), Rate::ip(10_000_000));
-    /// assert_eq!(plan.duration(), Span::from_micros(2_400));
-    /// ```
     pub fn train(n: usize, size: Bytes, rate: Rate) -> StreamPlan {
         // The offset is computed from the bytes before it, so that rounding does not add up.
         let packet =
@@ -76,21 +58,11 @@ impl StreamPlan {
     }
 
     /// Bytes at the IP layer.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
-    /// assert_eq!(StreamPlan::pairs(1, Bytes(700), Span::ZERO).bytes(), Bytes(1400));
-    /// ```
     pub fn bytes(&self) -> Bytes {
         self.packets.iter().map(|p| p.size).sum()
     }
 
     /// From the first packet to the last.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
-    /// assert_eq!(StreamPlan::pairs(1, Bytes(700), Span::from_secs(1)).duration(), Span::ZERO);
-    /// ```
     pub fn duration(&self) -> Span {
         self.packets.last().map_or(Span::ZERO, |p| p.offset)
     }

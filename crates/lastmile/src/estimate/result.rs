@@ -5,12 +5,6 @@ use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
 /// What an estimator found.
-///
-/// ```
-/// use lastmile::estimate::{Outcome, Refusal};
-/// let nothing = Outcome::Refused(Refusal::NotConverged { streams: 100 });
-/// assert!(matches!(nothing, Outcome::Refused(_)));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Numbers, each with its quantity, in the order in which they should be shown.
@@ -20,10 +14,6 @@ pub enum Outcome {
 }
 
 /// What is estimated (RFC 5136's terms).
-///
-/// ```
-/// assert_eq!(lastmile::estimate::Quantity::Capacity.to_string(), "capacity");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -44,11 +34,6 @@ impl core::fmt::Display for Quantity {
 }
 
 /// Which truth an estimate aims at. On a shared medium the two differ.
-///
-/// ```
-/// use lastmile::estimate::TruthKind;
-/// assert_ne!(TruthKind::Queue, TruthKind::Saturation);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum TruthKind {
@@ -62,7 +47,8 @@ pub enum TruthKind {
 ///
 /// ```
 /// use lastmile::{estimate::Value, units::Rate};
-/// assert_eq!(Value::MoreThan(Rate::ip(1_000_000_000)).to_string(), "more than 1 Gbit/s");
+/// let bound = Value::MoreThan(Rate::ip(1_000_000_000));
+/// assert_eq!((bound.rate(), bound.to_string()), (None, "more than 1 Gbit/s".into()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
@@ -75,11 +61,6 @@ pub enum Value {
 
 impl Value {
     /// The rate, if it is one and not a bound.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::Value, units::Rate};
-    /// assert_eq!(Value::MoreThan(Rate::ip(9)).rate(), None);
-    /// ```
     pub fn rate(self) -> Option<Rate> {
         match self {
             Value::Is(rate) => Some(rate),
@@ -98,11 +79,6 @@ impl core::fmt::Display for Value {
 }
 
 /// How an interval was made.
-///
-/// ```
-/// use lastmile::estimate::IntervalMethod;
-/// assert_ne!(IntervalMethod::BootstrapGaps, IntervalMethod::StudentTrains);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -124,7 +100,7 @@ pub enum IntervalMethod {
 /// let interval = Interval {
 ///     low: Rate::ip(5_000_000), high: Rate::ip(7_000_000), confidence: 0.9, method: IntervalMethod::StudentTrains,
 /// };
-/// assert!(interval.contains(Rate::ip(6_000_000)));
+/// assert!(interval.contains(Rate::ip(5_000_000)) && !interval.contains(Rate::ip(8_000_000)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -141,27 +117,12 @@ pub struct Interval {
 
 impl Interval {
     /// Whether `rate` lies within; false across layers.
-    ///
-    /// ```
-    /// # use lastmile::{estimate::{Interval, IntervalMethod}, units::Rate};
-    /// # let interval = Interval { low: Rate::ip(5), high: Rate::ip(7), confidence: 0.9, method: IntervalMethod::StudentTrains };
-    /// assert!(interval.contains(Rate::ip(5)) && !interval.contains(Rate::ip(8)));
-    /// ```
     pub fn contains(&self, rate: Rate) -> bool {
         self.low <= rate && rate <= self.high
     }
 }
 
 /// One number, with what is needed to judge it.
-///
-/// ```
-/// use lastmile::{estimate::*, units::Rate};
-/// let estimate = Estimate {
-///     quantity: Quantity::Capacity, value: Value::Is(Rate::ip(10_000_000)), interval: None,
-///     truth_kind: TruthKind::Queue, streams: vec![1], warning: None,
-/// };
-/// assert_eq!(estimate.value.to_string(), "10 Mbit/s");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
@@ -180,11 +141,6 @@ pub struct Estimate {
 }
 
 /// Why there is no number.
-///
-/// ```
-/// use lastmile::estimate::Refusal;
-/// assert_eq!(Refusal::PeerSilent.to_string(), "the peer stopped answering");
-/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

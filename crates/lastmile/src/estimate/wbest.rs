@@ -35,7 +35,6 @@ use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
-use crate::estimate::wbest_planner::train_warning;
 use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{Pair, PairSet, Timing};
@@ -44,6 +43,9 @@ use crate::report::{Direction, StreamRecord};
 use crate::time::{Owd, Span};
 
 pub use super::wbest_config::WbestConfig;
+
+/// Access points queue 40 to 300 packets (seed 000, section II.C): a train of this many may overflow one.
+const LONG_TRAIN: usize = 40;
 
 /// From so many trains on there is an interval for what is left.
 const MIN_TRAINS: usize = 4;
@@ -101,7 +103,8 @@ impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
     pub fn new(config: WbestConfig, classifier: Option<Box<dyn Classifier>>) -> Wbest {
         let known = config.capacity.map(|rate| rate.bits_per_second() as f64);
-        Wbest {
+        let train = config.train;
+        let mut wbest = Wbest {
             classifier,
             phase: if known.is_some() { Phase::Train } else { Phase::Pairs },
             pairs: PairSet::default(),
@@ -117,9 +120,15 @@ impl Wbest {
             doubt: 0,
             plateaus: 0,
             least_delay: None,
-            warnings: train_warning(config.train).into_iter().collect(),
+            warnings: Vec::new(),
             config,
+        };
+        if train >= LONG_TRAIN {
+            wbest.warn(format!(
+                "a train of {train} packets may overflow the queue of an access point, which holds 40 to 300"
+            ));
         }
+        wbest
     }
 
     fn refuse(&mut self, refusal: Refusal) {

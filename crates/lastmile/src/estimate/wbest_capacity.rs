@@ -1,7 +1,6 @@
 //! The effective capacity that [`Wbest`](super::wbest::Wbest) finds from its pairs, and how its uncertainty and that of the trains
 //! become intervals.
 
-use crate::estimate::wbest_planner::sensitivity;
 use crate::estimate::{Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, wbest::WbestConfig};
 use crate::observe::stats;
 use crate::time::Span;
@@ -91,7 +90,7 @@ impl Capacity {
         // Against periodic traffic trains see k packets or k + 1 and may all agree by chance, so that their spread is
         // zero: the least width is Jeffreys' 95 % bound of a share of which none was seen, in packets a train
         // [WBest eq. 8]. (1.92: half the 95 % point of chi-squared with one degree of freedom.)
-        let packet = sensitivity(bits_per_second(c), packets).bits_per_second() as f64;
+        let packet = c / packets.max(1) as f64;
         let least = packet * 1.92 / (trains as f64 + 1.2);
         let half = libm::hypot(half, of_capacity).max(least);
         let high = if available + half >= c_low { c_high } else { available + half };

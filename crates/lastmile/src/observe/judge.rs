@@ -10,12 +10,6 @@ use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 
 /// What is generally true of a stream, whatever the method.
-///
-/// ```
-/// use lastmile::{event::StreamVerdict, observe::Judged};
-/// let good = Judged { gaps_held: 29, verdict: StreamVerdict::Believed };
-/// assert_eq!(good.verdict.to_string(), "believed");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// Gaps whose departures kept the schedule.

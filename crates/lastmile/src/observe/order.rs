@@ -73,21 +73,6 @@ impl Order {
 /// run backwards, or the delay jumps by more than [`ABSURD`].
 ///
 /// A forward step of some milliseconds looks like a burst of other traffic; only the driver can tell these apart.
-///
-/// ```
-/// # use lastmile::{node::Ecn, report::*, time::{Span, Time}, units::Bytes};
-/// # let packet = |seq: u64, arrived: u64| PacketReport {
-/// #     seq, size: Bytes(1488), sent: Time::from_nanos(seq), fate: Fate::Arrived(Time::from_nanos(arrived)), ecn: Ecn::NotEct,
-/// # };
-/// # let mut record = StreamRecord {
-/// #     stream: 1, direction: Direction::Forward, pattern: Pattern::Train,
-/// #     planned: vec![Span::ZERO; 2], packets: vec![packet(0, 10), packet(1, 30)],
-/// #     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
-/// # };
-/// assert!(!lastmile::observe::order::clock_stepped(&record));
-/// record.packets[1].fate = Fate::Arrived(Time::from_nanos(5_000_000_000));
-/// assert!(lastmile::observe::order::clock_stepped(&record));
-/// ```
 pub fn clock_stepped(record: &StreamRecord) -> bool {
     let departures_run_back =
         record.packets.windows(2).any(|two| two[1].sent - two[0].sent < -BACKWARDS.max(record.tx_resolution));

@@ -6,12 +6,6 @@ use super::{Acked, Congestion, Window, WindowLaw};
 use crate::time::Time;
 
 /// The four numbers of a binomial law.
-///
-/// ```
-/// use lastmile::control::window::BinomialConfig;
-/// assert_eq!((BinomialConfig::IIAD.k, BinomialConfig::IIAD.l), (1.0, 0.0));
-/// assert_eq!(BinomialConfig::default(), BinomialConfig::SQRT);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct BinomialConfig {
@@ -42,21 +36,20 @@ impl Default for BinomialConfig {
 ///
 /// ```
 /// use lastmile::{control::window::*, time::Time};
-/// let mut iiad = Binomial::new(BinomialConfig::IIAD, 8.0);
-/// iiad.on_congestion(Congestion::DupAcks, Time::ZERO);
-/// iiad.on_congestion(Congestion::DupAcks, Time::ZERO);
-/// assert!((iiad.window().cwnd - 3.333).abs() < 1e-9);
+/// let (mut iiad, mut window) = (Binomial::new(BinomialConfig::IIAD), Window::new(8.0));
+/// iiad.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+/// iiad.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+/// assert!((window.cwnd - 3.333).abs() < 1e-9);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Binomial {
     config: BinomialConfig,
-    window: Window,
 }
 
 impl Binomial {
-    /// A window that starts at `initial` segments.
-    pub fn new(config: BinomialConfig, initial: f64) -> Binomial {
-        Binomial { config, window: Window::new(initial) }
+    /// The law with these numbers.
+    pub fn new(config: BinomialConfig) -> Binomial {
+        Binomial { config }
     }
 }
 
@@ -76,35 +69,25 @@ fn power(w: f64, exponent: f64) -> f64 {
 
 impl WindowLaw for Binomial {
     #[inline]
-    fn on_ack(&mut self, ack: &Acked) {
-        let Window { cwnd, .. } = self.window;
-        if self.window.in_slow_start() {
-            self.window.slow_start(ack.segments);
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+        let cwnd = window.cwnd;
+        if window.in_slow_start() {
+            window.slow_start(ack.segments);
         } else {
             // Rule I, spread over the w ACKs of a round-trip time.
-            self.window.cwnd += self.config.a * ack.segments / (cwnd * power(cwnd, self.config.k));
+            window.cwnd += self.config.a * ack.segments / (cwnd * power(cwnd, self.config.k));
         }
     }
 
-    fn on_congestion(&mut self, how: Congestion, _now: Time) {
-        let Window { cwnd, .. } = self.window;
-        let to = if self.window.in_slow_start() {
+    fn on_congestion(&mut self, window: &mut Window, how: Congestion, _now: Time) {
+        let cwnd = window.cwnd;
+        let to = if window.in_slow_start() {
             cwnd / 2.0
         } else {
             // Rule D.
             cwnd - self.config.b * power(cwnd, self.config.l)
         };
-        self.window.reduce_to(to, how);
-    }
-
-    fn window(&self) -> &Window {
-        &self.window
-    }
-    fn clamp(&mut self, max: f64) {
-        self.window.cwnd = self.window.cwnd.min(max);
-    }
-    fn raise(&mut self, min: f64) {
-        self.window.cwnd = self.window.cwnd.max(min);
+        window.reduce_to(to, how);
     }
 }
 
@@ -115,14 +98,15 @@ mod tests {
 
     #[test]
     fn a_round_adds_a_over_w_to_the_k() {
-        let mut iiad = Binomial::new(BinomialConfig::IIAD, 20.0);
-        iiad.on_congestion(Congestion::DupAcks, Time::ZERO);
-        rounds(&mut iiad, 1, 0.1);
-        assert!((iiad.window().cwnd - 10.1).abs() < 0.01, "{:?}", iiad.window());
-        let mut general = Binomial::new(BinomialConfig { a: 1.0, b: 0.5, k: 0.25, l: 0.75 }, 32.0);
-        general.on_congestion(Congestion::DupAcks, Time::ZERO);
-        general.on_congestion(Congestion::DupAcks, Time::ZERO);
-        assert!((general.window().cwnd - 12.0).abs() < 1e-9); // 16 - 0.5 * 16^0.75
+        let (mut iiad, mut window) = (Binomial::new(BinomialConfig::IIAD), Window::new(20.0));
+        iiad.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        rounds(&mut iiad, &mut window, 1, 0.1);
+        assert!((window.cwnd - 10.1).abs() < 0.01, "{window:?}");
+        let (mut general, mut window) =
+            (Binomial::new(BinomialConfig { a: 1.0, b: 0.5, k: 0.25, l: 0.75 }), Window::new(32.0));
+        general.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        general.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        assert!((window.cwnd - 12.0).abs() < 1e-9); // 16 - 0.5 * 16^0.75
     }
 
     /// Under loss of every 1/p-th packet the mean window is sqrt(1.5 / p) for TCP and near sqrt(a / (b p)) for the
@@ -131,8 +115,9 @@ mod tests {
     fn the_mean_window_is_the_same_for_all_friendly_laws() {
         for (k, l) in [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0)] {
             let b = if k == 0.0 { 0.5 } else { 0.667 };
-            let mut law = Binomial::new(BinomialConfig { a: 1.0, b, k, l }, 10.0);
-            let mean = sawtooth_mean(&mut law, 1000);
+            let (mut law, mut window) =
+                (Binomial::new(BinomialConfig { a: 1.0, b, k, l }), Window::new(10.0));
+            let mean = sawtooth_mean(&mut law, &mut window, 1000);
             let expected = (1.5_f64 * 1000.0).sqrt();
             assert!((mean / expected - 1.0).abs() < 0.06, "k {k}: {mean} instead of {expected}");
         }

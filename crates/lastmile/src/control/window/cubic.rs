@@ -4,11 +4,6 @@ use super::{Acked, Congestion, Window, WindowLaw};
 use crate::time::{Span, Time};
 
 /// CUBIC's numbers.
-///
-/// ```
-/// let cubic = lastmile::control::window::CubicConfig::default();
-/// assert_eq!((cubic.c, cubic.beta, cubic.fast_convergence), (0.4, 0.7, true));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct CubicConfig {
@@ -30,14 +25,13 @@ impl Default for CubicConfig {
 ///
 /// ```
 /// use lastmile::{control::window::*, time::Time};
-/// let mut cubic = Cubic::new(CubicConfig::default(), 100.0);
-/// cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
-/// assert!((cubic.window().cwnd - 70.0).abs() < 1e-9);
+/// let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(100.0));
+/// cubic.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+/// assert!((window.cwnd - 70.0).abs() < 1e-9);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cubic {
     config: CubicConfig,
-    window: Window,
     /// W_max: the window before the last decrease, less when converging fast, nothing after a timeout.
     max: f64,
     /// The window before the last decrease, as it was.
@@ -56,9 +50,9 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// A window that starts at `initial` segments.
-    pub fn new(config: CubicConfig, initial: f64) -> Cubic {
-        Cubic { config, window: Window::new(initial), max: 0.0, prior: 0.0, epoch: None, rtt: Span::ZERO }
+    /// The law with these numbers.
+    pub fn new(config: CubicConfig) -> Cubic {
+        Cubic { config, max: 0.0, prior: 0.0, epoch: None, rtt: Span::ZERO }
     }
 
     /// W_cubic(t) = C (t - K)^3 + W_max (equation 1).
@@ -68,15 +62,15 @@ impl Cubic {
 }
 
 impl WindowLaw for Cubic {
-    fn on_ack(&mut self, ack: &Acked) {
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
         if let Some(rtt) = ack.rtt {
             self.rtt = rtt;
         }
-        if self.window.in_slow_start() {
-            self.window.slow_start(ack.segments);
+        if window.in_slow_start() {
+            window.slow_start(ack.segments);
             return;
         }
-        let cwnd = self.window.cwnd;
+        let cwnd = window.cwnd;
         let mut epoch = match self.epoch {
             Some(epoch) => epoch,
             None => {
@@ -98,16 +92,16 @@ impl WindowLaw for Cubic {
         let t = (ack.now - epoch.start).as_secs_f64();
         if self.cubic(t, epoch.k) < epoch.reno {
             // Section 4.3: no slower than Reno.
-            self.window.cwnd = cwnd.max(epoch.reno);
+            window.cwnd = cwnd.max(epoch.reno);
         } else {
             // Sections 4.4 and 4.5: towards the cubic one round-trip time ahead, at most half as much again.
             let target = self.cubic(t + self.rtt.as_secs_f64(), epoch.k).clamp(cwnd, 1.5 * cwnd);
-            self.window.cwnd += (target - cwnd) * ack.segments / cwnd;
+            window.cwnd += (target - cwnd) * ack.segments / cwnd;
         }
     }
 
-    fn on_congestion(&mut self, how: Congestion, _now: Time) {
-        let cwnd = self.window.cwnd;
+    fn on_congestion(&mut self, window: &mut Window, how: Congestion, _now: Time) {
+        let cwnd = window.cwnd;
         self.max = if how == Congestion::Timeout {
             // Section 4.8: the plateau, with K = 0, is where the next stage of congestion avoidance begins.
             0.0
@@ -119,17 +113,7 @@ impl WindowLaw for Cubic {
         };
         self.prior = cwnd;
         self.epoch = None;
-        self.window.reduce_to(cwnd * self.config.beta, how);
-    }
-
-    fn window(&self) -> &Window {
-        &self.window
-    }
-    fn clamp(&mut self, max: f64) {
-        self.window.cwnd = self.window.cwnd.min(max);
-    }
-    fn raise(&mut self, min: f64) {
-        self.window.cwnd = self.window.cwnd.max(min);
+        window.reduce_to(cwnd * self.config.beta, how);
     }
 }
 
@@ -140,45 +124,48 @@ mod tests {
 
     #[test]
     fn comes_back_to_the_last_maximum_after_k_seconds() {
-        let mut cubic = Cubic::new(CubicConfig::default(), 1000.0);
-        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(1000.0));
+        cubic.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
         // K = cbrt(300 / 0.4) = 9.086 s.
-        let mut longer = cubic.clone();
-        rounds(&mut cubic, 90, 0.1);
-        assert!((cubic.window().cwnd - 1000.0).abs() < 5.0, "{:?}", cubic.window());
-        rounds(&mut longer, 180, 0.1);
-        assert!((longer.window().cwnd - 1284.0).abs() < 15.0, "{:?}", longer.window());
-        timeout_collapses(&mut cubic, 0.7);
+        let (mut longer, mut later) = (cubic.clone(), window);
+        rounds(&mut cubic, &mut window, 90, 0.1);
+        assert!((window.cwnd - 1000.0).abs() < 5.0, "{window:?}");
+        rounds(&mut longer, &mut later, 180, 0.1);
+        assert!((later.cwnd - 1284.0).abs() < 15.0, "{later:?}");
+        timeout_collapses(&mut cubic, &mut window, 0.7);
     }
 
     #[test]
     fn is_no_slower_than_reno_on_a_short_path() {
-        let mut cubic = Cubic::new(CubicConfig::default(), 20.0);
-        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
-        rounds(&mut cubic, 20, 0.005);
+        let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(20.0));
+        cubic.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        rounds(&mut cubic, &mut window, 20, 0.005);
         // alpha = 0.53 a round for the 11 rounds in which 20 is regained, then 1.
-        assert!((cubic.window().cwnd - 28.4).abs() < 0.6, "{:?}", cubic.window());
+        assert!((window.cwnd - 28.4).abs() < 0.6, "{window:?}");
     }
 
     /// Section 4.8: what was before a timeout is forgotten; the cubic begins, flat, where slow start ends.
     #[test]
     fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
-        let mut cubic = Cubic::new(CubicConfig::default(), 1000.0);
-        cubic.on_congestion(Congestion::Timeout, Time::ZERO);
-        while cubic.window().in_slow_start() {
-            cubic.on_ack(&Acked { segments: 1.0, rtt: None, now: Time::ZERO, round_ended: false });
+        let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(1000.0));
+        cubic.on_congestion(&mut window, Congestion::Timeout, Time::ZERO);
+        while window.in_slow_start() {
+            cubic.on_ack(
+                &mut window,
+                &Acked { segments: 1.0, rtt: None, now: Time::ZERO, round_ended: false },
+            );
         }
-        assert_eq!(cubic.window().cwnd, 700.0);
-        rounds(&mut cubic, 50, 0.1);
+        assert_eq!(window.cwnd, 700.0);
+        rounds(&mut cubic, &mut window, 50, 0.1);
         // 700 + 0.4 * 5^3.
-        assert!((cubic.window().cwnd - 750.0).abs() < 3.0, "{:?}", cubic.window());
+        assert!((window.cwnd - 750.0).abs() < 3.0, "{window:?}");
     }
 
     #[test]
     fn a_second_loss_on_the_way_up_gives_way() {
-        let mut cubic = Cubic::new(CubicConfig::default(), 100.0);
-        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
-        cubic.on_congestion(Congestion::DupAcks, Time::ZERO);
+        let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(100.0));
+        cubic.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        cubic.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
         assert!((cubic.max - 59.5).abs() < 1e-9, "{}", cubic.max);
     }
 }

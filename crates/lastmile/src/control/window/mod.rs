@@ -1,7 +1,7 @@
 //! Increase and decrease laws of a congestion window: what TCP's congestion control is once sequence numbers,
 //! timers and retransmission are taken away.
 //!
-//! A law keeps a [`Window`] in segments. Whoever owns the packets tells it what was acknowledged
+//! Whoever owns the packets owns the [`Window`], in segments, and has a law move it: by what was acknowledged
 //! ([`WindowLaw::on_ack`]) and when congestion was found ([`WindowLaw::on_congestion`]), at most once per window
 //! of data for anything but timeouts. Limits (receiver window, bytes at hand) and the inflation of the window
 //! during fast recovery (RFC 5681, section 3.2) are the owner's business. The simulator's TCP and the rate
@@ -39,11 +39,6 @@ pub use westwood::{Westwood, WestwoodConfig};
 pub const MIN_SSTHRESH: f64 = 2.0;
 
 /// How congestion was found.
-///
-/// ```
-/// use lastmile::control::window::Congestion;
-/// assert_ne!(Congestion::DupAcks, Congestion::Timeout);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
     /// A segment was lost while later ones arrived: three duplicate ACKs, or as much in SACK blocks.
@@ -55,12 +50,6 @@ pub enum Congestion {
 }
 
 /// What one ACK says.
-///
-/// ```
-/// use lastmile::{control::window::Acked, time::Time};
-/// let ack = Acked { segments: 1.0, rtt: None, now: Time::ZERO, round_ended: false };
-/// assert_eq!(ack.segments, 1.0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
     /// By how many segments the window may count it: one for each ACK by RFC 5681, the segments that it
@@ -75,14 +64,6 @@ pub struct Acked {
 }
 
 /// A congestion window and its threshold, in segments.
-///
-/// ```
-/// use lastmile::control::window::Window;
-/// let mut window = Window::new(2.0);
-/// assert!(window.in_slow_start());
-/// window.slow_start(1.0);
-/// assert_eq!(window.cwnd, 3.0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// The congestion window, at least one.
@@ -103,24 +84,12 @@ impl Window {
     }
 
     /// Whether the window grows by slow start.
-    ///
-    /// ```
-    /// # use lastmile::control::window::Window;
-    /// assert!(!Window { cwnd: 4.0, ssthresh: 4.0 }.in_slow_start());
-    /// ```
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
     /// One segment more for each acknowledged (RFC 5681, equation 2).
-    ///
-    /// ```
-    /// # use lastmile::control::window::Window;
-    /// let mut window = Window::new(4.0);
-    /// window.slow_start(2.0);
-    /// assert_eq!(window.cwnd, 6.0);
-    /// ```
     #[inline]
     pub fn slow_start(&mut self, segments: f64) {
         self.cwnd += segments;
@@ -145,31 +114,22 @@ impl Window {
 ///
 /// ```
 /// use lastmile::{control::window::*, time::Time};
-/// let mut law = LawConfig::default().law(2.0);
+/// let (mut law, mut window) = (LawConfig::default().law(), Window::new(2.0));
 /// let ack = Acked { segments: 1.0, rtt: None, now: Time::ZERO, round_ended: false };
-/// law.on_ack(&ack);
-/// assert_eq!(law.window().cwnd, 3.0);
-/// law.on_congestion(Congestion::DupAcks, Time::ZERO);
-/// assert_eq!(law.window().cwnd, 1.5);
+/// law.on_ack(&mut window, &ack);
+/// assert_eq!(window.cwnd, 3.0);
+/// law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+/// assert_eq!(window.cwnd, 1.5);
 /// ```
 pub trait WindowLaw: Debug + Send {
     /// New data was acknowledged, outside fast recovery.
-    fn on_ack(&mut self, ack: &Acked);
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked);
 
     /// Congestion was found. Of timeouts that repeat for the same segment the owner may tell the first alone (RFC 5681,
     /// section 3.1: the threshold stays).
-    fn on_congestion(&mut self, how: Congestion, now: Time);
+    fn on_congestion(&mut self, window: &mut Window, how: Congestion, now: Time);
 
     /// So many segments were acknowledged or, by duplicate ACKs, are known to have arrived; told of every ACK
     /// before anything else, for laws that measure the rate of arrivals.
     fn on_delivered(&mut self, _segments: f64, _rtt: Option<Span>, _now: Time) {}
-
-    /// The window.
-    fn window(&self) -> &Window;
-
-    /// Keeps the window from growing beyond what its owner can ever use.
-    fn clamp(&mut self, max: f64);
-
-    /// Keeps the window from falling below what its owner may always have.
-    fn raise(&mut self, min: f64);
 }

@@ -5,11 +5,6 @@ use super::{Acked, Congestion, MIN_SSTHRESH, Window, WindowLaw};
 use crate::time::{Span, Time};
 
 /// Westwood+'s numbers.
-///
-/// ```
-/// use lastmile::{control::window::WestwoodConfig, time::Span};
-/// assert_eq!(WestwoodConfig::default().min_interval, Span::from_millis(50));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct WestwoodConfig {
@@ -29,16 +24,15 @@ impl Default for WestwoodConfig {
 ///
 /// ```
 /// use lastmile::{control::window::*, time::{Span, Time}};
-/// let mut law = Westwood::new(WestwoodConfig::default(), 20.0);
+/// let (mut law, mut window) = (Westwood::new(WestwoodConfig::default()), Window::new(20.0));
 /// let rtt = Some(Span::from_millis(100));
 /// for ms in 0..2000 { law.on_delivered(0.1, rtt, Time::from_nanos(ms * 1_000_000)); } // 100 segments a second
-/// law.on_congestion(Congestion::DupAcks, Time::ZERO);
-/// assert!((law.window().cwnd - 10.0).abs() < 0.2);
+/// law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+/// assert!((window.cwnd - 10.0).abs() < 0.2);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Westwood {
     config: WestwoodConfig,
-    window: Window,
     min_rtt: Option<Span>,
     last_rtt: Span,
     since: Option<Time>,
@@ -49,11 +43,11 @@ pub struct Westwood {
 }
 
 impl Westwood {
-    /// A window that starts at `initial` segments.
-    pub fn new(config: WestwoodConfig, initial: f64) -> Westwood {
+    /// The law with these numbers.
+    pub fn new(config: WestwoodConfig) -> Westwood {
         Westwood {
             config,
-            window: Window::new(initial),
+
             min_rtt: None,
             last_rtt: Span::ZERO,
             since: None,
@@ -71,11 +65,11 @@ impl Westwood {
 
 impl WindowLaw for Westwood {
     #[inline]
-    fn on_ack(&mut self, ack: &Acked) {
-        if self.window.in_slow_start() {
-            self.window.slow_start(ack.segments);
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+        if window.in_slow_start() {
+            window.slow_start(ack.segments);
         } else {
-            self.window.cwnd += ack.segments / self.window.cwnd;
+            window.cwnd += ack.segments / window.cwnd;
         }
     }
 
@@ -104,23 +98,13 @@ impl WindowLaw for Westwood {
         }
     }
 
-    fn on_congestion(&mut self, how: Congestion, _now: Time) {
+    fn on_congestion(&mut self, window: &mut Window, how: Congestion, _now: Time) {
         let threshold = match (self.estimate, self.min_rtt) {
             // MobiCom 2001, section 3: ssthresh = BWE * RTTmin / segment size.
             (Some(bandwidth), Some(rtt)) => bandwidth * rtt.as_secs_f64(),
-            _ => self.window.cwnd / 2.0,
+            _ => window.cwnd / 2.0,
         };
-        self.window.reduce_to(threshold.max(MIN_SSTHRESH), how);
-    }
-
-    fn window(&self) -> &Window {
-        &self.window
-    }
-    fn clamp(&mut self, max: f64) {
-        self.window.cwnd = self.window.cwnd.min(max);
-    }
-    fn raise(&mut self, min: f64) {
-        self.window.cwnd = self.window.cwnd.max(min);
+        window.reduce_to(threshold.max(MIN_SSTHRESH), how);
     }
 }
 
@@ -131,22 +115,22 @@ mod tests {
     #[test]
     fn a_random_loss_leaves_the_window_at_the_pipe_and_a_full_queue_halves_it() {
         for (rtt_ms, kept) in [(100, 20.0), (200, 10.0)] {
-            let mut law = Westwood::new(WestwoodConfig::default(), 20.0);
+            let (mut law, mut window) = (Westwood::new(WestwoodConfig::default()), Window::new(20.0));
             // 20 segments per round trip, the shortest round trip 100 ms.
             law.on_delivered(0.0, Some(Span::from_millis(100)), Time::ZERO);
             for step in 1..2000_u64 {
                 let now = Time::from_nanos(step * rtt_ms * 1_000_000 / 20);
                 law.on_delivered(1.0, Some(Span::from_millis(rtt_ms as i64)), now);
             }
-            law.on_congestion(Congestion::DupAcks, Time::ZERO);
-            assert!((law.window().cwnd - kept).abs() < 0.5, "{rtt_ms}: {:?}", law.window());
+            law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+            assert!((window.cwnd - kept).abs() < 0.5, "{rtt_ms}: {window:?}");
         }
     }
 
     #[test]
     fn without_a_sample_it_halves() {
-        let mut law = Westwood::new(WestwoodConfig::default(), 20.0);
-        law.on_congestion(Congestion::Timeout, Time::ZERO);
-        assert_eq!((law.window().cwnd, law.window().ssthresh), (1.0, 10.0));
+        let (mut law, mut window) = (Westwood::new(WestwoodConfig::default()), Window::new(20.0));
+        law.on_congestion(&mut window, Congestion::Timeout, Time::ZERO);
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 10.0));
     }
 }

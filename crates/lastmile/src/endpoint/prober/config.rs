@@ -46,11 +46,6 @@ pub struct ProberConfig {
 
 impl ProberConfig {
     /// Measures towards `peer` with no key and no limits.
-    ///
-    /// ```
-    /// let config = lastmile::endpoint::ProberConfig::new("192.0.2.7:8620".parse().unwrap());
-    /// assert!(config.key.is_none());
-    /// ```
     pub fn new(peer: SocketAddr) -> ProberConfig {
         ProberConfig {
             peer,

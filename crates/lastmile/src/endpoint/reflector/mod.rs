@@ -64,10 +64,6 @@ pub const MAX_REVERSE_SIZE: Bytes = Bytes(1_500);
 const SWEEP: Span = Span::from_secs(1);
 
 /// What happened to the packets that came.
-///
-/// ```
-/// assert_eq!(lastmile::endpoint::Counters::default().reflected, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Counters {

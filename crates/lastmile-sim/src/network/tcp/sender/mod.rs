@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lastmile::control::window::{Acked, Congestion, WindowLaw};
+use lastmile::control::window::{Acked, Congestion, Window, WindowLaw};
 use lastmile::node::{Datagram, Ecn, Input, Node, Output, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
@@ -37,6 +37,7 @@ pub struct Sender {
     header: u32,
     ends: Ends,
     law: Box<dyn WindowLaw>,
+    window: Window,
     rto: RtoTimer,
     supply: Supply,
     board: Scoreboard,
@@ -95,7 +96,8 @@ impl Sender {
             segment,
             header: config.header.0.clamp(1, 1 << 16) as u32,
             ends,
-            law: config.law.law(f64::from(config.initial_segments())),
+            law: config.law.law(),
+            window: Window::new(f64::from(config.initial_segments())),
             rto: RtoTimer::new(&config),
             supply: Supply::new(app, segment, start, stop, random),
             board: Scoreboard::new(if config.recovery == Recovery::Sack1 { 1 } else { DUP_THRESH }),
@@ -138,7 +140,7 @@ impl Sender {
 
     /// The congestion window, in segments.
     pub fn cwnd(&self) -> f64 {
-        self.law.window().cwnd
+        self.window.cwnd
     }
 
     fn sack(&self) -> bool {
@@ -150,7 +152,8 @@ impl Sender {
     }
 
     fn new_connection(&mut self) {
-        self.law = self.config.law.law(f64::from(self.config.initial_segments()));
+        self.law = self.config.law.law();
+        self.window = Window::new(f64::from(self.config.initial_segments()));
         self.rto = RtoTimer::new(&self.config);
         (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
         (self.recover, self.timed, self.timed_out) = (None, None, None);
@@ -175,7 +178,7 @@ impl Sender {
         if marked && !self.in_recovery && ack.next > self.marked_until {
             // RFC 3168, section 6.1.2: once per window of data, and a window of one segment, which cannot be reduced, waits
             // for the timer instead, which runs only while something is under way.
-            self.held = self.law.window().cwnd <= 1.0 && self.una < self.max;
+            self.held = self.window.cwnd <= 1.0 && self.una < self.max;
             self.reduce(Congestion::Ecn, now);
             self.counters.ecn_reductions += 1;
         }
@@ -201,9 +204,10 @@ impl Sender {
     /// Has the law reduce the window. Whatever the reason, the receiver is told to end its echo, and marks of what was
     /// under way are no reason for another reduction (RFC 3168, section 6.1.2).
     fn reduce(&mut self, how: Congestion, now: Time) {
-        self.law.on_congestion(how, now);
+        self.law.on_congestion(&mut self.window, how, now);
         if how == Congestion::DupAcks {
-            self.law.raise(f64::from(self.config.min_loss_window.min(self.config.max_window)));
+            let least = self.config.min_loss_window.min(self.config.max_window);
+            self.window.cwnd = self.window.cwnd.max(f64::from(least));
         }
         self.reduced = now.as_nanos();
         if self.config.ecn {
@@ -242,8 +246,8 @@ impl Sender {
         self.first_partial = true;
         if !marked && !was_sack_recovery {
             let segments = self.config.byte_counting.map_or(1, |limit| newly.min(u64::from(limit))) as f64;
-            self.law.on_ack(&Acked { segments, rtt, now, round_ended });
-            self.law.clamp(f64::from(self.config.max_window));
+            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now, round_ended });
+            self.window.cwnd = self.window.cwnd.min(f64::from(self.config.max_window));
         }
         self.supply.acknowledged(now.as_nanos(), una);
         self.restart_timer(now);
@@ -280,7 +284,7 @@ impl Sender {
             return None;
         }
         let end = self.supply.end.min(MAX_SEQ - 1);
-        let cwnd = self.law.window().cwnd;
+        let cwnd = self.window.cwnd;
         if self.in_recovery && self.sack() {
             if self.board.pipe(self.max) as f64 + 1.0 > cwnd {
                 return None;

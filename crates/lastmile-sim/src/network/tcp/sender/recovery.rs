@@ -14,8 +14,8 @@ impl Sender {
             // Deflated by what was acknowledged, less the segment that goes in its place, until recovery ends.
             self.inflation -= newly as i64 - 1;
             if self.config.deflation_stays && self.inflation < 1 {
-                let window = self.law.window().cwnd + (self.inflation - 1) as f64;
-                self.law.clamp(window.max(1.0));
+                let deflated = self.window.cwnd + (self.inflation - 1) as f64;
+                self.window.cwnd = self.window.cwnd.min(deflated.max(1.0));
                 self.inflation = 1;
             }
             self.burst = self.config.recovery_burst.unwrap_or(u32::MAX).saturating_add(1);
