@@ -36,6 +36,7 @@ counts() {
 
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+step package scripts/package.sh
 step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
 step tests cargo test --workspace --all-features --locked
 step fuzz-build cargo check --manifest-path fuzz/Cargo.toml --bins --locked

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use lastmile::endpoint::Key;
 use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
 
@@ -82,12 +82,9 @@ pub(crate) fn any(ip: IpAddr) -> IpAddr {
 
 /// 32 bytes that nobody can guess, from the system.
 pub(crate) fn random_seed() -> anyhow::Result<[u8; 32]> {
-    use std::io::Read;
     let mut seed = [0; 32];
-    let read = fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut seed));
-    if let Err(error) = read {
-        bail!("cannot read /dev/urandom: {error}");
-    }
+    getrandom::fill(&mut seed)
+        .map_err(|error| Exit::Machine.blame(anyhow!("the system gives no random bytes: {error}")))?;
     Ok(seed)
 }
 

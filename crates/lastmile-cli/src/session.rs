@@ -75,14 +75,13 @@ impl Session {
         ProberConfig {
             key,
             epoch,
-            seed,
             max_bytes: self.max_bytes,
             max_time: self.max_time,
             start: self.start,
             resolution: self.resolution,
             dscp: self.dscp,
             flow: self.flow,
-            ..ProberConfig::new(self.peer)
+            ..ProberConfig::new(self.peer, seed)
         }
     }
 }

@@ -40,7 +40,7 @@ fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(address))?], DriverConfig::default())?;
     let limits = Limits::unlimited();
     let mut reflector =
-        Reflector::new(ReflectorConfig { epoch: driver.epoch(), limits, ..Default::default() });
+        Reflector::new(ReflectorConfig { epoch: driver.epoch(), limits, ..ReflectorConfig::new([7; 32]) });
     driver.run(&mut reflector, &mut |_| {}, &AtomicBool::new(false), |_| false)?;
     Ok(())
 }

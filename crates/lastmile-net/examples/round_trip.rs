@@ -42,7 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         direction: Direction::RoundTrip,
         estimator: Box::new(OneStream(Some(plan))),
     };
-    let config = ProberConfig { key, epoch: driver.epoch(), ..ProberConfig::new(peer) };
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    let config = ProberConfig { key, epoch: driver.epoch(), ..ProberConfig::new(peer, seed) };
     let mut prober = Prober::with_sink(config, vec![measurement], Vec::new());
     let mut trouble = Vec::new();
     let mut observer = |event: &Event| match &event.what {

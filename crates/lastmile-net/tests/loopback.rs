@@ -31,7 +31,8 @@ fn reflector_at(bind: SocketAddr, stop: Arc<AtomicBool>) -> (SocketAddr, std::th
     let address = socket.local_addr();
     let thread = std::thread::spawn(move || {
         let mut driver = Driver::new(vec![socket], DriverConfig::default()).unwrap();
-        let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..Default::default() });
+        let mut reflector =
+            Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..ReflectorConfig::new([7; 32]) });
         driver.run(&mut reflector, &mut |_: &Event| {}, &stop, |_| false).unwrap();
     });
     (address, thread)
@@ -47,7 +48,7 @@ fn measure(bind: SocketAddr, directions: &[Direction]) -> (Vec<Event>, Vec<Strea
         direction,
         estimator: Box::new(OneStream(Some(StreamPlan::pairs(10, Bytes(1488), Span::from_millis(2))))),
     });
-    let config = ProberConfig { epoch: driver.epoch(), seed: [5; 32], ..ProberConfig::new(peer) };
+    let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, [5; 32]) };
     let mut prober = Prober::with_sink(config, measurements.collect(), Vec::new());
     let events = Mutex::new(Vec::new());
     let mut observer = |e: &Event| events.lock().unwrap().push(e.clone());
@@ -98,7 +99,7 @@ fn a_closed_port_is_said_at_once() {
         direction: Direction::Forward,
         estimator: Box::new(OneStream(None)),
     };
-    let mut prober = Prober::new(ProberConfig::new(free), vec![measurement]);
+    let mut prober = Prober::new(ProberConfig::new(free, [5; 32]), vec![measurement]);
     let mut refusals = Vec::new();
     let started = std::time::Instant::now();
     let mut observer = |e: &Event| {

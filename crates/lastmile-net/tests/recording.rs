@@ -29,14 +29,15 @@ fn record(file: &Path) {
     let (peer, stopped) = (far.local_addr(), Arc::clone(&stop));
     let thread = std::thread::spawn(move || {
         let mut driver = Driver::new(vec![far], DriverConfig::default()).unwrap();
-        let mut reflector = Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..Default::default() });
+        let mut reflector =
+            Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..ReflectorConfig::new([7; 32]) });
         driver.run(&mut reflector, &mut |_: &Event| {}, &stopped, |_| false).unwrap();
     });
     let mut driver = Driver::new(vec![open()], DriverConfig::default()).unwrap();
     let config = serde_json::json!({ "peer": peer });
     let header = Header { world: World::Real, seed: [5; 32], epoch: driver.epoch(), config };
     let recorder = SharedRecorder::new(File::create(file).unwrap(), &header).unwrap();
-    let config = ProberConfig { epoch: header.epoch, seed: header.seed, ..ProberConfig::new(peer) };
+    let config = ProberConfig { epoch: header.epoch, ..ProberConfig::new(peer, header.seed) };
     let prober = Prober::with_sink(config, measurements(), recorder.clone());
     let mut node = Recorded::new(prober, |now, input: &_| recorder.input(now, input));
     let mut on_event = |event: &Event| recorder.event(event);
@@ -53,7 +54,7 @@ fn a_replay_decides_as_the_live_run_did() {
     let mut reader = Reader::open(&file).unwrap();
     let header = reader.header().unwrap().clone();
     let peer = header.config["peer"].as_str().unwrap().parse().unwrap();
-    let config = ProberConfig { epoch: header.epoch, seed: header.seed, ..ProberConfig::new(peer) };
+    let config = ProberConfig { epoch: header.epoch, ..ProberConfig::new(peer, header.seed) };
     let mut prober = Prober::with_sink(config, measurements(), Vec::<StreamRecord>::new());
 
     let (mut live, mut streams, mut replayed) = (Vec::new(), Vec::new(), Vec::new());

@@ -32,7 +32,7 @@ fn address(session: u32) -> SocketAddr {
 impl Bench {
     fn new(keyed: bool) -> Result<Bench, WireError> {
         let key = keyed.then(|| Key::new(SECRET)).transpose()?;
-        let config = ReflectorConfig { key, limits: Limits::unlimited(), ..ReflectorConfig::default() };
+        let config = ReflectorConfig { key, limits: Limits::unlimited(), ..ReflectorConfig::new([7; 32]) };
         let key = keyed.then(|| HmacKey::new(SECRET)).transpose()?;
         let mut bench = Bench { reflector: Reflector::new(config), key, tokens: Vec::new() };
         for session in 0..SESSIONS {

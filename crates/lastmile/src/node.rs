@@ -321,7 +321,7 @@ impl<N: Node + ?Sized> Node for Box<N> {
 /// use lastmile::node::{Input, Node, Recorded};
 /// use lastmile::time::Time;
 /// let mut inputs = 0;
-/// let reflector = Reflector::new(ReflectorConfig::default());
+/// let reflector = Reflector::new(ReflectorConfig::new([7; 32]));
 /// let mut node = Recorded::new(reflector, |_now: Time, _input: &Input| inputs += 1);
 /// node.handle(Time::ZERO, Input::Wake);
 /// drop(node);

@@ -267,14 +267,13 @@ fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
         let mut driver = Driver::new(vec![socket], DriverConfig::default())?;
         let config = ReflectorConfig {
             epoch: driver.epoch(),
-            seed,
             limits: Limits::unlimited(),
-            ..Default::default()
+            ..ReflectorConfig::new(seed)
         };
         driver.run(&mut Reflector::new(config), &mut |_: &Event| {}, &flag, |_| false)
     });
     let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(bind))?], DriverConfig::default())?;
-    let config = ProberConfig { epoch: driver.epoch(), seed: random_seed()?, ..ProberConfig::new(peer) };
+    let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, random_seed()?) };
     let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone())]);
     let buffer = Buffer::default();
     let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;

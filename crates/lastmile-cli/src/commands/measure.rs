@@ -103,11 +103,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let config = ProberConfig {
         key,
         epoch: driver.epoch(),
-        seed,
         max_bytes: args.max_bytes,
         max_time,
         dscp: args.dscp,
-        ..ProberConfig::new(peer)
+        ..ProberConfig::new(peer, seed)
     };
     let measured = directions.iter().map(|&direction| (direction, args.method.clone())).collect();
     let session = Session::of(&config, KERNEL_NOISE, method_seed, measured);

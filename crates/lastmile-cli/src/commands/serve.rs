@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().sessions)]
     sessions: usize,
     /// A session ends when its peer is silent for so long
-    #[arg(long, value_name = "TIME", default_value_t = ReflectorConfig::default().lease)]
+    #[arg(long, value_name = "TIME", default_value_t = ReflectorConfig::LEASE)]
     lease: Span,
     /// Print decisions as JSON lines
     #[arg(long)]
@@ -68,10 +68,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let config = ReflectorConfig {
         key,
         epoch: driver.epoch(),
-        seed: random_seed()?,
         limits,
         lease: args.lease,
-        ..ReflectorConfig::default()
+        ..ReflectorConfig::new(random_seed()?)
     };
     let mut reflector = Reflector::new(config);
     if !args.json {

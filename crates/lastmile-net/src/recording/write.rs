@@ -113,7 +113,7 @@ impl<W: Write> Recorder<W> {
 /// let header = Header { world: World::Sim, seed: [0; 32], epoch: Epoch::default(), config: serde_json::json!({}) };
 /// let recorder = SharedRecorder::new(std::io::sink(), &header)?;
 /// let tell = recorder.clone();
-/// let node = Recorded::new(Reflector::new(ReflectorConfig::default()), move |now, input| tell.input(now, input));
+/// let node = Recorded::new(Reflector::new(ReflectorConfig::new([7; 32])), move |now, input| tell.input(now, input));
 /// let mut node: Box<dyn Node + Send> = Box::new(node);
 /// node.handle(Time::ZERO, Input::Wake);
 /// assert_eq!(recorder.finish()?.inputs, 1);

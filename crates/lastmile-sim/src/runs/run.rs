@@ -155,20 +155,15 @@ pub struct SimulatedRun {
 pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
     let peer = scenario.hosts[session.to].address(session.ipv6);
     ProberConfig {
-        seed: endpoint_seed(seed, "prober"),
         // A random phase against periodic cross traffic, drawn for each run.
         start: session.start() + phase(seed, session),
-        ..ProberConfig::new((peer, REFLECTOR_PORT).into())
+        ..ProberConfig::new((peer, REFLECTOR_PORT).into(), endpoint_seed(seed, "prober"))
     }
 }
 
 /// The reflector's configuration in a scenario.
 pub fn reflector_config(seed: u64) -> ReflectorConfig {
-    ReflectorConfig {
-        seed: endpoint_seed(seed, "reflector"),
-        limits: Limits::unlimited(),
-        ..ReflectorConfig::default()
-    }
+    ReflectorConfig { limits: Limits::unlimited(), ..ReflectorConfig::new(endpoint_seed(seed, "reflector")) }
 }
 
 fn phase(seed: u64, session: &Session) -> Span {

@@ -38,7 +38,7 @@ struct Crowd {
 impl Crowd {
     fn new(keyed: bool, limits: Limits, seed: u64) -> Crowd {
         let key = keyed.then(|| Key::new(SECRET).unwrap());
-        let config = ReflectorConfig { key, seed: [3; 32], limits, ..ReflectorConfig::default() };
+        let config = ReflectorConfig { key, limits, ..ReflectorConfig::new([3; 32]) };
         let addresses =
             ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.9:1", "[2001:db8::1]:7", "[2001:db8:0:1::1]:7"];
         Crowd {

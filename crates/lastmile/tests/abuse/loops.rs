@@ -28,8 +28,7 @@ fn reflector(keyed: bool, epoch: u64) -> Reflector {
         key: keyed.then(|| Key::new(SECRET).unwrap()),
         epoch: Epoch::from_unix_nanos(epoch),
         limits: Limits::unlimited(),
-        seed: [4; 32],
-        ..ReflectorConfig::default()
+        ..ReflectorConfig::new([4; 32])
     })
 }
 
@@ -137,7 +136,7 @@ fn a_prober_is_served() {
         assert_eq!(ReflectorPacket::parse(mode, &request(keyed, false)).unwrap().receive_timestamp, 0);
         for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
             let key = keyed.then(|| Key::new(SECRET).unwrap());
-            let config = ProberConfig { key, seed: [5; 32], ..ProberConfig::new(peer_address()) };
+            let config = ProberConfig { key, ..ProberConfig::new(peer_address(), [5; 32]) };
             let measurements = vec![measurement(direction, vec![pairs(30)])];
             let mut world = World::new(config, measurements, reflector(keyed, EPOCH), NEAR, 1);
             world.run(Span::from_secs(20));

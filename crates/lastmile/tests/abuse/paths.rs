@@ -17,9 +17,8 @@ fn key() -> Key {
 
 fn session(path: Path, keyed: bool, seed: u64) -> World<Reflector> {
     let key = keyed.then(key);
-    let config =
-        ProberConfig { key: key.clone(), seed: [seed as u8; 32], ..ProberConfig::new(peer_address()) };
-    let reflector = Reflector::new(ReflectorConfig { key, seed: [9; 32], ..ReflectorConfig::default() });
+    let config = ProberConfig { key: key.clone(), ..ProberConfig::new(peer_address(), [seed as u8; 32]) };
+    let reflector = Reflector::new(ReflectorConfig { key, ..ReflectorConfig::new([9; 32]) });
     let measurements = DIRECTIONS.map(|direction| measurement(direction, vec![pairs(6), pairs(70)])).into();
     let mut world = World::new(config, measurements, reflector, path, seed);
     world.run(Span::from_secs(200));
@@ -65,9 +64,9 @@ proptest! {
     fn any_bytes_are_survived(seed: u64, keyed: bool) {
         let mut dice = Dice(seed);
         let key = keyed.then(key);
-        let mut reflector = Reflector::new(ReflectorConfig { key: key.clone(), ..ReflectorConfig::default() });
+        let mut reflector = Reflector::new(ReflectorConfig { key: key.clone(), ..ReflectorConfig::new([9; 32]) });
         let mut prober = lastmile::endpoint::Prober::new(
-            ProberConfig { key, ..ProberConfig::new(peer_address()) },
+            ProberConfig { key, ..ProberConfig::new(peer_address(), [5; 32]) },
             vec![measurement(Direction::Reverse, vec![pairs(3)])],
         );
         for k in 0..200_u64 {

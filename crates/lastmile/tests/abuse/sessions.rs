@@ -19,11 +19,11 @@ fn key(text: &str) -> Option<Key> {
 }
 
 fn config(key: Option<Key>) -> ProberConfig {
-    ProberConfig { key, seed: [5; 32], ..ProberConfig::new(peer_address()) }
+    ProberConfig { key, ..ProberConfig::new(peer_address(), [5; 32]) }
 }
 
 fn reflector(key: Option<Key>) -> Reflector {
-    Reflector::new(ReflectorConfig { key, seed: [6; 32], ..ReflectorConfig::default() })
+    Reflector::new(ReflectorConfig { key, ..ReflectorConfig::new([6; 32]) })
 }
 
 fn world<P: Node>(config: ProberConfig, direction: Direction, steps: Vec<Step>, peer: P) -> World<P> {
@@ -99,7 +99,7 @@ fn with_the_right_key_every_direction_works_on_both_ip_versions() {
     for peer in ["198.51.100.1:8620", "[2001:db8:9::1]:8620"] {
         for key in [None, key("a key of many bytes")] {
             let peer = peer.parse().unwrap();
-            let config = ProberConfig { key: key.clone(), ..ProberConfig::new(peer) };
+            let config = ProberConfig { key: key.clone(), ..ProberConfig::new(peer, [5; 32]) };
             let measurements = DIRECTIONS.map(|d| measurement(d, vec![pairs(70)])).into();
             let mut world = World::new(config, measurements, reflector(key), NEAR, 1);
             world.run(Span::from_secs(20));

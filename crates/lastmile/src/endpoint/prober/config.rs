@@ -28,7 +28,7 @@ pub struct ProberConfig {
     pub key: Option<Key>,
     /// When the run started, for the stamps on the wire.
     pub epoch: Epoch,
-    /// Makes nonces, session identifiers and sequence numbers that nobody can guess; random on real networks.
+    /// Makes nonces, session identifiers and sequence numbers that nobody can guess.
     pub seed: [u8; 32],
     /// Bytes at the IP layer, both directions together, that may be spent.
     pub max_bytes: Option<Bytes>,
@@ -45,13 +45,14 @@ pub struct ProberConfig {
 }
 
 impl ProberConfig {
-    /// Measures towards `peer` with no key and no limits.
-    pub fn new(peer: SocketAddr) -> ProberConfig {
+    /// Measures towards `peer` with no key and no limits. `seed` has to come from the system's random source where
+    /// strangers can send packets: who knows it can forge the peer's answers.
+    pub fn new(peer: SocketAddr, seed: [u8; 32]) -> ProberConfig {
         ProberConfig {
             peer,
             key: None,
             epoch: Epoch::default(),
-            seed: [0; 32],
+            seed,
             max_bytes: None,
             max_time: None,
             start: Time::ZERO,

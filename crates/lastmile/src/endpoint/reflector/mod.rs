@@ -33,7 +33,7 @@ pub struct ReflectorConfig {
     pub key: Option<Key>,
     /// When the run started, for the stamps on the wire.
     pub epoch: Epoch,
-    /// Makes tokens that nobody can guess; random on real networks.
+    /// Makes tokens that nobody can guess.
     pub seed: [u8; 32],
     /// Budgets.
     pub limits: Limits,
@@ -43,14 +43,19 @@ pub struct ReflectorConfig {
     pub resolution: Span,
 }
 
-impl Default for ReflectorConfig {
-    fn default() -> ReflectorConfig {
+impl ReflectorConfig {
+    /// The lease that [`ReflectorConfig::new`] gives.
+    pub const LEASE: Span = Span::from_secs(30);
+
+    /// Serves anybody, without a key, within the default limits. `seed` has to come from the system's random source
+    /// where strangers can send packets, and to differ at each start: who knows it can forge proofs of address.
+    pub fn new(seed: [u8; 32]) -> ReflectorConfig {
         ReflectorConfig {
             key: None,
             epoch: Epoch::default(),
-            seed: [0; 32],
+            seed,
             limits: Limits::default(),
-            lease: Span::from_secs(30),
+            lease: ReflectorConfig::LEASE,
             resolution: Span::from_nanos(1),
         }
     }
