@@ -180,6 +180,9 @@ pub enum StreamVerdict {
     /// Too few packets came.
     #[error("discarded: too many packets were lost")]
     TooLossy,
+    /// Too many packets came out of order.
+    #[error("discarded: too many packets came out of order")]
+    Reordered,
     /// A clock was stepped meanwhile.
     #[error("discarded: a clock was stepped while it ran")]
     ClockStepped,

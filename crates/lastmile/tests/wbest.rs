@@ -9,7 +9,7 @@ use fifo::{Cross, Path};
 use lastmile::classify;
 use lastmile::estimate::wbest::{Wbest, WbestConfig};
 use lastmile::estimate::{
-    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value,
+    Estimate, Estimator, Interval, MethodConfig, Outcome, Quantity, Refusal, Step, StreamPlan, Value, build,
 };
 use lastmile::observe::{stats, train};
 use lastmile::report::{Fate, Pattern, StreamRecord};
@@ -364,6 +364,41 @@ fn a_train_that_may_overflow_an_access_point_says_so() {
             warned,
             "{train}: {warning}"
         );
+    }
+}
+
+/// Packets that go a longer way arrive out of order. What comes out is right, or refused as what it is: no clock was
+/// stepped, and nothing was lost.
+#[test]
+fn reordering_is_named_as_reordering() {
+    for (share, longer) in [(0.02, 3e6), (0.05, 20e6), (0.2, 5e6), (0.5, 4e6), (0.5, 30e6)] {
+        for tool in ["wbest", "capprobe"] {
+            let (mut numbers, mut reordered, mut worst) = (0, 0, 0.0_f64);
+            for seed in 0..40 {
+                let mut path = Path::new(10e6, Cross::Cbr, 4e6, seed);
+                path.detour = (share, longer);
+                let config = MethodConfig { timing_noise: Span::ZERO, ..MethodConfig::default() };
+                match path.measure(&mut *build(tool, &config).unwrap()) {
+                    Outcome::Found(found) => {
+                        numbers += 1;
+                        let capacity = value(&found, Quantity::Capacity).unwrap();
+                        worst = worst.max((capacity / 1e7 - 1.0).abs());
+                    }
+                    Outcome::Refused(Refusal::Reordered { overtaken, .. }) => {
+                        assert!(overtaken > 0);
+                        reordered += 1;
+                    }
+                    Outcome::Refused(Refusal::NotConverged { .. }) if tool == "capprobe" => {}
+                    Outcome::Refused(refusal) => panic!("{tool}, {share} by {longer} ns longer: {refusal}"),
+                }
+            }
+            eprintln!(
+                "{tool}, {share} by {longer} ns longer: {numbers} of 40 numbers, worst {:.1} %; {reordered} reordered",
+                worst * 100.0
+            );
+            assert!(worst <= 0.1, "{worst}");
+            assert!(share > 0.05 || numbers >= 36, "{numbers}");
+        }
     }
 }
 

@@ -125,6 +125,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
     prop_oneof![
         two().prop_map(|(sent, discarded)| Refusal::ScheduleBroken { sent, discarded }),
         two().prop_map(|(lost, sent)| Refusal::TooLossy { lost, sent }),
+        two().prop_map(|(overtaken, sent)| Refusal::Reordered { overtaken, sent }),
         Just(Refusal::ClockStepped),
         any::<u32>().prop_map(|streams| Refusal::NotConverged { streams }),
         bytes().prop_map(|limit| Refusal::ByteLimit { limit }),
@@ -136,8 +137,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
 }
 
 fn decision() -> impl Strategy<Value = Decision> {
-    use StreamVerdict::{Believed, ClockStepped, NoReport, ScheduleBroken, TooLossy};
-    let verdict = select(vec![Believed, ScheduleBroken, TooLossy, ClockStepped, NoReport]);
+    use StreamVerdict::{Believed, ClockStepped, NoReport, Reordered, ScheduleBroken, TooLossy};
+    let verdict = select(vec![Believed, ScheduleBroken, TooLossy, Reordered, ClockStepped, NoReport]);
     prop_oneof![
         (address(), any::<bool>(), span()).prop_map(|(peer, lastmile, rtt)| Decision::PeerReady {
             peer,

@@ -31,7 +31,7 @@ use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
-use crate::observe::{judge, stats};
+use crate::observe::{judge, order::Order, stats};
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
@@ -77,6 +77,8 @@ pub struct CapProbe {
     sent: u32,
     wasted: u32,
     losses: (u32, u32),
+    /// Packets that arrived behind one that left later.
+    overtaken: u32,
     pause_due: bool,
     round_trip: bool,
     random: Pcg64Mcg,
@@ -99,6 +101,7 @@ impl CapProbe {
             sent: 0,
             wasted: 0,
             losses: (0, 0),
+            overtaken: 0,
             pause_due: false,
             round_trip: false,
             random: Pcg64Mcg::new(u128::from(config.seed) << 1 | 1),
@@ -169,6 +172,9 @@ impl CapProbe {
             self.outcome = Some(Outcome::Refused(match verdict {
                 StreamVerdict::ClockStepped => Refusal::ClockStepped,
                 StreamVerdict::TooLossy => Refusal::TooLossy { lost: self.losses.0, sent: self.losses.1 },
+                StreamVerdict::Reordered => {
+                    Refusal::Reordered { overtaken: self.overtaken, sent: self.losses.1 }
+                }
                 StreamVerdict::NoReport => {
                     Refusal::Inconsistent("reports of other streams than those sent".into())
                 }
@@ -295,6 +301,7 @@ impl Estimator for CapProbe {
         self.sent += 1;
         self.pause_due = true;
         self.round_trip = record.direction == Direction::RoundTrip;
+        self.overtaken += Order::of(record).overtaken() as u32;
         self.losses.0 += record.lost() as u32;
         self.losses.1 += record.packets.len() as u32;
         if let Some(check) = self.bursts.take() {
@@ -305,7 +312,7 @@ impl Estimator for CapProbe {
             return self.waste(StreamVerdict::NoReport);
         }
         let verdict = judge(record).verdict;
-        if verdict == StreamVerdict::ClockStepped {
+        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::Reordered) {
             return self.waste(verdict);
         }
         let set = PairSet::of(record);

@@ -163,6 +163,16 @@ pub enum Refusal {
         /// Packets sent.
         sent: u32,
     },
+    /// The path changes the order of packets too much for the method.
+    #[error(
+        "{overtaken} of {sent} packets came out of order: the path sends them over ways of different delay, and gaps between them say nothing"
+    )]
+    Reordered {
+        /// Packets that arrived behind one that left later.
+        overtaken: u32,
+        /// Packets sent.
+        sent: u32,
+    },
     /// A queue overflowed while probes passed.
     #[error(
         "the queue overflowed: {lost} of {sent} packets of a train were lost at the height of its delay; the path is congested, and what is left of it cannot be told"

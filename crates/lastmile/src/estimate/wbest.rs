@@ -37,9 +37,10 @@ use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
 use crate::event::StreamVerdict;
+use crate::observe::order::{Order, reordered};
 use crate::observe::pairs::{Pair, PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats};
-use crate::report::{Direction, StreamRecord};
+use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::{Owd, Span};
 
 pub use super::wbest_config::WbestConfig;
@@ -80,6 +81,8 @@ pub struct Wbest {
     sent: u32,
     wasted: u32,
     losses: (u32, u32),
+    /// Packets that arrived behind one that left later, of so many.
+    reordered: (usize, usize),
     /// Trains that must still come through without losses at the height of the delay, after one whose losses all were.
     doubt: u32,
     /// Trains in a row whose delay stopped growing, as at a full queue.
@@ -117,6 +120,7 @@ impl Wbest {
             sent: 0,
             wasted: 0,
             losses: (0, 0),
+            reordered: (0, 0),
             doubt: 0,
             plateaus: 0,
             least_delay: None,
@@ -152,6 +156,10 @@ impl Wbest {
                     Refusal::Inconsistent("reports of other streams than those sent".into())
                 }
                 StreamVerdict::TooLossy => Refusal::TooLossy { lost: self.losses.0, sent: self.losses.1 },
+                StreamVerdict::Reordered => {
+                    let (overtaken, sent) = (self.reordered.0 as u32, self.reordered.1 as u32);
+                    Refusal::Reordered { overtaken, sent }
+                }
                 _ => Refusal::ScheduleBroken { sent: self.sent, discarded: self.wasted },
             };
             self.refuse(refusal);
@@ -159,7 +167,15 @@ impl Wbest {
     }
 
     fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
-        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::NoReport) {
+        // Of several streams one may pass by luck.
+        let verdict = match verdict {
+            StreamVerdict::Believed if reordered(Pattern::Pairs, self.reordered.0, self.reordered.1) => {
+                StreamVerdict::Reordered
+            }
+            verdict => verdict,
+        };
+        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::NoReport | StreamVerdict::Reordered)
+        {
             return self.waste(verdict, self.config.pair_attempts);
         }
         self.classify(record);
@@ -295,8 +311,6 @@ impl Wbest {
     /// left while it happened: the gaps it spoiled count as zero bandwidth.
     fn classify(&mut self, record: &StreamRecord) -> f64 {
         let n = record.packets.len();
-        self.losses.0 += record.lost() as u32;
-        self.losses.1 += n as u32;
         let plain = 1.0 - record.lost() as f64 / n.max(1) as f64;
         let Some(mut classifier) = self.classifier.take() else { return plain };
         if record.rx_resolution > classifier.resolution_needed() {
@@ -389,6 +403,8 @@ impl Estimator for Wbest {
 
     fn on_stream(&mut self, record: &StreamRecord) {
         self.sent += 1;
+        self.losses.0 += record.lost() as u32;
+        self.losses.1 += record.packets.len() as u32;
         self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
         if record.direction == Direction::RoundTrip {
             self.warn(
@@ -405,6 +421,10 @@ impl Estimator for Wbest {
         } else {
             StreamVerdict::NoReport
         };
+        if verdict != StreamVerdict::ClockStepped {
+            self.reordered.0 += Order::of(record).overtaken();
+            self.reordered.1 += record.packets.len();
+        }
         match self.phase {
             Phase::Pairs => self.on_pairs(record, verdict),
             Phase::Train => self.on_train(record, verdict),

@@ -2,7 +2,7 @@
 
 use crate::event::StreamVerdict;
 use crate::observe::burst::Burst;
-use crate::observe::order::clock_stepped;
+use crate::observe::order::{Order, clock_stepped, reordered};
 use crate::observe::pairs::{BACK_TO_BACK, PairSet, Timing};
 use crate::observe::schedule::Schedule;
 use crate::observe::train;
@@ -18,6 +18,8 @@ pub struct Judged {
     pub verdict: StreamVerdict,
 }
 
+/// A stream that cannot be used, of which more than this share was overtaken, was spoilt by that.
+const REORDERED: usize = 20;
 /// Pairs of a stream that must be usable, as a share.
 const PAIRS_SHARE: usize = 3;
 
@@ -60,12 +62,17 @@ pub fn judge(record: &StreamRecord) -> Judged {
         }
         Pattern::Train => (schedule.count(), train::enough(record, &train::runs_of(record))),
     };
+    let overtaken = Order::of(record).overtaken();
     let verdict = if clock_stepped(record) {
         StreamVerdict::ClockStepped
+    } else if reordered(record.pattern, overtaken, n) {
+        StreamVerdict::Reordered
     } else if enough {
         StreamVerdict::Believed
     } else if record.lost() * 4 > n {
         StreamVerdict::TooLossy
+    } else if overtaken * REORDERED > n {
+        StreamVerdict::Reordered
     } else {
         StreamVerdict::ScheduleBroken
     };

@@ -1,13 +1,16 @@
 //! Reordering, duplicates, and stamps that contradict each other.
 
-use crate::report::StreamRecord;
-use crate::time::Span;
+use crate::report::{Pattern, StreamRecord};
+use crate::time::{Owd, Span};
 
 /// A one-way delay does not rise by more than this between neighbours unless a clock was stepped (or the path
 /// was gone, which is no better).
 pub const ABSURD: Span = Span::from_secs(1);
 /// Arrivals that run backwards by less than this are reordering.
 const BACKWARDS: Span = Span::from_millis(1);
+
+/// So many packets before a step and behind it show that the delay has another level.
+const STEADY: usize = 2;
 
 /// In which order packets arrived.
 ///
@@ -22,11 +25,12 @@ const BACKWARDS: Span = Span::from_millis(1);
 ///     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
 /// };
 /// let order = Order::of(&record);
-/// assert_eq!((order.overtaken(), order.usable(1), order.usable(2)), (1, true, false));
+/// // The second was overtaken by the third (RFC 4737): it bounds no gap.
+/// assert_eq!((order.overtaken(), order.usable(1), order.usable(2)), (1, false, false));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Whether a packet's stamp may bound a gap: it arrived, once, and behind all that left before it.
+    /// Whether a packet's stamp may bound a gap: it arrived, once, and before all that left behind it.
     good: Vec<bool>,
     overtaken: usize,
     duplicates: usize,
@@ -35,18 +39,23 @@ pub struct Order {
 impl Order {
     /// Looks through a record.
     pub fn of(record: &StreamRecord) -> Order {
-        let mut order = Order { good: Vec::with_capacity(record.packets.len()), overtaken: 0, duplicates: 0 };
-        let mut newest = None;
+        let mut order = Order { good: vec![false; record.packets.len()], overtaken: 0, duplicates: 0 };
         let mut highest = None;
-        for packet in &record.packets {
+        for (packet, good) in record.packets.iter().zip(&mut order.good) {
             let duplicate = highest.is_some_and(|seq| packet.seq <= seq);
             highest = highest.max(Some(packet.seq));
-            let arrived = packet.fate.arrived();
-            let overtaken = arrived.is_some() && arrived < newest;
-            newest = newest.max(arrived);
             order.duplicates += usize::from(duplicate);
-            order.overtaken += usize::from(overtaken);
-            order.good.push(arrived.is_some() && !duplicate && !overtaken);
+            *good = packet.fate.arrived().is_some() && !duplicate;
+        }
+        // The earliest arrival of those that left later. One packet that was held up spoils its own gaps alone.
+        let mut earliest = None;
+        for (packet, good) in record.packets.iter().zip(&mut order.good).rev() {
+            let Some(arrived) = packet.fate.arrived() else { continue };
+            if earliest.is_some_and(|earliest| earliest < arrived) {
+                order.overtaken += 1;
+                *good = false;
+            }
+            earliest = Some(earliest.map_or(arrived, |earliest| arrived.min(earliest)));
         }
         order
     }
@@ -69,35 +78,50 @@ impl Order {
     }
 }
 
-/// Whether a clock was stepped while the stream ran: the driver said so, departures or several arrivals in a row
-/// run backwards, or the delay jumps by more than [`ABSURD`].
+/// Whether so many of the packets sent were overtaken that their gaps say nothing.
+///
+/// Of pairs that go two ways as many come spread as come in the wrong order, and only the latter are seen: an eighth of all
+/// pairs is too much. What is left of a train goes one way.
+pub fn reordered(pattern: Pattern, overtaken: usize, sent: usize) -> bool {
+    let share = if pattern == Pattern::Pairs { 16 } else { 4 };
+    overtaken * share > sent
+}
+
+/// Whether a clock was stepped while the stream ran: the driver said so, departures run backwards, the delay jumps by more
+/// than [`ABSURD`], or arrivals run backwards and stay behind.
+///
+/// Reordering moves packets against their neighbours and back again: some delays before and after it are alike. A step back
+/// puts every delay behind it below every delay before it.
 ///
 /// A forward step of some milliseconds looks like a burst of other traffic; only the driver can tell these apart.
 pub fn clock_stepped(record: &StreamRecord) -> bool {
     let departures_run_back =
         record.packets.windows(2).any(|two| two[1].sent - two[0].sent < -BACKWARDS.max(record.tx_resolution));
-    let mut behind = 0;
-    let mut newest = None;
-    let mut last_delay = None;
-    let mut arrivals_contradict = false;
-    for packet in &record.packets {
-        let (Some(at), Some(delay)) = (packet.fate.arrived(), packet.owd()) else { continue };
-        arrivals_contradict |= last_delay.is_some_and(|before| delay - before > ABSURD);
-        last_delay = Some(delay);
-        // Reordering moves single packets; after a step all that follow are behind.
-        let slack = BACKWARDS.max(record.rx_resolution);
-        behind = if newest.is_some_and(|newest| at - newest < -slack) { behind + 1 } else { 0 };
-        arrivals_contradict |= behind >= 3;
-        newest = newest.max(Some(at));
+    let came: Vec<_> = record.packets.iter().filter_map(|p| Some((p.fate.arrived()?, p.owd()?))).collect();
+    let jumps = came.windows(2).any(|two| two[1].1 - two[0].1 > ABSURD);
+    let slack = BACKWARDS.max(record.rx_resolution);
+    // The greatest delay from each packet on.
+    let mut highest: Vec<Owd> = came.iter().map(|(_, delay)| *delay).collect();
+    for i in (1..highest.len()).rev() {
+        highest[i - 1] = highest[i - 1].max(highest[i]);
     }
-    record.clock_stepped || departures_run_back || arrivals_contradict
+    let (mut newest, mut least) = (None, None);
+    let mut stepped_back = false;
+    for (i, (at, delay)) in came.iter().enumerate() {
+        let enough = i >= STEADY && came.len() - i >= STEADY;
+        let runs_back = newest.is_some_and(|newest| *at - newest < -slack);
+        let below = least.is_some_and(|least: Owd| highest[i] - least < -slack);
+        stepped_back |= enough && runs_back && below;
+        newest = newest.max(Some(*at));
+        least = Some(least.map_or(*delay, |least| least.min(*delay)));
+    }
+    record.clock_stepped || departures_run_back || jumps || stepped_back
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::observe::testing::record;
-    use crate::report::Pattern;
 
     fn train(arrivals: &[Option<u64>]) -> StreamRecord {
         let offsets: Vec<u64> = (0..arrivals.len() as u64).map(|k| k * 1_000).collect();
@@ -109,6 +133,21 @@ mod tests {
         let swapped = train(&[Some(10_000), Some(15_000), Some(12_000), Some(16_000), Some(17_000)]);
         assert!(!clock_stepped(&swapped));
         assert_eq!(Order::of(&swapped).overtaken(), 1);
+    }
+
+    /// The third packet was held up for 20 ms, and all others passed it.
+    #[test]
+    fn a_packet_that_all_others_overtook_is_no_step_and_spoils_its_own_gaps_alone() {
+        let came: Vec<Option<u64>> = (0..12).map(|k| Some(10_000 + k * 1_000)).collect();
+        let mut held_up = came.clone();
+        held_up[2] = Some(32_000);
+        assert!(!clock_stepped(&train(&held_up)));
+        let order = Order::of(&train(&held_up));
+        assert_eq!(order.overtaken(), 1);
+        assert_eq!((1..12).filter(|i| !order.usable(*i)).collect::<Vec<_>>(), [2, 3]);
+        // Every third packet by another way, 7 ms longer.
+        let two_ways = (0..12).map(|k| came[k].map(|at| at + if k % 3 == 1 { 7_000 } else { 0 }));
+        assert!(!clock_stepped(&train(&two_ways.collect::<Vec<_>>())));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Path {
     pub(crate) lateness: f64,
     /// Packets lost after the queue, as a share.
     pub(crate) loss: f64,
+    /// Packets that go another way behind the queue, as a share, and how much longer that is.
+    pub(crate) detour: (f64, f64),
     /// Bytes that the queue holds.
     pub(crate) queue: f64,
     pub(crate) rx_offset: f64,
@@ -84,6 +86,7 @@ impl Path {
             next_interrupt: 0.0,
             lateness: 0.0,
             loss: 0.0,
+            detour: (0.0, 0.0),
             queue: 1e12,
             rx_offset: 3e9,
             rx_skew: 0.0,
@@ -183,7 +186,12 @@ impl Path {
                 if self.uniform() < self.loss {
                     Fate::Lost
                 } else {
-                    let stamped = self.interrupt(self.free) + late;
+                    let around = if self.detour.0 > 0.0 && self.uniform() < self.detour.0 {
+                        self.detour.1
+                    } else {
+                        0.0
+                    };
+                    let stamped = self.interrupt(self.free) + late + around;
                     let at = stamped * (1.0 + self.rx_skew) + self.rx_offset;
                     Fate::Arrived(Time::from_nanos(stamp(at, self.resolution)))
                 }
