@@ -1,9 +1,47 @@
-//! Sans-IO measurement of capacity and available bandwidth, loss classification and rate control, for paths
-//! whose last hop is wireless.
+//! Measures what a network path can carry and what of it is left, for paths whose last hop is wireless: estimators, the
+//! two endpoints of a measurement, their wire format, loss classification and rate control.
 //!
-//! Nothing in this crate reads a clock, opens a socket, starts a thread or draws global randomness. It is
-//! given the time and packets, and answers with packets and the time at which it wants to be called again
-//! ([`node`]), so that the same code runs in a simulator, in an emulated lab and on real sockets.
+//! The crate is sans-IO. Nothing in it reads a clock, opens a socket, starts a thread or draws global randomness. It is
+//! given the time and packets, and answers with packets and the time at which it wants to be called again, so that the
+//! same code runs in a simulator, in an emulated lab, on real sockets, and inside a program that has a transport of its own.
+//!
+//! # A whole program
+//!
+//! `examples/measure.rs`, with nothing but std's sockets:
+//!
+//! ```no_run
+#![doc = include_str!("../examples/measure.rs")]
+//! ```
+//!
+//! The same measurement inside a simulated network, where the truth is known, is `examples/embed.rs` of `lastmile-sim`.
+//!
+//! # What a driver owes
+//!
+//! Whoever runs a [`Node`] keeps the rules at the head of [`node`]. Those that cost a result when they are broken:
+//!
+//! - **Deadlines.** [`Transmit::at`] is when a packet has to leave, often tens of microseconds after the one before. A
+//!   sleep ends late: wake up early and spin the rest, and let nothing else run in between. Packets of one deadline leave
+//!   back to back. A driver that is late loses time and bytes, and no truth: the endpoint judges each stream by when its
+//!   packets left, sends a broken one again, and refuses a number where too many broke.
+//! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring when a packet really left and came. The kernel's
+//!   stamps are right to some 2 us; a time taken after the system call is not, and on a busy host by milliseconds. Say how
+//!   far yours are off (`timing_noise` of the method), and fast paths are refused rather than guessed.
+//! - **A seed that nobody can guess**, from the system's random source, for [`ProberConfig`] and [`ReflectorConfig`]; a
+//!   simulation gives a constant.
+//! - **ECN and "don't fragment"**, where the method asks for them: std's sockets can neither set nor read them.
+//!
+//! `lastmile-net` is a driver for Linux that does all of this: a thread for departures, kernel stamps, real-time priority.
+//!
+//! # Where things are
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`node`], [`event`] | the contract between driver and endpoint, and what endpoints decide |
+//! | [`endpoint`] | [`Prober`], [`Reflector`] |
+//! | [`estimate`] | the methods: `estimate::METHODS` lists them |
+//! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate |
+//! | [`wire`], [`report`] | bytes, and what is known of a packet |
+//! | [`units`], [`time`] | rates that know their layer, clocks that do not mix |
 pub mod classify;
 pub mod control;
 pub mod endpoint;
@@ -15,3 +53,11 @@ pub mod report;
 pub mod time;
 pub mod units;
 pub mod wire;
+
+pub use endpoint::{Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
+pub use estimate::{Estimate, Estimator, Refusal};
+pub use event::Decision;
+pub use node::{Datagram, Ecn, Failure, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
+pub use report::Direction;
+pub use time::{Epoch, Span, Time};
+pub use units::{Bytes, Rate};

@@ -1,0 +1,64 @@
+//! The example of the front page, run against a reflector on std's sockets.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a driver's own
+
+use std::cell::RefCell;
+use std::net::UdpSocket;
+
+use lastmile::estimate::{self, MethodConfig};
+use lastmile::{
+    Datagram, Decision, Direction, Input, Measurement, Node, Output, PortId, Prober, ProberConfig, Reflector,
+    ReflectorConfig, Span, Time,
+};
+
+#[path = "../examples/measure.rs"]
+#[allow(dead_code)] // its `main`
+mod measure;
+
+/// Answers at once, until a datagram without bytes comes. Reverse streams would want deadlines: see the example.
+fn reflect(socket: &UdpSocket) -> Reflector {
+    let mut reflector = Reflector::new(ReflectorConfig::new([6; 32]));
+    let (start, mut buffer) = (std::time::Instant::now(), [0; 65_535]);
+    loop {
+        let (n, from) = socket.recv_from(&mut buffer).unwrap();
+        if n == 0 {
+            return reflector;
+        }
+        let now = Time::from_nanos(start.elapsed().as_nanos() as u64);
+        let datagram = Datagram::udp(from, socket.local_addr().unwrap(), buffer[..n].to_vec());
+        reflector.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+        loop {
+            match reflector.poll(now) {
+                Output::Transmit(t) => _ = socket.send_to(t.datagram.payload.udp().unwrap(), t.datagram.to),
+                Output::Event(_) => {}
+                Output::Wait(_) => break,
+            }
+        }
+    }
+}
+
+#[test]
+fn the_front_page_example_measures_over_std_sockets() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let peer = server.local_addr().unwrap();
+    let serving = std::thread::spawn(move || reflect(&server));
+
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let options = MethodConfig { timing_noise: Span::from_micros(50), ..MethodConfig::default() };
+    let estimator = estimate::build("wbest", &options).unwrap();
+    let measurement = Measurement { method: "wbest".into(), direction: Direction::Forward, estimator };
+    let mut prober = Prober::new(ProberConfig::new(peer, [5; 32]), vec![measurement]);
+    let decisions = RefCell::new(Vec::new());
+    measure::drive(&socket, &mut prober, |decision| decisions.borrow_mut().push(decision)).unwrap();
+    socket.send_to(&[], peer).unwrap();
+    let reflector = serving.join().unwrap();
+
+    // How fast loopback is, and whether this machine kept the schedule, is not for this test to say: that whole streams
+    // came, were reported and judged, and that the session ended with an answer is.
+    let decisions = decisions.into_inner();
+    let judged = decisions.iter().filter(|d| matches!(d, Decision::StreamJudged { lost: 0, .. })).count();
+    let answered = |d: &&Decision| matches!(d, Decision::Estimated { .. } | Decision::Refused { .. });
+    assert!(judged >= 1, "{decisions:?}");
+    assert!(decisions.iter().filter(answered).count() >= 1, "{decisions:?}");
+    assert!(matches!(decisions.last(), Some(Decision::Finished { .. })), "{decisions:?}");
+    assert!(reflector.counters().logged >= 60, "{:?}", reflector.counters());
+}
