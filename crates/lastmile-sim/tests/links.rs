@@ -3,8 +3,9 @@
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
+use lastmile_sim::network::carrier::LossCause;
 use lastmile_sim::network::engine::{Engine, EngineError, NodeId, Target};
-use lastmile_sim::network::link::{Change, DropCause, Events, Link, LinkConfig, LinkCounters, QueueLimit};
+use lastmile_sim::network::link::{Change, Events, Link, LinkConfig, LinkCounters, QueueLimit};
 use lastmile_sim::network::loss::{Jakes, Loss};
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
@@ -77,7 +78,7 @@ fn every_loss_has_its_cause_and_the_same_seed_the_same_losses() {
     let counters = *engine.link(link).unwrap().counters();
     let drops = engine.take_drops(link);
     let of = |cause| drops.iter().filter(|drop| drop.cause == cause).count() as u64;
-    assert_eq!((of(DropCause::QueueFull), of(DropCause::Channel)), (counters.drops, counters.lost));
+    assert_eq!((of(LossCause::Queue), of(LossCause::Channel)), (counters.drops, counters.lost));
     assert!(drops.is_sorted_by_key(|drop| drop.at));
     assert_eq!(counters.arrived, counters.drops + counters.lost + counters.delivered);
     let rate = counters.lost as f64 / (counters.lost + counters.delivered) as f64;

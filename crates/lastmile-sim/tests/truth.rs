@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Log, Recorder, Trains, read_probe};
-use lastmile::node::{Datagram, Flow, Input};
+use lastmile::node::{Datagram, Flow, Input, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::element::Element;
@@ -62,7 +62,7 @@ fn path(arrivals: Arrivals, cross_size: u64) -> Path {
     };
     let source = engine.add(Source::new(config, Stream::new(1, "traffic/cross"))).unwrap();
     engine.connect(source, Target::Node(link));
-    engine.attach_meter(link, MeterConfig::new(Flow(0), read_probe)).unwrap();
+    engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
     engine.run_until(Time::ZERO + Span::from_millis(200) * (i64::from(TRAINS) + 2)).unwrap();
     Path { engine, link, log }
 }
@@ -156,12 +156,12 @@ fn meters_know_of_changes_by_hand_and_of_shapers() {
     let capacity = |config: LinkConfig| {
         let mut engine = Engine::new();
         let link = engine.add(Link::new(LinkConfig { events: Events::PerDequeue, ..config })).unwrap();
-        let before = engine.attach_meter(link, MeterConfig::new(Flow(0), read_probe)).unwrap();
+        let before = engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
         engine.run_until(ms(10)).unwrap();
         let slower = Change { at: ms(0), rate: Some(Rate::ip(2_000_000)), delay: None };
         engine.change_link(link, &slower).unwrap();
         // One that comes later knows of it as well.
-        let after = engine.attach_meter(link, MeterConfig::new(Flow(0), read_probe)).unwrap();
+        let after = engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
         let of =
             |meter| engine.meter(link, meter).unwrap().capacity_between(ms(0), ms(20), Bytes(1500)).unwrap();
         assert_eq!(of(before), of(after));

@@ -3,6 +3,7 @@
 use lastmile::node::{Input, Node, Output};
 use lastmile::time::Time;
 
+use crate::network::carrier::Carrier;
 use crate::network::host::{External, Host};
 use crate::network::link::Link;
 use crate::network::tcp;
@@ -54,6 +55,24 @@ impl core::fmt::Debug for Element {
 }
 
 impl Element {
+    /// What it is to meters, taps and results, if it carries packets.
+    pub(crate) fn carrier(&self) -> Option<&dyn Carrier> {
+        match self {
+            Element::Link(link) => Some(link.as_ref()),
+            Element::Wlan(wlan) => Some(wlan.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// The same, to attach to.
+    pub(crate) fn carrier_mut(&mut self) -> Option<&mut dyn Carrier> {
+        match self {
+            Element::Link(link) => Some(link.as_mut()),
+            Element::Wlan(wlan) => Some(wlan.as_mut()),
+            _ => None,
+        }
+    }
+
     /// Tells it that the time which it named has come, unless it looks at the time alone.
     #[inline]
     pub(crate) fn wake(&mut self, now: Time) {

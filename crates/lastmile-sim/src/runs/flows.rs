@@ -6,8 +6,8 @@ use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
+use crate::network::carrier::Carrier;
 use crate::network::element::Element;
-use crate::network::link::Link;
 use crate::network::traffic::SinkCounters;
 use crate::scenario::{Scenario, Simulation};
 
@@ -81,11 +81,11 @@ impl FlowWatch {
     /// What each flow got, in the scenario's order.
     pub fn end(self, scenario: &Scenario, simulation: &Simulation) -> Vec<FlowOutcome> {
         let host = |index: usize| scenario.hosts.get(index).map_or_else(String::new, |h| h.name.clone());
-        let lossy = |link: &&Link| link.counters().drops + link.counters().lost > 0;
-        let lossy: Vec<&Link> = links(simulation).filter(lossy).collect();
+        let mut lost = lost(simulation);
         let under_way = under_way(simulation);
         let flow = |(index, (spec, before)): (usize, (&crate::scenario::TrafficSpec, &SinkCounters))| {
             let now = counters(simulation, index);
+            let label = simulation.traffic_flows.get(index);
             let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
             let seconds = (to - from).max(Span::ZERO).as_secs_f64();
             let bytes = self.stopped.get(&index).unwrap_or(&now.bytes).0 - before.bytes.0;
@@ -97,8 +97,8 @@ impl FlowWatch {
                 goodput_bps: (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds),
                 sent: sent(simulation, index),
                 received: now.packets,
-                lost: lost(simulation, &lossy, index),
-                under_way: under_way.get(index).copied().unwrap_or(0),
+                lost: label.and_then(|label| lost.remove(label)).unwrap_or_default(),
+                under_way: label.and_then(|label| under_way.get(label)).copied().unwrap_or(0),
                 delay_mean_s: now.mean_delay().map(Span::as_secs_f64),
                 delay_max_s: (now.max_delay > Span::ZERO).then(|| now.max_delay.as_secs_f64()),
                 out_of_order: now.out_of_order,
@@ -122,39 +122,26 @@ fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
     }
 }
 
-fn links(simulation: &Simulation) -> impl Iterator<Item = &Link> {
-    simulation.links.iter().filter_map(|&node| simulation.engine.link(node))
+fn carriers(simulation: &Simulation) -> impl Iterator<Item = &dyn Carrier> {
+    simulation.links.iter().chain(&simulation.wlans).filter_map(|&node| simulation.engine.carrier(node))
 }
 
-fn lost(simulation: &Simulation, lossy: &[&Link], flow: usize) -> BTreeMap<&'static str, u64> {
-    let mut lost = BTreeMap::new();
-    let Some(&label) = simulation.traffic_flows.get(flow) else { return lost };
-    let mut add = |cause, packets| {
-        if packets > 0 {
-            *lost.entry(cause).or_insert(0) += packets;
-        }
-    };
-    for link in lossy {
-        link.drops_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
-    }
-    for wlan in simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node)) {
-        wlan.losses_of(label).for_each(|(cause, packets)| add(cause.name(), packets));
+/// What each flow lost, by cause: everything is looked through once, however many flows there are.
+fn lost(simulation: &Simulation) -> BTreeMap<Flow, BTreeMap<&'static str, u64>> {
+    let mut lost = BTreeMap::<Flow, BTreeMap<&'static str, u64>>::new();
+    for (flow, cause, packets) in carriers(simulation).flat_map(|carrier| carrier.losses().all()) {
+        *lost.entry(flow).or_default().entry(cause.name()).or_insert(0) += packets;
     }
     lost
 }
 
-/// Packets under way of each flow: every link is looked through once, however many flows there are.
-fn under_way(simulation: &Simulation) -> Vec<u64> {
-    let mut by_label = BTreeMap::<Flow, u64>::new();
-    for label in links(simulation).flat_map(Link::flows_under_way) {
-        *by_label.entry(label).or_insert(0) += 1;
+/// Packets under way of each flow.
+fn under_way(simulation: &Simulation) -> BTreeMap<Flow, u64> {
+    let mut under_way = BTreeMap::new();
+    for flow in carriers(simulation).flat_map(|carrier| carrier.flows_under_way()) {
+        *under_way.entry(flow).or_insert(0) += 1;
     }
-    let wlans = || simulation.wlans.iter().filter_map(|&node| simulation.engine.wlan(node));
-    let of = |label: &Flow| {
-        let wireless: u64 = wlans().map(|wlan| wlan.under_way_of(*label)).sum();
-        by_label.get(label).copied().unwrap_or(0) + wireless
-    };
-    simulation.traffic_flows.iter().map(of).collect()
+    under_way
 }
 
 fn sent(simulation: &Simulation, flow: usize) -> u64 {

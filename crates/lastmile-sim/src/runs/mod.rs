@@ -10,7 +10,7 @@ pub mod sweep;
 pub mod twin;
 
 pub use outcome::{Outcome, SessionMeters, Truth, found, outcomes};
-pub use path_meter::{AirHop, PathMeter};
+pub use path_meter::PathMeter;
 pub use run::{
     Hooks, MakeEstimator, PROBE_SIZE, Prepare, Progress, REFLECTOR_PORT, RunError, Session, SharedRecords,
     SimulatedRun, TellConfig, TellInput, prober_config, read_probe, reflector_config, sessions, simulate,

@@ -150,8 +150,8 @@ fn windows(
 ) -> Vec<(Time, Time)> {
     let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
     let own = |streams: &[u32]| {
-        let hop = meter.air.first()?;
-        let queue = engine.meter(hop.node, hop.meter)?;
+        let &(node, number) = meter.air.first()?;
+        let queue = engine.meter(node, number)?;
         let seen: Vec<_> = streams.iter().filter_map(|&stream| queue.stream(stream).ok()).collect();
         let (first, last) = (seen.iter().map(|s| s.first).min()?, seen.iter().map(|s| s.last).max()?);
         Some(window(scenario, first, last))

@@ -1,6 +1,5 @@
 //! [`PathMeter`]: meters along a path.
 
-use lastmile::node::PortId;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -21,35 +20,13 @@ impl Simulation {
         let config = MeterConfig::new(self.flow(from, to)?, read);
         let mut found = PathMeter { meters: Vec::new(), air: Vec::new() };
         for hop in scenario.path(from, to)? {
-            if let Some(&link) = self.links.get(hop) {
-                let meter = self.engine.attach_meter(link, config).ok();
-                found.meters.extend(meter.map(|meter| (link, meter)));
-            } else if let Some((wlan, port)) = scenario.air(hop) {
-                let node = *self.wlans.get(wlan)?;
-                let meter = self.engine.attach_wlan_meter(node, port, config).ok()?;
-                found.air.push(AirHop { node, port, meter });
-            }
+            let (node, port) = self.hop(scenario, hop)?;
+            let Ok(meter) = self.engine.attach_meter(node, port, config) else { continue };
+            let shared = self.engine.carrier(node).is_some_and(|carrier| carrier.is_shared());
+            if shared { &mut found.air } else { &mut found.meters }.push((node, meter));
         }
         (!found.meters.is_empty() || !found.air.is_empty()).then_some(found)
     }
-}
-
-/// A hop by a WLAN.
-///
-/// ```
-/// use lastmile::node::PortId;
-/// use lastmile_sim::{network::engine::NodeId, runs::AirHop};
-/// let hop = AirHop { node: NodeId(0), port: PortId(1), meter: 0 };
-/// assert_eq!(hop.port, PortId(1));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AirHop {
-    /// The node of the WLAN.
-    pub node: NodeId,
-    /// The port of its medium by which packets enter.
-    pub port: PortId,
-    /// The number of the meter there.
-    pub meter: usize,
 }
 
 /// Meters along a path. The capacity and the spare rate of its links are the smallest of any link, as RFC 5136 has
@@ -71,8 +48,8 @@ pub struct AirHop {
 pub struct PathMeter {
     /// The nodes of links with a rate, in the order in which packets cross them, each with its meter's number.
     pub meters: Vec<(NodeId, usize)>,
-    /// The hops by WLANs, in that order.
-    pub air: Vec<AirHop>,
+    /// The same of media that are shared, whose queues do not show what is spare.
+    pub air: Vec<(NodeId, usize)>,
 }
 
 impl PathMeter {

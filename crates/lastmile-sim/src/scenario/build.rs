@@ -244,6 +244,15 @@ impl Simulation {
         self.pairs.iter().find(|pair| (pair.0, pair.1) == (from, to)).map(|pair| pair.2)
     }
 
+    /// Where packets enter a link or a WLAN that [`Scenario::path`] gives the number of.
+    pub(crate) fn hop(&self, scenario: &Scenario, index: usize) -> Option<(NodeId, PortId)> {
+        if let Some(&link) = self.links.get(index) {
+            return Some((link, PortId(0)));
+        }
+        let (wlan, port) = scenario.air(index)?;
+        Some((*self.wlans.get(wlan)?, port))
+    }
+
     /// The flows of endpoints' packets, as (from, to, flow).
     pub(crate) fn pairs(&self) -> &[(usize, usize, Flow)] {
         &self.pairs

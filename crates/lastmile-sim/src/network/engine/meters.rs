@@ -3,54 +3,40 @@
 use lastmile::node::PortId;
 
 use super::{Engine, EngineError, NodeId};
-use crate::network::element::Element;
+use crate::network::carrier::Carrier;
 use crate::network::meter::{Meter, MeterConfig};
 
 impl Engine {
-    /// Attaches a meter to a link's queue; a link may have several, one for each measured flow. Gives the
-    /// number by which [`meter`](Engine::meter) finds it.
-    pub fn attach_meter(&mut self, link: NodeId, config: MeterConfig) -> Result<usize, EngineError> {
-        let refuse = EngineError::NotMeterable { node: link.0 };
-        match self.element_mut(link) {
-            Some(Element::Link(link)) => link.attach(config).ok_or(refuse),
-            _ => Err(refuse),
-        }
-    }
-
-    /// Attaches a meter to the queue before a port of a WLAN: it tells when streams came there. What is spare
-    /// on a medium that many share is no matter of one queue; see [`twin`](crate::runs::twin).
-    pub fn attach_wlan_meter(
+    /// Attaches a meter to the queue before a port of a link or a WLAN, of which either may have several, one for
+    /// each measured flow. Gives the number by which [`meter`](Engine::meter) finds it. On a WLAN it tells when streams
+    /// came there: what is spare on a medium that many share is no matter of one queue; see
+    /// [`twin`](crate::runs::twin).
+    pub fn attach_meter(
         &mut self,
-        wlan: NodeId,
+        node: NodeId,
         port: PortId,
         config: MeterConfig,
     ) -> Result<usize, EngineError> {
-        let refuse = EngineError::NotMeterable { node: wlan.0 };
-        match self.element_mut(wlan) {
-            Some(Element::Wlan(wlan)) => wlan.attach(port, config).ok_or(refuse),
-            _ => Err(refuse),
-        }
+        let attached = self.carrier_mut(node).and_then(|carrier| carrier.attach(port, config));
+        attached.ok_or(EngineError::NotMeterable { node: node.0 })
     }
 
     /// A meter of a link or a WLAN.
     pub fn meter(&self, node: NodeId, number: usize) -> Option<&Meter> {
-        match self.element(node)? {
-            Element::Link(link) => link.meter(number),
-            Element::Wlan(wlan) => wlan.meter(number),
-            _ => None,
-        }
+        self.carrier(node)?.meter(number)
     }
 
     /// A meter of a link or a WLAN, to make it forget.
     pub fn meter_mut(&mut self, node: NodeId, number: usize) -> Option<&mut Meter> {
-        match self.element_mut(node)? {
-            Element::Link(link) => link.meter_mut(number),
-            Element::Wlan(wlan) => wlan.meter_mut(number),
-            _ => None,
-        }
+        self.carrier_mut(node)?.meter_mut(number)
     }
 
-    fn element_mut(&mut self, node: NodeId) -> Option<&mut Element> {
-        self.slots.get_mut(node.0 as usize).map(|slot| &mut slot.element)
+    /// A node, if it carries packets.
+    pub(crate) fn carrier(&self, node: NodeId) -> Option<&dyn Carrier> {
+        self.element(node)?.carrier()
+    }
+
+    fn carrier_mut(&mut self, node: NodeId) -> Option<&mut dyn Carrier> {
+        self.slots.get_mut(node.0 as usize)?.element.carrier_mut()
     }
 }

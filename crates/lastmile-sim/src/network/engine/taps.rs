@@ -8,7 +8,7 @@ use lastmile::node::Datagram;
 use lastmile::time::Time;
 
 use super::{Engine, NodeId};
-use crate::network::element::Element;
+use crate::network::carrier::LossCause;
 
 /// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
 pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
@@ -21,17 +21,17 @@ pub type DecisionTap = Box<dyn FnMut(Time, &Event) + Send>;
 ///
 /// ```
 /// use lastmile::{node::Datagram, time::Time};
-/// use lastmile_sim::network::engine::Lost;
+/// use lastmile_sim::network::{carrier::LossCause, engine::Lost};
 /// let any = "10.0.0.1:9".parse().unwrap();
-/// let lost = Lost { at: Time::ZERO, cause: "queue", datagram: &Datagram::udp(any, any, vec![]) };
-/// assert_eq!(lost.cause, "queue");
+/// let lost = Lost { at: Time::ZERO, cause: LossCause::Queue, datagram: &Datagram::udp(any, any, vec![]) };
+/// assert!(lost.cause.is_congestion());
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Lost<'a> {
     /// When the queue dropped it, when a WLAN gave it up, or when it would have arrived.
     pub at: Time,
-    /// The true cause: `queue` (full), `early` (its discipline dropped it), `channel`, `collision`.
-    pub cause: &'static str,
+    /// The true cause.
+    pub cause: LossCause,
     /// The packet.
     pub datagram: &'a Datagram,
 }
@@ -102,7 +102,7 @@ impl Engine {
     ///
     /// ```
     /// use lastmile_sim::network::engine::Engine;
-    /// Engine::new().add_lost_tap(Box::new(|_, _, lost| assert!(!lost.cause.is_empty())));
+    /// Engine::new().add_lost_tap(Box::new(|_, _, lost| assert!(lost.at >= lastmile::time::Time::ZERO)));
     /// ```
     pub fn add_lost_tap(&mut self, tap: LostTap) {
         let tap = Arc::new(Mutex::new(tap));
@@ -111,10 +111,8 @@ impl Engine {
             let tell = Tell(Box::new(move |lost| {
                 (shared.lock().unwrap_or_else(PoisonError::into_inner))(lost.at, node, lost);
             }));
-            match &mut slot.element {
-                Element::Link(link) => link.tell(tell),
-                Element::Wlan(wlan) => wlan.tell(tell),
-                _ => {}
+            if let Some(carrier) = slot.element.carrier_mut() {
+                carrier.losses_mut().tell(tell);
             }
         }
     }

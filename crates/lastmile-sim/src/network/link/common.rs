@@ -1,15 +1,14 @@
 //! What links of both kinds of events have.
 
-use std::collections::BTreeMap;
-
 use lastmile::node::Flow;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 
 use super::drops::DropLog;
 use super::ring::Ring;
-use super::{DropCause, Dropped, LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
-use crate::network::engine::{Lost, Tell};
+use super::{Dropped, LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
+use crate::network::carrier::{LossCause, Losses};
+use crate::network::engine::Lost;
 use crate::network::loss::Channel;
 use crate::network::meter::{Meter, Profile};
 use crate::network::packets::{Packets, Parcel};
@@ -39,9 +38,7 @@ pub(super) struct Common {
     pub(super) counters: LinkCounters,
     pub(super) channel: Option<Box<Channel>>,
     pub(super) drops: Option<Box<DropLog>>,
-    pub(super) tell: Option<Tell>,
-    /// Drops of each flow that had any, by the cause's place in [`DropCause::ALL`].
-    pub(super) by_flow: BTreeMap<Flow, [u64; 3]>,
+    pub(super) losses: Losses,
     pub(super) meters: Vec<Meter>,
     /// What meters measure against.
     pub(super) profile: Profile,
@@ -49,21 +46,18 @@ pub(super) struct Common {
 
 impl Common {
     #[cold]
-    pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: DropCause, parcel: Parcel) {
+    pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: LossCause, parcel: Parcel) {
         let datagram = packets.get(&parcel);
         let size = datagram.ip_size();
-        if cause == DropCause::Channel {
+        if cause == LossCause::Channel {
             self.counters.lost += 1;
             self.counters.lost_bytes += size;
         } else {
             self.counters.drops += 1;
             self.counters.dropped_bytes += size;
-            self.counters.early_drops += u64::from(cause == DropCause::Early);
+            self.counters.early_drops += u64::from(cause == LossCause::Early);
         }
-        self.by_flow.entry(datagram.flow).or_default()[cause as usize] += 1;
-        if let Some(tell) = &mut self.tell {
-            tell.lost(&Lost { at: Time::from_nanos(at), cause: cause.name(), datagram });
-        }
+        self.losses.add(&Lost { at: Time::from_nanos(at), cause, datagram });
         if let Some(log) = &mut self.drops {
             log.push(Dropped { at: Time::from_nanos(at), cause, datagram: packets.take(parcel) });
         } else {

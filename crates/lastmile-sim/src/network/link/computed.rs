@@ -2,7 +2,8 @@
 
 use lastmile::units::Bytes;
 
-use super::{Common, DropCause, UnderWay};
+use super::{Common, UnderWay};
+use crate::network::carrier::LossCause;
 use crate::network::packets::{Packets, Parcel};
 
 /// Which of the packets in the ring still wait.
@@ -33,7 +34,7 @@ impl Computed {
         let starts = common.transmitter.ready(now);
         let waits = starts > now;
         if waits && common.limit.is_full(self.waiting_packets, self.waiting_bytes, wire) {
-            common.drop(packets, now, DropCause::QueueFull, parcel);
+            common.drop(packets, now, LossCause::Queue, parcel);
             return;
         }
         let departs = common.transmitter.send(starts, wire);

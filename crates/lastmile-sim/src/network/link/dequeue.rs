@@ -3,7 +3,8 @@
 use lastmile::node::Ecn;
 use lastmile::units::Bytes;
 
-use super::{Change, Common, DropCause, LinkConfig, NEVER, UnderWay};
+use super::{Change, Common, LinkConfig, NEVER, UnderWay};
+use crate::network::carrier::LossCause;
 use crate::network::packets::{Packets, Parcel};
 use crate::network::queue::{Bucket, DisciplineState, Fifo, Verdict, Waiting};
 
@@ -46,8 +47,8 @@ impl Dequeue {
         let oversized = self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire));
         let full = oversized || waits && common.limit.is_full(count, bytes, wire);
         match self.discipline.enqueue(now, count, bytes, wire, ecn, full) {
-            Verdict::Drop => return common.drop(packets, now, DropCause::Early, parcel),
-            _ if full => return common.drop(packets, now, DropCause::QueueFull, parcel),
+            Verdict::Drop => return common.drop(packets, now, LossCause::Early, parcel),
+            _ if full => return common.drop(packets, now, LossCause::Queue, parcel),
             Verdict::Mark => mark(common, packets, &parcel, &mut ecn),
             Verdict::Accept => {}
         }
@@ -123,7 +124,7 @@ impl Dequeue {
         let common_drop = |packet: Waiting| {
             let waited = u128::from(at.saturating_sub(packet.since));
             common.counters.waited += u128::from(packet.wire) * waited;
-            common.drop(packets, at, DropCause::Early, packet.parcel);
+            common.drop(packets, at, LossCause::Early, packet.parcel);
         };
         let (mut packet, verdict) = self.discipline.dequeue(at, &mut self.queue, common_drop)?;
         if verdict == Verdict::Mark {

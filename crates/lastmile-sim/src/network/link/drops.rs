@@ -1,67 +1,17 @@
-//! What became of the packets that did not arrive: [`DropCause`], and a log of them for who wants each one.
+//! A log of the packets that a link dropped or lost, for who wants each one.
 
 use lastmile::node::Datagram;
 use lastmile::time::Time;
 
-/// The true cause of a loss.
-///
-/// ```
-/// use lastmile_sim::network::link::DropCause;
-/// assert!(DropCause::QueueFull.is_congestion() && DropCause::Early.is_congestion());
-/// assert!(!DropCause::Channel.is_congestion());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DropCause {
-    /// The queue had no room.
-    QueueFull,
-    /// The queue's discipline dropped it to signal congestion.
-    Early,
-    /// The channel lost it.
-    Channel,
-}
-
-impl DropCause {
-    /// All causes.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::DropCause;
-    /// assert!(DropCause::ALL.contains(&DropCause::Channel));
-    /// ```
-    pub const ALL: [DropCause; 3] = [DropCause::QueueFull, DropCause::Early, DropCause::Channel];
-
-    /// One word for tables.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::DropCause;
-    /// assert_eq!(DropCause::Early.name(), "early");
-    /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            DropCause::QueueFull => "queue",
-            DropCause::Early => "early",
-            DropCause::Channel => "channel",
-        }
-    }
-
-    /// Whether load is to blame.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::DropCause;
-    /// assert!(!DropCause::Channel.is_congestion());
-    /// ```
-    pub fn is_congestion(self) -> bool {
-        !matches!(self, DropCause::Channel)
-    }
-}
+use crate::network::carrier::LossCause;
 
 /// One packet that did not arrive.
 ///
 /// ```
 /// use lastmile::{node::Datagram, time::Time};
-/// use lastmile_sim::network::link::{DropCause, Dropped};
+/// use lastmile_sim::network::{carrier::LossCause, link::Dropped};
 /// let any = "10.0.0.1:1".parse().unwrap();
-/// let lost = Dropped { at: Time::ZERO, cause: DropCause::Channel, datagram: Datagram::udp(any, any, vec![]) };
+/// let lost = Dropped { at: Time::ZERO, cause: LossCause::Channel, datagram: Datagram::udp(any, any, vec![]) };
 /// assert!(!lost.cause.is_congestion());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +19,7 @@ pub struct Dropped {
     /// When the queue dropped it, or when it would have arrived.
     pub at: Time,
     /// Why.
-    pub cause: DropCause,
+    pub cause: LossCause,
     /// The packet.
     pub datagram: Datagram,
 }

@@ -16,12 +16,10 @@
 //! ([`path::error`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
 //! them in vain. The counters keep the causes apart, and [`Link::log_drops`] keeps the packets.
 
-use std::collections::BTreeMap;
-
 use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 
-use crate::network::engine::Tell;
+use crate::network::carrier::{Carrier, LossCause, Losses};
 use crate::network::loss::Channel;
 use crate::network::meter::{Meter, MeterConfig, Profile};
 use crate::network::packets::{Packets, Parcel};
@@ -46,7 +44,7 @@ pub use config::{
 pub use counters::LinkCounters;
 use dequeue::Dequeue;
 use drops::DropLog;
-pub use drops::{DropCause, Dropped};
+pub use drops::Dropped;
 use ring::Ring;
 pub use transmitter::Change;
 use transmitter::{NEVER, Transmitter};
@@ -118,8 +116,7 @@ impl Link {
                 counters: LinkCounters::default(),
                 channel,
                 drops: None,
-                tell: None,
-                by_flow: BTreeMap::new(),
+                losses: Losses::default(),
                 meters: Vec::new(),
                 profile: Profile::new(&config),
             },
@@ -140,9 +137,8 @@ impl Link {
     /// let link = Link::new(LinkConfig::default());
     /// assert!(link.drops_of(lastmile::node::Flow(0)).all(|(_, packets)| packets == 0));
     /// ```
-    pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (DropCause, u64)> {
-        let counted = self.common.by_flow.get(&flow).copied().unwrap_or_default();
-        DropCause::ALL.into_iter().zip(counted)
+    pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
+        self.common.losses.of(flow)
     }
 
     /// Packets that wait, are in transmission or propagate.
@@ -164,16 +160,6 @@ impl Link {
         self.flows_under_way().filter(|&of| of == flow).count() as u64
     }
 
-    /// The flow of each of them.
-    pub(crate) fn flows_under_way(&self) -> impl Iterator<Item = Flow> {
-        let queue = match &self.kind {
-            Kind::Computed(_) => None,
-            Kind::Dequeue(queue) => Some(queue),
-        };
-        let queued = queue.into_iter().flat_map(|queue| queue.packets());
-        self.common.ring.iter().map(|packet| &packet.parcel).chain(queued).map(|parcel| parcel.flow)
-    }
-
     /// For how long the transmitter was busy up to `now`.
     pub fn busy(&self, now: Time) -> Span {
         self.common.transmitter.busy(now.as_nanos())
@@ -189,11 +175,6 @@ impl Link {
     /// ```
     pub fn log_drops(&mut self, limit: usize) {
         self.common.drops = Some(Box::new(DropLog::new(limit)));
-    }
-
-    /// Has each packet that is dropped or lost told of when that is decided.
-    pub(crate) fn tell(&mut self, tell: Tell) {
-        tell.join(&mut self.common.tell);
     }
 
     /// Takes the drops kept so far, in the order in which they happened.
@@ -229,23 +210,6 @@ impl Link {
         }
     }
 
-    /// Attaches a meter; `None` where the link never has a rate, since nothing can then be spare.
-    pub(crate) fn attach(&mut self, config: MeterConfig) -> Option<usize> {
-        let common = &mut self.common;
-        let profile = common.profile.limits().then(|| common.profile.clone())?;
-        common.meters.push(Meter::new(config, profile, common.overhead));
-        common.watched = true;
-        Some(common.meters.len() - 1)
-    }
-
-    pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {
-        self.common.meters.get(number)
-    }
-
-    pub(crate) fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
-        self.common.meters.get_mut(number)
-    }
-
     fn alone<R>(&mut self, what: impl FnOnce(&mut Link, &mut Packets) -> R) -> R {
         let mut own = core::mem::take(&mut self.own);
         let result = what(self, &mut own);
@@ -258,7 +222,7 @@ impl Link {
         let common = &mut self.common;
         common.counters.arrived += 1;
         if common.watched && common.loses_before(packets, now, &parcel) {
-            common.drop(packets, now, DropCause::Channel, parcel);
+            common.drop(packets, now, LossCause::Channel, parcel);
             return true;
         }
         match &mut self.kind {
@@ -297,10 +261,51 @@ impl Link {
                     common.counters.delivered += 1;
                     return Next::Packet(parcel);
                 }
-                Some(UnderWay { parcel, .. }) => common.drop(packets, now, DropCause::Channel, parcel),
+                Some(UnderWay { parcel, .. }) => common.drop(packets, now, LossCause::Channel, parcel),
                 None => return Next::Wait(next),
             }
         }
+    }
+}
+
+impl Carrier for Link {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Where the link never has a rate, nothing can be spare.
+    fn attach(&mut self, _: PortId, config: MeterConfig) -> Option<usize> {
+        let common = &mut self.common;
+        let profile = common.profile.limits().then(|| common.profile.clone())?;
+        common.meters.push(Meter::new(config, profile, common.overhead));
+        common.watched = true;
+        Some(common.meters.len() - 1)
+    }
+
+    fn meter(&self, number: usize) -> Option<&Meter> {
+        self.common.meters.get(number)
+    }
+
+    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
+        self.common.meters.get_mut(number)
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.common.losses
+    }
+
+    fn losses_mut(&mut self) -> &mut Losses {
+        &mut self.common.losses
+    }
+
+    fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {
+        let queue = match &self.kind {
+            Kind::Computed(_) => None,
+            Kind::Dequeue(queue) => Some(queue),
+        };
+        let queued = queue.into_iter().flat_map(|queue| queue.packets());
+        let parcels = self.common.ring.iter().map(|packet| &packet.parcel).chain(queued);
+        Box::new(parcels.map(|parcel| parcel.flow))
     }
 }
 

@@ -239,7 +239,7 @@ fn red_and_codel_signal_before_the_queue_is_full() {
         assert_eq!(out.len() as u64 + counters.drops, 4000);
         assert!(out.windows(2).all(|pair| pair[0].1 < pair[1].1));
         let drops = link.take_drops();
-        assert!(drops.len() == 10 && drops.iter().all(|drop| drop.cause == DropCause::Early));
+        assert!(drops.len() == 10 && drops.iter().all(|drop| drop.cause == LossCause::Early));
         assert_eq!(link.drops_left_out(), counters.drops - 10);
     }
 }

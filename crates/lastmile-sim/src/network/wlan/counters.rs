@@ -1,76 +1,16 @@
 //! What a WLAN counts: packets by fate, transmissions by outcome, and the air by use.
 
-use lastmile::node::{Datagram, Flow, PortId};
+use lastmile::node::{Datagram, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
-/// What became a packet's end.
-///
-/// ```
-/// assert_ne!(lastmile_sim::network::wlan::LossCause::Collision, lastmile_sim::network::wlan::LossCause::Channel);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossCause {
-    /// All its transmissions failed, most of them (or, at a tie, the last) because others sent as well.
-    Collision,
-    /// All its transmissions failed, most of them (or, at a tie, the last) by noise.
-    Channel,
-    /// It found the sender's queue full.
-    Queue,
-}
-
-impl LossCause {
-    /// All causes.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::wlan::LossCause;
-    /// assert!(LossCause::ALL.contains(&LossCause::Collision));
-    /// ```
-    pub const ALL: [LossCause; 3] = [LossCause::Collision, LossCause::Channel, LossCause::Queue];
-
-    /// One word for tables; a link's causes have the same names.
-    ///
-    /// ```
-    /// # use lastmile_sim::{network::link::DropCause, network::wlan::LossCause};
-    /// assert_eq!(LossCause::Queue.name(), DropCause::QueueFull.name());
-    /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            LossCause::Collision => "collision",
-            LossCause::Channel => "channel",
-            LossCause::Queue => "queue",
-        }
-    }
-}
-
-/// Flows whose losses are counted apart.
-const MAX_COUNTED_FLOWS: usize = 1 << 16;
-
-/// Losses of each flow, by the cause's place in [`LossCause::ALL`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct FlowLosses(Vec<[u64; 3]>);
-
-impl FlowLosses {
-    pub(super) fn add(&mut self, flow: Flow, cause: LossCause) {
-        let flow = flow.0 as usize;
-        if flow < MAX_COUNTED_FLOWS {
-            if self.0.len() <= flow {
-                self.0.resize(flow + 1, [0; 3]);
-            }
-            self.0[flow][cause as usize] += 1;
-        }
-    }
-
-    pub(super) fn of(&self, flow: Flow) -> [u64; 3] {
-        self.0.get(flow.0 as usize).copied().unwrap_or_default()
-    }
-}
+use crate::network::carrier::LossCause;
 
 /// A packet that a WLAN lost, as the transport will miss it.
 ///
 /// ```
 /// # use lastmile::{node::{Datagram, PortId}, time::Time};
-/// # use lastmile_sim::network::wlan::{Loss, LossCause};
+/// # use lastmile_sim::network::{carrier::LossCause, wlan::Loss};
 /// # let any = "10.0.0.1:9".parse().unwrap();
 /// let loss = Loss { at: Time::ZERO, port: PortId(1), cause: LossCause::Queue, collisions: 0, channel_errors: 0, datagram: Datagram::udp(any, any, vec![]) };
 /// assert_eq!(loss.cause, LossCause::Queue);

@@ -27,6 +27,6 @@ mod station;
 pub use ampdu::AmpduConfig;
 pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
 pub use config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
-pub use counters::{Airtime, DirectionCounters, Loss, LossCause};
+pub use counters::{Airtime, DirectionCounters, Loss};
 pub use medium::Medium;
 pub use schedule::StationChange;

@@ -241,7 +241,7 @@ impl<W: Write> Log<W> {
         };
         let what = Happening::PacketLost {
             by: self.links.get(node.0 as usize).cloned().flatten().unwrap_or_default(),
-            cause: lost.cause.to_owned(),
+            cause: lost.cause.name().to_owned(),
             flow: flow.map_or_else(String::new, |flow| flow.name.clone()),
             kind,
             number,

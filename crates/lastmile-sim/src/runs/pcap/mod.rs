@@ -138,7 +138,7 @@ impl<W: Write> File<W> {
     fn lost(&mut self, node: NodeId, lost: &Lost<'_>) {
         if let Some((interface, false)) = self.nodes.get(node.0 as usize).copied().flatten() {
             self.interfaces[interface].lost += 1;
-            *self.interfaces[interface].lost_since.entry(lost.cause).or_insert(0) += 1;
+            *self.interfaces[interface].lost_since.entry(lost.cause.name()).or_insert(0) += 1;
         }
     }
 }

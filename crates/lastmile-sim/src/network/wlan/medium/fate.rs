@@ -4,24 +4,17 @@ use lastmile::node::PortId;
 use lastmile::time::Time;
 
 use super::{Medium, OnAir};
-use crate::network::engine::{Lost, Tell};
-use crate::network::wlan::counters::{Loss, LossCause};
+use crate::network::carrier::LossCause;
+use crate::network::engine::Lost;
+use crate::network::wlan::counters::Loss;
 
 impl Medium {
-    /// Has each packet that is lost told of.
-    pub(crate) fn tell(&mut self, tell: Tell) {
-        tell.join(&mut self.tell);
-    }
-
     pub(super) fn note(&mut self, loss: Loss) {
-        if let Some(tell) = &mut self.tell {
-            tell.lost(&Lost { at: loss.at, cause: loss.cause.name(), datagram: &loss.datagram });
-        }
-        self.flow_losses.add(loss.datagram.flow, loss.cause);
-        if self.losses.len() < self.loss_log {
-            self.losses.push(loss);
+        self.losses.add(&Lost { at: loss.at, cause: loss.cause, datagram: &loss.datagram });
+        if self.lost.len() < self.loss_log {
+            self.lost.push(loss);
         } else if self.loss_log > 0 {
-            self.losses_unlogged += 1;
+            self.lost_unlogged += 1;
         }
     }
 

@@ -22,11 +22,11 @@ use lastmile::units::Bytes;
 use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Standard};
 use super::config::{WlanConfig, WlanError};
-use super::counters::{Airtime, FlowLosses, Loss, LossCause};
+use super::counters::{Airtime, Loss};
 use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
-use crate::network::engine::Tell;
+use crate::network::carrier::{LossCause, Losses};
 use crate::network::meter::Meter;
 
 const NEVER: u64 = u64::MAX;
@@ -106,13 +106,12 @@ pub struct Medium {
     busy_until: u64,
     airtime: Airtime,
     out: VecDeque<(u16, Datagram)>,
-    flow_losses: FlowLosses,
-    losses: Vec<Loss>,
+    losses: Losses,
+    lost: Vec<Loss>,
     loss_log: usize,
-    losses_unlogged: u64,
+    lost_unlogged: u64,
     /// Each at a port.
     meters: Vec<(PortId, Meter)>,
-    tell: Option<Tell>,
 }
 
 impl Medium {
@@ -145,12 +144,11 @@ impl Medium {
             busy_until: 0,
             airtime: Airtime::default(),
             out: VecDeque::new(),
-            flow_losses: FlowLosses::default(),
-            losses: Vec::new(),
+            losses: Losses::default(),
+            lost: Vec::new(),
             meters: Vec::new(),
             loss_log: config.loss_log,
-            losses_unlogged: 0,
-            tell: None,
+            lost_unlogged: 0,
             phy,
         })
     }

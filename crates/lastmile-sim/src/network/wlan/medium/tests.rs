@@ -1,4 +1,5 @@
 use super::*;
+use crate::network::carrier::LossCause;
 use crate::network::wlan::{DirectionCounters, Standard, StationChange, StationConfig};
 use lastmile::node::{Model, Payload};
 use lastmile::time::Span;

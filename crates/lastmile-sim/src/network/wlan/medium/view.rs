@@ -5,10 +5,11 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
+use crate::network::carrier::{Carrier, LossCause, Losses};
 use crate::network::link::LinkConfig;
 use crate::network::meter::{Meter, MeterConfig, Profile};
 use crate::network::wlan::ampdu;
-use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss, LossCause};
+use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss};
 use crate::network::wlan::phy::Phy;
 
 impl Medium {
@@ -70,37 +71,18 @@ impl Medium {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn under_way_of(&self, flow: Flow) -> u64 {
-        let queued = self.stations.iter().flat_map(|station| &station.queue);
-        queued.filter(|packet| packet.datagram.flow == flow).count() as u64
+        self.flows_under_way().filter(|&of| of == flow).count() as u64
     }
 
     /// Packets of a flow that were lost, by their true cause: what is missing to the transport, after all
     /// retries.
     pub fn losses_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
-        LossCause::ALL.into_iter().zip(self.flow_losses.of(flow))
-    }
-
-    /// Attaches a meter that knows the streams of a flow by the times at which they come to this port; `None`
-    /// where there is no such port.
-    pub(crate) fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
-        self.directions.get(usize::from(port.0))?;
-        // The medium is everybody's: no rate here is the link's own.
-        let meter = Meter::new(config, Profile::new(&LinkConfig::default()), self.overhead);
-        self.meters.push((port, meter));
-        Some(self.meters.len() - 1)
-    }
-
-    pub(crate) fn meter(&self, number: usize) -> Option<&Meter> {
-        self.meters.get(number).map(|(_, meter)| meter)
-    }
-
-    pub(crate) fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
-        self.meters.get_mut(number).map(|(_, meter)| meter)
+        self.losses.of(flow)
     }
 
     /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.
     pub fn take_losses(&mut self) -> (Vec<Loss>, u64) {
-        (std::mem::take(&mut self.losses), std::mem::take(&mut self.losses_unlogged))
+        (std::mem::take(&mut self.lost), std::mem::take(&mut self.lost_unlogged))
     }
 
     /// What a direction carries of IP packets of that size when nobody else sends, at the fastest rate that it
@@ -128,5 +110,41 @@ impl Medium {
             Span::from_nanos((single - response + own + self.request_time(rate, bytes)) as i64)
         };
         Rate::over(ip_size * u64::from(frames), cycle, lastmile::units::Layer::Ip)
+    }
+}
+
+impl Carrier for Medium {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    /// It knows the streams of a flow by the times at which they come to the port.
+    fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
+        self.directions.get(usize::from(port.0))?;
+        // The medium is everybody's: no rate here is the link's own.
+        let meter = Meter::new(config, Profile::new(&LinkConfig::default()), self.overhead);
+        self.meters.push((port, meter));
+        Some(self.meters.len() - 1)
+    }
+
+    fn meter(&self, number: usize) -> Option<&Meter> {
+        self.meters.get(number).map(|(_, meter)| meter)
+    }
+
+    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
+        self.meters.get_mut(number).map(|(_, meter)| meter)
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    fn losses_mut(&mut self) -> &mut Losses {
+        &mut self.losses
+    }
+
+    fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {
+        let queued = self.stations.iter().flat_map(|station| &station.queue);
+        Box::new(queued.map(|packet| packet.datagram.flow))
     }
 }

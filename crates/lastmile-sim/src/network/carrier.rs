@@ -1,0 +1,108 @@
+//! [`Carrier`]: what meters, taps and results ask of whatever carries packets between nodes and may lose them, be it
+//! a link or a WLAN; and [`Losses`], which both keep for them.
+
+use std::collections::BTreeMap;
+
+use lastmile::node::{Flow, PortId};
+
+use super::engine::{Lost, Tell};
+use super::meter::{Meter, MeterConfig};
+
+/// What carries packets.
+pub(crate) trait Carrier {
+    /// Whether others send by the same medium, so that no queue shows what is spare: it has to be found out in a twin.
+    fn is_shared(&self) -> bool;
+
+    /// Attaches a meter to the queue before a port and gives its number; `None` where nothing is there to meter.
+    fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize>;
+
+    /// An attached meter.
+    fn meter(&self, number: usize) -> Option<&Meter>;
+
+    /// The same, to make it forget.
+    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter>;
+
+    /// What it has lost.
+    fn losses(&self) -> &Losses;
+
+    /// The same, to be told of what comes.
+    fn losses_mut(&mut self) -> &mut Losses;
+
+    /// The flow of each packet that waits or is on its way.
+    fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_>;
+}
+
+/// The true cause of a loss.
+///
+/// ```
+/// use lastmile_sim::network::carrier::LossCause;
+/// assert!(LossCause::Queue.is_congestion() && LossCause::Early.is_congestion());
+/// assert_eq!(LossCause::Channel.name(), "channel");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// It found the queue full.
+    Queue,
+    /// The queue's discipline dropped it to signal congestion.
+    Early,
+    /// Noise destroyed it: on a link, or on a WLAN most of its transmissions (or, at a tie, the last).
+    Channel,
+    /// All its transmissions on a WLAN failed, most of them (or, at a tie, the last) because others sent as well.
+    Collision,
+}
+
+impl LossCause {
+    /// All causes.
+    pub const ALL: [LossCause; 4] =
+        [LossCause::Queue, LossCause::Early, LossCause::Channel, LossCause::Collision];
+
+    /// One word for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            LossCause::Queue => "queue",
+            LossCause::Early => "early",
+            LossCause::Channel => "channel",
+            LossCause::Collision => "collision",
+        }
+    }
+
+    /// Whether the queue before is to blame.
+    pub fn is_congestion(self) -> bool {
+        matches!(self, LossCause::Queue | LossCause::Early)
+    }
+}
+
+/// What a carrier has lost, by flow and cause, and who is told of it.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// By the cause's place in [`LossCause::ALL`], for each flow that lost any.
+    by_flow: BTreeMap<Flow, [u64; LossCause::ALL.len()]>,
+    tell: Option<Tell>,
+}
+
+impl Losses {
+    pub(crate) fn add(&mut self, lost: &Lost<'_>) {
+        self.by_flow.entry(lost.datagram.flow).or_default()[lost.cause as usize] += 1;
+        if let Some(tell) = &mut self.tell {
+            tell.lost(lost);
+        }
+    }
+
+    /// Has each packet told of when it is decided that it is lost.
+    pub(crate) fn tell(&mut self, tell: Tell) {
+        tell.join(&mut self.tell);
+    }
+
+    pub(crate) fn of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
+        LossCause::ALL.into_iter().zip(self.by_flow.get(&flow).copied().unwrap_or_default())
+    }
+
+    /// Flow, cause and packets, where there are any.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Flow, LossCause, u64)> {
+        let lost = |(&flow, counted): (&Flow, &[u64; LossCause::ALL.len()])| {
+            LossCause::ALL.into_iter().zip(*counted).map(move |(cause, packets)| (flow, cause, packets))
+        };
+        self.by_flow.iter().flat_map(lost).filter(|&(.., packets)| packets > 0)
+    }
+}
