@@ -5,6 +5,7 @@ use lastmile::event::{Cost, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
 use lastmile_sim::runs::Outcome;
+use lastmile_sim::runs::twin::Over;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -57,13 +58,15 @@ pub(crate) struct CostRow {
     streams_discarded: u32,
 }
 
-/// The truth beside the number, and the number's relative error against the truth of its own window: the one
-/// that the row's `truth_kind` names, and in any case what a saturating flow gets.
+/// The truth beside the number, and the number's relative error against the truth of its own window (or of the
+/// run, see `truth_over`): the one that the row's `truth_kind` names, and in any case what a saturating flow gets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct TruthRow {
     truth_capacity_bps: u64,
     truth_window_bps: Option<u64>,
     truth_mean_bps: Option<u64>,
+    /// Which of the two a spare rate is held against.
+    truth_over: Over,
     truth_saturation_window_bps: Option<u64>,
     truth_saturation_mean_bps: Option<u64>,
     error: Option<f64>,
@@ -170,6 +173,7 @@ impl Row {
                 truth_capacity_bps: truth.capacity.bits_per_second(),
                 truth_window_bps: truth.window.map(Rate::bits_per_second),
                 truth_mean_bps: truth.mean.map(Rate::bits_per_second),
+                truth_over: truth.over,
                 truth_saturation_window_bps: truth.achievable_window.map(Rate::bits_per_second),
                 truth_saturation_mean_bps: truth.achievable_mean.map(Rate::bits_per_second),
                 error: relative_error(rate, estimate.and_then(|e| truth.of(e))),
@@ -214,11 +218,18 @@ pub(crate) fn table(rows: &[Row]) -> String {
             cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
                 (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
                 (_, Some(TruthKind::Saturation)) => t.truth_saturation_window_bps,
-                (Some(_), _) => t.truth_window_bps,
+                (Some(_), _) if t.truth_over == Over::Window => t.truth_window_bps,
+                (Some(_), _) => t.truth_mean_bps,
                 (None, _) => t.truth_mean_bps,
             })));
-            let error = row.truth.and_then(|t| t.error);
-            cells.push(error.map_or_else(|| "-".to_owned(), |e| format!("{:+.1} %", e * 100.0)));
+            let error = row.truth.and_then(|t| Some((t.error?, t.truth_over)));
+            cells.push(error.map_or_else(
+                || "-".to_owned(),
+                |(error, over)| {
+                    let of_run = over == Over::Run && row.quantity != Some(Quantity::Capacity);
+                    format!("{:+.1} %{}", error * 100.0, if of_run { " (run)" } else { "" })
+                },
+            ));
         }
         if shared {
             cells.push(rate_cell(row.truth.and_then(|t| match row.quantity {
@@ -248,6 +259,9 @@ pub(crate) fn table(rows: &[Row]) -> String {
             "truth: what can be added without taking from others, without a number the run's mean; \
              saturation: what one saturating flow gets\n",
         );
+    }
+    if rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_over == Over::Run)) {
+        text.push_str("where stations aggregate frames, truth is known of the whole run alone, and so is the error beside it: (run)\n");
     }
     for note in notes {
         text.push_str(&note);

@@ -1,12 +1,11 @@
-//! Truths of a shared medium against their definitions, and the losses of its flows by their cause.
+//! Truths of a shared medium against their definitions (the spare rate: `oracles/spare.rs`), and the losses of its flows by their cause.
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::network::traffic::Arrivals;
-use lastmile_sim::runs::flows::{FlowOutcome, FlowWatch};
+use lastmile_sim::runs::flows::FlowWatch;
 use lastmile_sim::runs::twin::{SharedTruth, TwinPath, shared_truths};
-use lastmile_sim::scenario::{Scenario, TrafficSpec, build, builtin};
+use lastmile_sim::scenario::{Scenario, build, builtin};
 
 const SIZE: Bytes = Bytes(1488);
 
@@ -25,59 +24,6 @@ fn truth(scenario: &Scenario, from: &str, to: &str) -> SharedTruth {
 
 fn mbps(rate: Rate) -> f64 {
     rate.bits_per_second() as f64 / 1e6
-}
-
-fn run(scenario: &Scenario, seconds: i64) -> Vec<FlowOutcome> {
-    let mut run = build(scenario, 1, vec![]).unwrap();
-    run.engine.run_until(at(1)).unwrap();
-    let watch = FlowWatch::begin(&run);
-    run.engine.run_until(at(1 + seconds)).unwrap();
-    watch.end(scenario, &run)
-}
-
-/// The share of its former goodput that the worst of the others keeps, and the share of its own rate that the
-/// added flow gets.
-fn with_added(scenario: &Scenario, rate: Rate) -> (f64, f64) {
-    let before = run(scenario, 5);
-    let mut more = scenario.clone();
-    let path = path(scenario, "server", "A");
-    more.traffic.push(TrafficSpec {
-        name: "added".into(),
-        arrivals: Arrivals::Cbr,
-        from: path.from,
-        to: path.to,
-        rate,
-        size: SIZE,
-        start: Time::ZERO,
-        stop: at(100),
-        changes: vec![],
-        tcp: None,
-    });
-    let after = run(&more, 5);
-    let kept = before
-        .iter()
-        .zip(&after)
-        .map(|(b, a)| a.goodput_bps.unwrap() / b.goodput_bps.unwrap())
-        .fold(1.0, f64::min);
-    (kept, after.last().unwrap().goodput_bps.unwrap() / rate.bits_per_second() as f64)
-}
-
-/// The definition: what can be added without taking from others (more than 0.5 %). The sum over the air is off by
-/// less than 1.5 %.
-#[test]
-fn the_spare_rate_can_be_added_and_hardly_more() {
-    for name in ["ap-1", "ap-2", "ap-5", "ap-6", "ap-9"] {
-        let scenario = builtin(name).unwrap();
-        let truth = truth(&scenario, "server", "A");
-        let (kept, got) = with_added(&scenario, truth.spare.scaled(0.99));
-        let (kept_above, got_above) = with_added(&scenario, truth.spare.scaled(1.015));
-        eprintln!(
-            "{name}: {truth:?}; just below {kept:.4} {got:.4}, just above {kept_above:.4} {got_above:.4}"
-        );
-        assert!(kept > 0.995 && got > 0.995, "{name}: {kept} {got}");
-        assert!(kept_above < 0.995 || got_above < 0.995, "{name}: {kept_above} {got_above}");
-        assert!(truth.spare <= truth.capacity && truth.achievable <= truth.capacity, "{name}: {truth:?}");
-    }
 }
 
 #[test]

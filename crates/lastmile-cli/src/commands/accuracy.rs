@@ -8,6 +8,7 @@ use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
+use lastmile_sim::runs::twin::Over;
 use lastmile_sim::runs::{Hooks, Outcome, sessions, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
@@ -130,7 +131,7 @@ struct Row {
     coverage: Option<f64>,
     /// The median rate.
     rate_p50_bps: Option<f64>,
-    /// The median truth of the probe's own window: the one that the method aims at.
+    /// The median truth of the probe's own window, or where that is not known of the run: the one that the method aims at.
     truth_p50_bps: Option<f64>,
     /// The median of what one saturating flow gets around that window; only by WLANs.
     saturation_p50_bps: Option<f64>,
@@ -339,11 +340,12 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
         _ => truth.mean,
     });
     let capacity = path.link.map_or(truth.capacity, |(rate, _)| rate);
+    let of_run = truth.over == Over::Run && estimate.quantity != Quantity::Capacity;
     let off = value.bits_per_second().abs_diff(own.bits_per_second()) as f64;
     Run::Number(Box::new(Number {
         value,
         own,
-        window: relative_error(Some(value), Some(own)),
+        window: relative_error(Some(value), Some(own)).filter(|_| !of_run),
         of_capacity: off / capacity.bits_per_second().max(1) as f64,
         mean: relative_error(Some(value), long_run),
         // The truth that the interval aims at is the long-run one.

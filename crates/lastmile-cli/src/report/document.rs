@@ -180,6 +180,7 @@ fn results(all: &Row) -> String {
                 "truth_capacity_bps",
                 "truth_window_bps",
                 "truth_mean_bps",
+                "truth_over",
                 "error",
                 "seconds",
                 "bytes",

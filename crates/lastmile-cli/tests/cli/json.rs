@@ -22,7 +22,7 @@ const ROW: &str = "method direction quantity rate_bps more_than_bps layer interv
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
-const TRUTHS: &str = "from to truth_capacity_bps truth_window_bps truth_mean_bps truth_saturation_window_bps \
+const TRUTHS: &str = "from to truth_capacity_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
                       truth_saturation_mean_bps error error_saturation";
 
 #[test]
@@ -55,6 +55,12 @@ fn truths_of_a_wlan() {
         json,
         "twins have no random numbers of their own"
     );
+
+    // Where stations aggregate, what is spare is known of the run alone, and the window has none.
+    let row = &lastmile(&["sim", "n-down", "--json"]).json()["results"][0];
+    assert_eq!((&row["truth_over"], &row["truth_window_bps"]), (&"run".into(), &Value::Null));
+    assert!((51.0..54.0).contains(&mbps(&row["truth_mean_bps"])), "{row:#}");
+    assert!(lastmile(&["sim", "n-down"]).stdout.contains("truth is known of the whole run alone"));
 
     // A wired link that is narrower than the air, and 4.6 Mbit/s by it.
     let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");

@@ -108,7 +108,8 @@ impl FlowWatch {
     }
 }
 
-fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
+/// What a flow's receiver has counted; of TCP without what came twice.
+pub(crate) fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
     match simulation.sinks.get(flow).and_then(|&node| simulation.engine.element(node)) {
         Some(Element::Sink(sink)) => *sink.counters(),
         Some(Element::TcpReceiver(receiver)) => {

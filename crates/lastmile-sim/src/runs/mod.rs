@@ -6,6 +6,7 @@ mod outcome;
 mod path_meter;
 pub mod pcap;
 mod run;
+mod spare;
 pub mod sweep;
 pub mod twin;
 

@@ -8,16 +8,17 @@ use lastmile::units::Rate;
 
 use super::{PROBE_SIZE, PathMeter, RunError, Session, read_probe};
 use crate::network::engine::Engine;
-use crate::runs::twin::{SharedTruth, TwinPath, shared_truths, window};
+use crate::runs::twin::{Over, SharedTruth, TwinPath, shared_truths, window};
 use crate::scenario::{Scenario, Simulation};
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].
 ///
 /// ```
 /// use lastmile::{estimate::*, units::Rate};
+/// use lastmile_sim::runs::twin::Over;
 /// let rate = |mbps: u64| Some(Rate::ip(mbps * 1_000_000));
 /// let truth = lastmile_sim::runs::Truth {
-///     capacity: Rate::ip(28_000_000), window: rate(20), mean: rate(19), achievable_window: rate(22), achievable_mean: rate(21),
+///     capacity: Rate::ip(28_000_000), window: rate(20), mean: rate(19), over: Over::Window, achievable_window: rate(22), achievable_mean: rate(21),
 /// };
 /// let mut estimate = Estimate {
 ///     quantity: Quantity::AvailableBandwidth, value: Value::Is(Rate::ip(23_000_000)), interval: None,
@@ -33,10 +34,12 @@ pub struct Truth {
     /// the estimate's streams, by WLANs what a saturating flow gets alone ([`twin`](crate::runs::twin)).
     pub capacity: Rate,
     /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
-    /// [window](crate::runs::twin::window) around them.
+    /// [window](crate::runs::twin::window) around them. `None` where stations aggregate.
     pub window: Option<Rate>,
     /// The spare rate from the warm-up's end to the run's.
     pub mean: Option<Rate>,
+    /// Which of the two an estimate is held against: the mean where no window's is known.
+    pub over: Over,
     /// What one saturating flow gets over the window around the estimate's streams; only by WLANs.
     pub achievable_window: Option<Rate>,
     /// What it gets from the warm-up's end to that of the scenario.
@@ -49,6 +52,7 @@ impl Truth {
     pub fn of(&self, estimate: &Estimate) -> Option<Rate> {
         match (estimate.quantity, estimate.truth_kind) {
             (Quantity::Capacity, _) => Some(self.capacity),
+            (_, TruthKind::Queue) if self.over == Over::Run => self.mean,
             (_, TruthKind::Queue) => self.window,
             (_, TruthKind::Saturation) => self.achievable_window,
         }
@@ -193,19 +197,23 @@ impl Side<'_> {
                 capacity,
                 window: own,
                 mean: long,
+                over: Over::Window,
                 achievable_window: None,
                 achievable_mean: None,
             });
         };
         let no_links = self.meter.meters.is_empty();
+        let over = whole.spare_over;
+        // What was found by trying knows of the links.
         let both = |air: Rate, links: Option<Rate>| {
-            if no_links { Some(air) } else { links.map(|links| smaller(air, links)) }
+            if no_links || over == Over::Run { Some(air) } else { links.map(|links| smaller(air, links)) }
         };
         let has_window = !streams.is_empty();
         Some(Truth {
             capacity,
-            window: both(near.spare, own).filter(|_| has_window),
+            window: both(near.spare, own).filter(|_| has_window && over == Over::Window),
             mean: both(whole.spare, long),
+            over,
             achievable_window: Some(near.achievable).filter(|_| has_window),
             achievable_mean: Some(whole.achievable),
         })

@@ -10,11 +10,12 @@
 //!   and the backoff drawn for it, as if all went one after the other
 //!   ([`Airtime::needed`](crate::network::wlan::Airtime::needed)). That is exact where all packets share one queue;
 //!   between stations backoffs run at once and collisions come in, which the sum does not know of. TCP
-//!   leaves next to nothing, whatever a saturating flow would take from it.
+//!   leaves next to nothing, whatever a saturating flow would take from it. Where stations aggregate frames, no
+//!   share of the air tells: there it is found by trying (`spare.rs`), for the whole run alone ([`Over::Run`]).
 //!
 //! **Capacity** is the achievable rate where no other traffic starts.
 //!
-//! All three come from runs of the same scenario with the same seed and without the measurements: as it is,
+//! All come from runs of the same scenario with the same seed and without the measurements: as it is,
 //! with the saturating flow beside, and with that alone. Random numbers are drawn by component, so the others'
 //! are those of the measured run. Time is virtual, for runs in the lab as well.
 //!
@@ -24,19 +25,23 @@
 //!
 //! [`TruthKind`]: lastmile::estimate::TruthKind
 
+use std::collections::BTreeSet;
+
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Layer, Rate};
 
 use crate::network::traffic::Arrivals;
-use crate::runs::RunError;
+use crate::runs::flows::counters;
+use crate::runs::{RunError, spare};
 use crate::scenario::{Scenario, TrafficSpec, build};
 
 /// The shortest time over which a rate of a shared medium is stated: some 2400 exchanges of 1500 B at 54 Mbit/s,
 /// 500 at 11, whose mean errs by less than half a percent.
 pub const MIN_WINDOW: Span = Span::from_secs(1);
 
-/// The saturating flow's name, which decides its phase; not one that a file is likely to have.
-const NAME: &str = "(saturation)";
+/// The added flow's name, which decides its phase; not one that a file is likely to have. What is said to fit has to
+/// by each of these: which packets collide hangs on the phase, and among many tries at one a lucky one would win.
+const NAMES: [&str; 3] = ["(saturation)", "(saturation 2)", "(saturation 3)"];
 
 /// Whom the twins stand in for.
 ///
@@ -68,7 +73,8 @@ pub struct TwinPath {
 /// ```
 /// use lastmile::units::Rate;
 /// let rate = Rate::ip(1);
-/// let truth = lastmile_sim::runs::twin::SharedTruth { capacity: rate, achievable: rate, spare: rate };
+/// use lastmile_sim::runs::twin::{Over, SharedTruth};
+/// let truth = SharedTruth { capacity: rate, achievable: rate, spare: rate, spare_over: Over::Window };
 /// assert_eq!(truth.capacity, truth.spare); // an idle medium
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +85,22 @@ pub struct SharedTruth {
     pub achievable: Rate,
     /// What the path's WLANs have left; its links may have less.
     pub spare: Rate,
+    /// The time that `spare` is true of.
+    pub spare_over: Over,
+}
+
+/// The time that a spare rate is true of.
+///
+/// ```
+/// assert_ne!(lastmile_sim::runs::twin::Over::Window, lastmile_sim::runs::twin::Over::Run);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// The window asked for.
+    Window,
+    /// The whole run behind its warm-up, 20 s at least: all that is known where stations aggregate.
+    Run,
 }
 
 /// The window of an estimate whose streams came between these times: at least [`MIN_WINDOW`] around them, within
@@ -118,42 +140,33 @@ pub fn shared_truths(
     path: TwinPath,
     windows: &[(Time, Time)],
 ) -> Result<Vec<SharedTruth>, RunError> {
-    let mut times: Vec<Time> = windows.iter().flat_map(|&(from, to)| [from, to]).collect();
+    let aggregates = on_path(scenario, path).any(|wlan| scenario.wlans[wlan].config.ampdu.is_some());
+    let run_window = aggregates.then(|| spare::window(scenario));
+    let mut times: Vec<Time> = windows.iter().chain(&run_window).flat_map(|&(from, to)| [from, to]).collect();
     times.sort_unstable();
     times.dedup();
     let Some(&end) = times.last() else { return Ok(Vec::new()) };
     let mut twin = scenario.clone();
     twin.measures.clear();
-    let others = run(&twin, seed, path, &times, None)?;
-    let flow = TrafficSpec {
-        name: NAME.into(),
-        arrivals: Arrivals::Cbr,
-        from: path.from,
-        to: path.to,
-        rate: alone(scenario, seed, path)?,
-        size: path.ip_size,
-        start: Time::ZERO,
-        stop: end,
-        changes: Vec::new(),
-        tcp: None,
-    };
-    twin.traffic.push(flow);
-    let beside = run(&twin, seed, path, &times, Some(scenario.traffic.len()))?;
-    let silent = scenario.traffic.is_empty();
-    let single = if silent {
+    let count = twin.traffic.len();
+    let others = run(&twin, seed, path, &times)?;
+    let full = with_flow(&twin, NAMES[0], path, alone(scenario, seed, path)?, end);
+    let beside = run(&full, seed, path, &times)?;
+    let single = if count == 0 {
         beside.clone()
     } else {
         // They keep their places, by which losses are meant for single flows, and start when all is over.
-        for spec in &mut twin.traffic[..scenario.traffic.len()] {
+        let mut silent = full;
+        for spec in &mut silent.traffic[..count] {
             (spec.start, spec.stop) = (end + Span::from_secs(1), end + Span::from_secs(2));
             spec.changes.clear();
         }
-        run(&twin, seed, path, &times, Some(scenario.traffic.len()))?
+        run(&silent, seed, path, &times)?
     };
     let at = |time: Time| times.partition_point(|&t| t < time);
-    let truth = |&(from, to): &(Time, Time)| {
+    let truth = |(from, to): (Time, Time)| {
         let (a, b) = (at(from), at(to));
-        let mean = |run: &[Seen]| over(run[b].bytes - run[a].bytes, to - from);
+        let mean = |run: &[Seen]| over(run[b].bytes[count] - run[a].bytes[count], to - from);
         let needed = |run: &[Seen], wlan: usize| (run[b].needed[wlan] - run[a].needed[wlan]).as_secs_f64();
         let whole = (to - from).as_secs_f64();
         let share = |wlan: usize| {
@@ -162,10 +175,56 @@ pub fn shared_truths(
             if own > 0.0 { ((whole - needed(&others, wlan)) / own).max(0.0) } else { 0.0 }
         };
         let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
-        let capacity = mean(&single);
-        SharedTruth { capacity, achievable: mean(&beside), spare: capacity.scaled(share) }
+        let (capacity, achievable) = (mean(&single), mean(&beside));
+        SharedTruth { capacity, achievable, spare: capacity.scaled(share), spare_over: Over::Window }
     };
-    Ok(windows.iter().map(truth).collect())
+    let mut truths: Vec<SharedTruth> = windows.iter().map(|&window| truth(window)).collect();
+    if let Some((from, to)) = run_window {
+        let guess = truth((from, to));
+        let before = (&others[at(from)], &others[at(to)]);
+        let fits = |rate: Rate, name: &str| -> Result<bool, RunError> {
+            let seen = run(&with_flow(&twin, name, path, rate, to), seed, path, &[from, to])?;
+            let got = |seen: &[u64], earlier: &[u64], flow: usize| (seen[flow] - earlier[flow]) as f64;
+            let kept = |flow| {
+                let was = got(&before.1.bytes, &before.0.bytes, flow);
+                spare::keeps(was, got(&seen[1].bytes, &seen[0].bytes, flow))
+            };
+            let sent = rate.bits_per_second() as f64 / 8.0 * (to - from).as_secs_f64();
+            Ok((0..count).all(kept) && spare::keeps(sent, got(&seen[1].bytes, &seen[0].bytes, count)))
+        };
+        let always = |rate| {
+            let each = |fit, name: &&str| Ok::<_, RunError>(fit && fits(rate, name)?);
+            NAMES.iter().try_fold(true, each)
+        };
+        let spare =
+            if count == 0 { guess.capacity } else { spare::highest(guess.capacity, guess.spare, always)? };
+        truths.iter_mut().for_each(|truth| (truth.spare, truth.spare_over) = (spare, Over::Run));
+    }
+    Ok(truths)
+}
+
+/// The scenario with another flow: CBR over UDP, from the start until `stop`.
+fn with_flow(scenario: &Scenario, name: &str, path: TwinPath, rate: Rate, stop: Time) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.traffic.push(TrafficSpec {
+        name: name.into(),
+        arrivals: Arrivals::Cbr,
+        from: path.from,
+        to: path.to,
+        rate,
+        size: path.ip_size,
+        start: Time::ZERO,
+        stop,
+        changes: Vec::new(),
+        tcp: None,
+    });
+    scenario
+}
+
+/// The WLANs that a path crosses, some perhaps more than once.
+fn on_path(scenario: &Scenario, path: TwinPath) -> impl Iterator<Item = usize> {
+    let hops = scenario.path(path.from, path.to).unwrap_or_default();
+    hops.into_iter().filter_map(|hop| scenario.air(hop)).map(|air| air.0)
 }
 
 fn over(bytes: u64, span: Span) -> Rate {
@@ -175,32 +234,21 @@ fn over(bytes: u64, span: Span) -> Rate {
 /// What a twin had seen at some time.
 #[derive(Clone, Debug)]
 struct Seen {
-    /// IP bytes of the saturating flow that had arrived.
-    bytes: u64,
+    /// IP bytes of each flow that had arrived for the first time.
+    bytes: Vec<u64>,
     /// The air that exchanges had needed, for each WLAN on the path.
     needed: Vec<Span>,
 }
 
-fn run(
-    twin: &Scenario,
-    seed: u64,
-    path: TwinPath,
-    times: &[Time],
-    flow: Option<usize>,
-) -> Result<Vec<Seen>, RunError> {
+fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec<Seen>, RunError> {
     let mut simulation = build(twin, seed, Vec::new())?;
-    let hops = twin.path(path.from, path.to).unwrap_or_default();
-    let mut wlans: Vec<usize> = hops.iter().filter_map(|&hop| twin.air(hop)).map(|air| air.0).collect();
-    wlans.sort_unstable();
-    wlans.dedup();
+    let wlans: BTreeSet<usize> = on_path(twin, path).collect();
     let mut seen = Vec::new();
     for &time in times {
-        let engine = &mut simulation.engine;
-        engine.run_until(time)?;
-        let sink = flow.and_then(|flow| engine.sink(*simulation.sinks.get(flow)?));
-        let media = wlans.iter().filter_map(|&wlan| engine.wlan(*simulation.wlans.get(wlan)?));
+        simulation.engine.run_until(time)?;
+        let media = wlans.iter().filter_map(|&wlan| simulation.engine.wlan(*simulation.wlans.get(wlan)?));
         seen.push(Seen {
-            bytes: sink.map_or(0, |sink| sink.counters().bytes.0),
+            bytes: (0..twin.traffic.len()).map(|flow| counters(&simulation, flow).bytes.0).collect(),
             needed: media.map(|medium| medium.airtime().needed()).collect(),
         });
     }

@@ -12,4 +12,5 @@ mod rig;
 mod same_losses;
 mod saturation;
 mod seed004;
+mod spare;
 mod table;
