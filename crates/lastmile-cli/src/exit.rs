@@ -116,7 +116,7 @@ mod tests {
         for (line, parts) in [
             ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
             ("lastmile measure h --tarins 4", &["'--tarins'", "'--trains'", "see lastmile measure --help"]),
-            ("lastmile measure h --trains x", &["--trains", "'x'", "invalid digit"]),
+            ("lastmile measure h --max-seconds x", &["--max-seconds", "'x'", "invalid float"]),
             ("lastmile measure h --direction up", &["--direction", "'up'", "possible values: forward"]),
             ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
             ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),

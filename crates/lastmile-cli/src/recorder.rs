@@ -12,11 +12,10 @@ use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{SharedRecorder, World};
 use lastmile_sim::runs::{Hooks, sessions};
-use lastmile_sim::scenario::Scenario;
+use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
 use crate::exit::Exit;
-use crate::options::MethodArgs;
-use crate::session::Session;
+use crate::session::{Measured, Session};
 
 /// What a recording needs to know before the run.
 pub(crate) struct Recorded {
@@ -27,7 +26,7 @@ pub(crate) struct Recorded {
     pub(crate) noise: Span,
     /// Seeds what the methods draw.
     pub(crate) method_seed: u64,
-    pub(crate) measurements: Vec<(Direction, MethodArgs)>,
+    pub(crate) measurements: Vec<(Direction, Measured)>,
 }
 
 impl Recorded {
@@ -37,13 +36,9 @@ impl Recorded {
         let first = sessions.first().ok_or_else(|| {
             Exit::Usage.blame(anyhow!("the scenario measures nothing, so there is nothing to record"))
         })?;
-        let measurements = first
-            .measures
-            .iter()
-            .map(|(spec, direction)| {
-                (*direction, MethodArgs::named(&spec.method, spec.trains.map(|n| n as usize)))
-            })
-            .collect();
+        let measured =
+            |(spec, direction): &(MeasureSpec, Direction)| (*direction, spec.method.clone().into());
+        let measurements = first.measures.iter().map(measured).collect();
         Ok(Recorded { world, node: first.from as u16, noise, method_seed: seed, measurements })
     }
 }

@@ -2,6 +2,7 @@
 
 use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
 use lastmile::event::{Cost, Decision, Event};
+use lastmile::options::{Choice, Given};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
 use lastmile_sim::runs::Outcome;
@@ -9,6 +10,7 @@ use lastmile_sim::runs::twin::Over;
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::options::used;
 use crate::table::Table;
 
 /// One number, or why there is none. Rates are bit/s at the IP layer.
@@ -20,6 +22,11 @@ pub(crate) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
     pub(crate) method: String,
+    /// All options of the method as they were in force.
+    pub(crate) options: Given,
+    /// The method as it was asked for, with the options that were given.
+    #[serde(skip)]
+    pub(crate) asked: String,
     pub(crate) direction: Direction,
     pub(crate) quantity: Option<Quantity>,
     pub(crate) rate_bps: Option<u64>,
@@ -116,7 +123,8 @@ impl Row {
             }
             _ => return None,
         };
-        let value = estimate.map(|e| e.value);
+        let choice: Choice = method.parse().unwrap_or_else(|_| Choice::named(method));
+        let (options, value) = (used(&choice), estimate.map(|e| e.value));
         let bound = match value {
             Some(Value::MoreThan(rate)) => Some(rate.bits_per_second()),
             _ => None,
@@ -124,7 +132,9 @@ impl Row {
         Some(Row {
             from: None,
             to: None,
-            method: method.clone(),
+            method: choice.name,
+            options,
+            asked: method.clone(),
             direction: *direction,
             quantity: estimate.map(|e| e.quantity),
             rate_bps: value.and_then(Value::rate).map(Rate::bits_per_second),
@@ -213,7 +223,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)),
         );
         let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
-        let mut cells = vec![row.direction.to_string(), row.method.clone(), quantity, row.value(), interval];
+        let mut cells = vec![row.direction.to_string(), row.asked.clone(), quantity, row.value(), interval];
         if truths {
             cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
                 (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
@@ -242,16 +252,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
         cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
         cells.push(lastmile::units::Bytes(row.cost.bytes_received).to_string());
         table.row(cells);
-        let whose = format!("{} {}", row.direction, row.method);
+        let whose = format!("{} {}", row.direction, row.asked);
         if let Some(why) = &row.refused {
-            let same = |other: &&Row| (other.direction, &other.method) == (row.direction, &row.method);
+            let same = |other: &&Row| (other.direction, &other.asked) == (row.direction, &row.asked);
             let found = rows.iter().filter(same).any(|other| other.refused.is_none());
             notes.push(format!("{whose}: {}: {why}", if found { "not complete" } else { "no result" }));
         }
     }
     for (warning, rows) in once(rows.iter().filter_map(|row| Some((row.warning.as_deref()?, row)))) {
         let Some(first) = rows.first() else { continue };
-        notes.push(format!("{} {}: {}", first.direction, first.method, counted(warning, rows.len(), "rows")));
+        notes.push(format!("{} {}: {}", first.direction, first.asked, counted(warning, rows.len(), "rows")));
     }
     let mut text = table.text();
     if shared {

@@ -4,13 +4,14 @@ use std::fs;
 use std::io::Read;
 
 use anyhow::anyhow;
-use lastmile::estimate::{Estimator, METHODS};
+use lastmile::estimate::Estimator;
+use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, MeasureSpec, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;
-use crate::options::MethodArgs;
+use crate::options::estimator;
 
 /// The text of a scenario and what errors call it.
 pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
@@ -45,14 +46,9 @@ fn replaced(set: &str) -> anyhow::Result<Override> {
     Ok(Override::new(key.trim(), value.trim()))
 }
 
-/// Whether a scenario may name that method, with so many trains where it names any.
-pub(crate) fn check_method(name: &str, trains: Option<u32>) -> Result<(), String> {
-    if METHODS.iter().any(|m| m.name == name) {
-        let args = MethodArgs::named(name, trains.map(|n| n as usize));
-        return args.build(Span::ZERO, 0).map(|_| ()).map_err(|error| error.to_string());
-    }
-    let known: Vec<_> = METHODS.iter().map(|m| m.name).collect();
-    Err(format!("there is no method {name:?}; known: {}", known.join(", ")))
+/// Whether a scenario may name that method with these options.
+pub(crate) fn check_method(method: &Choice) -> Result<(), ChoiceError> {
+    estimator(method, Span::ZERO, 0).map(drop)
 }
 
 /// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
@@ -60,10 +56,7 @@ pub(crate) fn maker(
     noise: Span,
     seed: u64,
 ) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
-    move |spec| {
-        let args = MethodArgs::named(&spec.method, spec.trains.map(|n| n as usize));
-        args.build(noise, seed).map_err(|error| error.to_string())
-    }
+    move |spec| estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
 }
 
 /// Who is to blame for a run that could not be.

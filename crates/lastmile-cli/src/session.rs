@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use lastmile::endpoint::{Key, Measurement, Prober, ProberConfig};
 use lastmile::event::{Event, PacketSink};
 use lastmile::node::{Flow, Node, Output};
+use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::Bytes;
@@ -13,7 +14,61 @@ use lastmile_net::recording::{Entry, Header, Reader, RecordingError, World};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
-use crate::options::MethodArgs;
+use crate::options;
+
+/// A method with its options, and what events call it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "Choice", from = "MeasuredForm")]
+pub(crate) struct Measured {
+    pub(crate) choice: Choice,
+    label: String,
+}
+
+impl From<Choice> for Measured {
+    fn from(choice: Choice) -> Measured {
+        Measured { label: choice.to_string(), choice }
+    }
+}
+
+impl From<Measured> for Choice {
+    fn from(measured: Measured) -> Choice {
+        measured.choice
+    }
+}
+
+/// How recordings name a method: by a text with its options, or before those, by a table with a key for each option that
+/// there was.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MeasuredForm {
+    Choice(Choice),
+    Table(serde_json::Map<String, serde_json::Value>),
+}
+
+impl From<MeasuredForm> for Measured {
+    fn from(form: MeasuredForm) -> Measured {
+        use serde_json::Value;
+        let table = match form {
+            MeasuredForm::Choice(choice) => return choice.into(),
+            MeasuredForm::Table(table) => table,
+        };
+        let label = table.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut choice = Choice::named(&label);
+        for (key, value) in table.iter().filter(|(key, _)| *key != "method") {
+            let bare = match value {
+                Value::Object(rate) => rate.get("bits_per_second").map(|bps| format!("{bps} bit/s")),
+                // Of methods without trains these said one.
+                Value::Number(one) if key == "trains" && one.as_u64() == Some(1) => None,
+                Value::Number(number) => Some(number.to_string()),
+                Value::String(text) => Some(text.clone()),
+                Value::Bool(true) => Some("true".to_owned()),
+                _ => None,
+            };
+            choice = bare.iter().fold(choice, |choice, value| choice.with(key, value));
+        }
+        Measured { choice, label }
+    }
+}
 
 /// All that determines a prober beside its key, its seed and its epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,7 +86,7 @@ pub(crate) struct Session {
     pub(crate) noise: Span,
     /// Seeds what the methods draw.
     pub(crate) method_seed: u64,
-    pub(crate) measurements: Vec<(Direction, MethodArgs)>,
+    pub(crate) measurements: Vec<(Direction, Measured)>,
 }
 
 impl Session {
@@ -40,7 +95,7 @@ impl Session {
         config: &ProberConfig,
         noise: Span,
         method_seed: u64,
-        measurements: Vec<(Direction, MethodArgs)>,
+        measurements: Vec<(Direction, Measured)>,
     ) -> Session {
         Session {
             peer: config.peer,
@@ -64,9 +119,10 @@ impl Session {
 
     /// The methods' state machines.
     pub(crate) fn measurements(&self) -> anyhow::Result<Vec<Measurement>> {
-        let one = |(direction, args): &(Direction, MethodArgs)| {
-            let estimator = args.build(self.noise, self.method_seed)?;
-            Ok(Measurement { method: args.method.clone(), direction: *direction, estimator })
+        let one = |(direction, measured): &(Direction, Measured)| {
+            let estimator = options::estimator(&measured.choice, self.noise, self.method_seed)
+                .map_err(|error| options::refused(&error))?;
+            Ok(Measurement { method: measured.label.clone(), direction: *direction, estimator })
         };
         self.measurements.iter().map(one).collect()
     }
@@ -160,5 +216,28 @@ fn drain<S: PacketSink>(prober: &mut Prober<S>, now: Time, events: &mut Vec<Even
             Output::Transmit(_) => {}
             Output::Wait(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_name_methods_by_a_text_and_older_ones_by_a_table() {
+        let read = |text: &str| -> Measured { serde_json::from_str(text).unwrap() };
+        let measured = read("\"wbest(trains=4)\"");
+        assert_eq!((measured.label.as_str(), measured.choice.options.len()), ("wbest(trains=4)", 1));
+        assert_eq!(serde_json::to_string(&measured).unwrap(), "\"wbest(trains=4)\"");
+        let older = r#"{"method":"wbest","trains":4,"train_length":null,"packet_size":700,"conservative":false,
+            "faithful":true,"classifier":"spike","capacity":{"bits_per_second":1500000,"layer":"ip"}}"#;
+        let older = read(older);
+        assert_eq!(older.label, "wbest");
+        let options =
+            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700, trains=4)";
+        assert_eq!(older.choice.to_string(), options);
+        assert!(options::estimator(&older.choice, Span::ZERO, 0).is_ok());
+        let older = read(r#"{"method":"capprobe","trains":1,"faithful":false}"#);
+        assert_eq!(older.choice.to_string(), "capprobe");
     }
 }

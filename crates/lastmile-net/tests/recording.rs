@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastmile::endpoint::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::{MethodConfig, build};
+use lastmile::estimate::{Conditions, build};
 use lastmile::event::Event;
 use lastmile::node::{Node, Output, Recorded};
 use lastmile::report::{Direction, StreamRecord};
@@ -16,7 +16,7 @@ use lastmile_net::udp::{UdpConfig, UdpSocket};
 
 fn measurements() -> Vec<Measurement> {
     let one = |direction| {
-        let estimator = build("wbest", &MethodConfig::default()).unwrap();
+        let estimator = build(&"wbest".parse().unwrap(), &Conditions::default()).unwrap();
         Measurement { method: "wbest".into(), direction, estimator }
     };
     [Direction::Forward, Direction::Reverse].map(one).into()

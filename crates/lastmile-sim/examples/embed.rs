@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout)] // a report
 use std::error::Error;
 
-use lastmile::estimate::{self, MethodConfig};
+use lastmile::estimate::{self, Conditions};
 use lastmile::{Decision, Direction, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig, Time};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
@@ -29,7 +29,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn measure() -> Result<Vec<Decision>, Box<dyn Error>> {
     let scenario = Scenario::parse("embed.toml", PATH)?;
     let there = (scenario.hosts[1].address(false), 8620).into();
-    let estimator = estimate::build("wbest", &MethodConfig::default())?;
+    let estimator = estimate::build(&"wbest".parse()?, &Conditions::exact(0))?;
     let measurement = Measurement { method: "wbest".into(), direction: Direction::Forward, estimator };
     // Seeds are constants here: nobody guesses in a simulation, and the same seeds give the same bytes.
     let prober = Prober::new(ProberConfig::new(there, [1; 32]), vec![measurement]);

@@ -1,5 +1,7 @@
 //! What a user reads who got a scenario file wrong: file, line, key and reason, in one line.
 
+use lastmile::estimate::{Conditions, build};
+use lastmile::options::Choice;
 use lastmile_sim::scenario::{Override, Scenario};
 
 /// A good scenario, one line of which each case replaces. Line numbers count from one.
@@ -40,10 +42,7 @@ start = "3 s"
 fn error(line: usize, instead: &str) -> String {
     let mut lines: Vec<_> = GOOD.lines().collect();
     lines[line - 1] = instead;
-    let known = |method: &str, _: Option<u32>| match method {
-        "wbest" => Ok(()),
-        other => Err(format!("no method is called {other:?}; see `lastmile methods`")),
-    };
+    let known = |method: &Choice| build(method, &Conditions::default()).map(drop);
     Scenario::parse_with("x.toml", &lines.join("\n"), &[], &known).unwrap_err().to_string()
 }
 
@@ -300,7 +299,7 @@ fn scenarios_that_would_need_too_much_memory_are_refused() {
 #[test]
 fn overrides_that_fit_nowhere_say_so() {
     let set = |key: &str, value: &str| {
-        Scenario::parse_with("x.toml", GOOD, &[Override::new(key, value)], &|_, _| Ok(()))
+        Scenario::parse_with("x.toml", GOOD, &[Override::new(key, value)], &|_| Ok(()))
             .map(|scenario| scenario.traffic[0].rate.to_string())
             .map_err(|error| error.to_string())
     };

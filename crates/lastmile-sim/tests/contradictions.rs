@@ -327,7 +327,6 @@ const FLOWS: &[Case] = &[
     (WIRED, "ecn = true", "law = { binomial = { a = 1.0, b = 2.0, k = 1, l = 0 } }"),
     (WIRED, "ecn = true", "law = { binomial = { a = nan } }"),
     (WIRED, "rate = \"10 Mbit/s\"", "rate = \"10 Mbit/s\"\nqueue = \"1400 B\""),
-    (WIRED, "method = \"wbest\"", "method = \"wbest\"\ntrains = 1001"),
     (
         WIRED,
         "method = \"wbest\"",

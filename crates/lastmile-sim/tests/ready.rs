@@ -14,7 +14,7 @@ fn goodputs(name: &str, seconds: u32, overrides: &[(&str, &str)]) -> Vec<f64> {
     let mut all = vec![Override::new("duration", format!("{seconds} s")), Override::new("warm_up", "0 s")];
     all.extend(overrides.iter().map(|(key, value)| Override::new(*key, *value)));
     let text = builtin_text(name).unwrap();
-    let scenario = Scenario::parse_with(name, text, &all, &|_, _| Ok(())).unwrap();
+    let scenario = Scenario::parse_with(name, text, &all, &|_| Ok(())).unwrap();
     let mut run = build(&scenario, 1, vec![]).unwrap();
     let watch = FlowWatch::begin(&run);
     run.engine.run_until(Time::ZERO + scenario.duration).unwrap();

@@ -1,5 +1,7 @@
 //! `docs/scenarios.md` is complete and true: every key that a scenario may have stands in it, and every example loads.
 
+use lastmile::estimate::{Conditions, METHODS, build};
+use lastmile::options::Choice;
 use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::Scenario;
 
@@ -29,7 +31,7 @@ fn every_example_loads() {
 }
 
 /// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
-const PLACES: [&str; 33] = [
+const PLACES: [&str; 32] = [
     "zzz = 1",
     "host.a.zzz = 1",
     "host.a.clock.zzz = 1",
@@ -62,7 +64,6 @@ const PLACES: [&str; 33] = [
     "wlan = [{ station = [{ channel = { zzz = 1 } }] }]",
     "traffic = [{ zzz = 1 }]",
     "traffic = [{ kind = \"zzz\" }]",
-    "measure = [{ zzz = 1 }]",
 ];
 
 /// The names in backticks after "expected" in serde's words for an unknown field or variant.
@@ -98,6 +99,20 @@ fn every_key_is_documented() {
         for key in known {
             assert!(is_documented(key), "`{key}`, as in {place}, is not in docs/scenarios.md");
         }
+    }
+    for method in METHODS {
+        // The options of methods stand in a document of their own, which is made of their tables.
+        let text = format!(
+            "{RUN}{HOSTS}{LINK}[[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{}\"\nzzz = 1\n",
+            method.name
+        );
+        let check = |choice: &Choice| build(choice, &Conditions::default()).map(drop);
+        let said = Scenario::parse_with("x.toml", &text, &[], &check).unwrap_err().to_string();
+        assert!(said.starts_with("x.toml:13: measure[0].zzz: unknown field"), "{said}");
+        let own = known(&said).into_iter().filter(|key| !method.options.iter().any(|opt| opt.name == *key));
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len(), 7, "{own:?}");
+        assert!(own.iter().all(|key| is_documented(key)), "{own:?}");
     }
     assert!(keys > 150, "{keys} keys were found: does the test still see them?");
     for law in lastmile::control::window::LawConfig::names() {

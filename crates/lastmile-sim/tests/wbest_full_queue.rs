@@ -1,7 +1,6 @@
 //! What WBest says where a queue drops others' packets and none of its own, and that it says no less elsewhere.
 
-use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal, build};
-use lastmile::time::Span;
+use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal, build};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{MeasureSpec, Scenario};
 
@@ -15,9 +14,7 @@ fn outcomes(others: &str, link: &str, runs: u64) -> (usize, usize) {
     );
     let scenario = Scenario::parse("queue.toml", &text).unwrap();
     let make = |spec: &MeasureSpec| -> Result<Box<dyn Estimator>, String> {
-        let config =
-            MethodConfig { timing_noise: Span::ZERO, coalescing: Span::ZERO, ..MethodConfig::default() };
-        build(&spec.method, &config).map_err(|error| error.to_string())
+        build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string())
     };
     let (mut refused, mut wrong) = (0, 0);
     for seed in 0..runs {

@@ -1,6 +1,6 @@
 // Measures the path to a host that runs `lastmile serve`, over std's sockets: `measure ADDRESS:PORT`.
 #![allow(missing_docs, clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)] // a driver's own
-use lastmile::estimate::{self, MethodConfig};
+use lastmile::estimate::{self, Conditions};
 use lastmile::{Datagram, Decision, Direction, Epoch, Failure, Input, Measurement, Node, Output, PortId};
 use lastmile::{Prober, ProberConfig, Span, Time};
 use std::net::{SocketAddr, UdpSocket};
@@ -12,8 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let socket = UdpSocket::bind(if peer.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
-    let options = MethodConfig { timing_noise: Span::from_micros(50), ..Default::default() }; // of user space
-    let estimator = estimate::build("wbest", &options)?;
+    let conditions = Conditions { timing_noise: Span::from_micros(50), ..Default::default() }; // of user space
+    let estimator = estimate::build(&"wbest".parse()?, &conditions)?;
     let measurement = Measurement { method: "wbest".into(), direction: Direction::Forward, estimator };
     let epoch = Epoch::from_unix_nanos(SystemTime::UNIX_EPOCH.elapsed()?.as_nanos() as u64);
     let mut prober = Prober::new(ProberConfig { epoch, ..ProberConfig::new(peer, seed) }, vec![measurement]);

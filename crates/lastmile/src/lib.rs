@@ -49,6 +49,7 @@ pub mod estimate;
 pub mod event;
 pub mod node;
 pub mod observe;
+pub mod options;
 pub mod report;
 pub mod time;
 pub mod units;

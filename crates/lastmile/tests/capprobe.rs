@@ -4,6 +4,7 @@
 mod fifo;
 
 use fifo::{Cross, Path};
+use lastmile::estimate::Conditions;
 use lastmile::estimate::capprobe::{CapProbe, CapProbeConfig};
 use lastmile::estimate::{Outcome, Value};
 use lastmile::observe::stats;
@@ -27,7 +28,7 @@ fn measure(config: &CapProbeConfig, rate: f64, cross: Cross, direction: Directio
         (path.direction, path.jitter) = (direction, jitter);
         (path.rx_offset, path.rx_skew) =
             if direction == Direction::RoundTrip { (20e6, 0.0) } else { (3e9, 40e-6) };
-        match path.measure(&mut CapProbe::new(config.clone())) {
+        match path.measure(&mut CapProbe::new(config.clone(), Conditions::default())) {
             Outcome::Found(found) => match found[0].value {
                 Value::Is(r) => seen.errors.push((r.bits_per_second() as f64 / rate - 1.0).abs() * 100.0),
                 Value::MoreThan(r) => seen.bounds.push(r.bits_per_second() as f64 / rate),
@@ -96,7 +97,9 @@ fn load_is_seen_through() {
             let mut path = Path::new(10e6, cross, 6e6, seed);
             // Pairs leave 500 us apart, so that others come between.
             (path.send_cost, path.rx_skew) = (500_000.0, -60e-6);
-            if let Outcome::Found(found) = path.measure(&mut CapProbe::new(CapProbeConfig::default())) {
+            if let Outcome::Found(found) =
+                path.measure(&mut CapProbe::new(CapProbeConfig::default(), Conditions::default()))
+            {
                 errors.push(
                     (found[0].value.rate().unwrap().bits_per_second() as f64 / 1e7 - 1.0).abs() * 100.0,
                 );
@@ -110,8 +113,9 @@ fn load_is_seen_through() {
 
 #[test]
 fn faithful_uses_the_papers_sizes_and_rules() {
-    let config = CapProbeConfig::faithful();
-    assert_eq!(config.sizes, [Bytes(900), Bytes(700)]);
+    let config = CapProbeConfig { faithful: true, ..CapProbeConfig::default() };
+    assert_eq!(config.sizes(), [Bytes(900), Bytes(700)]);
+    assert_eq!(CapProbeConfig::default().sizes(), [Bytes(1488), Bytes(1340)]);
     for direction in [Direction::Forward, Direction::RoundTrip] {
         let seen = measure(&config, 10e6, Cross::Poisson, direction, 0.0);
         assert!(seen.errors.len() == 60 && stats::median(&seen.errors).unwrap() < 1.0);
@@ -123,7 +127,9 @@ fn a_busy_sender_gives_right_numbers_or_none() {
     for seed in 0..60 {
         let mut path = Path::new(10e6, Cross::Cbr, 4e6, seed);
         (path.hole_every, path.hole, path.send_cost) = (20e6, 8e6, 15_000.0);
-        if let Outcome::Found(found) = path.measure(&mut CapProbe::new(CapProbeConfig::default())) {
+        if let Outcome::Found(found) =
+            path.measure(&mut CapProbe::new(CapProbeConfig::default(), Conditions::default()))
+        {
             let rate = found[0].value.rate().unwrap().bits_per_second() as f64;
             assert!((rate / 1e7 - 1.0).abs() < 0.02, "{rate}");
         }

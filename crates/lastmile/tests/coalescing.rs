@@ -4,7 +4,7 @@
 mod fifo;
 
 use fifo::{Cross, Interrupts, Path};
-use lastmile::estimate::{MethodConfig, Outcome, Quantity, Value, build};
+use lastmile::estimate::{Conditions, Outcome, Quantity, Value, build};
 use lastmile::observe::stats;
 use lastmile::report::Direction;
 
@@ -26,8 +26,8 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
     for seed in 0..20 {
         let mut path = shape(seed);
         path.direction = direction;
-        let config = MethodConfig { seed, ..MethodConfig::default() };
-        let found = match path.measure(&mut *build(method, &config).unwrap()) {
+        let conditions = Conditions { seed, ..Conditions::default() };
+        let found = match path.measure(&mut *build(&method.parse().unwrap(), &conditions).unwrap()) {
             Outcome::Found(found) => found,
             Outcome::Refused(refusal) => {
                 seen.refused.push(refusal.to_string());

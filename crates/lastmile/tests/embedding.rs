@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::net::UdpSocket;
 
-use lastmile::estimate::{self, MethodConfig};
+use lastmile::estimate::{self, Conditions};
 use lastmile::{
     Datagram, Decision, Direction, Input, Measurement, Node, Output, PortId, Prober, ProberConfig, Reflector,
     ReflectorConfig, Span, Time,
@@ -43,8 +43,8 @@ fn the_front_page_example_measures_over_std_sockets() {
     let serving = std::thread::spawn(move || reflect(&server));
 
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let options = MethodConfig { timing_noise: Span::from_micros(50), ..MethodConfig::default() };
-    let estimator = estimate::build("wbest", &options).unwrap();
+    let conditions = Conditions { timing_noise: Span::from_micros(50), ..Conditions::default() };
+    let estimator = estimate::build(&"wbest".parse().unwrap(), &conditions).unwrap();
     let measurement = Measurement { method: "wbest".into(), direction: Direction::Forward, estimator };
     let mut prober = Prober::new(ProberConfig::new(peer, [5; 32]), vec![measurement]);
     let decisions = RefCell::new(Vec::new());

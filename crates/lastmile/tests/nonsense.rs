@@ -1,10 +1,11 @@
 //! Whatever the records say: no panic, an end, values within bounds, and no number from stamps that were disowned.
 
 use lastmile::estimate::{
-    Estimate, Estimator, METHODS, MethodConfig, Outcome, Quantity, Step, StreamPlan, build,
+    Conditions, Estimate, Estimator, METHODS, Outcome, Quantity, Step, StreamPlan, build,
 };
 use lastmile::node::Ecn;
 use lastmile::observe;
+use lastmile::options::{Choice, Kind};
 use lastmile::report::{Direction, Fate, PacketReport, StreamRecord};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
@@ -134,14 +135,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn every_method_survives(wild in wild(), trains in 1_usize..6, faithful in any::<bool>(), conservative in any::<bool>(), spike in any::<bool>()) {
+    fn every_method_survives(wild in wild(), trains in 1_usize..6, faithful in any::<bool>(), others in any::<bool>(), spike in any::<bool>()) {
         for method in METHODS {
-            let config = MethodConfig {
-                trains: Some(trains), faithful, conservative, classifier: spike.then(|| "spike".into()), ..MethodConfig::default()
-            };
-            // What a method has no use for it refuses.
-            let plain = MethodConfig { faithful, ..MethodConfig::default() };
-            let mut tool = build(method.name, &config).or_else(|_| build(method.name, &plain)).unwrap();
+            let mut choice = Choice::named(method.name);
+            for opt in method.options {
+                choice = match (opt.kind, opt.name) {
+                    (Kind::Flag, "faithful") => choice.with(opt.name, &faithful.to_string()),
+                    (Kind::Flag, _) => choice.with(opt.name, &(!faithful && others).to_string()),
+                    (Kind::Classifier, _) if spike => choice.with(opt.name, "spike"),
+                    (Kind::Count, "trains") => choice.with(opt.name, &trains.to_string()),
+                    _ => choice,
+                };
+            }
+            let mut tool = build(&choice, &Conditions::default()).unwrap();
             match drive(&mut *tool, wild, faithful)? {
                 Some(Outcome::Found(found)) => {
                     prop_assert!(!wild.stepped, "{} believed a stepped clock", method.name);

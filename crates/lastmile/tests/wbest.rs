@@ -6,12 +6,13 @@
 mod fifo;
 
 use fifo::{Cross, Path};
-use lastmile::classify;
+use lastmile::estimate::Conditions;
 use lastmile::estimate::wbest::{Wbest, WbestConfig};
 use lastmile::estimate::{
-    Estimate, Estimator, Interval, MethodConfig, Outcome, Quantity, Refusal, Step, StreamPlan, Value, build,
+    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value, build,
 };
 use lastmile::observe::{stats, train};
+use lastmile::options::{Choice, Options};
 use lastmile::report::{Fate, Pattern, StreamRecord};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -51,7 +52,8 @@ fn run(path: &mut Path, tool: &mut dyn Estimator) -> Result<Run, String> {
 }
 
 fn wbest(trains: usize, seed: u64) -> Wbest {
-    Wbest::new(WbestConfig { trains, seed, ..WbestConfig::default() }, None)
+    let conditions = Conditions { seed, ..Conditions::default() };
+    Wbest::new(WbestConfig { trains, ..WbestConfig::default() }, conditions).unwrap()
 }
 
 /// Many runs; those that gave a number.
@@ -242,8 +244,9 @@ fn a_classifier_tells_congestion() {
     let available = |classifier: bool, seed| {
         let mut path = Path::new(10e6, Cross::Poisson, 6e6, seed);
         (path.queue, path.loss) = (20_000.0, 0.02);
-        let spike = classifier.then(|| classify::build("spike").unwrap());
-        run(&mut path, &mut Wbest::new(WbestConfig::default(), spike)).ok().map(|r| r.available)
+        let given = if classifier { "wbest(classifier=spike)" } else { "wbest" }.parse::<Choice>().unwrap();
+        let config = WbestConfig::read(&given.options).unwrap();
+        run(&mut path, &mut Wbest::new(config, Conditions::default()).unwrap()).ok().map(|r| r.available)
     };
     // Without one nothing tells these losses from a wireless hop's, and what the gaps that are left say is too much.
     let refused = (0..300).filter(|s| available(false, *s).is_none()).count();
@@ -265,7 +268,9 @@ fn an_overflowing_queue_is_refused() {
             .map(|seed| {
                 let mut path = Path::new(10e6, Cross::Poisson, cross, seed);
                 path.queue = queue;
-                run(&mut path, &mut Wbest::new(WbestConfig::default(), None)).ok().map(|r| r.available)
+                run(&mut path, &mut Wbest::new(WbestConfig::default(), Conditions::default()).unwrap())
+                    .ok()
+                    .map(|r| r.available)
             })
             .collect();
         let refused = answers.iter().filter(|a| a.is_none()).count();
@@ -355,9 +360,12 @@ fn one_stepped_stream_is_sent_again() {
 #[test]
 fn a_train_that_may_overflow_an_access_point_says_so() {
     for (train, warned) in [(39, false), (40, true)] {
-        let config = WbestConfig { train, ..WbestConfig::default() };
+        let config = WbestConfig { train_length: train, ..WbestConfig::default() };
         let mut path = Path::new(10e6, Cross::Idle, 0.0, 1);
-        let Outcome::Found(found) = path.measure(&mut Wbest::new(config, None)) else { panic!("it is idle") };
+        let Outcome::Found(found) = path.measure(&mut Wbest::new(config, Conditions::default()).unwrap())
+        else {
+            panic!("it is idle")
+        };
         let warning = found.last().and_then(|estimate| estimate.warning.clone()).unwrap_or_default();
         assert_eq!(
             warning.contains("may overflow the queue of an access point"),
@@ -377,8 +385,8 @@ fn reordering_is_named_as_reordering() {
             for seed in 0..40 {
                 let mut path = Path::new(10e6, Cross::Cbr, 4e6, seed);
                 path.detour = (share, longer);
-                let config = MethodConfig { timing_noise: Span::ZERO, ..MethodConfig::default() };
-                match path.measure(&mut *build(tool, &config).unwrap()) {
+                let conditions = Conditions { timing_noise: Span::ZERO, ..Conditions::default() };
+                match path.measure(&mut *build(&tool.parse().unwrap(), &conditions).unwrap()) {
                     Outcome::Found(found) => {
                         numbers += 1;
                         let capacity = value(&found, Quantity::Capacity).unwrap();
@@ -409,7 +417,7 @@ fn faithful_has_the_original_quirks() {
     for seed in 0..100 {
         let mut path = Path::new(30e6, Cross::Idle, 0.0, seed);
         path.jitter = 20_000.0;
-        let run = run(&mut path, &mut Wbest::new(faithful.clone(), None)).unwrap();
+        let run = run(&mut path, &mut Wbest::new(faithful.clone(), Conditions::default()).unwrap()).unwrap();
         low.push(run.available / 30e6 - 1.0);
     }
     let bias = stats::median(&low).unwrap();
@@ -417,14 +425,17 @@ fn faithful_has_the_original_quirks() {
     assert!(bias < -0.005);
     // Without noise it is right.
     let mut path = Path::new(10e6, Cross::Idle, 0.0, 1);
-    assert_eq!(run(&mut path, &mut Wbest::new(faithful, None)).unwrap().available, 1e7);
+    assert_eq!(
+        run(&mut path, &mut Wbest::new(faithful, Conditions::default()).unwrap()).unwrap().available,
+        1e7
+    );
 }
 
 /// By hand: 30 packets at 10 Mbit/s, ten cross packets of 1488 B served in between: a third of 29 is 3.448 Mbit/s gone.
 #[test]
 fn the_fluid_model_by_hand() {
     let config = WbestConfig { capacity: Some(Rate::ip(10_000_000)), ..WbestConfig::default() };
-    let mut wbest = Wbest::new(config, None);
+    let mut wbest = Wbest::new(config, Conditions::default()).unwrap();
     let Step::Send(plan) = wbest.step() else { panic!("a train first: the capacity is known") };
     let mut path = Path::new(10e6, Cross::Idle, 0.0, 1);
     let mut record = path.send(&plan);

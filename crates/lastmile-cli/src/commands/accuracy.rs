@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use lastmile::estimate::Quantity;
+use lastmile::options::{Choice, Given, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::options::{KERNEL_NOISE, MethodArgs};
+use crate::options::{self, KERNEL_NOISE, MethodLists};
 use crate::result::relative_error;
 use crate::{scenarios, signals};
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     world: Vec<World>,
     /// Scenario file, or the name of one that is built in, instead of the link; several with commas. Its measurements are made
-    /// with each --method and --trains, and the last number of a run counts
+    /// with each method and each combination of its options, and the last number of a run counts
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',', conflicts_with_all = ["rate", "cross"])]
     scenario: Vec<String>,
     /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
@@ -47,12 +48,8 @@ pub(crate) struct Args {
     /// Cross traffic
     #[arg(long, value_enum, value_delimiter = ',', default_value = "idle,cbr,poisson")]
     cross: Vec<Cross>,
-    /// How to measure; several with commas
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "wbest")]
-    method: Vec<String>,
-    /// Trains to average; several with commas [default: 1]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
-    trains: Vec<u32>,
+    #[command(flatten)]
+    method: MethodLists,
     /// Real-time priority for the measuring programs of the lab
     #[arg(long)]
     realtime: bool,
@@ -106,9 +103,15 @@ struct Row {
     rate_mbps: Option<f64>,
     cross: Option<Cross>,
     method: String,
+    /// All options of the method as they were in force.
+    options: Given,
+    /// The method as it was asked for, with the options that were given.
+    #[serde(skip)]
+    asked: String,
     /// Of the last measurement, which is the one that counts.
     direction: Option<Direction>,
-    trains: u32,
+    /// Its trains; one for methods that know none.
+    trains: u64,
     /// Runs that printed a number.
     n: usize,
     /// Runs that printed none.
@@ -185,8 +188,8 @@ impl Path {
 }
 
 impl Args {
-    /// The paths, measured by one method with so many trains.
-    fn paths(&self, method: &str, trains: Option<u32>) -> anyhow::Result<Vec<Path>> {
+    /// The paths, measured by one method.
+    fn paths(&self, method: &Choice) -> anyhow::Result<Vec<Path>> {
         let mut paths = Vec::new();
         for name in &self.scenario {
             let mut scenario = scenarios::load(name, &[])?;
@@ -196,17 +199,14 @@ impl Args {
                 );
             }
             for measure in &mut scenario.measures {
-                (measure.method, measure.trains) = (method.to_owned(), trains);
+                measure.method = method.clone();
             }
             paths.push(Path { scenario, link: None });
         }
         if paths.is_empty() {
             for &rate in &self.rate {
                 for &cross in &self.cross {
-                    paths.push(Path {
-                        scenario: path(rate, cross, method, trains)?,
-                        link: Some((rate, cross)),
-                    });
+                    paths.push(Path { scenario: path(rate, cross, method)?, link: Some((rate, cross)) });
                 }
             }
         }
@@ -226,35 +226,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.realtime && !args.needs_lab() {
         return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
     }
-    let trains = match args.trains.as_slice() {
-        [] => vec![None],
-        given => given.iter().copied().map(Some).collect(),
-    };
-    for method in &args.method {
-        for &trains in &trains {
-            // Before the first run, and not after all those of the methods ahead of it.
-            MethodArgs::named(method, trains.map(|n| n as usize)).build(Span::ZERO, 0)?;
-        }
+    for method in &args.method.0 {
+        // Before the first run, and not after all those of the methods ahead of it.
+        options::estimator(method, Span::ZERO, 0).map_err(|error| options::refused(&error))?;
     }
     signals::stop();
     let mut all = Vec::new();
-    for method in &args.method {
-        for &trains in &trains {
-            all.extend(args.paths(method, trains)?.into_iter().map(|path| (path, method, trains)));
-        }
+    for method in &args.method.0 {
+        all.extend(args.paths(method)?.into_iter().map(|path| (path, method)));
     }
     // Path by path, and the methods on each.
-    let paths = all.len() / (args.method.len() * trains.len()).max(1);
+    let paths = all.len() / args.method.0.len().max(1);
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| index % paths.max(1));
     let bar = ProgressBar::new((args.world.len() * all.len() * args.runs) as u64);
     bar.set_style(ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}")?);
     let mut rows = Vec::new();
     for &world in &args.world {
-        for (path, method, trains) in order.iter().filter_map(|&index| all.get(index)) {
-            let trains = trains.unwrap_or(1);
-            bar.set_message(format!("{world:?} {} {method} x{trains}", path.name()));
-            rows.push(row(&args, world, path, method, trains, &bar)?);
+        for (path, method) in order.iter().filter_map(|&index| all.get(index)) {
+            bar.set_message(format!("{world:?} {} {method}", path.name()));
+            rows.push(row(&args, world, path, method, &bar)?);
         }
     }
     bar.finish_and_clear();
@@ -266,14 +257,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-fn row(
-    args: &Args,
-    world: World,
-    path: &Path,
-    method: &str,
-    trains: u32,
-    bar: &ProgressBar,
-) -> anyhow::Result<Row> {
+fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBar) -> anyhow::Result<Row> {
     let scenario = &path.scenario;
     let one = |k: usize| -> anyhow::Result<Run> {
         if signals::stopped() {
@@ -301,11 +285,11 @@ fn row(
         // The lab is one wall clock: one run at a time.
         World::Lab => (0..args.runs).map(one).collect::<Result<_, _>>()?,
     };
-    Ok(summarise(world, path, method, trains, &runs))
+    Ok(summarise(world, path, method, &runs))
 }
 
 /// The path as a scenario: the same for both worlds.
-fn path(rate: Rate, cross: Cross, method: &str, trains: Option<u32>) -> anyhow::Result<Scenario> {
+fn path(rate: Rate, cross: Cross, method: &Choice) -> anyhow::Result<Scenario> {
     let traffic = match cross {
         Cross::Idle => String::new(),
         Cross::Cbr | Cross::Poisson => format!(
@@ -314,11 +298,10 @@ fn path(rate: Rate, cross: Cross, method: &str, trains: Option<u32>) -> anyhow::
             rate.scaled(CROSS_SHARE).bits_per_second(),
         ),
     };
-    let trains = trains.map_or(String::new(), |trains| format!("trains = {trains}\n"));
     let text = format!(
         "name = \"accuracy\"\nduration = \"20 s\"\nwarm_up = \"0.2 s\"\nseed = 1\n[host.sender]\n[host.receiver]\n\
          [[link]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\ndelay = \"2 ms\"\nqueue = \"60 kB\"\n{traffic}\
-         [[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\n{trains}start = \"300 ms\"\n",
+         [[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\nstart = \"300 ms\"\n",
         rate.bits_per_second()
     );
     Scenario::parse("accuracy", &text).map_err(|error| Exit::Usage.blame(error))
@@ -354,7 +337,9 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     }))
 }
 
-fn summarise(world: World, path: &Path, method: &str, trains: u32, runs: &[Run]) -> Row {
+fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
+    let options = options::used(method);
+    let trains = if let Some(Scalar::Count(trains)) = options.get("trains") { *trains } else { 1 };
     let numbers: Vec<&Number> =
         runs.iter().filter_map(|run| if let Run::Number(n) = run { Some(&**n) } else { None }).collect();
     let mut reasons: Vec<String> = Vec::new();
@@ -381,7 +366,9 @@ fn summarise(world: World, path: &Path, method: &str, trains: u32, runs: &[Run])
         scenario: path.link.is_none().then(|| path.scenario.name.clone()),
         rate_mbps: path.link.map(|(rate, _)| bps(rate) / 1e6),
         cross: path.link.map(|(_, cross)| cross),
-        method: method.to_owned(),
+        method: method.name.clone(),
+        options,
+        asked: method.to_string(),
         direction: path.direction(),
         trains,
         n: numbers.len(),

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::anyhow;
 use lastmile::classify;
 use lastmile::endpoint::{Limits, Prober, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::METHODS;
 use lastmile::event::Event;
 use lastmile::node::Recorded;
+use lastmile::options::Choice;
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::driver::{Driver, DriverConfig};
@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::network::random_seed;
-use crate::options::{KERNEL_NOISE, MethodArgs};
+use crate::options::{self, KERNEL_NOISE};
 use crate::recorder::{self, ScenarioRecorder};
 use crate::session::{Session, replay};
 use crate::table::Table;
@@ -36,6 +36,9 @@ use crate::{scenarios, signals};
 /// time must give the live run's decisions byte for byte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Run each method with its defaults, not with the options that make it brief
+    #[arg(long)]
+    full: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -103,28 +106,31 @@ impl Write for Buffer {
 struct Case {
     kind: &'static str,
     name: &'static str,
-    method: MethodArgs,
+    method: Choice,
     direction: Direction,
 }
 
-fn cases() -> Vec<Case> {
+/// Every name in every direction that it has, with its brief options or its defaults.
+fn cases(full: bool) -> Vec<Case> {
     let mut cases = Vec::new();
-    for method in METHODS {
+    for method in options::methods() {
+        let mut choice = Choice::named(method.name);
+        if !full {
+            choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
+        }
         let mut directions = vec![Direction::Forward, Direction::Reverse];
         if method.round_trip {
             directions.push(Direction::RoundTrip);
         }
         for direction in directions {
-            let args = MethodArgs::named(method.name, None);
-            cases.push(Case { kind: "method", name: method.name, method: args, direction });
+            cases.push(Case { kind: "method", name: method.name, method: choice.clone(), direction });
         }
     }
-    for entry in classify::REGISTRY {
-        let args = MethodArgs { classifier: Some(entry.name.to_owned()), ..MethodArgs::named("wbest", None) };
+    for lda in classify::CLASSIFIERS {
         cases.push(Case {
             kind: "classifier",
-            name: entry.name,
-            method: args,
+            name: lda.name,
+            method: Choice::named("wbest").with("classifier", lda.name),
             direction: Direction::Forward,
         });
     }
@@ -134,7 +140,7 @@ fn cases() -> Vec<Case> {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
     let mut rows = Vec::new();
-    for case in cases() {
+    for case in cases(args.full) {
         for world in [World::Sim, World::Lab, World::Real] {
             if signals::stopped() {
                 return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
@@ -219,17 +225,19 @@ fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
 
 fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     let noise = if world == World::Lab { KERNEL_NOISE } else { Span::ZERO };
-    let text =
-        CANONICAL.replace("METHOD", &case.method.method).replace("DIRECTION", &case.direction.to_string());
+    let text = CANONICAL
+        .replace("METHOD", &case.method.to_string())
+        .replace("DIRECTION", &case.direction.to_string());
     let scenario = Scenario::parse_with("conformance", &text, &[], &scenarios::check_method)?;
     let mut late = None;
     // A lab that was late is tried again; even then its recording must replay.
     for _ in 0..TRIES {
         let buffer = Buffer::default();
-        let measurements = vec![(case.direction, case.method.clone())];
+        let measurements = vec![(case.direction, case.method.clone().into())];
         let what = recorder::Recorded { world, node: 0, noise, method_seed: 0, measurements };
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
-        let make = |_: &MeasureSpec| case.method.build(noise, 0).map_err(|error| error.to_string());
+        let make =
+            |_: &MeasureSpec| options::estimator(&case.method, noise, 0).map_err(|error| error.to_string());
         let (events, streams, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
             (run.events, run.records, None)
@@ -274,7 +282,7 @@ fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
     });
     let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(bind))?], DriverConfig::default())?;
     let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, random_seed()?) };
-    let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone())]);
+    let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone().into())]);
     let buffer = Buffer::default();
     let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
     let prober = Prober::with_sink(config, session.measurements()?, recorder.clone());

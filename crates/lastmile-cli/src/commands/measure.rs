@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
-use crate::options::{KERNEL_NOISE, MethodArgs, bytes};
+use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
 use crate::result::{Row, counted, exit, once, table};
 use crate::session::Session;
 use crate::signals;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
         limit => limit.map(Span::from_secs_f64),
     };
-    let too_large = args.method.packet_size.filter(|size| *size > MAX_REVERSE_SIZE);
+    let too_large = packet_size(&args.method.0).filter(|size| *size > MAX_REVERSE_SIZE);
     if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
         return Err(Exit::Usage.blame(anyhow!(
             "--packet-size {}: reflectors send packets of at most {}; lower it, or measure with --direction forward",
@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         dscp: args.dscp,
         ..ProberConfig::new(peer, seed)
     };
-    let measured = directions.iter().map(|&direction| (direction, args.method.clone())).collect();
+    let measured = directions.iter().map(|&direction| (direction, args.method.0.clone().into())).collect();
     let session = Session::of(&config, KERNEL_NOISE, method_seed, measured);
     let recorder = match &args.record {
         None => None,

@@ -73,7 +73,7 @@ fn on_streams(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>
             continue;
         }
         let mut estimator = args.build(KERNEL_NOISE, 0)?;
-        let (method, cost) = (&args.method, Cost::default());
+        let (method, cost) = (args.0.to_string(), Cost::default());
         let found = |estimate: Estimate| {
             Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
         };

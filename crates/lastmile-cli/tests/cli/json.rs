@@ -18,7 +18,7 @@ fn has_keys(value: &Value, keys: &str) {
     assert_eq!(keys_of(value), wanted, "{value:#}");
 }
 
-const ROW: &str = "method direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
+const ROW: &str = "method options direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
@@ -116,11 +116,16 @@ fn json_of_a_measurement() {
 fn json_of_the_registries() {
     let methods = lastmile(&["methods", "--json"]).json();
     for method in methods.as_array().unwrap() {
-        has_keys(method, "name about paper estimates round_trip resolution");
+        has_keys(method, "name about paper estimates round_trip resolution options brief");
+        let one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
+        assert_eq!(one, *method);
+        for option in one["options"].as_array().unwrap() {
+            has_keys(option, "name kind default possible help source");
+        }
     }
     assert!(methods.as_array().unwrap().iter().any(|m| m["name"] == "wbest"));
     for classifier in lastmile(&["classifiers", "--json"]).json().as_array().unwrap() {
-        has_keys(classifier, "name about");
+        has_keys(classifier, "name about paper options");
     }
 }
 
@@ -158,7 +163,7 @@ fn json_of_the_doctor() {
 fn json_of_accuracy() {
     let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
     let json = lastmile(&arguments).json();
-    let keys = "world scenario rate_mbps cross method direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+    let keys = "world scenario rate_mbps cross method options direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
                 truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
                 error_worst_of_capacity coverage rate_p50_bps reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));

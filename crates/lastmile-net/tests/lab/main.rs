@@ -11,7 +11,7 @@ mod traffic;
 
 use std::sync::atomic::AtomicBool;
 
-use lastmile::estimate::{Estimator, MethodConfig, Quantity, Refusal};
+use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal};
 use lastmile::event::Event;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -150,12 +150,8 @@ fn stories() -> Vec<Story> {
 
 fn maker(noise: Span) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
     move |spec| {
-        let config = MethodConfig {
-            trains: spec.trains.map(|n| n as usize),
-            timing_noise: noise,
-            ..MethodConfig::default()
-        };
-        lastmile::estimate::build(&spec.method, &config).map_err(|error| error.to_string())
+        let conditions = Conditions { timing_noise: noise, ..Conditions::default() };
+        lastmile::estimate::build(&spec.method, &conditions).map_err(|error| error.to_string())
     }
 }
 

@@ -194,7 +194,7 @@ mod tests {
     fn outcome(name: &str, steps: i64) -> NetworkOutcome {
         let overrides = [Override::new("duration", "2 s"), Override::new("warm_up", "300 ms")];
         let text = builtin_text(name).unwrap();
-        let scenario = Scenario::parse_with(name, text, &overrides, &|_, _| Ok(())).unwrap();
+        let scenario = Scenario::parse_with(name, text, &overrides, &|_| Ok(())).unwrap();
         let mut run = Watched::new(&scenario, build(&scenario, 3, vec![]).unwrap());
         for step in 1..=steps {
             run.run_until(Time::from_nanos((2_000_000_000 / steps * step) as u64)).unwrap();

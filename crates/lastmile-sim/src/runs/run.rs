@@ -73,7 +73,7 @@ impl Session {
     pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
             let estimator = make(spec).map_err(RunError::Method)?;
-            Ok(Measurement { method: spec.method.clone(), direction: *direction, estimator })
+            Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
         };
         self.measures.iter().map(one).collect()
     }
@@ -332,7 +332,7 @@ mod tests {
             let text = crate::scenario::builtin_text(name).unwrap();
             let set = |key, value| crate::scenario::Override::new(key, value);
             let short = [set("duration", "4 s"), set("warm_up", "1 s")];
-            let scenario = Scenario::parse_with(name, text, &short, &|_, _| Ok(())).unwrap();
+            let scenario = Scenario::parse_with(name, text, &short, &|_| Ok(())).unwrap();
             let make = |spec: &MeasureSpec| {
                 lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
             };
@@ -426,7 +426,7 @@ start = "2 s"
             [("2010 ms", 0, 2), ("2200 ms", 0, 2), ("2600 ms", 2, 1), ("4 s", 4, 0)]
         {
             let overrides = [crate::scenario::Override::new("duration", duration)];
-            let scenario = Scenario::parse_with("dumbbell", text, &overrides, &|_, _| Ok(())).unwrap();
+            let scenario = Scenario::parse_with("dumbbell", text, &overrides, &|_| Ok(())).unwrap();
             let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
             let cut = |outcome: &&Outcome| outcome.refusal == Some(lastmile::estimate::Refusal::RunOver);
             let found = run.outcomes.iter().filter(|outcome| outcome.estimate.is_some()).count();

@@ -17,7 +17,7 @@ use crate::scenario::{CheckMethod, Override, Scenario, ScenarioError};
 ///     ],
 ///     seeds: vec![1, 2],
 /// };
-/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
 /// assert_eq!((plan.runs(), plan.combinations()), (12, 6));
 /// // The last parameter turns fastest but for the seed.
 /// let scenario = plan.scenario(plan.combination_of(2))?;
@@ -84,7 +84,7 @@ fn label(overrides: &[Override]) -> String {
 /// ```
 /// use lastmile_sim::{scenario::builtin_text, runs::sweep::*};
 /// let sweep = Sweep { parameters: vec![Parameter::new("link.0.rate", ["fast"])], seeds: vec![] };
-/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
 /// let error = plan.scenario(0).unwrap_err();
 /// assert!(error.to_string().starts_with("with link.0.rate=fast: path.toml:15: link[0].rate:"), "{error}");
 /// # Ok::<(), SweepError>(())
@@ -224,7 +224,7 @@ mod tests {
     use crate::scenario::builtin_text;
 
     fn runs(sweep: &Sweep) -> Result<Vec<Run>, SweepError> {
-        let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_, _| Ok(()))?;
+        let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
         (0..plan.runs())
             .map(|index| Ok(plan.run(index, plan.scenario(plan.combination_of(index))?.into())))
             .collect()

@@ -43,7 +43,7 @@
 //! to = "receiver"
 //! method = "wbest"
 //! direction = "forward"                           # "reverse", "round-trip", or "both", the default
-//! trains = 1
+//! trains = 4                                      # any option of the method, see `lastmile methods wbest`
 //! start = "1 s"
 //! realtime = false
 //! ipv6 = false                                    # true: by the hosts' IPv6 addresses
@@ -64,6 +64,7 @@
 //!   WLAN with its `loss_log`, 1,000,000 each); traces of more than 1,000,000 packets, or 10,000,000 together.
 
 use lastmile::node::PortId;
+use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
 
 mod build;
@@ -115,18 +116,17 @@ pub struct Scenario {
     pub measures: Vec<MeasureSpec>,
 }
 
-/// Is asked whether there is a method of that name, and whether it takes so many trains where a number is given; says what is
-/// wrong otherwise.
-pub type CheckMethod<'a> = dyn Fn(&str, Option<u32>) -> Result<(), String> + Sync + 'a;
+/// Is asked whether there is a method of that name that takes these options; says what is wrong otherwise.
+pub type CheckMethod<'a> = dyn Fn(&Choice) -> Result<(), ChoiceError> + Sync + 'a;
 
 impl Scenario {
-    /// Reads and checks a scenario; `file` is what errors call it. Any method's name is taken.
+    /// Reads and checks a scenario; `file` is what errors call it. Any method's name and options are taken.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(file, text, &[], &|_, _| Ok(()))
+        Scenario::parse_with(file, text, &[], &|_| Ok(()))
     }
 
     /// Reads and checks a scenario in which some values are replaced. `check_method` is asked about
-    /// each measurement's method.
+    /// each measurement's method and its options.
     pub fn parse_with(
         file: &str,
         text: &str,

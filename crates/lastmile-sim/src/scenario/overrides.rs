@@ -17,7 +17,7 @@ const LISTS: [&str; 4] = ["link", "wlan", "traffic", "measure"];
 /// ```
 /// use lastmile_sim::scenario::{Override, Scenario, builtin_text};
 /// let faster = Override::new("link.0.rate", "20 Mbit/s");
-/// let scenario = Scenario::parse_with("path.toml", builtin_text("path").unwrap(), &[faster], &|_, _| Ok(())).unwrap();
+/// let scenario = Scenario::parse_with("path.toml", builtin_text("path").unwrap(), &[faster], &|_| Ok(())).unwrap();
 /// assert_eq!(scenario.links[0].config.rate.unwrap().to_string(), "20 Mbit/s");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -175,6 +175,9 @@ impl Kind {
     }
 }
 
+/// Keys of a measurement; the others that stand in its table are options of its method.
+pub(super) const MEASURE_KEYS: [&str; 7] = ["from", "to", "method", "direction", "start", "realtime", "ipv6"];
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawMeasure {
@@ -183,7 +186,6 @@ pub(super) struct RawMeasure {
     pub(super) method: Spanned<String>,
     #[serde(default)]
     pub(super) direction: MeasureDirection,
-    pub(super) trains: Option<Spanned<u32>>,
     pub(super) start: Option<At<Span>>,
     #[serde(default)]
     pub(super) realtime: bool,

@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::node::PortId;
+use lastmile::options::Choice;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -187,20 +188,18 @@ pub enum MeasureDirection {
 ///
 /// ```
 /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.measures[0].method, "wbest");
+/// assert_eq!(scenario.measures[0].method.to_string(), "wbest");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MeasureSpec {
     /// The initiating host.
     pub from: usize,
     /// The reflecting host.
     pub to: usize,
-    /// The method's registered name.
-    pub method: String,
+    /// The method's registered name, and the options given to it.
+    pub method: Choice,
     /// Which way.
     pub direction: MeasureDirection,
-    /// Trains, for methods that send them; one where none is given.
-    pub trains: Option<u32>,
     /// When it begins.
     pub start: Time,
     /// Whether the lab's endpoints ask for real-time priority.

@@ -1,11 +1,10 @@
 //! Loss to cause: congestion or the wireless link. One file per loss discrimination algorithm (LDA).
 //!
-//! A [`Classifier`] is told of every arrival and asked about every loss. Which ones exist is [`REGISTRY`].
-
-mod spike;
+//! A [`Classifier`] is told of every arrival and asked about every loss. Which ones exist is [`CLASSIFIERS`].
 
 pub use spike::Spike;
 
+use crate::options::{self, Choice, ChoiceError, Given, Kind, Opt, OptionError, OptionType, Scalar};
 use crate::report::{Fate, PacketReport, StreamRecord};
 use crate::time::Span;
 
@@ -88,47 +87,86 @@ pub fn losses(record: &StreamRecord, classifier: &mut dyn Classifier) -> Vec<Opt
     classes
 }
 
-/// A registered algorithm.
+/// A registered loss discrimination algorithm.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct Lda {
     /// Its name.
     pub name: &'static str,
     /// What it goes by, in one line.
     pub about: &'static str,
     /// Where it comes from.
     pub paper: &'static str,
-    /// Makes one with the paper's parameters.
-    pub build: fn() -> Box<dyn Classifier>,
+    /// What it can be told.
+    pub options: &'static [Opt],
+    /// Makes one.
+    pub build: fn(&Given) -> Result<Box<dyn Classifier>, OptionError>,
 }
 
-/// All algorithms, in the order in which they are listed.
-pub const REGISTRY: &[Entry] = &[Entry {
-    name: "spike",
-    about: "congestion while the relative one-way delay is in a spike above half of its range",
-    paper: "Tobe et al., NOSSDAV 2000, as parametrised by Cen, Cosman, Voelker, IEEE/ACM ToN 2003, section III.B",
-    build: || Box::new(Spike::default()),
-}];
-
-/// There is no such algorithm.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no loss classifier {name:?}; known: {}", names())]
-pub struct UnknownClassifier {
-    /// The name asked for.
-    pub name: String,
+impl options::Entry for Lda {
+    const WHAT: &'static str = "loss classifier";
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn options(&self) -> &'static [Opt] {
+        self.options
+    }
 }
 
-fn names() -> String {
-    REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
+options::registry! {
+    /// All algorithms, in the order in which they are listed.
+    ///
+    /// ```
+    /// assert!(lastmile::classify::CLASSIFIERS.iter().any(|lda| lda.name == "spike"));
+    /// ```
+    pub const CLASSIFIERS: Lda;
+    spike,
 }
 
-/// Makes the algorithm of that name.
+/// Makes the algorithm of that name, with the options given to it.
 ///
 /// ```
-/// assert!(lastmile::classify::build("spike").is_ok());
-/// let error = lastmile::classify::build("crystal ball").err().unwrap();
+/// use lastmile::classify;
+/// assert!(classify::build(&"spike(start=0.4)".parse()?).is_ok());
+/// let error = classify::build(&"crystal ball".parse()?).err().unwrap();
 /// assert_eq!(error.to_string(), "there is no loss classifier \"crystal ball\"; known: spike");
+/// # Ok::<(), lastmile::options::OptionError>(())
 /// ```
-pub fn build(name: &str) -> Result<Box<dyn Classifier>, UnknownClassifier> {
-    let entry = REGISTRY.iter().find(|e| e.name == name);
-    entry.map(|e| (e.build)()).ok_or_else(|| UnknownClassifier { name: name.to_owned() })
+pub fn build(choice: &Choice) -> Result<Box<dyn Classifier>, ChoiceError> {
+    let lda = options::find(CLASSIFIERS, &choice.name)?;
+    (lda.build)(&choice.options).map_err(|error| error.of(lda.name).into())
+}
+
+/// A classifier that can be built, as the value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named(Choice);
+
+impl Named {
+    /// One in its initial state.
+    pub fn build(&self) -> Result<Box<dyn Classifier>, OptionError> {
+        build(&self.0).map_err(|error| OptionError::new("classifier", format!("cannot be: {error}")))
+    }
+}
+
+impl OptionType for Named {
+    const KIND: Kind = Kind::Classifier;
+    type Bound = String;
+
+    fn read(given: &Scalar) -> Result<Named, String> {
+        let refused = |error: String| format!("cannot be {given}: {error}");
+        let choice: Choice = given.to_string().parse().map_err(|e: OptionError| refused(e.to_string()))?;
+        build(&choice).map_err(|error| refused(error.to_string()))?;
+        Ok(Named(choice))
+    }
+
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.0.to_string()))
+    }
+
+    fn bound(&self) -> Option<&String> {
+        None
+    }
+
+    fn any() -> String {
+        CLASSIFIERS.iter().map(|lda| lda.name).collect::<Vec<_>>().join(", ")
+    }
 }

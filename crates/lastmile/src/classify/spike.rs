@@ -4,7 +4,8 @@
 //! thresholds relative to the delay's range as in Cen, Cosman, Voelker, "End-to-end differentiation of congestion
 //! and wireless losses" (seed 004), section III.B.
 
-use crate::classify::{Classifier, Loss, LossClass};
+use crate::classify::{Classifier, Lda, Loss, LossClass};
+use crate::options::{OptionError, Options};
 use crate::report::PacketReport;
 use crate::time::{Owd, Span};
 
@@ -16,20 +17,40 @@ use crate::time::{Owd, Span};
 /// // Nothing is known yet: a spike has not been seen.
 /// assert_eq!(spike.classify(Loss { seq: 0, run: 1 }), LossClass::Wireless);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Spike {
-    /// A spike starts above rott_min + alpha (rott_max - rott_min).
-    pub alpha: f64,
-    /// It ends below rott_min + beta (rott_max - rott_min); at most alpha.
-    pub beta: f64,
+    config: SpikeConfig,
     range: Option<(Owd, Owd)>,
     in_spike: bool,
 }
 
-impl Default for Spike {
-    /// alpha = 1/2, beta = 1/3: the paper's best trade-off on its wireless last hop.
-    fn default() -> Spike {
-        Spike { alpha: 1.0 / 2.0, beta: 1.0 / 3.0, range: None, in_spike: false }
+crate::options! {
+    /// Spike's parameters: the paper's best trade-off on its wireless last hop.
+    pub struct SpikeConfig {
+        /// A spike starts above this share of the delay's range
+        start: f64 [0.0..=1.0] = 1.0 / 2.0, "LDA, section III.B: alpha = 1/2";
+        /// A spike ends below this share of the delay's range
+        end: f64 [0.0..=1.0] = 1.0 / 3.0, "LDA, section III.B: beta = 1/3";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Lda = Lda {
+    name: "spike",
+    about: "congestion while the relative one-way delay is in a spike above half of its range",
+    paper: "Tobe et al., NOSSDAV 2000, as parametrised by Cen, Cosman, Voelker, IEEE/ACM ToN 2003, section III.B",
+    options: SpikeConfig::OPTIONS,
+    build: |given| Ok(Box::new(Spike::new(SpikeConfig::read(given)?)?)),
+};
+
+impl Spike {
+    /// Refuses a spike that would end above where it starts.
+    pub fn new(config: SpikeConfig) -> Result<Spike, OptionError> {
+        if config.end > config.start {
+            let reason = format!("must be at most `start`, which is {}, not {}", config.start, config.end);
+            return Err(OptionError::new("end", reason));
+        }
+        Ok(Spike { config, ..Spike::default() })
     }
 }
 
@@ -41,9 +62,9 @@ impl Classifier for Spike {
         let above = rott - min;
         let range = max - min;
         if !self.in_spike {
-            self.in_spike = above > range.scaled(self.alpha); // [LDA, B_spikestart]
+            self.in_spike = above > range.scaled(self.config.start); // [LDA, B_spikestart]
         } else {
-            self.in_spike = above >= range.scaled(self.beta); // [LDA, B_spikeend]
+            self.in_spike = above >= range.scaled(self.config.end); // [LDA, B_spikeend]
         }
     }
 
@@ -85,6 +106,16 @@ mod tests {
             verdicts(&[10_000, 40_000, 10_000, 25_000, 25_001, 20_000, 19_999, 24_000]),
             [false, true, false, false, true, true, false, false]
         );
+    }
+
+    #[test]
+    fn a_spike_does_not_end_above_its_start() {
+        let refused = crate::classify::build(&"spike(start=0.2)".parse().unwrap()).err().unwrap();
+        assert!(
+            refused.to_string().starts_with("end of spike must be at most start, which is 0.2"),
+            "{refused}"
+        );
+        assert!(crate::classify::build(&"spike(start=0.2, end=0.1)".parse().unwrap()).is_ok());
     }
 
     #[test]

@@ -28,15 +28,75 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
 use crate::estimate::capprobe_minima::Minima;
-use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
+use crate::estimate::{
+    Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+};
 use crate::event::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
 use crate::observe::{judge, order::Order, stats};
+use crate::options::{OptionError, Options};
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
-pub use super::capprobe_config::CapProbeConfig;
+crate::options! {
+    /// CapProbe's parameters.
+    pub struct CapProbeConfig {
+        /// The larger of the two packet sizes at the IP layer [default: 1488 B, or 900 B with faithful]
+        packet_size: Option<Bytes> [Bytes(100)..=Bytes(65_000)] = None, "CapProbe: 900 B";
+        /// The smaller of the two as a share of the larger [default: 0.9, or 7/9 with faithful]
+        smaller: Option<f64> [0.5..=0.99] = None, "CapProbe: 700 of 900 B";
+        /// Pairs in a stream; between streams the queues may drain and convergence is looked at
+        stream_pairs: usize [1..=500] = 20, "our own";
+        /// Between pairs at least; widened to four times their service time once that is known
+        pair_gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "our own";
+        /// Between streams
+        pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(20), "our own";
+        /// Samples of a size that are needed at least, one way
+        min_samples: usize [1..=1_000] = 20, "our own";
+        /// Samples of a size after which a run has failed
+        max_samples: usize [1..=10_000] = 100, "CapProbe: 100";
+        /// Samples over which the minima must stand still, there and back
+        unchanged: usize [1..=10_000] = 40, "PBProbe: 40";
+        /// By how much the minimum sum may exceed the sum of minima, as a share of the dispersion
+        tolerance: f64 [0.0..=1.0] = 0.02, "our own; PBProbe: 0.01 of the delay";
+        /// Runs, each with sizes a fifth smaller than the last
+        max_runs: u32 [1..=10] = 3, "CapProbe: sizes change by 20 %";
+        /// Do as the papers: sizes 900 and 700 B, the one best sample, no look at the schedule
+        faithful: bool = false, "CapProbe, PBProbe";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Method = Method {
+    name: "capprobe",
+    about: "capacity from the packet pair with the least delay: the one that met no other traffic",
+    paper: "Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004",
+    estimates: &[Quantity::Capacity],
+    round_trip: true,
+    resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
+    options: CapProbeConfig::OPTIONS,
+    brief: &[("max_samples", "60"), ("max_runs", "1")],
+    make: |given, conditions| {
+        let config = CapProbeConfig::read(given)?;
+        if config.min_samples > config.max_samples {
+            let reason = format!("must be at most `max_samples`, which is {}", config.max_samples);
+            return Err(OptionError::new("min_samples", reason));
+        }
+        Ok(Box::new(CapProbe::new(config, *conditions)))
+    },
+};
+
+impl CapProbeConfig {
+    /// The two sizes at the IP layer, the larger first; paper: 900 and 700 B.
+    pub fn sizes(&self) -> [Bytes; 2] {
+        let (size, share) = if self.faithful { (Bytes(900), 7.0 / 9.0) } else { (Bytes(1488), 0.9) };
+        let size = self.packet_size.unwrap_or(size);
+        // An even number of bytes; a STAMP packet must fit.
+        let smaller = libm::round(size.0 as f64 * self.smaller.unwrap_or(share) / 2.0) as u64 * 2;
+        [size, Bytes(smaller.max(80))]
+    }
+}
 
 /// Sizes must agree within this share (CapProbe).
 const AGREE: f64 = 0.05;
@@ -55,12 +115,13 @@ const ATTEMPTS: u32 = 4;
 ///
 /// ```
 /// use lastmile::estimate::{Estimator, Step, capprobe::{CapProbe, CapProbeConfig}};
-/// let mut capprobe = CapProbe::new(CapProbeConfig::default());
+/// let mut capprobe = CapProbe::new(CapProbeConfig::default(), Default::default());
 /// let Step::Send(plan) = capprobe.step() else { panic!("it starts with pairs") };
 /// assert_eq!((plan.packets.len(), plan.packets[0].size.0), (40, 1488));
 /// ```
 pub struct CapProbe {
     config: CapProbeConfig,
+    conditions: Conditions,
     sizes: [Bytes; 2],
     gap: Span,
     run: u32,
@@ -87,9 +148,9 @@ pub struct CapProbe {
 
 impl CapProbe {
     /// Ready to start.
-    pub fn new(config: CapProbeConfig) -> CapProbe {
+    pub fn new(config: CapProbeConfig, conditions: Conditions) -> CapProbe {
         CapProbe {
-            sizes: config.sizes,
+            sizes: config.sizes(),
             gap: config.pair_gap,
             run: 1,
             samples: PairSet::default(),
@@ -104,9 +165,10 @@ impl CapProbe {
             overtaken: 0,
             pause_due: false,
             round_trip: false,
-            random: Pcg64Mcg::new(u128::from(config.seed) << 1 | 1),
+            random: Pcg64Mcg::new(u128::from(conditions.seed) << 1 | 1),
             outcome: None,
             config,
+            conditions,
         }
     }
 
@@ -122,7 +184,7 @@ impl CapProbe {
                 "measured there and back: replies have their requests' size, so that the narrower direction counts".into(),
             );
         }
-        if self.sizes[0] != self.config.sizes[0] {
+        if self.sizes != self.config.sizes() {
             warnings.push(format!("measured with packets of {}", self.sizes[0]));
         }
         self.outcome = Some(Outcome::Found(vec![Estimate {
@@ -138,7 +200,7 @@ impl CapProbe {
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let check = BurstCheck::new(pairs, self.sizes[0], self.config.coalescing, record);
+        let check = BurstCheck::new(pairs, self.sizes[0], self.conditions.coalescing, record);
         self.bursts = Some(check);
     }
 
@@ -163,7 +225,7 @@ impl CapProbe {
 
     /// How uncertain the stamps of a record are.
     fn noise(&self, record: &StreamRecord) -> Span {
-        self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
+        self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
 
     fn waste(&mut self, verdict: StreamVerdict) {
@@ -206,7 +268,7 @@ impl CapProbe {
         let gaps: Vec<f64> = samples.iter().map(|p| p.received.as_nanos() as f64).collect();
         let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps).unwrap_or(f64::INFINITY);
         // A receiver that takes interrupts by the clock shows a gap as one period or as the next.
-        let doubtful = BurstCheck::needed(2.0 * rate, self.size(), self.config.coalescing);
+        let doubtful = BurstCheck::needed(2.0 * rate, self.size(), self.conditions.coalescing);
         if !self.config.faithful && self.run == 1 && doubtful {
             return self.burst(Pairs::Claim(rate), record);
         }
@@ -262,7 +324,7 @@ impl CapProbe {
         match self.larger {
             None => self.larger = Some(rate),
             Some(larger) if (rate / larger - 1.0).abs() <= AGREE => {
-                let doubtful = BurstCheck::needed(larger, self.sizes[0], self.config.coalescing);
+                let doubtful = BurstCheck::needed(larger, self.sizes[0], self.conditions.coalescing);
                 if !self.config.faithful && doubtful {
                     self.agreed = Some(larger);
                     return self.burst(Pairs::Claim(larger), record);
@@ -291,7 +353,7 @@ impl Estimator for CapProbe {
         } else {
             1.0 + f64::from(self.random.next_u32()) / f64::from(u32::MAX) / 2.0
         };
-        Step::Send(StreamPlan::pairs(self.config.pairs, self.size(), self.gap.scaled(share)))
+        Step::Send(StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share)))
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
@@ -307,7 +369,7 @@ impl Estimator for CapProbe {
         if let Some(check) = self.bursts.take() {
             return self.on_burst(check, record);
         }
-        let planned = 2 * self.config.pairs;
+        let planned = 2 * self.config.stream_pairs;
         if record.packets.len() != planned || record.planned.len() != planned {
             return self.waste(StreamVerdict::NoReport);
         }
@@ -317,7 +379,7 @@ impl Estimator for CapProbe {
         }
         let set = PairSet::of(record);
         let noise = self.noise(record);
-        if !self.config.faithful && set.arrived().count() * 3 >= self.config.pairs {
+        if !self.config.faithful && set.arrived().count() * 3 >= self.config.stream_pairs {
             match set.timing(noise) {
                 Timing::Timed => {}
                 Timing::TooFast => return self.burst(Pairs::TooFast, record),

@@ -5,25 +5,48 @@
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
 mod burst_check;
-pub mod capprobe;
-mod capprobe_config;
 mod capprobe_minima;
+mod method;
 mod plan;
-mod registry;
 mod result;
-pub mod wbest;
 mod wbest_capacity;
-mod wbest_config;
 mod wbest_fluid;
 
 pub use burst_check::COALESCING;
+pub use method::{Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
-pub use registry::{METHODS, Method, MethodConfig, MethodError, build};
 pub use result::{Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, Value};
 
+use crate::options::{self, Choice, ChoiceError};
 use crate::report::StreamRecord;
 use crate::time::Span;
 use crate::units::Bytes;
+
+options::registry! {
+    /// All methods, in the order in which they are listed.
+    ///
+    /// ```
+    /// let names: Vec<&str> = lastmile::estimate::METHODS.iter().map(|m| m.name).collect();
+    /// assert_eq!(names, ["wbest", "capprobe"]);
+    /// ```
+    pub const METHODS: Method;
+    wbest,
+    capprobe,
+}
+
+/// Makes the method of that name, with the options given to it.
+///
+/// ```
+/// use lastmile::estimate::{Conditions, build};
+/// let error = build(&"dowsing".parse()?, &Conditions::default()).err().unwrap();
+/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe");
+/// let error = build(&"capprobe(trains=4)".parse()?, &Conditions::default()).err().unwrap();
+/// assert!(error.to_string().starts_with("capprobe has no option trains; its options: "));
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+pub fn build(choice: &Choice, conditions: &Conditions) -> Result<Box<dyn Estimator>, ChoiceError> {
+    options::find(METHODS, &choice.name)?.build(&choice.options, conditions)
+}
 
 /// What an estimator wants next.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +62,11 @@ pub enum Step {
 /// A tool's state machine.
 ///
 /// ```
-/// use lastmile::estimate::{MethodConfig, Step, build};
-/// let mut wbest = build("wbest", &MethodConfig::default())?;
+/// use lastmile::estimate::{Conditions, Step, build};
+/// let mut wbest = build(&"wbest".parse()?, &Conditions::default())?;
 /// let Step::Send(plan) = wbest.step() else { panic!() };
 /// assert_eq!(plan.packets.len(), 60); // thirty pairs
-/// # Ok::<(), lastmile::estimate::MethodError>(())
+/// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
 pub trait Estimator: Send {
     /// What to do next. Asked again only after the record of a stream was given, a pause is over, or
@@ -67,11 +90,11 @@ pub trait Estimator: Send {
 /// [`so_far`](Estimator::so_far).
 ///
 /// ```
-/// use lastmile::estimate::{MethodConfig, Outcome, build, replay};
-/// let mut capprobe = build("capprobe", &MethodConfig::default())?;
+/// use lastmile::estimate::{Conditions, Outcome, build, replay};
+/// let mut capprobe = build(&"capprobe".parse()?, &Conditions::default())?;
 /// let Outcome::Refused(why) = replay(&mut *capprobe, &[]) else { panic!() };
 /// assert_eq!(why.to_string(), "the method wants at least 1 stream of 40 packets of 1488 B as pairs, and 0 were recorded");
-/// # Ok::<(), lastmile::estimate::MethodError>(())
+/// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
 pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcome {
     let mut used = vec![false; records.len()];

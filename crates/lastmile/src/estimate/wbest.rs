@@ -35,15 +35,78 @@ use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
-use crate::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value};
+use crate::estimate::{
+    Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+};
 use crate::event::StreamVerdict;
 use crate::observe::order::{Order, reordered};
 use crate::observe::pairs::{Pair, PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats};
+use crate::options::{Given, OptionError, Options};
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::{Owd, Span};
+use crate::units::{Bytes, Rate};
 
-pub use super::wbest_config::WbestConfig;
+crate::options! {
+    /// WBest's parameters.
+    pub struct WbestConfig {
+        /// Packet pairs
+        pairs: usize [5..=1_000] = 30, "WBest, section II.C: 30";
+        /// Between pairs, so that they do not fill a queue
+        pair_gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "the original program: 10 ms";
+        /// Packets in a train
+        train_length: usize [8..=1_000] = 30, "WBest, section II.C: 30, and fewer than 40";
+        /// Trains to average; from four on there is an interval for the available bandwidth
+        trains: usize [1..=1_000] = 1, "WBest: 1";
+        /// Between trains, half more or less: trains in step with periodic traffic would all see the same part of it
+        pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(50), "our own";
+        /// Size of the packets at the IP layer
+        packet_size: Bytes [Bytes(100)..=Bytes(65_000)] = Bytes(1488), "the original program: 1460 B of payload";
+        /// Rather under-estimate: the upper decile of the pairs' rates for the capacity
+        conservative: bool = false, "WBest, section II.D";
+        /// Do as the original program: its median and gap rule, no look at the schedule
+        faithful: bool = false, "the original program, 1.0";
+        /// The capacity at the IP layer, where it is known: no pairs are sent
+        capacity: Option<Rate> [Rate::ip(1)..=Rate::ip(1_000_000_000_000)] = None, "our own";
+        /// Streams of pairs to send until enough pairs are usable
+        pair_attempts: u32 [1..=100] = 3, "our own";
+        /// Trains to send in vain
+        train_attempts: u32 [1..=100] = 6, "our own";
+        /// Tell wireless from congestion losses with this classifier
+        classifier: Option<classify::Named> = None, "WBest, section V";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Method = Method {
+    name: "wbest",
+    about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
+    paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
+    estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
+    round_trip: true,
+    resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
+    options: WbestConfig::OPTIONS,
+    brief: &[],
+    make: |given, conditions| Ok(Box::new(Wbest::new(WbestConfig::agreeing(given)?, *conditions)?)),
+};
+
+impl WbestConfig {
+    /// Refuses options that mean nothing beside one another.
+    fn agreeing(given: &Given) -> Result<WbestConfig, OptionError> {
+        let config = WbestConfig::read(given)?;
+        let refuse = |option, reason: &str| Err(OptionError::new(option, format!("{reason}: leave it out")));
+        if config.capacity.is_some() && given.contains_key("pairs") {
+            return refuse("pairs", "means nothing beside `capacity`, with which none are sent");
+        }
+        if config.capacity.is_some() && config.conservative {
+            return refuse("conservative", "means nothing beside `capacity`, which is used as it is");
+        }
+        if config.faithful && config.conservative {
+            return refuse("conservative", "is not in the original program, and `faithful` is that");
+        }
+        Ok(config)
+    }
+}
 
 /// Access points queue 40 to 300 packets (seed 000, section II.C): a train of this many may overflow one.
 const LONG_TRAIN: usize = 40;
@@ -63,12 +126,14 @@ enum Phase {
 /// ```
 /// use lastmile::estimate::{Estimator, Step, wbest::{Wbest, WbestConfig}};
 /// use lastmile::report::Pattern;
-/// let mut wbest = Wbest::new(WbestConfig::default(), None);
+/// let mut wbest = Wbest::new(WbestConfig::default(), Default::default())?;
 /// let Step::Send(plan) = wbest.step() else { panic!("it starts with pairs") };
 /// assert_eq!((plan.pattern, plan.packets.len()), (Pattern::Pairs, 60));
+/// # Ok::<(), lastmile::options::OptionError>(())
 /// ```
 pub struct Wbest {
     config: WbestConfig,
+    conditions: Conditions,
     classifier: Option<Box<dyn Classifier>>,
     phase: Phase,
     pairs: PairSet,
@@ -104,9 +169,10 @@ const FAITHFUL: &str =
 
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
-    pub fn new(config: WbestConfig, classifier: Option<Box<dyn Classifier>>) -> Wbest {
+    pub fn new(config: WbestConfig, conditions: Conditions) -> Result<Wbest, OptionError> {
+        let classifier = config.classifier.as_ref().map(classify::Named::build).transpose()?;
         let known = config.capacity.map(|rate| rate.bits_per_second() as f64);
-        let train = config.train;
+        let train = config.train_length;
         let mut wbest = Wbest {
             classifier,
             phase: if known.is_some() { Phase::Train } else { Phase::Pairs },
@@ -116,7 +182,7 @@ impl Wbest {
             trains: Vec::new(),
             train_streams: Vec::new(),
             pause_due: false,
-            random: Pcg64Mcg::new(u128::from(config.seed) << 1 | 1),
+            random: Pcg64Mcg::new(u128::from(conditions.seed) << 1 | 1),
             sent: 0,
             wasted: 0,
             losses: (0, 0),
@@ -126,13 +192,14 @@ impl Wbest {
             least_delay: None,
             warnings: Vec::new(),
             config,
+            conditions,
         };
         if train >= LONG_TRAIN {
             wbest.warn(format!(
                 "a train of {train} packets may overflow the queue of an access point, which holds 40 to 300"
             ));
         }
-        wbest
+        Ok(wbest)
     }
 
     fn refuse(&mut self, refusal: Refusal) {
@@ -209,7 +276,7 @@ impl Wbest {
         }
         let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
         if !self.config.faithful
-            && BurstCheck::needed(typical, self.config.packet_size, self.config.coalescing)
+            && BurstCheck::needed(typical, self.config.packet_size, self.conditions.coalescing)
         {
             return self.burst(Pairs::Claim(typical), record);
         }
@@ -218,7 +285,7 @@ impl Wbest {
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let (size, coalescing) = (self.config.packet_size, self.config.coalescing);
+        let (size, coalescing) = (self.config.packet_size, self.conditions.coalescing);
         self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record));
     }
 
@@ -248,7 +315,7 @@ impl Wbest {
 
     /// How uncertain the stamps of a record are.
     fn noise(&self, record: &StreamRecord) -> Span {
-        self.config.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
+        self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
@@ -346,7 +413,7 @@ impl Wbest {
                     available,
                     (high - low) / 2.0,
                     self.trains.len(),
-                    self.config.train,
+                    self.config.train_length,
                 )
             });
         Estimate {
@@ -394,7 +461,7 @@ impl Estimator for Wbest {
             }
             Phase::Burst(check) => Step::Send(check.plan()),
             Phase::Train => Step::Send(StreamPlan::train(
-                self.config.train,
+                self.config.train_length,
                 self.config.packet_size,
                 bits_per_second(self.capacity.rate),
             )),
@@ -414,7 +481,7 @@ impl Estimator for Wbest {
         let planned = match self.phase {
             Phase::Pairs => 2 * self.config.pairs,
             Phase::Burst(_) => return self.on_burst(record),
-            _ => self.config.train,
+            _ => self.config.train_length,
         };
         let verdict = if record.packets.len() == planned && record.planned.len() == planned {
             judge(record).verdict

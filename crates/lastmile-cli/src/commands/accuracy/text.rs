@@ -8,18 +8,8 @@ use crate::table::Table;
 
 pub(super) fn text(rows: &[Row]) -> String {
     let shared = rows.iter().any(|row| row.saturation_p50_bps.is_some());
-    let mut columns = vec![
-        "world",
-        "path",
-        "method",
-        "direction",
-        ">trains",
-        ">n",
-        ">refused",
-        ">seconds",
-        ">probes",
-        ">requests",
-    ];
+    let mut columns =
+        vec!["world", "path", "method", "direction", ">n", ">refused", ">seconds", ">probes", ">requests"];
     columns.extend([
         ">rate",
         ">truth",
@@ -46,9 +36,8 @@ pub(super) fn text(rows: &[Row]) -> String {
         let mut cells = vec![
             format!("{:?}", row.world).to_lowercase(),
             name(row),
-            row.method.clone(),
+            row.asked.clone(),
             row.direction.map_or_else(|| "-".to_owned(), |direction| direction.to_string()),
-            row.trains.to_string(),
             row.n.to_string(),
             row.refused.to_string(),
             row.seconds_p50.map_or_else(|| "-".to_owned(), |s| format!("{s:.2}")),

@@ -20,7 +20,7 @@ impl Write for Shared {
 fn lines(decides: bool, after: Span) -> Vec<serde_json::Value> {
     let set = [Override::new("link.0.rate", "3 Mbit/s"), Override::new("duration", "2 s")];
     let text = builtin_text("path").unwrap();
-    let scenario = Scenario::parse_with("path", text, &set, &|_, _| Ok(())).unwrap();
+    let scenario = Scenario::parse_with("path", text, &set, &|_| Ok(())).unwrap();
     let mut run = build(&scenario, 1, vec![]).unwrap();
     let file = Shared::default();
     let log = EventLog::attach(&scenario, &mut run, file.clone()).holding(Span::from_secs(1));

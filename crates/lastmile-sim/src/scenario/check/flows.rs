@@ -1,5 +1,6 @@
 //! Measurements, and what they share with traffic.
 
+use lastmile::options::Choice;
 use lastmile::time::Time;
 use toml::Spanned;
 
@@ -47,12 +48,14 @@ impl Check<'_> {
     }
 
     pub(super) fn measures(&self, scenario: &mut Scenario, check_method: &CheckMethod<'_>) -> Checked<()> {
-        for spanned in &self.raw.measure {
+        for (index, spanned) in self.raw.measure.iter().enumerate() {
             let raw = spanned.get_ref();
             let (from, to) = self.ends(scenario, &raw.from, &raw.to)?;
             self.reach(scenario, to, from, &raw.to)?;
-            check_method(raw.method.get_ref(), None)
-                .or_else(|reason| self.error(raw.method.span(), reason))?;
+            let method: Result<Choice, _> = raw.method.get_ref().parse();
+            let mut method = method.or_else(|error| self.method_error(index, &error.into()))?;
+            method.options.extend(self.options[index].clone());
+            check_method(&method).or_else(|error| self.method_error(index, &error))?;
             // A host has one endpoint: of one session, or a reflector.
             let session = (from, to, raw.ipv6);
             let others = |m: &&MeasureSpec| {
@@ -84,19 +87,11 @@ impl Check<'_> {
                 (Some(first), _) => first.start,
                 (None, _) => Time::ZERO + start,
             };
-            let trains = raw.trains.as_ref().map(|trains| *trains.get_ref());
-            if let Some(at) = &raw.trains {
-                if !(1..=1_000).contains(at.get_ref()) {
-                    return self.error(at.span(), format!("1 to 1000 trains, not {}", at.get_ref()));
-                }
-                check_method(raw.method.get_ref(), trains).or_else(|reason| self.error(at.span(), reason))?;
-            }
             scenario.measures.push(MeasureSpec {
                 from,
                 to,
-                method: raw.method.get_ref().clone(),
+                method,
                 direction: raw.direction,
-                trains,
                 start,
                 realtime: raw.realtime,
                 ipv6: raw.ipv6,

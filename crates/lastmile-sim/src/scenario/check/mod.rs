@@ -5,6 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
+use lastmile::options::Given;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
@@ -22,6 +23,7 @@ mod flows;
 mod link;
 mod links;
 mod losses;
+mod options;
 mod tcp;
 mod traffic;
 mod wlans;
@@ -58,14 +60,19 @@ pub(super) fn load(
     for replace in overrides {
         replace.apply(&mut place)?;
     }
-    let document = Spanned::new(span, place.document.clone());
+    let mut document = place.document.clone();
+    let options = options::take(&place, &mut document)?;
+    let document = Spanned::new(span, document);
     let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| place.toml_error(&e))?;
-    Check { place, raw: &raw, ways: OnceCell::new(), traffic_by_name: OnceCell::new() }.scenario(check_method)
+    let (ways, traffic_by_name) = (OnceCell::new(), OnceCell::new());
+    Check { place, raw: &raw, options, ways, traffic_by_name }.scenario(check_method)
 }
 
 struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
+    /// The options of each measurement's method.
+    options: Vec<Given>,
     ways: OnceCell<Ways>,
     traffic_by_name: OnceCell<BTreeMap<String, usize>>,
 }

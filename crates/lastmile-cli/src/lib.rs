@@ -1,0 +1,115 @@
+//! The program `lastmile`: one file per command in `commands`, and what they share beside it.
+
+mod commands;
+mod exit;
+mod journal;
+mod network;
+mod options;
+mod outputs;
+mod progress;
+mod ran;
+mod recorder;
+mod report;
+mod result;
+mod scenarios;
+mod session;
+mod signals;
+mod spool;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use lastmile::estimate::Method;
+
+/// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
+#[derive(Parser)]
+#[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 100)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(commands::demo::Args),
+    Serve(commands::serve::Args),
+    Measure(commands::measure::Args),
+    Sim(commands::sim::Args),
+    Lab(commands::lab::Args),
+    Sweep(commands::sweep::Args),
+    Accuracy(commands::accuracy::Args),
+    BenchSim(commands::bench_sim::Args),
+    Replay(commands::replay::Args),
+    Conformance(commands::conformance::Args),
+    Methods(commands::methods::Args),
+    Classifiers(commands::methods::ClassifierArgs),
+    Scenarios(commands::scenarios::Args),
+    Report(commands::report::Args),
+    Doctor(commands::doctor::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
+}
+
+impl Command {
+    /// Whether it makes network namespaces, for which an ordinary user needs a user namespace first.
+    fn needs_lab(&self) -> bool {
+        match self {
+            Command::Demo(_) | Command::Lab(_) | Command::Conformance(_) => true,
+            Command::Accuracy(args) => args.needs_lab(),
+            _ => false,
+        }
+    }
+}
+
+/// Runs the program with the arguments of the process: with the methods of `more` beside those that come with it.
+pub fn run(more: &[&'static Method]) -> ExitCode {
+    options::register(more);
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version are asked for, or stand in for a command.
+        Err(error) if !exit::is_usage_error(&error) => error.exit(),
+        Err(error) => return exit::code(Err(exit::usage(&error))),
+    };
+    if cli.command.needs_lab() {
+        // While there is only this thread. Where it is refused, the lab itself says what is missing.
+        let _ = lastmile_net::lab::netns::enter_user_namespace();
+    }
+    let done = match cli.command {
+        Command::Demo(args) => commands::demo::run(args),
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Measure(args) => commands::measure::run(args),
+        Command::Sim(args) => commands::sim::run(args),
+        Command::Lab(args) => commands::lab::run(args),
+        Command::Sweep(args) => commands::sweep::run(args),
+        Command::Accuracy(args) => commands::accuracy::run(args),
+        Command::BenchSim(args) => commands::bench_sim::run(args),
+        Command::Replay(args) => commands::replay::run(args),
+        Command::Conformance(args) => commands::conformance::run(args),
+        Command::Methods(args) => commands::methods::run(args),
+        Command::Classifiers(args) => commands::methods::run_classifiers(args),
+        Command::Scenarios(args) => commands::scenarios::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
+    };
+    exit::code(done)
+}
+
+/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
+/// cannot be written for another reason (a full disk) is an error.
+#[expect(clippy::print_stderr, reason = "it ends the program here")]
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => {
+            eprintln!("lastmile: cannot write to standard output: {e}");
+            std::process::exit(exit::Exit::Machine as i32);
+        }
+    }
+}

@@ -1,0 +1,682 @@
+//! Options that an algorithm declares in its own file, and the values that users give to them.
+//!
+//! [`options!`](crate::options!) makes of one declaration the algorithm's configuration, its defaults, and the table of
+//! [`Opt`]s from which commands, scenario files, recordings and documents take names, kinds, ranges and help. What users
+//! ask for is a [`Choice`]: a registered name with the options given to it, such as `wbest(trains=4)`.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+use std::collections::BTreeMap;
+
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+/// What kind of value an option takes.
+///
+/// ```
+/// use lastmile::options::Kind;
+/// assert_eq!((Kind::Span.to_string(), Kind::Span.example()), ("span".into(), "10 ms"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+pub enum Kind {
+    /// True or false; false where it is not given.
+    Flag,
+    /// A whole number.
+    Count,
+    /// A number without a unit, such as a share of one.
+    Number,
+    /// A size.
+    Bytes,
+    /// A rate of IP packets.
+    Rate,
+    /// A length of time.
+    Span,
+    /// A registered loss classifier, with options of its own.
+    Classifier,
+}
+
+impl Kind {
+    /// How such a value is written.
+    pub fn example(self) -> &'static str {
+        match self {
+            Kind::Flag => "true",
+            Kind::Count => "4",
+            Kind::Number => "0.5",
+            Kind::Bytes => "1488 B",
+            Kind::Rate => "5.12 Mbit/s",
+            Kind::Span => "10 ms",
+            Kind::Classifier => "spike",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Flag => "flag",
+            Kind::Count => "count",
+            Kind::Number => "number",
+            Kind::Bytes => "bytes",
+            Kind::Rate => "rate",
+            Kind::Span => "span",
+            Kind::Classifier => "classifier",
+        })
+    }
+}
+
+/// A value as users write it, before an option gives it a kind: `4`, `0.5`, `true`, `10 ms`.
+///
+/// ```
+/// use lastmile::options::Scalar;
+/// assert_eq!(Scalar::parse("4"), Scalar::Count(4));
+/// assert_eq!(Scalar::parse("10 ms").to_string(), "10 ms");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(untagged))]
+pub enum Scalar {
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Count(u64),
+    /// Any other number.
+    Number(f64),
+    /// A quantity with its unit, or a name.
+    Text(String),
+}
+
+impl Scalar {
+    /// What a text without quotes means.
+    pub fn parse(text: &str) -> Scalar {
+        let text = text.trim();
+        let number = || text.parse().ok().filter(|n: &f64| n.is_finite()).map(Scalar::Number);
+        let count = || text.parse().ok().map(Scalar::Count);
+        let flag = || text.parse().ok().map(Scalar::Flag);
+        flag().or_else(count).or_else(number).unwrap_or_else(|| Scalar::Text(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Flag(flag) => flag.fmt(f),
+            Scalar::Count(n) => n.fmt(f),
+            Scalar::Number(n) => n.fmt(f),
+            Scalar::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// The options that were given, by name.
+pub type Given = BTreeMap<String, Scalar>;
+
+/// A registered name and the options given to it, as users write it: `wbest(trains=4)`.
+///
+/// ```
+/// use lastmile::options::Choice;
+/// let choice: Choice = "wbest(train-length=20, classifier=spike(start=0.4))".parse()?;
+/// assert_eq!(choice.to_string(), "wbest(classifier=spike(start=0.4), train_length=20)");
+/// assert_eq!(Choice::named("wbest").to_string(), "wbest");
+/// assert!("wbest(trains=".parse::<Choice>().is_err());
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+pub struct Choice {
+    /// The name.
+    pub name: String,
+    /// The options given to it.
+    pub options: Given,
+}
+
+impl Choice {
+    /// That name with its defaults.
+    pub fn named(name: impl Into<String>) -> Choice {
+        Choice { name: name.into(), options: Given::new() }
+    }
+
+    /// The same with one more option, which replaces an older value of it.
+    #[must_use]
+    pub fn with(mut self, option: &str, value: &str) -> Choice {
+        self.options.insert(option.replace('-', "_"), Scalar::parse(value));
+        self
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (i, (name, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{name}={value}", if i == 0 { "(" } else { ", " })?;
+        }
+        f.write_str(if self.options.is_empty() { "" } else { ")" })
+    }
+}
+
+impl From<Choice> for String {
+    fn from(choice: Choice) -> String {
+        choice.to_string()
+    }
+}
+
+impl TryFrom<String> for Choice {
+    type Error = OptionError;
+    fn try_from(text: String) -> Result<Choice, OptionError> {
+        text.parse()
+    }
+}
+
+impl FromStr for Choice {
+    type Err = OptionError;
+    fn from_str(text: &str) -> Result<Choice, OptionError> {
+        let (name, rest) = match text.split_once('(') {
+            None => (text, ""),
+            Some((name, rest)) => match rest.trim_end().strip_suffix(')') {
+                Some(inner) => (name, inner),
+                None => return Err(OptionError::new(text, "lacks its closing parenthesis").of(name)),
+            },
+        };
+        let mut choice = Choice::named(name.trim());
+        for part in split_outside(rest) {
+            let Some((option, value)) = part.split_once('=') else {
+                let error = OptionError::new(part.trim(), "has no value: write it as name=value");
+                return Err(error.of(&choice.name));
+            };
+            choice = choice.with(option.trim(), value);
+        }
+        Ok(choice)
+    }
+}
+
+/// The parts between commas that stand in no parentheses; none of an empty text.
+///
+/// ```
+/// use lastmile::options::split_outside;
+/// assert_eq!(split_outside("wbest(trains=1, pairs=9),capprobe").collect::<Vec<_>>(), ["wbest(trains=1, pairs=9)", "capprobe"]);
+/// ```
+pub fn split_outside(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    let parts = text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.filter(|part| !part.trim().is_empty())
+}
+
+/// What is wrong with an option, and what is possible instead.
+///
+/// ```
+/// use lastmile::options::OptionError;
+/// let error = OptionError::new("trains", "must be 1 to 1000, not 0").of("wbest");
+/// assert_eq!(error.to_string(), "trains of wbest must be 1 to 1000, not 0");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.spelled(str::to_owned))]
+pub struct OptionError {
+    /// Whose option it is.
+    pub owner: String,
+    /// The option.
+    pub option: String,
+    /// What is wrong with it; follows its name in a sentence. Other options' names stand in backticks.
+    pub reason: String,
+    /// The owner's options, where this is none of them.
+    pub unknown: Option<Vec<&'static str>>,
+}
+
+impl OptionError {
+    /// `reason` follows the option's name in a sentence.
+    pub fn new(option: impl Into<String>, reason: impl Into<String>) -> OptionError {
+        OptionError { owner: String::new(), option: option.into(), reason: reason.into(), unknown: None }
+    }
+
+    /// The same, said of an owner's option.
+    #[must_use]
+    pub fn of(mut self, owner: &str) -> OptionError {
+        self.owner = owner.to_owned();
+        self
+    }
+
+    /// The sentence, with options spelled as the reader writes them: `--train-length`, `train_length`.
+    pub fn spelled(&self, spell: impl Fn(&str) -> String) -> String {
+        let option = spell(&self.option);
+        let parts = self.reason.split('`').enumerate();
+        let reason: String =
+            parts.map(|(i, part)| if i % 2 == 1 { spell(part) } else { part.to_owned() }).collect();
+        match &self.unknown {
+            None if self.owner.is_empty() => format!("{option} {reason}"),
+            None => format!("{option} of {} {reason}", self.owner),
+            Some(known) if known.is_empty() => format!("{} has no option {option}: it has none", self.owner),
+            Some(known) => {
+                let known: Vec<_> = known.iter().map(|name| spell(name)).collect();
+                format!("{} has no option {option}; its options: {}", self.owner, known.join(", "))
+            }
+        }
+    }
+}
+
+/// A [`Choice`] that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// Nothing of that name is registered.
+    #[error("there is no {what} {name:?}; known: {}", known.join(", "))]
+    Unknown {
+        /// What was looked for: a method, a loss classifier.
+        what: &'static str,
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// An option that it does not take, or not so.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+}
+
+/// What can be registered: it has a name and declares its options.
+pub trait Entry {
+    /// What errors call it, such as "method".
+    const WHAT: &'static str;
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// The options that it declares.
+    fn options(&self) -> &'static [Opt];
+}
+
+/// The entry of that name.
+pub fn find<E: Entry>(registry: &[&'static E], name: &str) -> Result<&'static E, ChoiceError> {
+    registry.iter().copied().find(|entry| entry.name() == name).ok_or_else(|| ChoiceError::Unknown {
+        what: E::WHAT,
+        name: name.to_owned(),
+        known: registry.iter().map(|entry| entry.name()).collect(),
+    })
+}
+
+/// All options of an entry: what was given, and the defaults of the others that have one.
+pub fn used(options: &[Opt], given: &Given) -> Given {
+    let value = |opt: &Opt| given.get(opt.name).cloned().or_else(|| opt.default());
+    options.iter().filter_map(|opt| Some((opt.name.to_owned(), value(opt)?))).collect()
+}
+
+/// One option, as an algorithm declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct Opt {
+    /// Its name, words joined by underscores.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// Where it and its default come from.
+    pub source: &'static str,
+    /// See [`Opt::default`].
+    #[doc(hidden)]
+    pub shown: fn() -> Option<Scalar>,
+    /// See [`Opt::possible`].
+    #[doc(hidden)]
+    pub range: fn() -> String,
+}
+
+impl Opt {
+    /// The value where none is given; nothing where the algorithm then does without.
+    pub fn default(&self) -> Option<Scalar> {
+        (self.shown)()
+    }
+
+    /// The values that it takes, such as "1 to 1000".
+    pub fn possible(&self) -> String {
+        (self.range)()
+    }
+
+    /// Its name on a command line, without the two hyphens.
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+/// A configuration that is declared by [`options!`](crate::options!).
+pub trait Options: Default {
+    /// Its options, in the order of their declaration.
+    const OPTIONS: &'static [Opt];
+
+    /// Sets one; says what is wrong with the value, or that there is no such option.
+    fn set(&mut self, option: &str, value: &Scalar) -> Result<(), OptionError>;
+
+    /// The configuration that these options ask for.
+    fn read(given: &Given) -> Result<Self, OptionError> {
+        let mut config = Self::default();
+        given.iter().try_for_each(|(option, value)| config.set(option, value))?;
+        Ok(config)
+    }
+}
+
+/// A type that an option's value can have.
+pub trait OptionType: Sized {
+    /// What its values are called.
+    const KIND: Kind;
+    /// The type of a range of them.
+    type Bound: PartialOrd + fmt::Display;
+
+    /// Reads what was given; otherwise says what is wrong or possible.
+    fn read(given: &Scalar) -> Result<Self, String>;
+
+    /// How it is written, if there is a value.
+    fn show(&self) -> Option<Scalar>;
+
+    /// What a range has to hold, if there is a value that ranges apply to.
+    fn bound(&self) -> Option<&Self::Bound>;
+
+    /// What is possible where no range is named.
+    fn any() -> String {
+        format!("such as {}", Self::KIND.example())
+    }
+}
+
+fn wrong<T: OptionType>(given: &Scalar) -> String {
+    format!("must be a {} {}, not {given}", T::KIND, T::any())
+}
+
+macro_rules! option_type {
+    ($($type:ty, $kind:ident, $read:expr, $show:expr;)*) => {$(
+        impl OptionType for $type {
+            const KIND: Kind = Kind::$kind;
+            type Bound = $type;
+            fn read(given: &Scalar) -> Result<$type, String> {
+                let read: fn(&Scalar) -> Option<$type> = $read;
+                read(given).ok_or_else(|| wrong::<$type>(given))
+            }
+            fn show(&self) -> Option<Scalar> {
+                let show: fn(&$type) -> Scalar = $show;
+                Some(show(self))
+            }
+            fn bound(&self) -> Option<&$type> {
+                Some(self)
+            }
+        }
+    )*};
+}
+
+fn quantity<T: FromStr>(given: &Scalar) -> Option<T> {
+    match given {
+        Scalar::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A whole number that fits.
+fn count<T: TryFrom<u64>>(given: &Scalar) -> Option<T> {
+    match given {
+        Scalar::Count(n) => T::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+option_type! {
+    usize, Count, count, |n| Scalar::Count(*n as u64);
+    u32, Count, count, |n| Scalar::Count(u64::from(*n));
+    f64, Number, |given| match given {
+        Scalar::Number(n) => Some(*n),
+        Scalar::Count(n) => Some(*n as f64),
+        _ => None,
+    }, |n| Scalar::Number(*n);
+    // A bare number of bytes is plain enough.
+    Bytes, Bytes, |given| count(given).map(Bytes).or_else(|| quantity(given)), |size| Scalar::Text(size.to_string());
+    Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());
+    Span, Span, quantity, |span| Scalar::Text(span.to_string());
+}
+
+impl OptionType for bool {
+    const KIND: Kind = Kind::Flag;
+    type Bound = bool;
+    fn read(given: &Scalar) -> Result<bool, String> {
+        match given {
+            Scalar::Flag(flag) => Ok(*flag),
+            _ => Err(format!("must be {}, not {given}", bool::any())),
+        }
+    }
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Flag(*self))
+    }
+    fn bound(&self) -> Option<&bool> {
+        None
+    }
+    fn any() -> String {
+        "true or false".into()
+    }
+}
+
+impl<T: OptionType> OptionType for Option<T> {
+    const KIND: Kind = T::KIND;
+    type Bound = T::Bound;
+    fn read(given: &Scalar) -> Result<Option<T>, String> {
+        T::read(given).map(Some)
+    }
+    fn show(&self) -> Option<Scalar> {
+        self.as_ref().and_then(T::show)
+    }
+    fn bound(&self) -> Option<&T::Bound> {
+        self.as_ref().and_then(T::bound)
+    }
+    fn any() -> String {
+        T::any()
+    }
+}
+
+/// Reads a value that lies in a range; used by [`options!`](crate::options!).
+#[doc(hidden)]
+pub fn read_within<T: OptionType>(
+    given: &Scalar,
+    range: Option<RangeInclusive<T::Bound>>,
+) -> Result<T, String> {
+    let value = T::read(given)?;
+    match (value.bound(), range) {
+        (Some(bound), Some(range)) if !range.contains(bound) => {
+            Err(format!("must be {} to {}, not {given}", range.start(), range.end()))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// Says what a range holds; used by [`options!`](crate::options!).
+#[doc(hidden)]
+pub fn possible<T: OptionType>(range: Option<RangeInclusive<T::Bound>>) -> String {
+    range.map_or_else(T::any, |range| format!("{} to {}", range.start(), range.end()))
+}
+
+/// Declares a configuration and with it the options of an algorithm: for each its help in one line, its name, its type
+/// with the range of its values in brackets, its default, and where that comes from.
+///
+/// ```
+/// use lastmile::options::{Choice, Options};
+/// lastmile::options! {
+///     /// Parameters of a tool.
+///     pub struct Config {
+///         /// Pairs to send
+///         pairs: usize [5..=1_000] = 30, "WBest: 30";
+///         /// Rather under-estimate
+///         conservative: bool = false, "WBest, section II.D";
+///     }
+/// }
+/// let given: Choice = "tool(pairs=4)".parse().unwrap();
+/// assert_eq!(Config::read(&given.options).unwrap_err().to_string(), "pairs must be 5 to 1000, not 4");
+/// assert_eq!(Config::default().pairs, 30);
+/// assert_eq!(Config::OPTIONS[0].possible(), "5 to 1000");
+/// ```
+#[macro_export]
+macro_rules! options {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $Config:ident {$(
+            #[doc = $help:literal]
+            $name:ident: $type:ty $([$range:expr])? = $default:expr, $source:literal;
+        )*}
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $Config {$(
+            #[doc = $help]
+            pub $name: $type,
+        )*}
+
+        impl Default for $Config {
+            fn default() -> $Config {
+                $Config { $($name: $default,)* }
+            }
+        }
+
+        impl $crate::options::Options for $Config {
+            const OPTIONS: &'static [$crate::options::Opt] = &[$($crate::options::Opt {
+                name: stringify!($name),
+                kind: <$type as $crate::options::OptionType>::KIND,
+                help: $help.trim_ascii(),
+                source: $source,
+                shown: || {
+                    let default: $type = $default;
+                    $crate::options::OptionType::show(&default)
+                },
+                range: || $crate::options::possible::<$type>(None$(.or(Some($range)))?),
+            },)*];
+
+            fn set(
+                &mut self,
+                option: &str,
+                value: &$crate::options::Scalar,
+            ) -> Result<(), $crate::options::OptionError> {
+                let error = |reason: String| $crate::options::OptionError::new(option, reason);
+                match option {
+                    $(stringify!($name) => {
+                        self.$name =
+                            $crate::options::read_within(value, None$(.or(Some($range)))?).map_err(error)?;
+                    })*
+                    _ => {
+                        let known = Self::OPTIONS.iter().map(|opt| opt.name).collect();
+                        return Err($crate::options::OptionError {
+                            unknown: Some(known),
+                            ..error(String::new())
+                        });
+                    }
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+/// Declares the files of algorithms and lists what they register: each `name` is a module with a constant `ENTRY`.
+macro_rules! registry {
+    ($(#[$about:meta])* $vis:vis const $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
+        $($(#[$module])* pub mod $name;)*
+        $(#[$about])*
+        $vis const $LIST: &[&$Entry] = &[$(&$name::ENTRY,)*];
+    };
+}
+pub(crate) use registry;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    options! {
+        /// One option of each kind.
+        struct Config {
+            /// A count
+            count: usize [1..=10] = 2, "here";
+            /// A share
+            share: f64 [0.0..=1.0] = 0.5, "here";
+            /// A size
+            size: Bytes [Bytes(100)..=Bytes(1500)] = Bytes(1488), "here";
+            /// A rate
+            rate: Option<Rate> [Rate::ip(1)..=Rate::ip(1_000_000_000)] = None, "here";
+            /// A time
+            gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "here";
+            /// A flag
+            faithful: bool = false, "here";
+        }
+    }
+
+    fn read(text: &str) -> Result<Config, String> {
+        let choice: Choice = format!("tool({text})").parse().map_err(|e: OptionError| e.to_string())?;
+        Config::read(&choice.options).map_err(|e| e.of("tool").to_string())
+    }
+
+    #[test]
+    fn every_kind_is_read_as_it_is_written() {
+        let all = "count=10, share=0.25, size=700 B, rate=1.5 Mbit/s, gap=20 us, faithful=true";
+        let config = read(all).unwrap();
+        assert_eq!(
+            config,
+            Config {
+                count: 10,
+                share: 0.25,
+                size: Bytes(700),
+                rate: Some(Rate::ip(1_500_000)),
+                gap: Span::from_micros(20),
+                faithful: true
+            }
+        );
+        assert_eq!(
+            read("size=700, share=1").unwrap(),
+            Config { size: Bytes(700), share: 1.0, ..Config::default() }
+        );
+        assert_eq!(read("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_is_possible() {
+        for (given, said) in [
+            ("count=11", "count of tool must be 1 to 10, not 11"),
+            ("count=-1", "count of tool must be a count such as 4, not -1"),
+            ("count=1.5", "count of tool must be a count such as 4, not 1.5"),
+            ("share=1.01", "share of tool must be 0 to 1, not 1.01"),
+            ("share=nan", "share of tool must be a number such as 0.5, not nan"),
+            ("size=99 B", "size of tool must be 100 B to 1500 B, not 99 B"),
+            ("rate=5", "rate of tool must be a rate such as 5.12 Mbit/s, not 5"),
+            ("rate=0 bit/s", "rate of tool must be 1 bit/s to 1 Gbit/s, not 0 bit/s"),
+            ("gap=-1 ms", "gap of tool must be 0 ns to 1 s, not -1 ms"),
+            ("faithful=1", "faithful of tool must be true or false, not 1"),
+            ("speed=1", "tool has no option speed; its options: count, share, size, rate, gap, faithful"),
+            ("count", "count of tool has no value: write it as name=value"),
+        ] {
+            assert_eq!(read(given).unwrap_err(), said);
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_was_declared() {
+        let rows: Vec<_> = Config::OPTIONS
+            .iter()
+            .map(|o| (o.name, o.kind, o.default().map(|d| d.to_string()), o.possible()))
+            .collect();
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(rows[0], ("count", Kind::Count, some("2"), "1 to 10".into()));
+        assert_eq!(rows[3], ("rate", Kind::Rate, None, "1 bit/s to 1 Gbit/s".into()));
+        assert_eq!(rows[5], ("faithful", Kind::Flag, some("false"), "true or false".into()));
+        assert_eq!(Config::OPTIONS[0].help, "A count");
+        let given = Given::from([("count".to_owned(), Scalar::Count(7))]);
+        let used = used(Config::OPTIONS, &given);
+        assert_eq!(
+            (used.len(), &used["count"], &used["gap"]),
+            (5, &Scalar::Count(7), &Scalar::Text("10 ms".into()))
+        );
+    }
+
+    #[test]
+    fn choices_are_read_as_they_are_printed() {
+        for text in ["a", "a(b=1)", "a(b=c(d=1, e=2 ms), f=true)", "a(b=c(d=(x)))"] {
+            assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
+        }
+        assert_eq!("a( b-c = 1 ,)".parse::<Choice>().unwrap().to_string(), "a(b_c=1)");
+        for text in ["a(", "a(b=1", "a(b)"] {
+            assert!(text.parse::<Choice>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `docs/methods.md` is what the tables of methods and classifiers say.
+
+use std::fmt::Write;
+
+use lastmile::classify::CLASSIFIERS;
+use lastmile::estimate::METHODS;
+use lastmile::options::Opt;
+
+const HEAD: &str = "# Methods and classifiers
+
+What each can be told, as `lastmile methods NAME` and `lastmile classifiers NAME` print it; this page is made of the tables in
+their files. An option is written
+
+- on the command line as `--train-length 20`;
+- in a scenario file as a key of `[[measure]]`: `train_length = 20`, and so in `--set measure.0.train_length=20` and in sweeps;
+- behind a name wherever one is taken: `wbest(train_length=20)`, `--classifier 'spike(start=0.4)'`.
+";
+
+fn table(out: &mut String, options: &[Opt]) {
+    out.push_str("| option | kind | default | possible | what it does | from |\n|---|---|---|---|---|---|\n");
+    for opt in options {
+        let default = opt.default().map_or_else(String::new, |default| default.to_string());
+        let Opt { name, kind, help, source, .. } = opt;
+        writeln!(out, "| `{name}` | {kind} | {default} | {} | {help} | {source} |", opt.possible()).unwrap();
+    }
+}
+
+#[test]
+fn the_page_of_methods_is_what_the_tables_say() {
+    let mut page = HEAD.to_owned();
+    for method in METHODS {
+        writeln!(page, "\n## `{}`\n\n{} ({}).\n", method.name, method.about, method.paper).unwrap();
+        table(&mut page, method.options);
+    }
+    page.push_str("\n# Loss classifiers\n");
+    for lda in CLASSIFIERS {
+        writeln!(page, "\n## `{}`\n\n{} ({}).\n", lda.name, lda.about, lda.paper).unwrap();
+        table(&mut page, lda.options);
+    }
+    // UPDATE=1 writes the file anew; read the difference before committing it.
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(file).unwrap(), page);
+}
