@@ -11,6 +11,7 @@ use std::time::Duration;
 use lastmile::event::Event;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Time;
+use lastmile_sim::network::engine::Budget;
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
 use lastmile_sim::runs::{
     Hooks, MakeEstimator, Outcome, Prepare, REFLECTOR_PORT, RunError, Session, SessionMeters, found,
@@ -147,6 +148,8 @@ impl Lab {
         }
         let attached = wanted.iter().map(|&h| (scenario.hosts[h].name.clone(), Attach::External)).collect();
         let mut simulation = build(scenario, seed, attached).map_err(RunError::from)?;
+        // The wall clock is the limit.
+        simulation.engine.set_budget(Budget { events: u64::MAX, ..scenario.budget });
         let meters = sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
         let ports: Vec<_> = tuns.into_iter().map(|(host, tun)| (simulation.hosts[host], tun)).collect();
         if let Some(prepare) = prepare {

@@ -4,6 +4,7 @@ use lastmile::node::{Input, Node, Output};
 use lastmile::time::Time;
 
 use crate::network::carrier::Carrier;
+use crate::network::engine::Cost;
 use crate::network::host::{External, Host};
 use crate::network::link::Link;
 use crate::network::tcp;
@@ -12,11 +13,6 @@ use crate::network::wlan::Medium;
 
 /// A node of the engine. All variants are [`Node`]s; the enum spares links and traffic the indirect call, and has the
 /// engine hand packets from link to link without taking them into its hand.
-///
-/// ```
-/// let element = lastmile_sim::network::element::Element::from(lastmile_sim::network::traffic::Sink::default());
-/// assert!(matches!(element, lastmile_sim::network::element::Element::Sink(_)));
-/// ```
 pub enum Element {
     /// One direction of a link.
     Link(Box<Link>),
@@ -71,6 +67,18 @@ impl Element {
             Element::Wlan(wlan) => Some(wlan.as_mut()),
             _ => None,
         }
+    }
+
+    /// What it has cost beside the engine's own events.
+    pub(crate) fn cost(&self) -> Cost {
+        let memory = match self {
+            Element::Link(link) => return link.cost(),
+            Element::Wlan(wlan) => wlan.memory(),
+            Element::TcpSender(sender) => sender.memory(),
+            Element::TcpReceiver(receiver) => receiver.memory(),
+            _ => 0,
+        };
+        Cost { memory, events: 0 }
     }
 
     /// Tells it that the time which it named has come, unless it looks at the time alone.

@@ -8,6 +8,9 @@ use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 
 use crate::network::link::MAX_WIRE_BYTES;
 
+/// What a packet takes with the places that refer to it, in bytes.
+pub(crate) const PACKET_MEMORY: u64 = 160;
+
 /// A packet in [`Packets`]. Not `Copy`: who holds it has the packet, and gives it away or back. The default one
 /// fills a place where none is.
 #[derive(Debug, Default)]

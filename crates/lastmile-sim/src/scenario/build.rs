@@ -102,6 +102,7 @@ pub fn build(
         }
     }
     let mut engine = Engine::new();
+    engine.set_budget(scenario.budget);
     let routers: Vec<RouterId> = (0..scenario.vertices()).map(|_| engine.add_router()).collect();
 
     let mut hosts = Vec::new();
@@ -116,6 +117,7 @@ pub fn build(
                 engine.add(Host::new(endpoint, (spec.v4, spec.v6), book, clock))?
             }
         };
+        engine.call(node, format!("host/{}", spec.name));
         engine.connect(node, Target::Router(routers[index]));
         hosts.push(node);
     }
@@ -128,6 +130,7 @@ pub fn build(
         }
         let name = format!("link/{}>{}", scenario.vertex_name(spec.from), scenario.vertex_name(spec.to));
         let node = engine.add(Link::seeded(config, seed, &name))?;
+        engine.call(node, name);
         engine.connect(node, Target::Router(routers[spec.to]));
         links.push(node);
     }
@@ -136,8 +139,9 @@ pub fn build(
         // An access point of several channels draws other numbers on each.
         let before = scenario.wlans[..number].iter().filter(|other| other.name() == spec.name()).count();
         let also = if before > 0 { format!("/{before}") } else { String::new() };
-        let medium = Medium::new(&spec.config, seed, &format!("wlan/{}{also}", spec.name()))?;
-        let node = engine.add(medium)?;
+        let name = format!("wlan/{}{also}", spec.name());
+        let node = engine.add(Medium::new(&spec.config, seed, &name)?)?;
+        engine.call(node, name);
         for &(port, from, to) in &spec.directions {
             engine.connect_port(node, port, Target::Router(routers[to]))?;
             air.push((node, port, from));
@@ -149,6 +153,8 @@ pub fn build(
         pairs.iter().map(|&(from, to, flow)| (from, to, flow, hosts[to])).collect();
     for spec in &scenario.traffic {
         let flow = Flow(flows.len() as u32);
+        let name = format!("traffic/{}", spec.name);
+        let random = Stream::new(seed, &name);
         let address = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), DISCARD);
         // Two flows between the same hosts are told apart in captures.
         let own = |host: usize| SocketAddr::new(IpAddr::V4(scenario.hosts[host].v4), ephemeral(flow));
@@ -156,9 +162,10 @@ pub fn build(
             let acks = Flow(flow.0 + 1);
             let (sender, receiver) = (own(spec.from), address(spec.to));
             let ends = Ends { sender, receiver, data: flow, acks };
-            let random = Stream::new(seed, &format!("traffic/{}", spec.name));
             let sender = Sender::new(&tcp.config, ends, tcp.app.clone(), spec.start, spec.stop, random);
             let (sender, receiver) = (engine.add(sender)?, engine.add(Receiver::new(&tcp.config, ends))?);
+            engine.call(receiver, format!("{name}, receiving"));
+            engine.call(sender, name);
             engine.connect(sender, Target::Router(routers[spec.from]));
             engine.connect(receiver, Target::Router(routers[spec.to]));
             sources.push(sender);
@@ -177,8 +184,8 @@ pub fn build(
             from: own(spec.from),
             to: address(spec.to),
         };
-        let random = Stream::new(seed, &format!("traffic/{}", spec.name));
         let source = engine.add(Source::new(config, random).with_changes(spec.changes.clone()))?;
+        engine.call(source, name);
         engine.connect(source, Target::Router(routers[spec.from]));
         sources.push(source);
         let sink = engine.add(Sink::default())?;

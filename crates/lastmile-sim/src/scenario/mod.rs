@@ -49,23 +49,14 @@
 //! ipv6 = false                                    # true: by the hosts' IPv6 addresses
 //! ```
 //!
-//! **Limits.** A scenario that would never end, or would need more memory than a limit, is refused when it is read:
-//!
-//! - a run of more than 31 days, a delay of more than 60 s, a text of more than 16 MB;
-//! - more than 250 hosts, 5,000 `[[link]]`, 16 channels on one, 250 `[[wlan]]`, 4,000 stations in one (2,000 of them
-//!   clients), 20,000 `[[traffic]]`, 1,000 `[[measure]]`, 100,000 changes of a link, 10,000 of a source;
-//! - packets that cross links more than 4e9 times in all, with timeouts of TCP (which double up to `max_rto` where nothing
-//!   arrives) and attempts of WLANs, by mean rates for sources and, for TCP, by what the path's highest
-//!   rates and shortest delays, the window and the file let through; a connection that none of these limits; channels that
-//!   would be asked as often, by periods or frames far shorter than run and packets; a source with more than a packet in
-//!   each nanosecond;
-//! - more than 2 GB for packets that wait or are on their way, at 160 bytes each; the same again for stations' queues,
-//!   losses noted, TCP's windows, and routes, at 30 bytes for each router that a flow passes; queues of more than 1,000,000 packets or 100 MB (of a station, 100,000 packets; of a
-//!   WLAN with its `loss_log`, 1,000,000 each); traces of more than 1,000,000 packets, or 10,000,000 together.
+//! **Limits.** Of each thing there are only so many, which `check` knows. What a run may cost is a [`Budget`] that the
+//! engine keeps to while it runs.
 
 use lastmile::node::PortId;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
+
+use crate::network::engine::Budget;
 
 mod build;
 mod check;
@@ -102,6 +93,8 @@ pub struct Scenario {
     pub warm_up: Span,
     /// The seed of a run that names no other.
     pub seed: u64,
+    /// What a run may cost.
+    pub budget: Budget,
     /// The hosts, in the order of the file. Their numbers here are their nodes' in the engine and in events.
     pub hosts: Vec<HostSpec>,
     /// Names in links that are no hosts', in the order of the file. As vertices they follow the hosts.

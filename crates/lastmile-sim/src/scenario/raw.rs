@@ -29,6 +29,8 @@ pub(super) struct RawScenario {
     pub(super) warm_up: Option<At<Span>>,
     #[serde(default = "one")]
     pub(super) seed: u64,
+    pub(super) max_events: Option<u64>,
+    pub(super) max_memory: Option<Text<Bytes>>,
     #[serde(default)]
     pub(super) host: BTreeMap<Spanned<String>, RawHost>,
     #[serde(default)]

@@ -148,21 +148,6 @@ impl TrafficSpec {
             Arrivals::Trace(_) => "trace",
         }
     }
-
-    /// How many packets it sends up to `end`, on the mean.
-    pub(crate) fn packets(&self, end: Time) -> f64 {
-        if let Arrivals::Trace(trace) = &self.arrivals {
-            return trace.packets().len() as f64;
-        }
-        let (mut from, mut rate, mut bits) = (self.start, self.rate, 0.0);
-        let stop = self.stop.min(end);
-        for &(at, next) in self.changes.iter().chain([&(stop, Rate::ip(0))]) {
-            let to = at.clamp(from, stop.max(from));
-            bits += rate.bits_per_second() as f64 * (to - from).as_secs_f64();
-            (from, rate) = (to, next);
-        }
-        bits / self.size.bits().max(1) as f64
-    }
 }
 
 /// Which way a measurement looks.

@@ -19,6 +19,7 @@ use crate::network::event_queue::{EventQueue, Key, MAX_NODES};
 use crate::network::host::Egress;
 use crate::network::packets::{Packets, Parcel};
 
+mod budget;
 mod links;
 mod meters;
 mod routes;
@@ -29,6 +30,9 @@ mod tests;
 mod types;
 mod view;
 
+pub use budget::Budget;
+pub(crate) use budget::Cost;
+use budget::Ledger;
 use routes::{Hop, Routes};
 use taps::Taps;
 pub(crate) use taps::Tell;
@@ -97,6 +101,9 @@ pub struct Engine {
     /// The external hosts, since a pump asks after each event what reached them.
     externals: Vec<usize>,
     taps: Taps,
+    ledger: Ledger,
+    /// What nodes are called in errors.
+    names: BTreeMap<usize, String>,
 }
 
 impl Engine {
@@ -162,11 +169,13 @@ impl Engine {
                 break;
             }
             self.queue.pop();
+            let node = key.node();
             if key.at() > self.now {
                 self.now = key.at();
-                self.at_once = 0;
+                if self.ledger.pass(core::mem::take(&mut self.at_once)) {
+                    self.look(node)?;
+                }
             }
-            let node = key.node();
             let slot = &mut self.slots[node];
             (slot.wanted, slot.queued) = (Key::NONE, Key::NONE);
             slot.element.wake(self.now);
@@ -184,13 +193,22 @@ impl Engine {
         }
         if end > self.now {
             self.now = end;
-            self.at_once = 0;
+            self.ledger.pass(core::mem::take(&mut self.at_once));
         }
         Ok(())
     }
 
+    /// Gives a node the name that errors call it by.
+    pub fn call(&mut self, node: NodeId, name: impl Into<String>) {
+        self.names.insert(node.0 as usize, name.into());
+    }
+
+    fn name(&self, node: usize) -> String {
+        self.names.get(&node).cloned().unwrap_or_else(|| format!("node {node}"))
+    }
+
     fn stuck(&self, node: usize) -> EngineError {
-        EngineError::Stuck { at: self.now, node: node as u32, wakes: self.at_once }
+        EngineError::Stuck { at: self.now, node: node as u32, name: self.name(node), wakes: self.at_once }
     }
 
     /// Has a packet enter the network at an external host's interface, at `at` or, where that has passed, now.

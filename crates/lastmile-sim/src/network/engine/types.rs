@@ -9,27 +9,14 @@ use crate::network::event_queue::MAX_NODES;
 pub(crate) const MAX_PORTS: u16 = 4095;
 
 /// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).
-///
-/// ```
-/// assert!(lastmile_sim::network::engine::NodeId(0) < lastmile_sim::network::engine::NodeId(1));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 /// A routing table of an engine.
-///
-/// ```
-/// assert_ne!(lastmile_sim::network::engine::RouterId(0), lastmile_sim::network::engine::RouterId(1));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouterId(pub u32);
 
 /// Where what leaves a port goes.
-///
-/// ```
-/// use lastmile_sim::network::engine::*;
-/// assert_ne!(Target::Node(NodeId(0)), Target::Router(RouterId(0)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Nowhere: it is counted as [unroutable](super::Engine::unroutable).
@@ -43,26 +30,39 @@ pub enum Target {
 }
 
 /// What stops an engine.
-///
-/// ```
-/// let error = lastmile_sim::network::engine::EngineError::NotExternal { host: 3 };
-/// assert_eq!(error.to_string(), "node 3 is not an external host: only those take packets from outside");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// Nodes wake each other for ever at one moment.
     #[error(
-        "time stands still at {at}: node {node} was woken {wakes} times at that moment; \
-         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed"
+        "time stands still at {at}: {name} was woken {wakes} times at that moment; \
+         two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed, or sends all that it has at once"
     )]
     Stuck {
         /// The moment.
         at: Time,
         /// The node woken last.
         node: u32,
+        /// Its name.
+        name: String,
         /// How often nodes were woken at that moment.
         wakes: u64,
+    },
+    /// The run has cost what it may.
+    #[error(
+        "{limit} are spent at {at}, {share} % of them by {node}: have it carry or keep less, shorten the run, or raise {key}"
+    )]
+    OverBudget {
+        /// When that was seen.
+        at: Time,
+        /// What it may cost.
+        limit: String,
+        /// The node that cost most.
+        node: String,
+        /// Its part, in per cent.
+        share: u8,
+        /// The scenario's key that allows more.
+        key: &'static str,
     },
     /// A packet was injected where none can enter.
     #[error("node {host} is not an external host: only those take packets from outside")]

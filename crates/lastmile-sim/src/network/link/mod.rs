@@ -20,9 +20,10 @@ use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 
 use crate::network::carrier::{Carrier, LossCause, Losses};
+use crate::network::engine::Cost;
 use crate::network::loss::Channel;
 use crate::network::meter::{Meter, MeterConfig, Profile};
-use crate::network::packets::{Packets, Parcel};
+use crate::network::packets::{PACKET_MEMORY, Packets, Parcel};
 
 mod common;
 mod computed;
@@ -148,6 +149,11 @@ impl Link {
             Kind::Dequeue(queue) => queue.under_way(),
         };
         self.common.ring.len() + queued
+    }
+
+    pub(crate) fn cost(&self) -> Cost {
+        let events = self.common.channel.as_ref().map_or(0, |channel| channel.looks);
+        Cost { memory: self.under_way() as u64 * PACKET_MEMORY, events }
     }
 
     /// Those of them that are a flow's.

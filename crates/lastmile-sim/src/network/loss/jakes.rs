@@ -245,8 +245,11 @@ impl State {
         power < self.threshold * spread as f64
     }
 
-    pub(super) fn loses(&mut self, air: Air) -> bool {
-        self.slots.under(air).any(|frame| self.frame_is_lost(frame))
+    pub(super) fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
+        let under = self.slots.under(air);
+        let frames = under.end() - under.start() + self.interleaver;
+        *looks += frames * (self.paths * LOOKS as usize) as u64;
+        under.into_iter().any(|frame| self.frame_is_lost(frame))
     }
 }
 
@@ -348,13 +351,13 @@ mod tests {
         let mut packets = State::new(&model, 1, "jakes");
         for n in (0..20_000_u64).step_by(3) {
             let air = Air { starts: n * frame, ends: (n + 1) * frame - 1 };
-            assert_eq!(packets.loses(air), lost[n as usize], "frame {n}");
+            assert_eq!(packets.loses(air, &mut 0), lost[n as usize], "frame {n}");
         }
         // A packet of 762 bytes touches two frames.
         let mut whole = State::new(&Jakes { covers: Covers::Whole, ..model }, 1, "jakes");
         for n in 0..10_000_u64 {
             let air = Air { starts: 2 * n * frame, ends: 2 * (n + 1) * frame };
-            assert_eq!(whole.loses(air), lost[2 * n as usize] || lost[2 * n as usize + 1]);
+            assert_eq!(whole.loses(air, &mut 0), lost[2 * n as usize] || lost[2 * n as usize + 1]);
         }
     }
 }

@@ -109,7 +109,7 @@ impl State {
     }
 
     /// Whether any moment from `first` to `last` is bad. Times do not go back beyond the packet before.
-    fn meets_bad(&mut self, first: u64, last: u64) -> bool {
+    fn meets_bad(&mut self, first: u64, last: u64, looks: &mut u64) -> bool {
         let mut drawn = 0;
         while self.changes_at <= first {
             drawn += 1;
@@ -120,8 +120,10 @@ impl State {
             self.bad = !self.bad;
             self.draw_length(self.changes_at);
         }
+        *looks += u64::from(drawn);
         let mut met = self.bad || first < self.bad_until && self.bad_until != self.changes_at;
         while !met && self.changes_at <= last {
+            *looks += 1;
             self.bad = !self.bad;
             self.draw_length(self.changes_at);
             met = self.bad;
@@ -129,10 +131,10 @@ impl State {
         met
     }
 
-    pub(super) fn loses(&mut self, air: Air) -> bool {
+    pub(super) fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
         let (first, last) = air.deciding(self.model.covers);
         let probability =
-            if self.meets_bad(first, last) { self.model.loss_bad } else { self.model.loss_good };
+            if self.meets_bad(first, last, looks) { self.model.loss_bad } else { self.model.loss_good };
         self.packets.unit() < probability
     }
 }
@@ -153,7 +155,7 @@ mod tests {
         let model = MarkovTime::with_rate(0.1, Span::from_millis(10));
         let mut channel = state(&model);
         let lost: Vec<bool> = (0..4_000_000_u64)
-            .map(|n| channel.loses(Air { starts: n * MS / 10, ends: n * MS / 10 }))
+            .map(|n| channel.loses(Air { starts: n * MS / 10, ends: n * MS / 10 }, &mut 0))
             .collect();
         let (rate, run, _) = statistics(&lost);
         assert!((rate - 0.1).abs() < 0.005, "{rate}");
@@ -166,7 +168,7 @@ mod tests {
         let mut channel = state(&model);
         let packets = 200_000_u64;
         let lost = (0..packets)
-            .filter(|n| channel.loses(Air { starts: n * 40 * MS, ends: (n + 1) * 40 * MS }))
+            .filter(|n| channel.loses(Air { starts: n * 40 * MS, ends: (n + 1) * 40 * MS }, &mut 0))
             .count();
         let want = 1.0 - 0.9 * libm::exp(-40.0 / 90.0);
         assert!((lost as f64 / packets as f64 - want).abs() < 0.005, "{lost} {want}");
@@ -178,9 +180,9 @@ mod tests {
         let (mut rare, mut dense) = (state(&model), state(&model));
         for n in 0..10_000_u64 {
             let at = |ms| Air { starts: ms * MS, ends: ms * MS };
-            dense.loses(at(n * 10));
-            dense.loses(at(n * 10 + 3));
-            assert_eq!(rare.loses(at(n * 10 + 7)), dense.loses(at(n * 10 + 7)));
+            dense.loses(at(n * 10), &mut 0);
+            dense.loses(at(n * 10 + 3), &mut 0);
+            assert_eq!(rare.loses(at(n * 10 + 7), &mut 0), dense.loses(at(n * 10 + 7), &mut 0));
         }
     }
 
@@ -193,7 +195,7 @@ mod tests {
         };
         let mut channel = state(&model);
         for n in 1..100 {
-            channel.loses(Air { starts: n << 56, ends: n << 56 });
+            channel.loses(Air { starts: n << 56, ends: n << 56 }, &mut 0);
         }
     }
 }

@@ -196,13 +196,14 @@ impl State {
         }
     }
 
-    fn loses(&mut self, air: Air) -> bool {
+    /// Whether a packet is lost; counts what had to be looked at for that.
+    fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
         match self {
             State::Bernoulli(state) => state.loses(),
-            State::MarkovTime(state) => state.loses(air),
+            State::MarkovTime(state) => state.loses(air, looks),
             State::GilbertElliott(state) => state.loses(),
-            State::Pattern(state) => state.loses(air),
-            State::Jakes(state) => state.loses(air),
+            State::Pattern(state) => state.loses(air, looks),
+            State::Jakes(state) => state.loses(air, looks),
         }
     }
 }
@@ -219,6 +220,8 @@ struct Part {
 #[derive(Debug)]
 pub(super) struct Channel {
     parts: Vec<Part>,
+    /// Periods and frames looked at so far.
+    pub(super) looks: u64,
 }
 
 impl Channel {
@@ -234,7 +237,7 @@ impl Channel {
             }
         };
         let parts: Vec<Part> = losses.iter().enumerate().map(part).collect();
-        (!parts.is_empty()).then_some(Channel { parts })
+        (!parts.is_empty()).then_some(Channel { parts, looks: 0 })
     }
 
     pub(super) fn loses_before(&mut self, now: u64, flow: Flow) -> bool {
@@ -251,7 +254,7 @@ impl Channel {
         };
         let mut lost = false;
         for part in self.parts.iter_mut().filter(concerned) {
-            lost |= part.state.loses(air);
+            lost |= part.state.loses(air, &mut self.looks);
         }
         lost
     }

@@ -147,9 +147,11 @@ impl State {
         self.lost.binary_search(&(number % self.period)).is_ok()
     }
 
-    pub(super) fn loses(&mut self, air: Air) -> bool {
+    pub(super) fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
         if let Some(slots) = &self.slots {
-            return slots.under(air).any(|slot| self.is_lost(slot.wrapping_add(self.next)));
+            let under = slots.under(air);
+            *looks += under.end() - under.start();
+            return under.into_iter().any(|slot| self.is_lost(slot.wrapping_add(self.next)));
         }
         let lost = self.is_lost(self.next);
         self.next = (self.next + 1) % self.period;
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn packets_play_it_in_a_circle() {
         let mut state = State::new(&Pattern::parse("011").unwrap(), Stream::new(1, "p"));
-        let played: Vec<bool> = (0..7).map(|_| state.loses(NOW)).collect();
+        let played: Vec<bool> = (0..7).map(|_| state.loses(NOW, &mut 0)).collect();
         assert_eq!(played, [false, true, true, false, true, true, false]);
         let random = Pattern { random_start: true, ..Pattern::parse(&"01".repeat(500)).unwrap() };
         let starts: Vec<u64> = (0..4).map(|seed| State::new(&random, Stream::new(seed, "p")).next).collect();
@@ -180,7 +182,7 @@ mod tests {
         let at = |covers, starts: u64, ends: u64| {
             let model = Pattern { slot, covers, ..Pattern::parse("0010").unwrap() };
             let air = Air { starts: starts * 1_000_000, ends: ends * 1_000_000 };
-            State::new(&model, Stream::new(1, "p")).loses(air)
+            State::new(&model, Stream::new(1, "p")).loses(air, &mut 0)
         };
         // Slot 2 is 40 to 60 ms, and 120 to 140 ms again.
         assert!(at(Covers::Whole, 30, 41) && !at(Covers::Whole, 30, 40) && at(Covers::Whole, 125, 126));

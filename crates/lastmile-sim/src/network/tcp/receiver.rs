@@ -72,6 +72,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// What it notes of the segments that are not in order, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.beyond.len() as u64 * 80
+    }
+
     /// The receiving end that `config` describes.
     pub fn new(config: &TcpConfig, ends: Ends) -> Receiver {
         Receiver {

@@ -17,17 +17,18 @@ use super::raw::{At, RawClock, RawScenario};
 use super::routes::Ways;
 use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
+use crate::network::engine::Budget;
 
-mod bounds;
+mod fits;
 mod flows;
 mod link;
 mod links;
 mod losses;
 mod options;
+mod sizes;
 mod tcp;
 mod traffic;
 mod wlans;
-mod work;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
@@ -107,6 +108,10 @@ impl Check<'_> {
             duration,
             warm_up,
             seed: raw.seed,
+            budget: Budget {
+                events: raw.max_events.unwrap_or(Budget::default().events),
+                memory: raw.max_memory.as_ref().map_or(Budget::default().memory, |most| most.0),
+            },
             hosts: self.hosts()?,
             routers: Vec::new(),
             links: Vec::new(),
@@ -121,10 +126,7 @@ impl Check<'_> {
         self.losses_met(&scenario)?;
         self.room(&scenario)?;
         self.frames(&scenario)?;
-        self.crossings(&scenario)?;
-        self.memory(&scenario)?;
-        self.kept(&scenario)?;
-        self.channels(&scenario)?;
+        self.limited(&scenario)?;
         Ok(scenario)
     }
 

@@ -163,6 +163,23 @@ impl Check<'_> {
         Ok(Arrivals::OnOff(on_off))
     }
 
+    /// Refuses a source whose packets would leave at one moment, all of them.
+    fn apart(
+        &self,
+        raw: &RawTraffic,
+        arrivals: &Arrivals,
+        changes: &[(Time, Rate)],
+        (rate, size): (Rate, Bytes),
+    ) -> Checked<()> {
+        let most = changes.iter().fold(rate, |most, change| if change.1 > most { change.1 } else { most });
+        let peak = if let Arrivals::OnOff(on_off) = arrivals { on_off.peak(most) } else { most };
+        if peak.bits_per_second() as f64 > 1e9 * size.bits() as f64 {
+            let at = raw.rate.as_ref().map_or(raw.kind.span(), Spanned::span);
+            return self.error(at, "more than a packet in each nanosecond");
+        }
+        Ok(())
+    }
+
     fn changes(&self, raw: &RawTraffic) -> Checked<Vec<(Time, Rate)>> {
         if let Some(more) = raw.changes.get(MAX_CHANGES) {
             return self.error(more.span(), format!("more than {MAX_CHANGES} changes"));

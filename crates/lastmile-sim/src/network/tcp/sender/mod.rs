@@ -138,6 +138,11 @@ impl Sender {
         SenderCounters { acknowledged: self.una, transfers, transfer_time, ..self.counters }
     }
 
+    /// What it notes of the segments under way, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        (self.max - self.una) * 24
+    }
+
     /// The congestion window, in segments.
     pub fn cwnd(&self) -> f64 {
         self.window.cwnd

@@ -8,6 +8,7 @@ use super::Medium;
 use crate::network::carrier::{Carrier, LossCause, Losses};
 use crate::network::link::LinkConfig;
 use crate::network::meter::{Meter, MeterConfig, Profile};
+use crate::network::packets::PACKET_MEMORY;
 use crate::network::wlan::ampdu;
 use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss};
 use crate::network::wlan::phy::Phy;
@@ -78,6 +79,12 @@ impl Medium {
     /// retries.
     pub fn losses_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
         self.losses.of(flow)
+    }
+
+    /// What waits and what is noted, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let queued: usize = self.stations.iter().map(|station| station.queue.len()).sum();
+        (queued + self.lost.len()) as u64 * PACKET_MEMORY
     }
 
     /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.

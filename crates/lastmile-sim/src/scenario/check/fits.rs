@@ -1,0 +1,103 @@
+//! Whether packets fit where they go, and whether anything limits those that nobody counts.
+
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+use toml::Spanned;
+
+use super::{Check, Checked};
+use crate::network::link::QueueLimit;
+use crate::scenario::Scenario;
+
+/// The largest MSDU (IEEE 802.11-2016, table 9-19), and LLC and SNAP, which count in it.
+const MAX_MSDU: Bytes = Bytes(2304);
+const LLC: Bytes = Bytes(8);
+/// Links on the paths of all flows, there and back: routers keep a way for each.
+const MAX_HOPS: usize = 50_000_000;
+/// What endpoints send; a queue that cannot hold one would never let a probe pass.
+const PROBE: Bytes = Bytes(1500);
+
+impl Check<'_> {
+    /// What a WLAN cannot carry: an IP packet that with LLC and SNAP is larger than an MSDU.
+    pub(super) fn frames(&self, scenario: &Scenario) -> Checked<()> {
+        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+            let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
+            if scenario.crosses_wlan(&path) && flow.size + LLC > MAX_MSDU {
+                let raw = raw.get_ref();
+                let at = raw.size.as_ref().map_or(raw.kind.span(), Spanned::span);
+                let reason = format!(
+                    "packets of {} cross a WLAN, whose frames carry IP packets of at most {}",
+                    flow.size,
+                    Bytes(MAX_MSDU.0 - LLC.0)
+                );
+                return self.error(at, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a connection whose window would turn over in no time, since its path has neither rate nor delay; and more
+    /// ways than routers can keep.
+    pub(super) fn limited(&self, scenario: &Scenario) -> Checked<()> {
+        let mut hops = 0;
+        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+            let there = self.path(scenario, flow.from, flow.to).unwrap_or_default();
+            let back = self.path(scenario, flow.to, flow.from).unwrap_or_default();
+            hops += there.len() + back.len();
+            if hops > MAX_HOPS {
+                let reason = format!("paths of flows with more than {MAX_HOPS} hops together");
+                return self.error(raw.get_ref().kind.span(), reason);
+            }
+            // What is beyond the links is air, which has a rate.
+            let limits = |link: &usize| {
+                let config = scenario.links.get(*link).map(|link| &link.config);
+                config.is_none_or(|c| c.rate.is_some() || c.shaper.is_some() || c.delay > Span::ZERO)
+            };
+            if flow.tcp.is_some() && !there.iter().chain(&back).any(limits) {
+                let reason = "nothing limits this connection: its path needs a rate or a delay";
+                return self.error(raw.get_ref().kind.span(), reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses queues and shapers in which a packet that comes there finds no room even while they are empty.
+    pub(super) fn room(&self, scenario: &Scenario) -> Checked<()> {
+        let mut largest = vec![Bytes::ZERO; scenario.links.len()];
+        let mut come = |from, to, size: Bytes| {
+            for link in self.path(scenario, from, to).unwrap_or_default() {
+                if let Some(largest) = largest.get_mut(link) {
+                    *largest = size.max(*largest);
+                }
+            }
+        };
+        for flow in &scenario.traffic {
+            come(flow.from, flow.to, flow.size);
+            if let Some(tcp) = &flow.tcp {
+                come(flow.to, flow.from, tcp.config.header);
+            }
+        }
+        for measure in &scenario.measures {
+            come(measure.from, measure.to, PROBE);
+            come(measure.to, measure.from, PROBE);
+        }
+        for (number, (link, largest)) in scenario.links.iter().zip(largest).enumerate() {
+            if largest == Bytes::ZERO {
+                continue;
+            }
+            let wire = largest + link.config.overhead;
+            let refuse = |key: &str| {
+                let reason = format!("smaller than one packet ({wire} with its framing)");
+                self.refuse(&self.link_key(self.direction(number), key), reason)
+            };
+            match (link.config.discipline.limit(), link.config.queue) {
+                (Some(QueueLimit::Bytes(limit)), _) if limit < wire => return refuse("discipline.limit"),
+                (None, QueueLimit::Bytes(limit)) if limit < wire => return refuse("queue"),
+                _ => {}
+            }
+            if link.config.shaper.as_ref().is_some_and(|shaper| shaper.burst < wire) {
+                return refuse("shaper.burst");
+            }
+        }
+        Ok(())
+    }
+}
