@@ -139,6 +139,10 @@ struct Row {
     /// The median of what one saturating flow gets around that window; only by WLANs.
     saturation_p50_bps: Option<f64>,
     error_saturation_p50: Option<f64>,
+    /// The furthest that lateness moved a number that was printed, as a share of the capacity; only in the lab.
+    moved_most: Option<f64>,
+    /// The same between two simulations of each run, in which the probes enter when they did and when they were due.
+    moved_simulated_most: Option<f64>,
     /// Why runs printed no number.
     reasons: Vec<String>,
 }
@@ -157,6 +161,9 @@ struct Number {
     own: Rate,
     window: Option<f64>,
     of_capacity: f64,
+    /// How far lateness moved it, and how far in simulations.
+    moved: Option<f64>,
+    moved_simulated: Option<f64>,
     mean: Option<f64>,
     covered: Option<bool>,
 }
@@ -264,21 +271,26 @@ fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBa
             return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
         }
         let seed = args.seed.wrapping_mul(1_000_003).wrapping_add(k as u64);
-        let (outcomes, refused) = match world {
+        let (outcomes, refused, moved) = match world {
             World::Sim => {
                 let make = scenarios::maker(Span::ZERO, seed);
                 let run = simulate(scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
-                (run.outcomes, None)
+                (run.outcomes, None, None)
             }
             World::Lab => {
                 let make = scenarios::maker(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
                 let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
-                (run.outcomes, run.lateness.refused)
+                (run.outcomes, run.lateness.refused, run.moved)
             }
         };
         bar.inc(1);
-        Ok(refused.map_or_else(|| judge(&outcomes, path), Run::Refused))
+        let mut judged = refused.map_or_else(|| judge(&outcomes, path), Run::Refused);
+        if let Run::Number(number) = &mut judged {
+            number.moved = moved.as_ref().map(|moved| moved.share);
+            number.moved_simulated = moved.and_then(|moved| moved.simulated);
+        }
+        Ok(judged)
     };
     let runs: Vec<Run> = match world {
         World::Sim => (0..args.runs).into_par_iter().map(one).collect::<Result<_, _>>()?,
@@ -332,6 +344,8 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
         of_capacity: off / capacity.bits_per_second().max(1) as f64,
         mean: relative_error(Some(value), long_run),
         // The truth that the interval aims at is the long-run one.
+        moved: None,
+        moved_simulated: None,
         covered: estimate.interval.zip(long_run).map(|(interval, rate)| interval.contains(rate)),
         outcome: outcome.clone(),
     }))
@@ -388,6 +402,8 @@ fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
         truth_p50_bps: of(&|n| Some(bps(n.own)), 0.5),
         saturation_p50_bps: of(&|n| saturation(n).map(bps), 0.5),
         error_saturation_p50: of(&|n| relative_error(Some(n.value), saturation(n)).map(f64::abs), 0.5),
+        moved_most: of(&|n| n.moved, 1.0),
+        moved_simulated_most: of(&|n| n.moved_simulated, 1.0),
         reasons,
     }
 }

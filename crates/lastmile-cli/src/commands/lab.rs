@@ -130,16 +130,20 @@ fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow:
 pub(crate) fn say_lateness(lateness: &LabLateness) {
     let priority = if lateness.realtime { "real-time priority" } else { "no real-time priority" };
     let (p50, p99, worst) = (lateness.p50, lateness.p99, lateness.worst);
-    let over = lateness.over_100us;
-    let late = format!("late by {p50} (median), {p99} (p99), {worst} (worst), {over} by 100 us or more");
+    let (over, allowed) = (lateness.late, lateness.allowed);
+    let late = format!("late by {p50} (median), {p99} (p99), {worst} (worst), {over} by {allowed} or more");
+    let moved = lateness.moved.map_or_else(String::new, |moved| {
+        format!("; in time the numbers would be within {:.1} % of the capacity", moved * 100.0)
+    });
+    let core = format!("{:.0} % of a core", lateness.core * 100.0);
     crate::say(&match (lateness.packets, lateness.events) {
         (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
         (0, events) => {
             format!(
-                "lab: no packets from outside, {events} moments of the simulator's own, {late}; {priority}"
+                "lab: no packets from outside, {events} moments of the simulator's own, {late}; {core}; {priority}"
             )
         }
-        (packets, _) => format!("lab: {packets} packets, {late}; {priority}"),
+        (packets, _) => format!("lab: {packets} packets, {late}{moved}; {core}; {priority}"),
     });
     if let Some(why) = &lateness.refused {
         crate::say(&format!("refused: {why}"));

@@ -165,7 +165,7 @@ fn json_of_accuracy() {
     let json = lastmile(&arguments).json();
     let keys = "world scenario rate_mbps cross method options direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
                 truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
-                error_worst_of_capacity coverage rate_p50_bps reasons";
+                error_worst_of_capacity coverage rate_p50_bps moved_most moved_simulated_most reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
     // WLANs: TCP leaves nothing, so that there is no relative error, and a saturating flow takes its share.

@@ -140,6 +140,24 @@ fn the_simulator_saturates_the_same_cells() {
     }
 }
 
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_a_lab_takes_a_quarter_of_a_core_for_1_mbit_s() {
+    if no_lab() {
+        return;
+    }
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        eprintln!("lab: skipped: there is no iperf3 here");
+        return;
+    }
+    let server = ["lab", "path", "--json", "--in", "receiver", "--", "iperf3", "-s", "-1"];
+    let client = ["--in", "sender", "--", "iperf3", "-u", "-b", "1M", "-t", "2", "-c", "{receiver}"];
+    let ended = lastmile(&[&server[..], &client].concat());
+    let share = ended.json()["lateness"]["core_share"].as_f64().expect("a share");
+    eprintln!("{:.1} % of a core, {:.1} s of traffic", share * 100.0, 2.0);
+    assert!(share > 0.0 && share < 0.25, "{share}: {ended:?}");
+}
+
 /// Programs and overrides on one command line, without any wall clock: what is wrong is said before a lab is made.
 #[test]
 fn a_wrong_override_is_named() {

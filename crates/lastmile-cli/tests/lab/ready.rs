@@ -168,8 +168,7 @@ fn a_lab_of_a_month_ends_at_once_when_it_is_interrupted() {
     let keys = |of: &Value| of.as_object().expect("a table").keys().cloned().collect::<Vec<_>>().join(" ");
     let all = "exit_code flows interrupted lateness links results scenario seconds seed wlans world";
     assert_eq!(keys(&json), all);
-    let lateness =
-        "device_drops events over_100us p50_ns p99_ns packets realtime refused stolen_share worst_ns";
+    let lateness = "allowed_ns core_share device_drops events late moved p50_ns p99_ns packets realtime refused stolen_share worst_ns";
     assert_eq!(keys(&json["lateness"]), lateness);
     assert!(std::fs::exists(&events).unwrap());
 }

@@ -1,5 +1,10 @@
 //! How late a lab was, packet by packet, whether its results may be believed, and whether that was the machine's fault.
 //!
+//! A run is judged by what its lateness can do to its results. Of our own measurements that is how far their numbers move
+//! when the lateness is taken out ([`MOVED_MOST`]). What programs see of a path does not change by
+//! what is short beside the path's own times: there a packet counts as late beyond what its path allows (a packet's
+//! time at the slowest hop, or 5 % of that hop's queue), and 1 % of these refuse the run.
+//!
 //! A run that carried no packet from or to the outside has no lateness of packets. Its own traffic is the simulator's, and
 //! got what it gets in virtual time whatever the clock did; how late the pump handled what was due (each arrival, departure
 //! and timer) says whether it went on in real time, under the same rule.
@@ -7,13 +12,16 @@
 use std::fs;
 
 use lastmile::time::Span;
+use lastmile_sim::scenario::Scenario;
 
+use super::due::{Judged, MOVED_MOST};
 use super::pump::Pump;
+use super::scale::{self, allowed};
 use crate::sched::{self, RealTime, SPIN_NS};
 
-/// The share of packets that may be late by 100 us or more before a run is refused.
+/// The share of packets that may be later than their path allows before a run is refused.
 pub const LATE_SHARE: f64 = 0.01;
-/// How late a packet may be.
+/// How late the timers of a machine may be that is on time.
 const LATE: Span = Span::from_micros(100);
 /// How many times its own share of the time the hypervisor's ticks make late at most: packets come in trains, and what is
 /// due within a tick is served after it. What is later than that is late for another reason too. Our choice: a tick of
@@ -89,7 +97,7 @@ pub struct LatenessCounts {
 
 impl Default for LatenessCounts {
     fn default() -> Self {
-        LatenessCounts { bins: vec![0; 10_001], n: 0, worst_ns: 0 }
+        LatenessCounts { bins: vec![0; scale::AT_MOST.as_nanos() as usize / 1_000 + 1], n: 0, worst_ns: 0 }
     }
 }
 
@@ -125,21 +133,27 @@ impl LatenessCounts {
         Span::from_nanos(self.worst_ns as i64)
     }
 
-    /// Packets late by 100 us or more.
-    pub fn over_100us(&self) -> u64 {
-        self.bins.iter().skip(100).sum()
+    /// Packets late by so many microseconds or more, up to 10 ms.
+    pub fn over(&self, late: Span) -> u64 {
+        self.bins.iter().skip((late.as_nanos().max(0) / 1_000) as usize).sum()
+    }
+
+    /// These and those.
+    fn and(mut self, others: &LatenessCounts) -> LatenessCounts {
+        self.bins.iter_mut().zip(&others.bins).for_each(|(bin, more)| *bin += more);
+        LatenessCounts { n: self.n + others.n, worst_ns: self.worst_ns.max(others.worst_ns), ..self }
     }
 }
 
 /// How late the lab was.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LabLateness {
-    /// Packets carried.
+    /// Packets carried, in and out.
     pub packets: u64,
     /// The moments at which something was due in the engine, where no packet was carried: what follows is their lateness
     /// then. Zero where packets were.
     pub events: u64,
-    /// Median of the larger of output and ingress lateness.
+    /// Median lateness, of packets in and out.
     #[serde(rename = "p50_ns")]
     pub p50: Span,
     /// 99th percentile of it.
@@ -148,13 +162,22 @@ pub struct LabLateness {
     /// The latest packet.
     #[serde(rename = "worst_ns")]
     pub worst: Span,
-    /// Packets late by 100 us or more.
-    pub over_100us: u64,
+    /// What the paths allow: the least that any does on which packets were carried.
+    #[serde(rename = "allowed_ns")]
+    pub allowed: Span,
+    /// Packets late by as much or more.
+    pub late: u64,
+    /// How far the measurements' numbers move when lateness is taken out of them, at most, as a share of the capacity; null
+    /// where nothing was measured, or more than a number moves.
+    pub moved: Option<f64>,
     /// Packets that a host's device had no room for: lost where the scenario loses nothing.
     pub device_drops: u64,
     /// The share of the processors' time that the machine's hypervisor took for others meanwhile; 0 on hardware.
     #[serde(rename = "stolen_share")]
     pub stolen: f64,
+    /// The share of a core that the pump took.
+    #[serde(rename = "core_share")]
+    pub core: f64,
     /// Whether the pump had real-time priority.
     pub realtime: bool,
     /// Why results of this run must not be believed, if so.
@@ -184,69 +207,81 @@ impl LabLateness {
         self.refused.is_some() && self.device_drops == 0 && self.explained
     }
 
-    pub(super) fn of(pump: &Pump, probes: &LatenessCounts, realtime: bool) -> LabLateness {
-        let (out, into) = (pump.late_out(), pump.late_in());
-        let own = LabLateness::new((out, into), probes, pump.refused(), pump.stolen(), realtime);
-        match own.packets + probes.packets() {
-            0 => own.by_events(pump.late_events()),
-            _ => own,
-        }
-    }
-
-    /// Of a run that carried no packet.
-    fn by_events(self, events: &LatenessCounts) -> LabLateness {
-        let over_100us = events.over_100us();
-        let share = over_100us as f64 / events.packets().max(1) as f64;
-        let late = (share > LATE_SHARE).then(|| {
-            let why = whose(self.stolen, share);
-            format!("{:.1} % of what was due was done 100 us or more too late: {why}", share * 100.0)
-        });
-        LabLateness {
-            events: events.packets(),
-            p50: events.quantile(0.5),
-            p99: events.quantile(0.99),
-            worst: events.worst(),
-            over_100us,
-            refused: self.refused.or(late),
-            explained: explains(self.stolen, share),
-            ..self
-        }
+    pub(super) fn of(
+        scenario: &Scenario,
+        pump: &Pump,
+        judged: Option<&Judged>,
+        realtime: bool,
+    ) -> LabLateness {
+        let address = |host: usize| scenario.hosts.get(host).map(|host| [host.v4.into(), host.v6.into()]);
+        let to =
+            |ip| (0..scenario.hosts.len()).find(|&host| address(host).is_some_and(|own| own.contains(&ip)));
+        let outside = pump.pairs().iter().filter_map(|&(from, ip)| Some((from, to(ip)?)));
+        let pairs: Vec<_> = match pump.pairs().is_empty() {
+            true => scenario.traffic.iter().map(|flow| (flow.from, flow.to)).collect(),
+            false => outside.collect(),
+        };
+        let allowed = pairs.into_iter().map(|(from, to)| allowed(scenario, from, to)).min();
+        let entered = judged.map_or(pump.late_in(), |judged| &judged.entered);
+        let own = LabLateness::new(
+            (pump.late_out().clone().and(entered), pump.late_events()),
+            allowed.unwrap_or(LATE),
+            judged,
+            pump.refused(),
+            pump.stolen(),
+        );
+        LabLateness { core: pump.core(), realtime, ..own }
     }
 
     fn new(
-        (out, into): (&LatenessCounts, &LatenessCounts),
-        probes: &LatenessCounts,
+        (carried, events): (LatenessCounts, &LatenessCounts),
+        allowed: Span,
+        judged: Option<&Judged>,
         device_drops: u64,
         stolen: f64,
-        realtime: bool,
     ) -> LabLateness {
-        let all = [out, into, probes];
-        let largest =
-            |of: &dyn Fn(&LatenessCounts) -> Span| all.iter().map(|c| of(c)).max().unwrap_or(Span::ZERO);
-        let share = |c: &LatenessCounts| c.over_100us() as f64 / c.packets().max(1) as f64;
-        let late = all.iter().map(|c| share(c)).fold(0.0, f64::max);
-        let over_100us = all.iter().map(|c| c.over_100us()).max().unwrap_or(0);
-        let too_late = (late > LATE_SHARE).then(|| {
-            let why = whose(stolen, late);
-            format!("{:.1} % of the packets were carried 100 us or more too late: {why}", late * 100.0)
+        let (packets, moments) =
+            (carried.packets(), if carried.packets() == 0 { events.packets() } else { 0 });
+        let counts = if packets == 0 { events } else { &carried };
+        let late = counts.over(allowed);
+        let n = (packets + moments).max(1) as f64;
+        let share = late as f64 / n;
+        // One packet that is late enough may move a number.
+        let least = if judged.is_some() { share.max(1.0 / n) } else { share };
+        let too_late = (share > LATE_SHARE && judged.is_none_or(|judged| !judged.whole)).then(|| {
+            let what = match packets {
+                0 => format!("{late} of {moments} moments ({:.1} %) were handled", share * 100.0),
+                _ => format!("{late} of {packets} packets ({:.1} %) were carried", share * 100.0),
+            };
+            format!("{what} {allowed} or more too late: {}", whose(stolen, share))
+        });
+        let moved = judged.map(|judged| &judged.moved);
+        let wrong = moved.filter(|moved| moved.share > MOVED_MOST).map(|moved| {
+            let by = match moved.share.is_finite() {
+                true => format!(", {:.1} % of the capacity apart", moved.share * 100.0),
+                false => String::new(),
+            };
+            format!("with every probe in time {}{by}: {}", moved.what, whose(stolen, least))
         });
         let dropped = (device_drops > 0).then(|| {
             format!("{device_drops} packets were lost at a host's device that had no room, not on the path")
         });
-        let reasons: Vec<String> = too_late.into_iter().chain(dropped).collect();
-        let refused = (!reasons.is_empty()).then(|| reasons.join("; "));
+        let reasons: Vec<String> = too_late.into_iter().chain(wrong).chain(dropped).collect();
         LabLateness {
-            packets: out.packets() + into.packets(),
-            events: 0,
-            p50: largest(&|c| c.quantile(0.5)),
-            p99: largest(&|c| c.quantile(0.99)),
-            worst: largest(&|c| c.worst()),
-            over_100us,
+            packets,
+            events: moments,
+            p50: counts.quantile(0.5),
+            p99: counts.quantile(0.99),
+            worst: counts.worst(),
+            allowed,
+            late,
+            moved: moved.map(|moved| moved.share).filter(|share| share.is_finite()),
             device_drops,
             stolen,
-            realtime,
-            refused,
-            explained: explains(stolen, late),
+            core: 0.0,
+            realtime: false,
+            refused: (!reasons.is_empty()).then(|| reasons.join("; ")),
+            explained: explains(stolen, least),
         }
     }
 }
@@ -254,6 +289,17 @@ impl LabLateness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::due::Moved;
+
+    /// Of late packets, and moments, on a path that allows so much.
+    fn of(
+        carried: &LatenessCounts,
+        events: &LatenessCounts,
+        judged: Option<&Judged>,
+        stolen: f64,
+    ) -> LabLateness {
+        LabLateness::new((carried.clone(), events), Span::from_micros(200), judged, 0, stolen)
+    }
 
     #[test]
     fn quantiles_of_lateness() {
@@ -262,7 +308,15 @@ mod tests {
         counts.add(150_000);
         assert_eq!(counts.quantile(0.5), Span::from_micros(1));
         assert_eq!(counts.quantile(1.0), Span::from_micros(150));
-        assert_eq!((counts.over_100us(), counts.packets()), (1, 100));
+        assert_eq!((counts.over(Span::from_micros(100)), counts.packets()), (1, 100));
+        assert_eq!(counts.over(Span::from_micros(151)), 0);
+        let mut more = LatenessCounts::default();
+        more.add(50_000_000);
+        let both = counts.and(&more);
+        assert_eq!(
+            (both.packets(), both.over(scale::AT_MOST), both.worst()),
+            (101, 1, Span::from_millis(50))
+        );
     }
 
     #[test]
@@ -282,11 +336,15 @@ mod tests {
     fn a_late_run_names_the_hypervisor_that_took_the_time() {
         let (none, mut late) = (LatenessCounts::default(), LatenessCounts::default());
         late.add(200_000);
-        let of = |late: &LatenessCounts, stolen| LabLateness::new((late, &none), &none, 0, stolen, true);
+        let of = |late: &LatenessCounts, stolen| of(late, &none, None, stolen);
         // One of one, and then one of ten.
         let all = late.clone();
         (0..9).for_each(|_| late.add(5_000));
-        assert!(of(&late, 0.0).refused.is_some_and(|why| why.ends_with("too busy for the lab")));
+        let why = of(&late, 0.0).refused.expect("one of ten");
+        assert_eq!(
+            why,
+            "1 of 10 packets (10.0 %) were carried 200 us or more too late: this machine is too busy for the lab"
+        );
         assert!(of(&late, 0.02).refused.is_some_and(|why| why.contains("hypervisor took 2.0 %")));
         // A tick in two seconds makes nothing late from beginning to end: a lab that is slow by itself stays to blame.
         assert!(of(&all, 0.02).refused.is_some_and(|why| why.ends_with("too busy for the lab")));
@@ -294,17 +352,47 @@ mod tests {
             [(&late, 0.0), (&late, 0.002), (&late, 0.003), (&all, 0.003), (&all, 0.02), (&all, 0.03)]
                 .map(|(late, stolen)| of(late, stolen).is_hypervisors());
         assert_eq!(is_hypervisors, [false, false, true, false, false, true]);
-        let nothing = LabLateness::new((&none, &none), &none, 0, 0.003, true);
-        assert!(
-            !nothing.clone().by_events(&all).is_hypervisors() && nothing.by_events(&late).is_hypervisors()
+        let moments = |due: &LatenessCounts| super::tests::of(&none, due, None, 0.003);
+        assert!(!moments(&all).is_hypervisors() && moments(&late).is_hypervisors());
+    }
+
+    #[test]
+    fn measurements_are_judged_by_how_far_their_numbers_moved() {
+        let (none, mut late) = (LatenessCounts::default(), LatenessCounts::default());
+        (0..10).for_each(|k| late.add(if k == 0 { 300_000 } else { 5_000 }));
+        let judged = |share, whole| {
+            let what = "forward wbest would have found capacity 10 Mbit/s, not 10.3 Mbit/s".to_owned();
+            Judged {
+                moved: Moved { share, what, simulated: None },
+                entered: LatenessCounts::default(),
+                whole,
+            }
+        };
+        let of = |judged: &Judged, stolen| of(&late, &none, Some(judged), stolen);
+        // One of ten was late, and nobody sees it in the number.
+        let harmless = of(&judged(0.004, true), 0.0);
+        assert_eq!((harmless.late, harmless.moved, harmless.refused), (1, Some(0.004), None));
+        let wrong = of(&judged(0.031, true), 0.0);
+        assert_eq!(
+            wrong.refused.as_deref(),
+            Some(
+                "with every probe in time forward wbest would have found capacity 10 Mbit/s, not 10.3 Mbit/s, \
+                 3.1 % of the capacity apart: this machine is too busy for the lab"
+            )
         );
+        assert!(!wrong.is_hypervisors() && of(&judged(0.031, true), 0.003).is_hypervisors());
+        let none_left = of(&judged(f64::INFINITY, true), 0.0);
+        assert!(none_left.refused.is_some() && none_left.moved.is_none());
+        // Of a round trip nothing could be told: its packets count as a program's.
+        assert!(of(&judged(0.0, false), 0.0).refused.is_some_and(|why| why.starts_with("1 of 10 packets")));
     }
 
     #[test]
     fn packets_lost_at_a_device_refuse_the_run() {
         let none = LatenessCounts::default();
-        assert_eq!(LabLateness::new((&none, &none), &none, 0, 0.5, true).refused, None);
-        let lateness = LabLateness::new((&none, &none), &none, 3, 0.5, true);
+        let of = |drops| LabLateness::new((none.clone(), &none), Span::from_micros(200), None, drops, 0.5);
+        assert_eq!(of(0).refused, None);
+        let lateness = of(3);
         assert!(!lateness.is_hypervisors(), "a full device is the lab's own fault");
         assert_eq!(lateness.device_drops, 3);
         assert!(
@@ -315,17 +403,17 @@ mod tests {
     #[test]
     fn a_run_without_packets_is_as_late_as_what_was_due_in_it() {
         let (none, mut due) = (LatenessCounts::default(), LatenessCounts::default());
-        let of = |due: &LatenessCounts| LabLateness::new((&none, &none), &none, 0, 0.0, true).by_events(due);
+        let of = |due: &LatenessCounts| of(&none, due, None, 0.0);
         let nothing = of(&due);
         assert_eq!((nothing.packets, nothing.events, nothing.refused), (0, 0, None));
         (0..99).for_each(|_| due.add(4_000));
         due.add(300_000);
         let on_time = of(&due);
-        assert_eq!((on_time.packets, on_time.events, on_time.over_100us), (0, 100, 1));
+        assert_eq!((on_time.packets, on_time.events, on_time.late), (0, 100, 1));
         assert_eq!((on_time.p50, on_time.worst), (Span::from_micros(5), Span::from_micros(300)));
         assert_eq!(on_time.refused, None);
         due.add(300_000);
         let late = of(&due).refused.expect("2 of 101");
-        assert!(late.starts_with("2.0 % of what was due"), "{late}");
+        assert!(late.starts_with("2 of 101 moments (2.0 %) were handled 200 us or more too late"), "{late}");
     }
 }

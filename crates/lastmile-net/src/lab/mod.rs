@@ -6,6 +6,7 @@
 //! too. So nothing needs cleaning up after a crash, and nothing can be left behind.
 mod awake;
 pub mod child;
+pub mod due;
 mod endpoints;
 pub mod ip;
 pub mod lateness;
@@ -13,6 +14,7 @@ pub mod netns;
 pub mod programs;
 pub mod pump;
 pub mod run;
+mod scale;
 #[cfg(test)]
 mod tests;
 pub mod tun;

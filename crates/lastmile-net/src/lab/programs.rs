@@ -9,7 +9,7 @@ use lastmile_sim::runs::Prepare;
 use lastmile_sim::scenario::Scenario;
 
 use super::child::LabChild;
-use super::lateness::{LabLateness, LatenessCounts};
+use super::lateness::LabLateness;
 use super::run::{Lab, LabPlan, LabRun, LabRunError, WATCH, unknown};
 
 /// What programs get to end in when the lab does.
@@ -89,7 +89,7 @@ pub fn run_programs(
     }
     drop(children);
     let (pump, realtime) = lab.finish()?;
-    let lateness = LabLateness::of(&pump, &LatenessCounts::default(), realtime);
+    let lateness = LabLateness::of(scenario, &pump, None, realtime);
     Ok((code, lab.ran(&pump, lateness)))
 }
 

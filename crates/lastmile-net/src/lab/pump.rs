@@ -4,11 +4,16 @@
 //! time if that is later, and leaves when the engine's model says, so that lateness does not add up. How late the
 //! pump was is measured for every packet both ways: going out, the time written less the time due; coming in, the
 //! time since the device was last seen empty, because a packet may have waited there for as long. A pump that was
-//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. A sleeping pump does not
+//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. What it took to read the
+//! packets before it is not counted: a burst takes its time on any host's own device. A sleeping pump does not
 //! see its devices; what the scheduler made it wait after its wake-up was due is added in its place. Each moment at which
 //! something is due in the engine is handled by itself, and how late that was is counted too: where no packet enters or
 //! leaves, it is all that the clock can be held against.
+//!
+//! Waking up makes a packet 50 to 200 us late. Only packets of our own measurements are met awake; of others the path's
+//! own times are what counts ([`scale`](super::scale)), and a pump that stayed awake for them would take a core.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -16,15 +21,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
 use lastmile::event::Event;
-use lastmile::node::{Datagram, Ecn, Flow, Payload};
+use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::network::host::Egress;
 use lastmile_sim::network::meter::udp_payload;
 use lastmile_sim::runs::accounting::Watched;
-use lastmile_sim::runs::read_probe;
+use lastmile_sim::runs::{REFLECTOR_PORT, read_probe};
 
-use super::awake::{Budget, Left, RunDelay};
+use super::awake::{Budget, Left, RunDelay, thread_time};
 use super::ip;
 use super::lateness::{LatenessCounts, ProcessorTime};
 use super::tun::Tun;
@@ -44,10 +49,10 @@ const READ_MOST: usize = 32;
 const MOMENTS_MOST: usize = 256;
 /// How far behind the clock a run may come to its end.
 const BEHIND_MOST: Span = Span::from_secs(1);
-/// While packets come, the pump does not sleep for so long after each: a sleeping core takes 50 to 200 us to wake up,
-/// which would be added to a packet's time of entry.
+/// While packets of our own measurements come, the pump does not sleep for so long after each: a sleeping core takes 50 to
+/// 200 us to wake up, which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
-/// Tagged packets whose entry is noted.
+/// Packets whose entry is noted, and probes whose exit is.
 const MAX_NOTED: usize = 1_000_000;
 
 /// Why a pump stopped by itself.
@@ -73,19 +78,39 @@ pub enum PumpError {
     },
 }
 
-/// When a packet with a stream tag entered the lab: to be held against its sender's kernel stamp.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// The host that sent it.
-    pub host: usize,
-    /// Where it goes: two sessions of one host number their streams alike.
+/// A packet of one of our streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Probe {
+    /// Whence.
+    pub from: IpAddr,
+    /// Whither: two sessions of one host number their streams alike.
     pub to: IpAddr,
     /// Its stream.
     pub stream: u32,
     /// Its place in the stream.
     pub index: u16,
-    /// When it was read from the device, in nanoseconds of CLOCK_MONOTONIC.
-    pub read: u64,
+}
+
+impl Probe {
+    fn of(datagram: &Datagram) -> Option<Probe> {
+        let (stream, index) = udp_payload(&datagram.payload).and_then(read_probe)?;
+        Some(Probe { from: datagram.from.ip(), to: datagram.to.ip(), stream, index })
+    }
+}
+
+/// A packet that entered the lab.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The engine's node of the host that sent it.
+    pub node: NodeId,
+    /// Whither, and how it is marked.
+    pub header: Datagram,
+    /// When it entered.
+    pub at: Time,
+    /// How long it may have waited before.
+    pub waited: Span,
+    /// What it is, if it belongs to a stream.
+    pub probe: Option<Probe>,
 }
 
 /// One host's link into the engine.
@@ -108,12 +133,19 @@ pub struct Pump {
     late_out: LatenessCounts,
     late_in: LatenessCounts,
     late_events: LatenessCounts,
+    /// What entered, and how late probes left, where that is to be noted.
+    noting: bool,
     entries: Vec<Entry>,
+    exits: Vec<(Probe, Span)>,
+    /// The hosts' numbers and the addresses between which packets entered.
+    pairs: BTreeSet<(usize, IpAddr)>,
     refused: u64,
     ignored: u64,
-    /// When a packet last came in.
-    last_entry: u64,
+    /// When a packet of our own measurements last came in.
+    last_own: u64,
     budget: Budget,
+    /// The share of a core that the run took.
+    core: f64,
     /// What this machine's processors had done when the pump was made.
     began: ProcessorTime,
 }
@@ -132,11 +164,15 @@ impl Pump {
             late_out: LatenessCounts::default(),
             late_in: LatenessCounts::default(),
             late_events: LatenessCounts::default(),
+            noting: false,
             entries: Vec::new(),
+            exits: Vec::new(),
+            pairs: BTreeSet::new(),
             refused: 0,
             ignored: 0,
-            last_entry: 0,
+            last_own: 0,
             budget: Budget::default(),
+            core: 0.0,
             began: ProcessorTime::now(),
         }
     }
@@ -150,6 +186,12 @@ impl Pump {
     /// Has those who look on told of the decisions that come this way; see [`Engine::tell_decision`].
     pub fn telling(mut self, decisions: Receiver<Event>) -> Pump {
         self.decisions = Some(decisions);
+        self
+    }
+
+    /// Has it note what enters, and how late probes leave.
+    pub fn noting(mut self) -> Pump {
+        self.noting = true;
         self
     }
 
@@ -174,14 +216,29 @@ impl Pump {
         &self.late_events
     }
 
-    /// When stream packets entered.
+    /// What entered, in the order of entry, where it was to be noted.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// How late probes left, where it was to be noted.
+    pub fn exits(&self) -> &[(Probe, Span)] {
+        &self.exits
+    }
+
+    /// Between which hosts' numbers and addresses packets entered.
+    pub fn pairs(&self) -> &BTreeSet<(usize, IpAddr)> {
+        &self.pairs
     }
 
     /// The share of the processors' time since the pump was made that a hypervisor gave to others.
     pub fn stolen(&self) -> f64 {
         ProcessorTime::now().stolen_since(self.began)
+    }
+
+    /// The share of a core that the run took.
+    pub fn core(&self) -> f64 {
+        self.core
     }
 
     /// Packets that a host's device had no room for.
@@ -218,6 +275,7 @@ impl Pump {
         self.ports.iter_mut().for_each(|port| port.last_empty = began);
         let mut buffer = vec![0; 65_536];
         let queued = RunDelay::of_this_thread();
+        let used = thread_time();
         while !stop.load(Ordering::Relaxed) {
             let all = self.read(&mut buffer)?;
             let done = self.advance()?;
@@ -230,6 +288,7 @@ impl Pump {
                 self.rest(spin, &queued, &mut buffer)?;
             }
         }
+        self.core = (thread_time() - used) as f64 / (monotonic() - began).max(1) as f64;
         Ok(realtime.is_some())
     }
 
@@ -289,24 +348,35 @@ impl Pump {
                 };
                 let at = monotonic();
                 let waited = at - port.last_empty;
-                let Some(datagram) = datagram(&buffer[..n]) else {
-                    self.ignored += 1;
-                    continue;
-                };
-                self.late_in.add(waited);
-                self.last_entry = at;
-                if let Some((stream, index)) = udp_payload(&datagram.payload).and_then(read_probe)
-                    && self.entries.len() < MAX_NOTED
-                {
-                    let to = datagram.to.ip();
-                    self.entries.push(Entry { host, to, stream, index, read: at });
+                let node = port.node;
+                match datagram(&buffer[..n]) {
+                    Some(datagram) => self.enter(node, at, waited, datagram)?,
+                    None => self.ignored += 1,
                 }
-                let node = self.ports[host].node;
-                let entered = Time::from_nanos(at - self.started).max(self.engine().now());
-                self.watched.engine_mut().inject(node, entered, datagram)?;
+                let took = monotonic() - before;
+                self.ports[host].last_empty += took;
             }
         }
         Ok(all)
+    }
+
+    /// Has a packet enter that was read at a time of CLOCK_MONOTONIC, after it may have waited for so long.
+    fn enter(&mut self, node: NodeId, at: u64, waited: u64, datagram: Datagram) -> Result<(), PumpError> {
+        let probe = Probe::of(&datagram);
+        if probe.is_some() || [datagram.from, datagram.to].iter().any(|end| end.port() == REFLECTOR_PORT) {
+            self.last_own = at;
+        }
+        self.pairs.insert((node.0 as usize, datagram.to.ip()));
+        let entered = Time::from_nanos(at - self.started).max(self.engine().now());
+        if self.noting && self.entries.len() < MAX_NOTED {
+            let payload = Payload::Model(Model { ip_size: datagram.ip_size().0 as u32, words: [0; 4] });
+            let header = Datagram { payload, ..datagram };
+            let waited = Span::from_nanos(waited as i64);
+            self.entries.push(Entry { node, header, at: entered, waited, probe });
+        }
+        self.late_in.add(waited);
+        self.watched.engine_mut().inject(node, entered, datagram)?;
+        Ok(())
     }
 
     /// Hands out everything that is due.
@@ -314,10 +384,14 @@ impl Pump {
         self.watched.engine_mut().take_egress(&mut self.egress);
         for egress in self.egress.drain(..) {
             let Some(port) = self.ports.iter().find(|p| p.node.0 == u32::from(egress.host)) else { continue };
+            let probe = if self.noting { Probe::of(&egress.datagram) } else { None };
             let Payload::Ip(mut bytes) = egress.datagram.payload else { continue };
             ip::set_ecn(&mut bytes, egress.datagram.ecn as u8);
             let late = (monotonic() - self.started).saturating_sub(egress.at.as_nanos());
             self.late_out.add(late);
+            if let Some(probe) = probe.filter(|_| self.exits.len() < MAX_NOTED) {
+                self.exits.push((probe, Span::from_nanos(late as i64)));
+            }
             if !port.tun.write(&bytes)? {
                 self.refused += 1;
             }
@@ -335,7 +409,7 @@ impl Pump {
             None => now + 20_000_000,
         };
         let due = due.min(now + 20_000_000);
-        let alert = now < self.last_entry + ALERT_NS;
+        let alert = now < self.last_own + ALERT_NS;
         let spin = match self.budget.left(now) {
             Left::Spare if alert && spin > 0 => u64::MAX,
             Left::Debt => 0,

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lastmile::event::Event;
-use lastmile::report::{Direction, StreamRecord};
+use lastmile::report::StreamRecord;
 use lastmile::time::Time;
 use lastmile_sim::network::engine::Budget;
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
@@ -20,10 +20,11 @@ use lastmile_sim::runs::{
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::LabError;
+use super::due::{Moved, Ran};
 use super::endpoints::{Decided, Measuring, Serving};
-use super::lateness::{LabLateness, LatenessCounts};
+use super::lateness::LabLateness;
 use super::netns::NetNs;
-use super::pump::{Entry, Pump, PumpError};
+use super::pump::{Pump, PumpError};
 use super::tun::{Tun, TunConfig};
 use crate::driver::DriverConfig;
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
@@ -80,6 +81,8 @@ pub struct LabRun {
     pub records: Vec<Vec<StreamRecord>>,
     /// How late the lab was.
     pub lateness: LabLateness,
+    /// How far that moved what was measured; `None` where nothing was, or the run was stopped.
+    pub moved: Option<Moved>,
 }
 
 /// How to run a lab.
@@ -158,6 +161,9 @@ impl Lab {
         let stop = Arc::new(AtomicBool::new(false));
         let (decisions, told) = channel();
         let mut pump = Pump::new(Watched::new(scenario, simulation), ports).telling(told);
+        if !sessions.is_empty() {
+            pump = pump.noting();
+        }
         if let Some(end) = end {
             pump = pump.ending_at(end);
         }
@@ -213,6 +219,7 @@ impl Lab {
             events: Vec::new(),
             records: Vec::new(),
             lateness,
+            moved: None,
         }
     }
 }
@@ -263,7 +270,7 @@ pub fn run(
             std::thread::sleep(WATCH);
         }
         let (pump, realtime) = lab.finish()?;
-        let lateness = LabLateness::of(&pump, &LatenessCounts::default(), realtime);
+        let lateness = LabLateness::of(scenario, &pump, None, realtime);
         return Ok(lab.ran(&pump, lateness));
     }
     let decided =
@@ -319,13 +326,27 @@ pub fn run(
         reflected.extend(serving.finish()?);
     }
     let (pump, realtime) = lab.finish()?;
-    let mut probes = LatenessCounts::default();
-    for (session, (_, records)) in sessions.iter().zip(&measured) {
-        compare(&pump, &lab, session, records, &mut probes);
-    }
-    let lateness = LabLateness::of(&pump, &probes, realtime);
-    let mut run = lab.ran(&pump, lateness);
     let stopped = stop.load(Ordering::Relaxed);
+    let judged = match stopped {
+        true => None,
+        false => {
+            let records = measured.iter().map(|(_, records)| records.clone()).collect();
+            let ran = Ran {
+                scenario,
+                seed,
+                hosts: &wanted,
+                sessions: &sessions,
+                records,
+                entries: pump.entries(),
+                exits: pump.exits(),
+                end: pump.engine().now(),
+            };
+            Some(ran.judged(make)?)
+        }
+    };
+    let lateness = LabLateness::of(scenario, &pump, judged.as_ref(), realtime);
+    let moved = judged.map(|judged| judged.moved);
+    let mut run = LabRun { moved, ..lab.ran(&pump, lateness) };
     for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(measured) {
         run.outcomes.extend(match stopped {
             // The twins that some truths take may last: not for somebody who wants to get away.
@@ -338,22 +359,4 @@ pub fn run(
     run.events.extend(reflected);
     run.events.sort_by_key(Event::order);
     Ok(run)
-}
-
-/// Holds the entry of each probe into the lab against its sender's kernel stamp.
-fn compare(pump: &Pump, lab: &Lab, session: &Session, records: &[StreamRecord], counts: &mut LatenessCounts) {
-    let position = |host: usize| lab.hosts.iter().position(|(h, _)| *h == host);
-    for record in records {
-        let (from, to) = match record.direction {
-            Direction::Reverse => (session.to, session.from),
-            _ => (session.from, session.to),
-        };
-        let (host, to) = (position(from), lab.scenario.hosts[to].address(session.ipv6));
-        let own = |e: &&Entry| (Some(e.host), e.to, e.stream) == (host, to, record.stream);
-        for entry in pump.entries().iter().filter(own) {
-            if let Some(packet) = record.packets.get(usize::from(entry.index)) {
-                counts.add(entry.read.saturating_sub(lab.started + packet.sent.as_nanos()));
-            }
-        }
-    }
 }

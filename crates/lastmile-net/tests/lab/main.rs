@@ -17,6 +17,7 @@ use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_net::lab::LabError;
+use lastmile_net::lab::due::MOVED_MOST;
 use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
@@ -258,7 +259,15 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
     match (late(&run.lateness), broken.and_then(|o| o.refusal.as_ref())) {
         (Some(verdict), _) => verdict,
         (None, Some(refusal)) => Verdict::Late(Late { why: refusal.to_string(), hypervisors: false }),
-        (None, None) => Verdict::Scored(judge(&run.outcomes)),
+        (None, None) => {
+            // What was accepted is what probes in time would have given, in two simulations as well.
+            let simulated = run.moved.and_then(|moved| moved.simulated).unwrap_or(0.0);
+            let judged = judge(&run.outcomes);
+            Verdict::Scored(match simulated <= MOVED_MOST {
+                true => judged,
+                false => Err(format!("late entries move it by {:.1} % of the capacity", simulated * 100.0)),
+            })
+        }
     }
 }
 

@@ -24,6 +24,10 @@ pub(super) fn text(rows: &[Row]) -> String {
     if shared {
         columns.extend([">saturation", ">error"]);
     }
+    let lab = rows.iter().any(|row| row.moved_most.is_some());
+    if lab {
+        columns.extend([">moved", ">simulated"]);
+    }
     let mut table = Table::new(&columns);
     let percent = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{:.1} %", x * 100.0));
     let size = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| Bytes(x as u64).to_string());
@@ -56,6 +60,9 @@ pub(super) fn text(rows: &[Row]) -> String {
         if shared {
             cells.extend([rate(row.saturation_p50_bps), percent(row.error_saturation_p50)]);
         }
+        if lab {
+            cells.extend([percent(row.moved_most), percent(row.moved_simulated_most)]);
+        }
         table.row(cells);
     }
     let mut text = table.text();
@@ -67,6 +74,12 @@ pub(super) fn text(rows: &[Row]) -> String {
     text.push_str(&format!(
         "Rates and truths at the IP layer, medians; the window's truth is stated for packets of {PROBE_SIZE}.\n"
     ));
+    if lab {
+        text.push_str(
+            "moved: the furthest, as a share of the capacity, that the lab's lateness moved a number that is not refused; \
+             simulated: the same in virtual time, where probes enter when they did and when they were due.\n",
+        );
+    }
     if shared {
         text.push_str("saturation: what one saturating flow gets by the WLAN. An error is missing where its truth is zero.\n");
     }

@@ -1,0 +1,340 @@
+//! What its lateness did to the results of a measurement in the lab: the same streams with every probe in time, through the
+//! same estimator.
+//!
+//! A probe is late where it enters (its sender's kernel stamp against the entry) and where it leaves. Where the scenario's
+//! traffic sends whatever becomes of it, what the path would have done is simulated: the same seed, and each probe enters
+//! when it was due; so a packet of others that slipped in ahead of a late probe is seen. TCP and stations that contend
+//! answer to a microsecond with another run of luck, which is nobody's error: there both latenesses are taken out of the
+//! probe's arrival in full, as if it had waited for nobody meanwhile.
+
+use std::collections::HashMap;
+
+use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
+use lastmile::node::Payload;
+use lastmile::report::{Direction, Fate, StreamRecord};
+use lastmile::time::{Span, Time};
+use lastmile_sim::runs::{MakeEstimator, RunError, Session};
+use lastmile_sim::scenario::{Attach, Scenario, build};
+
+use super::lateness::LatenessCounts;
+use super::pump::{Entry, Probe};
+
+/// How far an estimate may move, as a share of the capacity, when lateness is taken out of it.
+pub const MOVED_MOST: f64 = 0.02;
+
+/// The streams of each session, as they were recorded or would have been.
+type Records = Vec<Vec<StreamRecord>>;
+
+/// What moved how far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// The furthest that an estimate moved between how its probes came and how they would have come in time, as a share
+    /// of the capacity; infinite where only one of both is a number.
+    pub share: f64,
+    /// Between two simulations of the run, in which the probes enter when they did and when they were due; `None` where
+    /// the scenario's traffic answers to what is sent beside it.
+    pub simulated: Option<f64>,
+    /// What the estimate was that moved furthest, and what it would have been.
+    pub what: String,
+}
+
+/// What lateness did to a run's measurements.
+pub(super) struct Judged {
+    pub(super) moved: Moved,
+    /// How late packets entered: probes by their senders' stamps, others by how long they may have waited.
+    pub(super) entered: LatenessCounts,
+    /// Whether that is all: of round trips nothing could be said.
+    pub(super) whole: bool,
+}
+
+/// A run that has ended.
+pub(super) struct Ran<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) seed: u64,
+    /// The hosts that were outside.
+    pub(super) hosts: &'a [usize],
+    pub(super) sessions: &'a [Session],
+    pub(super) records: Records,
+    /// What entered, in the order of entry, and how late probes left.
+    pub(super) entries: &'a [Entry],
+    pub(super) exits: &'a [(Probe, Span)],
+    /// When it ended.
+    pub(super) end: Time,
+}
+
+impl Ran<'_> {
+    /// Holds its results against what they would have been in time.
+    pub(super) fn judged(&self, make: MakeEstimator<'_>) -> Result<Judged, RunError> {
+        let probes = self.probes();
+        let mut entered = LatenessCounts::default();
+        let late = |entry: &Entry| {
+            let (session, record, index) = *probes.get(entry.probe.as_ref()?)?;
+            let sent = self.records[session][record].packets[index].sent;
+            Some((entry.at - Time::from_nanos(sent.as_nanos())).max(Span::ZERO))
+        };
+        let late: Vec<Option<Span>> = self.entries.iter().map(late).collect();
+        for (entry, late) in self.entries.iter().zip(&late) {
+            entered.add(late.unwrap_or(entry.waited).as_nanos().max(0) as u64);
+        }
+        let answers =
+            !self.scenario.wlans.is_empty() || self.scenario.traffic.iter().any(|flow| flow.tcp.is_some());
+        let mut moved = Moved::default();
+        if answers {
+            let due = self.taken_out(&probes, &late);
+            self.compare(make, &self.records, &due, &mut moved)?;
+        } else {
+            let came = self.simulated(&probes, |_| Span::ZERO)?;
+            let due = self.simulated(&probes, |entry| late[entry].unwrap_or_default())?;
+            let mut simulated = Moved::default();
+            self.compare(make, &came, &due, &mut simulated)?;
+            self.compare(make, &self.records, &due, &mut moved)?;
+            moved.simulated = Some(simulated.share);
+        }
+        let mut measures = self.sessions.iter().flat_map(|session| &session.measures);
+        let whole = measures.all(|(_, direction)| *direction != Direction::RoundTrip);
+        Ok(Judged { moved, entered, whole })
+    }
+
+    /// Where each probe is in the records. Replies of a round trip carry no number by which they could be told.
+    fn probes(&self) -> HashMap<Probe, (usize, usize, usize)> {
+        let mut probes = HashMap::new();
+        for (s, (session, records)) in self.sessions.iter().zip(&self.records).enumerate() {
+            let address = |host: usize| self.scenario.hosts[host].address(session.ipv6);
+            for (r, record) in records.iter().enumerate() {
+                let (from, to) = match record.direction {
+                    Direction::Forward => (address(session.from), address(session.to)),
+                    Direction::Reverse => (address(session.to), address(session.from)),
+                    Direction::RoundTrip => continue,
+                };
+                for index in 0..record.packets.len() {
+                    let probe = Probe { from, to, stream: record.stream, index: index as u16 };
+                    probes.insert(probe, (s, r, index));
+                }
+            }
+        }
+        probes
+    }
+
+    /// The records with both latenesses taken out of each arrival.
+    fn taken_out(&self, probes: &HashMap<Probe, (usize, usize, usize)>, late: &[Option<Span>]) -> Records {
+        let mut records = self.records.clone();
+        let entries = self.entries.iter().zip(late);
+        let entries = entries.filter_map(|(entry, late)| Some((entry.probe?, (*late)?)));
+        for (probe, late) in entries.chain(self.exits.iter().copied()) {
+            let Some(&(session, record, index)) = probes.get(&probe) else { continue };
+            let fate = &mut records[session][record].packets[index].fate;
+            if let Fate::Arrived(at) = *fate {
+                *fate = Fate::Arrived(at - late);
+            }
+        }
+        records
+    }
+
+    /// The records as the simulator gives them where each packet enters so much earlier.
+    fn simulated(
+        &self,
+        probes: &HashMap<Probe, (usize, usize, usize)>,
+        earlier: impl Fn(usize) -> Span,
+    ) -> Result<Records, RunError> {
+        let name = |&host: &usize| (self.scenario.hosts[host].name.clone(), Attach::External);
+        let mut simulation =
+            build(self.scenario, self.seed, self.hosts.iter().map(name).collect()).map_err(RunError::from)?;
+        let entries = self.entries;
+        let mut order: Vec<(Time, usize)> =
+            entries.iter().enumerate().map(|(k, entry)| (entry.at - earlier(k), k)).collect();
+        order.sort_unstable();
+        for (at, k) in order {
+            let mut packet = entries[k].header.clone();
+            if let Payload::Model(model) = &mut packet.payload {
+                model.words[0] = k as u64;
+            }
+            simulation.engine.inject(entries[k].node, at, packet)?;
+        }
+        simulation.engine.run_until(self.end)?;
+        let mut egress = Vec::new();
+        simulation.engine.take_egress(&mut egress);
+        let mut arrived: Vec<Option<Time>> = vec![None; entries.len()];
+        for left in egress {
+            if let Payload::Model(model) = left.datagram.payload {
+                arrived[model.words[0] as usize] = Some(left.at);
+            }
+        }
+        let mut records = self.records.clone();
+        for (entry, arrived) in entries.iter().zip(arrived) {
+            let Some(&(session, record, index)) = entry.probe.and_then(|probe| probes.get(&probe)) else {
+                continue;
+            };
+            records[session][record].packets[index].fate =
+                arrived.map_or(Fate::Lost, |at| Fate::Arrived(at.as_receiver()));
+        }
+        Ok(records)
+    }
+
+    /// Holds the results of two sets of the same streams against each other.
+    fn compare(
+        &self,
+        make: MakeEstimator<'_>,
+        before: &Records,
+        after: &Records,
+        moved: &mut Moved,
+    ) -> Result<(), RunError> {
+        for ((session, before), after) in self.sessions.iter().zip(before).zip(after) {
+            // What the measurements were given, one after the other: as many streams as each asks for.
+            let mut first = 0;
+            let twice = session.measurements(make)?.into_iter().zip(session.measurements(make)?);
+            for (one, mut other) in twice {
+                let mut one = Counting { estimator: one.estimator, streams: 0 };
+                let was = replay(&mut one, &before[first..]);
+                let own = first..first + one.streams;
+                first = own.end;
+                let (share, what) = difference(&was, &replay(&mut *other.estimator, &after[own]));
+                if share > moved.share {
+                    moved.share = share;
+                    moved.what = format!("{} {} {what}", other.direction, other.method);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An estimator whose streams are counted.
+struct Counting {
+    estimator: Box<dyn Estimator>,
+    streams: usize,
+}
+
+impl Estimator for Counting {
+    fn step(&mut self) -> Step {
+        self.estimator.step()
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        self.streams += 1;
+        self.estimator.on_stream(record);
+    }
+}
+
+/// How far an outcome is from what it was, as a share of the capacity, and both in words.
+fn difference(was: &Outcome, is: &Outcome) -> (f64, String) {
+    let (was, is) = match (was, is) {
+        (Outcome::Found(was), Outcome::Found(is)) => (was, is),
+        (Outcome::Refused(_), Outcome::Refused(_)) => return (0.0, String::new()),
+        (Outcome::Found(_), Outcome::Refused(why)) => {
+            return (f64::INFINITY, format!("would have been refused: {why}"));
+        }
+        (Outcome::Refused(why), Outcome::Found(_)) => {
+            return (f64::INFINITY, format!("would not have been refused, as it was: {why}"));
+        }
+    };
+    let of =
+        |all: &[Estimate], quantity: Quantity| all.iter().find(|e| e.quantity == quantity).map(|e| e.value);
+    let capacity = of(was, Quantity::Capacity).and_then(|value| value.rate());
+    let mut furthest = (0.0, String::new());
+    for Estimate { quantity, value: before, .. } in was {
+        let Some(after) = of(is, *quantity) else {
+            return (f64::INFINITY, format!("would have found no {quantity}"));
+        };
+        let share = match (before.rate(), after.rate()) {
+            (Some(before), Some(after)) => {
+                let scale = capacity.unwrap_or(before).bits_per_second().max(1);
+                before.bits_per_second().abs_diff(after.bits_per_second()) as f64 / scale as f64
+            }
+            (None, None) => 0.0,
+            _ => f64::INFINITY,
+        };
+        if share > furthest.0 {
+            furthest = (share, format!("would have found {quantity} {after}, not {before}"));
+        }
+    }
+    furthest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use lastmile::estimate::{Conditions, build as estimator};
+    use lastmile::node::{Datagram, Model};
+    use lastmile_sim::network::engine::NodeId;
+    use lastmile_sim::runs::{Hooks, sessions, simulate};
+    use lastmile_sim::scenario::{MeasureSpec, builtin};
+
+    /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
+    fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
+        let scenario = builtin(name).unwrap();
+        let make = |spec: &MeasureSpec| {
+            estimator(&spec.method, &Conditions::default()).map_err(|error| error.to_string())
+        };
+        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let sessions = sessions(&scenario).unwrap();
+        let session = &sessions[0];
+        let address = |host: usize| scenario.hosts[host].address(session.ipv6);
+        let (from, to) = (address(session.from), address(session.to));
+        let mut entries = Vec::new();
+        for record in &run.records[0] {
+            for (index, packet) in record.packets.iter().enumerate() {
+                let payload = Payload::Model(Model { ip_size: packet.size.0 as u32, words: [0; 4] });
+                let header =
+                    Datagram { payload, ..Datagram::udp((from, 0).into(), (to, 0).into(), Vec::new()) };
+                let probe = Probe { from, to, stream: record.stream, index: index as u16 };
+                entries.push(Entry {
+                    node: NodeId(session.from as u32),
+                    header,
+                    at: Time::from_nanos(packet.sent.as_nanos()) + late(record.stream, index),
+                    waited: Span::ZERO,
+                    probe: Some(probe),
+                });
+            }
+        }
+        let mut ran = Ran {
+            scenario: &scenario,
+            seed: 1,
+            hosts: &[session.from, session.to],
+            sessions: &sessions,
+            records: run.records,
+            entries: &entries,
+            exits: &[],
+            end: Time::ZERO + scenario.duration,
+        };
+        // What was recorded is what late probes gave.
+        ran.records = ran.simulated(&ran.probes(), |_| Span::ZERO).unwrap();
+        let judged = ran.judged(&make).unwrap();
+        assert!(judged.whole && judged.entered.packets() == entries.len() as u64);
+        judged.moved
+    }
+
+    #[test]
+    fn lateness_counts_by_what_it_does_to_the_number() {
+        // Streams are numbered from 1: pairs, a train that is not believed, and the train that counts.
+        assert_eq!(judged("path", |_, _| Span::ZERO), Moved { simulated: Some(0.0), ..Moved::default() });
+        // Nobody sees that a packet in the queue came later into it; nor one odd pair among thirty.
+        let train = |k: usize, us| {
+            move |stream, index| if (stream, index) == (3, k) { Span::from_micros(us) } else { Span::ZERO }
+        };
+        assert!(judged("path", train(15, 300)).share < 0.001);
+        let pair = judged(
+            "path",
+            |stream, index| if (stream, index) == (1, 7) { Span::from_millis(3) } else { Span::ZERO },
+        );
+        assert!(pair.share < 0.005, "{pair:?}");
+        // A last packet that comes 4 ms late makes the train longer.
+        let last = judged("path", train(29, 4_000));
+        assert!(last.share > MOVED_MOST && last.simulated == Some(last.share), "{last:?}");
+        assert!(last.what.starts_with("forward wbest would have found available bandwidth"), "{last:?}");
+        // All pairs torn apart: there is no more capacity to find.
+        let torn = judged("path", |stream, index| {
+            Span::from_millis(if stream == 1 { (index % 2) as i64 * 4 } else { 0 })
+        });
+        assert!(torn.share > MOVED_MOST, "{torn:?}");
+    }
+
+    #[test]
+    fn where_the_traffic_answers_lateness_is_taken_out_in_full() {
+        let cell = |us| judged("wlan-g", move |_, index| Span::from_micros(us * (index % 2) as i64));
+        assert_eq!(cell(0), Moved::default());
+        // Half a pair's time on the air.
+        let late = cell(200);
+        assert!(late.share > 0.1 && late.simulated.is_none(), "{late:?}");
+    }
+}
