@@ -16,7 +16,7 @@
 //! delay = "5 ms"
 //! queue = "60 kB"                                 # or "50 packets", the default
 //! overhead = "14 B"                               # framing around every IP packet
-//! discipline = { kind = "red" }                   # "tc-red", "codel", "step", with their parameters
+//! discipline = { kind = "red" }                   # see docs/scenarios.md for the others
 //! changes = [{ at = "5 s", rate = "2 Mbit/s" }]   # and delay
 //! losses = [{ model = { kind = "bernoulli", rate = 0.01 }, flows = ["cross"] }] # without flows: all packets
 //! back = { rate = "2 Mbit/s", losses = [] }       # what differs the other way; or one_way = true

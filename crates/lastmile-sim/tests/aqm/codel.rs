@@ -5,7 +5,7 @@ use lastmile::node::{Datagram, Ecn, Input, Model, Node, Output, Payload, PortId}
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::network::queue::{CoDel, Discipline, Step, StepThreshold};
+use lastmile_sim::network::queue::{Codel, Discipline, Step, StepThreshold};
 
 /// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
 fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
@@ -77,11 +77,11 @@ fn the_same_packets_are_dropped_and_marked_as_by_the_rfc_and_by_ns_3() {
         let span = |text: &str| Span::from_millis(text.trim_end_matches("ms").parse().unwrap());
         let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0][key("ecn").parse::<usize>().unwrap()];
         let pattern = title.split_whitespace().nth(1).unwrap();
-        let codel = CoDel {
+        let codel = Codel {
             target: span(key("target")),
             interval: span(key("interval")),
             ecn: ecn != Ecn::NotEct,
-            ..CoDel::default()
+            ..Codel::default()
         };
         let discipline = match key("ce") {
             "" => Discipline::Codel(codel),

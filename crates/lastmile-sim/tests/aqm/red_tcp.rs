@@ -78,7 +78,7 @@ impl Cell {
         };
         let (discipline, queue) = match self.text("aqm", "red") {
             "red" => (Discipline::Red(red), queue),
-            _ => (Discipline::DropTail, QueueLimit::ns2(limit)),
+            _ => (Discipline::default(), QueueLimit::ns2(limit)),
         };
         let config =
             LinkConfig { rate: Some(Rate::ip(rate)), delay, queue, discipline, ..Default::default() };

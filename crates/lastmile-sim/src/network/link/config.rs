@@ -38,6 +38,21 @@ impl QueueLimit {
         QueueLimit::Packets(n.saturating_sub(1))
     }
 
+    /// Whether this, as a threshold, is above what a queue of that limit can hold.
+    pub(crate) fn exceeds(self, limit: QueueLimit) -> bool {
+        match (self, limit) {
+            (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
+            (QueueLimit::Bytes(threshold), QueueLimit::Bytes(limit)) => threshold > limit,
+            (QueueLimit::Packets(threshold), QueueLimit::Bytes(limit)) => {
+                u64::from(threshold) * SMALLEST_IP_PACKET > limit.0
+            }
+            // Framing is at most as large again as a packet.
+            (QueueLimit::Bytes(threshold), QueueLimit::Packets(limit)) => {
+                threshold.0 > u64::from(limit) * 2 * LARGEST_IP_PACKET
+            }
+        }
+    }
+
     /// Whether a packet of `wire` bytes finds no room behind what waits.
     #[inline]
     pub(crate) fn is_full(self, packets: u32, bytes: u64, wire: u32) -> bool {
@@ -69,6 +84,15 @@ impl FromStr for QueueLimit {
             None => text.parse().map(QueueLimit::Bytes).ok(),
         }
         .ok_or_else(|| ParseQueueLimitError(text.to_owned()))
+    }
+}
+
+impl core::fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            QueueLimit::Packets(packets) => write!(f, "{packets} packets"),
+            QueueLimit::Bytes(bytes) => bytes.fmt(f),
+        }
     }
 }
 
@@ -133,7 +157,7 @@ impl Default for LinkConfig {
             delay: Span::ZERO,
             overhead: Bytes::ZERO,
             queue: QueueLimit::Packets(DEFAULT_QUEUE_PACKETS),
-            discipline: Discipline::DropTail,
+            discipline: Discipline::default(),
             shaper: None,
             schedule: Vec::new(),
             losses: Vec::new(),
@@ -194,18 +218,18 @@ impl LinkConfig {
         let waits = self.rate.is_some()
             || self.shaper.is_some()
             || self.schedule.iter().any(|change| change.rate.is_some());
-        if !waits && self.discipline != Discipline::DropTail {
+        if !waits && !self.is_drop_tail() {
             return Err(LinkConfigError::new("discipline", "without a rate nothing ever waits: name a rate"));
         }
         Ok(())
     }
 
+    fn is_drop_tail(&self) -> bool {
+        matches!(self.discipline, Discipline::DropTail(_))
+    }
+
     pub(super) fn kind_of_events(&self) -> Events {
-        if self.discipline == Discipline::DropTail && self.shaper.is_none() {
-            self.events
-        } else {
-            Events::PerDequeue
-        }
+        if self.is_drop_tail() && self.shaper.is_none() { self.events } else { Events::PerDequeue }
     }
 }
 
@@ -214,3 +238,7 @@ pub const DEFAULT_QUEUE_PACKETS: u32 = 50;
 
 /// Larger packets count as this large: keeps 64-bit arithmetic of nanoseconds exact.
 pub const MAX_WIRE_BYTES: u64 = 1 << 30;
+
+/// The smallest and the largest packet on any wire, without framing.
+const SMALLEST_IP_PACKET: u64 = 28;
+pub(crate) const LARGEST_IP_PACKET: u64 = 65_535;

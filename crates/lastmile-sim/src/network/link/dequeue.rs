@@ -1,17 +1,18 @@
 //! An event per dequeue: for everything whose departures cannot be known when packets enter.
 
-use lastmile::node::Ecn;
+use lastmile::node::{Datagram, Ecn};
 use lastmile::units::Bytes;
 
 use super::{Change, Common, LinkConfig, NEVER, UnderWay};
 use crate::network::carrier::LossCause;
 use crate::network::packets::{Packets, Parcel};
-use crate::network::queue::{Bucket, DisciplineState, Fifo, Verdict, Waiting};
+use crate::network::queue::{Ahead, AnyQueue, Bucket, Fate, Waiting};
 
 #[derive(Debug)]
 pub(super) struct Dequeue {
-    queue: Fifo,
-    discipline: DisciplineState,
+    queue: AnyQueue,
+    /// Since when something waits in it.
+    waits_since: u64,
     shaper: Option<Bucket>,
     /// Taken from the queue and waiting for tokens; it still counts as queued.
     held: Option<Waiting>,
@@ -22,8 +23,8 @@ pub(super) struct Dequeue {
 impl Dequeue {
     pub(super) fn new(config: &LinkConfig, seed: u64, name: &str) -> Dequeue {
         Dequeue {
-            queue: Fifo::default(),
-            discipline: DisciplineState::new(&config.discipline, config, seed, name),
+            queue: config.discipline.queue(config, seed, name),
+            waits_since: 0,
             shaper: config.shaper.as_ref().map(Bucket::new),
             held: None,
             sending: None,
@@ -36,28 +37,30 @@ impl Dequeue {
 
     #[inline(never)]
     pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
-        let (wire, mut ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);
+        let (wire, ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);
         // What is due at this moment happens first, so that the order of equal times cannot matter.
         self.advance(common, packets, now);
+        if self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire)) {
+            return common.drop(packets, now, LossCause::Queue, parcel);
+        }
         let (count, bytes) = (self.waiting_packets(), self.waiting_bytes());
         // What finds a free transmitter, and tokens, does not wait.
         let waits = count > 0
             || common.transmitter.ready(now) > now
             || self.shaper.as_ref().is_some_and(|bucket| bucket.ready(now, wire) > now);
-        let oversized = self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire));
-        let full = oversized || waits && common.limit.is_full(count, bytes, wire);
-        match self.discipline.enqueue(now, count, bytes, wire, ecn, full) {
-            Verdict::Drop => return common.drop(packets, now, LossCause::Early, parcel),
-            _ if full => return common.drop(packets, now, LossCause::Queue, parcel),
-            Verdict::Mark => mark(common, packets, &parcel, &mut ecn),
-            Verdict::Accept => {}
+        if self.queue.len() == 0 {
+            self.waits_since = now;
         }
-        common.counters.packets += 1;
-        common.counters.bytes += Bytes(u64::from(wire - common.overhead));
-        if waits {
-            common.queued(count + 1, bytes + u64::from(wire));
+        let ahead = Ahead { packets: count, bytes, full: waits && common.limit.is_full(count, bytes, wire) };
+        let size = Bytes(u64::from(wire - common.overhead));
+        let packet = Waiting { since: now, wire, ecn, parcel };
+        if self.queue.enqueue(now, ahead, packet, &mut Link { common, packets, at: now }) {
+            common.counters.packets += 1;
+            common.counters.bytes += size;
+            if waits {
+                common.queued(self.waiting_packets(), self.waiting_bytes());
+            }
         }
-        self.queue.push(Waiting { since: now, wire, ecn, parcel });
     }
 
     /// What was accepted and has not left the transmitter.
@@ -88,8 +91,8 @@ impl Dequeue {
                     packet.arrives = common.transmitter.arrival(departs);
                     common.ring.push_back(packet);
                 }
-                if self.held.is_none() && self.queue.is_empty() {
-                    self.discipline.idle(departs);
+                if self.held.is_none() && self.queue.len() == 0 {
+                    self.queue.idle(departs);
                 }
             }
             let Some(packet) = self.next_packet(common, packets, now) else {
@@ -117,20 +120,14 @@ impl Dequeue {
         if let Some(held) = self.held.take() {
             return Some(held);
         }
-        let at = common.transmitter.ready(self.queue.front()?.since);
+        if self.queue.len() == 0 {
+            return None;
+        }
+        let at = common.transmitter.ready(self.waits_since);
         if at > now {
             return None;
         }
-        let common_drop = |packet: Waiting| {
-            let waited = u128::from(at.saturating_sub(packet.since));
-            common.counters.waited += u128::from(packet.wire) * waited;
-            common.drop(packets, at, LossCause::Early, packet.parcel);
-        };
-        let (mut packet, verdict) = self.discipline.dequeue(at, &mut self.queue, common_drop)?;
-        if verdict == Verdict::Mark {
-            mark(common, packets, &packet.parcel, &mut packet.ecn);
-        }
-        Some(packet)
+        self.queue.dequeue(at, &mut Link { common, packets, at })
     }
 
     /// When a fetched packet's transmission begins; `Err` with the time where that is after `now`.
@@ -144,7 +141,7 @@ impl Dequeue {
 
     /// When the transmitter will fetch the head of the queue.
     fn next_start(&mut self, common: &mut Common, now: u64) -> u64 {
-        self.queue.front().map_or(NEVER, |head| common.transmitter.ready(head.since).max(now))
+        if self.queue.len() == 0 { NEVER } else { common.transmitter.ready(self.waits_since).max(now) }
     }
 
     pub(super) fn change(&mut self, common: &mut Common, packets: &mut Packets, now: u64, change: &Change) {
@@ -158,11 +155,30 @@ impl Dequeue {
     }
 }
 
-fn mark(common: &mut Common, packets: &mut Packets, parcel: &Parcel, ecn: &mut Ecn) {
-    if ecn.is_capable() {
-        // A packet marked upstream is not marked by this queue.
-        common.counters.marked += u64::from(*ecn != Ecn::Ce);
-        packets.mark(parcel);
-        *ecn = Ecn::Ce;
+/// The link at the moment at which its queue decides.
+struct Link<'a> {
+    common: &'a mut Common,
+    packets: &'a mut Packets,
+    at: u64,
+}
+
+impl Fate for Link<'_> {
+    fn drop(&mut self, packet: Waiting, cause: LossCause) {
+        let waited = u128::from(self.at.saturating_sub(packet.since));
+        self.common.counters.waited += u128::from(packet.wire) * waited;
+        self.common.drop(self.packets, self.at, cause, packet.parcel);
+    }
+
+    fn mark(&mut self, packet: &mut Waiting) {
+        if packet.ecn.is_capable() {
+            // A packet marked upstream is not marked by this queue.
+            self.common.counters.marked += u64::from(packet.ecn != Ecn::Ce);
+            self.packets.mark(&packet.parcel);
+            packet.ecn = Ecn::Ce;
+        }
+    }
+
+    fn datagram(&self, packet: &Waiting) -> &Datagram {
+        self.packets.get(&packet.parcel)
     }
 }

@@ -38,6 +38,7 @@ mod transmitter;
 
 use common::{Common, UnderWay};
 use computed::Computed;
+pub(crate) use config::LARGEST_IP_PACKET;
 pub use config::{
     DEFAULT_QUEUE_PACKETS, Events, LinkConfig, LinkConfigError, MAX_WIRE_BYTES, ParseQueueLimitError,
     QueueLimit,

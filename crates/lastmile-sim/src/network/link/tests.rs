@@ -1,9 +1,13 @@
 //! Both kinds of links, packet by packet.
 
+use std::sync::{Arc, Mutex};
+
 use super::*;
+use crate::network::engine::{Engine, Target};
 use crate::network::loss::Loss;
 use crate::network::loss::{Bernoulli, Covers, GilbertElliott, MarkovTime, Pattern, Place};
-use crate::network::queue::{CoDel, Discipline, Red, Shaper, Step, TcRed};
+use crate::network::queue::{Codel, Discipline, Red, Shaper, Step, TcRed};
+use crate::network::traffic::Sink;
 use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 use lastmile::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -226,7 +230,7 @@ fn red_and_codel_signal_before_the_queue_is_full() {
     let disciplines = [
         Discipline::Red(Red::default()),
         Discipline::TcRed(TcRed::default()),
-        Discipline::Codel(CoDel::default()),
+        Discipline::Codel(Codel::default()),
     ];
     for discipline in disciplines {
         let queue = QueueLimit::Packets(1000);
@@ -265,7 +269,7 @@ fn only_packets_that_can_be_are_marked() {
     };
     let [not, ect0, ect1, _] = mark(Discipline::Step(Step::default()));
     assert!((not, ect0) == (0, 0) && ect1 > 300, "{ect1}");
-    let [not, ect0, ect1, _] = mark(Discipline::Codel(CoDel { ecn: true, ..CoDel::default() }));
+    let [not, ect0, ect1, _] = mark(Discipline::Codel(Codel { ecn: true, ..Codel::default() }));
     assert!(not == 0 && ect0 + ect1 > 5);
     let [not, ect0, ect1, _] = mark(Discipline::Red(Red { ecn: true, ..Red::default() }));
     assert!(not == 0 && ect0 + ect1 > 5);
@@ -382,17 +386,12 @@ proptest! {
     #[test]
     fn every_discipline_conserves_packets_in_order_within_the_limit(
         gaps in prop::collection::vec((0_u64..1_500_000, 40_u32..1500), 1..300),
-        which in 0_usize..5, shaped in any::<bool>(), limit in 1_u32..30, ecn in any::<bool>(),
+        which in 0_usize..64, shaped in any::<bool>(), limit in 1_u32..30, ecn in any::<bool>(),
     ) {
         let mut at = 0;
         let offered: Vec<_> = gaps.iter().map(|&(gap, size)| { at += gap; (at, size) }).collect();
-        let discipline = [
-            Discipline::DropTail,
-            Discipline::Red(Red { weight: 0.2, ecn, gentle: true, wait: true, ..Red::default() }),
-            Discipline::TcRed(TcRed { limit: Bytes(30_000), min: Bytes(5_000), max: Bytes(15_000), burst: 9, ecn, ..TcRed::default() }),
-            Discipline::Codel(CoDel { interval: Span::from_millis(20), ecn, ..CoDel::default() }),
-            Discipline::Step(Step::default()),
-        ][which].clone();
+        let disciplines = Discipline::lively(ecn);
+        let discipline = disciplines[which % disciplines.len()].clone();
         let shaper = shaped.then_some(Shaper { rate: Rate::ip(5_000_000), burst: Bytes(4_000) });
         let config = LinkConfig { rate: mbit(8), queue: QueueLimit::Packets(limit), discipline, shaper, ..Default::default() };
         prop_assert!(config.check().is_ok());
@@ -411,4 +410,79 @@ proptest! {
         let end = out.last().map_or(0, |last| last.0);
         prop_assert!(link.busy(Time::from_nanos(end)).as_nanos() as u64 <= end);
     }
+
+    /// The engine's way, which hands parcels from node to node and asks a link only when its answer may have changed, and
+    /// the contract's, which hands it datagrams and asks after each.
+    #[test]
+    fn both_ways_give_the_same_departures(
+        gaps in prop::collection::vec((0_u64..1_500_000, 40_u32..1500), 1..200),
+        which in 0_usize..64, shaped in any::<bool>(), per_dequeue in any::<bool>(), ecn in any::<bool>(),
+        schedule in prop::collection::vec((0_u64..200_000_000, 0_u64..9, 0_i64..40), 0..4),
+    ) {
+        let mut at = 0;
+        let offered: Vec<_> = gaps.iter().map(|&(gap, size)| { at += gap; (at, size) }).collect();
+        let disciplines = Discipline::lively(ecn);
+        let change = |&(at, mbps, ms): &(u64, u64, i64)| Change {
+            at: Time::from_nanos(at),
+            rate: mbit(mbps),
+            delay: Some(Span::from_millis(ms)),
+        };
+        let config = LinkConfig {
+            rate: mbit(8),
+            delay: Span::from_millis(3),
+            queue: QueueLimit::Packets(20),
+            discipline: disciplines[which % disciplines.len()].clone(),
+            shaper: shaped.then_some(Shaper { rate: Rate::ip(5_000_000), burst: Bytes(4_000) }),
+            schedule: schedule.iter().map(change).collect(),
+            losses: vec![Loss::of(Bernoulli { rate: 0.05 })],
+            events: if per_dequeue { Events::PerDequeue } else { Events::Auto },
+            ..Default::default()
+        };
+        let mut alone = Link::new(config.clone());
+        let by_contract = run(&mut alone, &offered);
+        let (by_engine, counters) = run_in_engine(Link::new(config), &offered);
+        prop_assert_eq!(by_contract, by_engine);
+        prop_assert_eq!(alone.counters(), &counters);
+    }
+}
+
+/// Sends the packets at their times.
+struct Feeder(std::collections::VecDeque<(u64, u32)>, u64);
+
+impl Node for Feeder {
+    fn handle(&mut self, _: Time, _: Input) {}
+
+    fn poll(&mut self, now: Time) -> Output {
+        match self.0.front().copied() {
+            Some((at, size)) if at <= now.as_nanos() => {
+                self.0.pop_front();
+                self.1 += 1;
+                let Input::Datagram { datagram, .. } = packet(size, self.1 - 1) else { unreachable!() };
+                Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(0), datagram })
+            }
+            next => Output::Wait(next.map(|(at, _)| Time::from_nanos(at))),
+        }
+    }
+}
+
+/// The same as [`run`] within an engine.
+fn run_in_engine(link: Link, offered: &[(u64, u32)]) -> (Vec<(u64, u64)>, LinkCounters) {
+    let mut engine = Engine::new();
+    let feeder: Box<dyn Node + Send> = Box::new(Feeder(offered.iter().copied().collect(), 0));
+    let [feeder, link] = [engine.add(feeder).unwrap(), engine.add(link).unwrap()];
+    let sink = engine.add(Sink::default()).unwrap();
+    engine.connect(feeder, Target::Node(link));
+    engine.connect(link, Target::Node(sink));
+    let out = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&out);
+    engine.set_tap(Box::new(move |now, from, _, datagram| {
+        if let (true, Payload::Model(model)) = (from == link, &datagram.payload) {
+            noted.lock().unwrap().push((now.as_nanos(), model.words[0]));
+        }
+    }));
+    while let Some(next) = engine.next_event() {
+        engine.run_until(next).unwrap();
+    }
+    let out = out.lock().unwrap().clone();
+    (out, *engine.link(link).unwrap().counters())
 }

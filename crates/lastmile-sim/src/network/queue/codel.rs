@@ -7,20 +7,22 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::{Fifo, Verdict, Waiting};
-use crate::network::link::LinkConfigError;
+use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
+use crate::network::carrier::LossCause;
+use crate::network::link::{LinkConfig, LinkConfigError};
+use crate::rng::Stream;
 use crate::text;
 
 /// Parameters of CoDel.
 ///
 /// ```
 /// use lastmile::time::Span;
-/// let codel = lastmile_sim::network::queue::CoDel::default();
+/// let codel = lastmile_sim::network::queue::Codel::default();
 /// assert_eq!((codel.target, codel.interval), (Span::from_millis(5), Span::from_millis(100)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CoDel {
+pub struct Codel {
     /// TARGET: the standing queue that is acceptable.
     #[serde(deserialize_with = "text::unit")]
     pub target: Span,
@@ -34,15 +36,28 @@ pub struct CoDel {
     pub ecn: bool,
 }
 
-impl Default for CoDel {
+impl Default for Codel {
     /// RFC 8289, section 4.
-    fn default() -> CoDel {
-        CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Bytes(1500), ecn: false }
+    fn default() -> Codel {
+        Codel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Bytes(1500), ecn: false }
     }
 }
 
-impl CoDel {
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+impl Parameters for Codel {
+    type Queue = Single<State>;
+    const KEYS: &'static str = "`target` (5 ms), `interval` (100 ms), `mtu` (1500 B), `ecn` (false)";
+    const SOURCE: &'static str = "RFC 8289";
+
+    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<State> {
+        Single::new(State::new(self))
+    }
+
+    #[cfg(test)]
+    fn lively(ecn: bool) -> Codel {
+        Codel { interval: Span::from_millis(20), ecn, ..Codel::default() }
+    }
+
+    fn check(&self) -> Result<(), LinkConfigError> {
         if self.target <= Span::ZERO || self.interval <= self.target {
             return Err(LinkConfigError::new("interval", "needs 0 < target < interval"));
         }
@@ -65,7 +80,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &CoDel) -> State {
+    pub(crate) fn new(config: &Codel) -> State {
         let ns = |span: Span| span.as_nanos().max(1) as u64;
         State {
             target: ns(config.target),
@@ -102,14 +117,11 @@ impl State {
         }
         Some((packet, may_drop))
     }
+}
 
+impl Law for State {
     /// [RFC 8289, section 5.5] dequeue.
-    pub(crate) fn dequeue(
-        &mut self,
-        now: u64,
-        queue: &mut Fifo,
-        mut drop: impl FnMut(Waiting),
-    ) -> Option<(Waiting, Verdict)> {
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, fate: &mut impl Fate) -> Option<Waiting> {
         let Some((mut packet, mut may_drop)) = self.take(now, queue) else {
             self.dropping = false;
             return None;
@@ -120,9 +132,10 @@ impl State {
                 self.count = self.count.saturating_add(1);
                 if Verdict::signal(self.ecn, packet.ecn) == Verdict::Mark {
                     self.drop_next = self.control_law(self.drop_next);
-                    return Some((packet, Verdict::Mark));
+                    fate.mark(&mut packet);
+                    return Some(packet);
                 }
-                drop(packet);
+                fate.drop(packet, LossCause::Early);
                 let Some(next) = self.take(now, queue) else {
                     self.dropping = false;
                     return None;
@@ -133,10 +146,10 @@ impl State {
                     self.drop_next = self.control_law(self.drop_next);
                 }
             }
-            return Some((packet, Verdict::Accept));
+            return Some(packet);
         }
         if !may_drop {
-            return Some((packet, Verdict::Accept));
+            return Some(packet);
         }
         self.dropping = true;
         // A drop rate that worked recently is taken up again.
@@ -146,33 +159,37 @@ impl State {
         self.drop_next = self.control_law(now);
         self.last_count = self.count;
         if Verdict::signal(self.ecn, packet.ecn) == Verdict::Mark {
-            return Some((packet, Verdict::Mark));
+            fate.mark(&mut packet);
+            return Some(packet);
         }
-        drop(packet);
-        self.take(now, queue).map(|(packet, _)| (packet, Verdict::Accept))
+        fate.drop(packet, LossCause::Early);
+        self.take(now, queue).map(|(packet, _)| packet)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::waiting;
+    use super::super::testing::Noted;
     use super::*;
     use lastmile::node::Ecn;
 
     const MS: u64 = 1_000_000;
 
+    fn fill(queue: &mut Fifo, noted: &mut Noted, since: u64, ecn: Ecn) {
+        while queue.len() < 20 {
+            queue.push(noted.packet(1, since, 1500, ecn));
+        }
+    }
+
     /// A queue that is never short of packets which waited 50 ms, fetched every millisecond; the times of the
     /// drops or marks.
-    fn signals(config: &CoDel, ecn: Ecn, milliseconds: u64) -> Vec<u64> {
+    fn signals(config: &Codel, ecn: Ecn, milliseconds: u64) -> Vec<u64> {
         let (mut codel, mut queue, mut times) = (State::new(config), Fifo::default(), Vec::new());
         for now in (1_000..1_000 + milliseconds).map(|ms| ms * MS) {
-            while queue.len() < 20 {
-                queue.push(waiting(now - 50 * MS, 1500, ecn));
-            }
-            let sent = codel.dequeue(now, &mut queue, |_| times.push(now / MS - 1_000));
-            if let Some((_, Verdict::Mark)) = sent {
-                times.push(now / MS - 1_000);
-            }
+            let mut noted = Noted::default();
+            fill(&mut queue, &mut noted, now - 50 * MS, ecn);
+            codel.dequeue(now, &mut queue, &mut noted);
+            times.extend((0..noted.dropped.len() + noted.marked).map(|_| now / MS - 1_000));
         }
         times
     }
@@ -182,41 +199,40 @@ mod tests {
         // First after one interval, then interval / sqrt(count) apart: 100, 70.7, 57.7, 50, 44.7 ms; a drop
         // happens at the first dequeue that is due, and the times are not rounded up into the next.
         let want = [100, 200, 271, 329, 379, 424, 464];
-        assert_eq!(signals(&CoDel::default(), Ecn::NotEct, 470), want);
+        assert_eq!(signals(&Codel::default(), Ecn::NotEct, 470), want);
     }
 
     #[test]
     fn with_ecn_marks_take_the_drops_places() {
-        let config = CoDel { ecn: true, ..CoDel::default() };
+        let config = Codel { ecn: true, ..Codel::default() };
         assert_eq!(signals(&config, Ecn::Ect0, 470), signals(&config, Ecn::NotEct, 470));
     }
 
     #[test]
     fn a_short_queue_or_a_short_wait_is_left_alone() {
-        let (mut codel, mut queue) = (State::new(&CoDel::default()), Fifo::default());
+        let (mut codel, mut noted) = (State::new(&Codel::default()), Noted::default());
+        let mut queue = Fifo::default();
         for now in (1_000..2_000).map(|ms| ms * MS) {
-            queue.push(waiting(now - 50 * MS, 1500, Ecn::NotEct)); // long, but only one
-            assert!(codel.dequeue(now, &mut queue, |_| panic!("dropped")).is_some());
-            assert!(codel.dequeue(now, &mut queue, |_| panic!("dropped")).is_none());
+            queue.push(noted.packet(1, now - 50 * MS, 1500, Ecn::NotEct)); // long, but only one
+            assert!(codel.dequeue(now, &mut queue, &mut noted).is_some());
+            assert!(codel.dequeue(now, &mut queue, &mut noted).is_none());
         }
         for now in (2_000..3_000).map(|ms| ms * MS) {
-            while queue.len() < 20 {
-                queue.push(waiting(now - 4 * MS, 1500, Ecn::NotEct));
-            }
-            queue.packets.iter_mut().for_each(|packet| packet.since = now - 4 * MS);
-            assert!(codel.dequeue(now, &mut queue, |_| panic!("dropped")).is_some());
+            let mut queue = Fifo::default();
+            fill(&mut queue, &mut noted, now - 4 * MS, Ecn::NotEct);
+            assert!(codel.dequeue(now, &mut queue, &mut noted).is_some());
         }
+        assert_eq!(noted.dropped.len(), 0);
     }
 
     #[test]
     fn a_recent_drop_rate_is_taken_up_again() {
-        let mut codel = State::new(&CoDel::default());
+        let mut codel = State::new(&Codel::default());
         (codel.count, codel.last_count, codel.drop_next) = (10, 1, 999 * MS);
         codel.first_above = 900 * MS;
-        let mut queue = Fifo::default();
-        (0..5).for_each(|_| queue.push(waiting(900 * MS, 1500, Ecn::NotEct)));
-        let mut drops = 0;
-        codel.dequeue(1_000 * MS, &mut queue, |_| drops += 1);
-        assert_eq!((drops, codel.count, codel.drop_next), (1, 9, 1_000 * MS + 33_333_333));
+        let (mut queue, mut noted) = (Fifo::default(), Noted::default());
+        fill(&mut queue, &mut noted, 900 * MS, Ecn::NotEct);
+        codel.dequeue(1_000 * MS, &mut queue, &mut noted);
+        assert_eq!((noted.dropped.len(), codel.count, codel.drop_next), (1, 9, 1_000 * MS + 33_333_333));
     }
 }

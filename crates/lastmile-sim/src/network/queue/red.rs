@@ -6,7 +6,7 @@ use lastmile::node::Ecn;
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::Verdict;
+use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
 use crate::rng::Stream;
 
@@ -65,8 +65,29 @@ impl Default for Red {
     }
 }
 
-impl Red {
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+impl Parameters for Red {
+    type Queue = Single<State>;
+    const KEYS: &'static str = "`weight` (0.002), `min_threshold` (5 packets), `max_threshold` (15 packets; the unit of both decides what is averaged; not above what the queue holds), `max_probability` (0.02), `gentle` (false), `mean_packet` (1000 B), `wait` (false), `ecn` (false), `mark_beyond_max` (false)";
+    const SOURCE: &'static str = "Floyd and Jacobson 1993, with ns-2's options";
+
+    fn queue(&self, link: &LinkConfig, random: Stream) -> Single<State> {
+        Single::new(State::new(self, link, random))
+    }
+
+    fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
+        if self.max_threshold.exceeds(limit) {
+            let reason = format!("above what the queue holds, {limit}: never reached");
+            return Err(LinkConfigError::new("max_threshold", reason));
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    fn lively(ecn: bool) -> Red {
+        Red { weight: 0.2, ecn, gentle: true, wait: true, ..Red::default() }
+    }
+
+    fn check(&self) -> Result<(), LinkConfigError> {
         let min = match (self.min_threshold, self.max_threshold) {
             (QueueLimit::Packets(min), QueueLimit::Packets(max)) => min < max,
             (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => min < max,
@@ -140,10 +161,6 @@ impl State {
         }
     }
 
-    pub(crate) fn idle(&mut self, now: u64) {
-        self.idle_since = Some(now);
-    }
-
     /// [Floyd and Jacobson 1993, section 4 and figure 2]: the average over arrivals, and over as many packets
     /// of zero queue as could have been sent while it was empty. ns-2 applies both where the queue was empty.
     fn update_average(&mut self, now: u64, queue: f64) {
@@ -185,15 +202,7 @@ impl State {
         }
     }
 
-    pub(crate) fn enqueue(
-        &mut self,
-        now: u64,
-        packets: u32,
-        bytes: u64,
-        wire: u32,
-        ecn: Ecn,
-        full: bool,
-    ) -> Verdict {
+    fn arrives(&mut self, now: u64, packets: u32, bytes: u64, wire: u32, ecn: Ecn, full: bool) -> Verdict {
         let queue = if self.bytes { bytes as f64 } else { f64::from(packets) };
         self.update_average(now, queue);
         self.count += 1;
@@ -231,6 +240,16 @@ impl State {
     }
 }
 
+impl Law for State {
+    fn enqueue(&mut self, now: u64, ahead: Ahead, packet: &Waiting) -> Verdict {
+        self.arrives(now, ahead.packets, ahead.bytes, packet.wire, packet.ecn, ahead.full)
+    }
+
+    fn idle(&mut self, now: u64) {
+        self.idle_since = Some(now);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +264,7 @@ mod tests {
     fn the_average_follows_the_paper_by_hand() {
         let mut red = state(Red { weight: 0.5, ..Red::default() });
         let mut after = |now, packets| {
-            red.enqueue(now, packets, 0, 1000, Ecn::NotEct, false);
+            red.arrives(now, packets, 0, 1000, Ecn::NotEct, false);
             red.average
         };
         assert_eq!(after(0, 8), 4.0);
@@ -253,7 +272,7 @@ mod tests {
         assert_eq!(after(0, 2), 4.0);
         // 3.5 ms idle: three packets of 1000 B at 8 Mbit/s; 4 / 8, and the sample of the empty queue halves it.
         red.idle(10_000_000);
-        red.enqueue(13_500_000, 0, 0, 1000, Ecn::NotEct, false);
+        red.arrives(13_500_000, 0, 0, 1000, Ecn::NotEct, false);
         assert_eq!(red.average, 0.25);
     }
 
@@ -284,7 +303,7 @@ mod tests {
         let (mut drops, mut longest, mut gap) = (0_u32, 0, 0);
         for _ in 0..200_000 {
             gap += 1;
-            if red.enqueue(0, 10, 0, 1000, Ecn::NotEct, false) == Verdict::Drop {
+            if red.arrives(0, 10, 0, 1000, Ecn::NotEct, false) == Verdict::Drop {
                 (drops, longest, gap) = (drops + 1, longest.max(gap), 0);
             }
         }
@@ -296,14 +315,14 @@ mod tests {
     fn marks_only_what_can_be_marked() {
         let fill = |ecn, mark_beyond_max| {
             let mut red = state(Red { weight: 1.0, ecn: true, mark_beyond_max, ..Red::default() });
-            red.enqueue(0, 10, 0, 1000, ecn, false);
-            (red.enqueue(0, 20, 0, 1000, ecn, false), red)
+            red.arrives(0, 10, 0, 1000, ecn, false);
+            (red.arrives(0, 20, 0, 1000, ecn, false), red)
         };
         assert_eq!(fill(Ecn::Ect0, false).0, Verdict::Drop); // beyond max_th: RFC 3168 drops
         assert_eq!(fill(Ecn::Ect0, true).0, Verdict::Mark);
         assert_eq!(fill(Ecn::NotEct, true).0, Verdict::Drop);
         let mut red = fill(Ecn::Ect0, false).1;
-        let seen: Vec<_> = (0..1000).map(|_| red.enqueue(0, 12, 0, 1000, Ecn::Ect1, false)).collect();
+        let seen: Vec<_> = (0..1000).map(|_| red.arrives(0, 12, 0, 1000, Ecn::Ect1, false)).collect();
         assert!(seen.contains(&Verdict::Mark) && !seen.contains(&Verdict::Drop));
     }
 }

@@ -5,8 +5,9 @@ use lastmile::node::Ecn;
 use lastmile::time::Span;
 use serde::Deserialize;
 
-use super::{Fifo, Verdict, Waiting};
-use crate::network::link::{LinkConfigError, QueueLimit};
+use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
+use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::rng::Stream;
 use crate::text;
 
 /// Beyond what a packet is marked, when it leaves the queue.
@@ -50,8 +51,26 @@ pub struct Step {
     pub classic: bool,
 }
 
-impl Step {
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+impl Parameters for Step {
+    type Queue = Single<Step>;
+    const KEYS: &'static str = "`threshold` (below what the queue holds: `{ sojourn = \"1 ms\" }`, or `{ occupancy = \"5 packets\" }`), `classic` (false: only ECT(1) is marked)";
+    const SOURCE: &'static str = "RFC 9332";
+
+    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<Step> {
+        Single::new(self.clone())
+    }
+
+    fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
+        match self.threshold {
+            StepThreshold::Occupancy(threshold) if threshold == limit || threshold.exceeds(limit) => {
+                let reason = format!("not below what the queue holds, {limit}: nothing would be marked");
+                Err(LinkConfigError::new("threshold", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&self) -> Result<(), LinkConfigError> {
         match self.threshold {
             StepThreshold::Sojourn(span) if span < Span::ZERO => {
                 Err(LinkConfigError::new("threshold", "a time cannot be negative"))
@@ -59,8 +78,10 @@ impl Step {
             _ => Ok(()),
         }
     }
+}
 
-    pub(crate) fn judge(&self, now: u64, packet: &Waiting, behind: &Fifo) -> Verdict {
+impl Step {
+    fn judge(&self, now: u64, packet: &Waiting, behind: &Fifo) -> Verdict {
         let beyond = match self.threshold {
             StepThreshold::Sojourn(span) => now.saturating_sub(packet.since) > span.as_nanos().max(0) as u64,
             StepThreshold::Occupancy(QueueLimit::Packets(packets)) => behind.len() > packets as usize,
@@ -74,16 +95,28 @@ impl Step {
     }
 }
 
+impl Law for Step {
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, fate: &mut impl Fate) -> Option<Waiting> {
+        let mut packet = queue.pop()?;
+        if self.judge(now, &packet, queue) == Verdict::Mark {
+            fate.mark(&mut packet);
+        }
+        Some(packet)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::waiting;
+    use super::super::testing::Noted;
     use super::*;
 
     #[test]
     fn marks_ect1_beyond_the_step_and_nothing_else() {
         let mut behind = Fifo::default();
-        let at =
-            |step: &Step, behind: &Fifo, since, ecn| step.judge(2_000_000, &waiting(since, 100, ecn), behind);
+        let mut noted = Noted::default();
+        let mut at = |step: &Step, behind: &Fifo, since, ecn| {
+            step.judge(2_000_000, &noted.packet(1, since, 100, ecn), behind)
+        };
         let step = Step::default();
         assert_eq!(at(&step, &behind, 999_999, Ecn::Ect1), Verdict::Mark);
         assert_eq!(at(&step, &behind, 1_000_000, Ecn::Ect1), Verdict::Accept);
@@ -91,7 +124,8 @@ mod tests {
             assert_eq!(at(&step, &behind, 0, ecn), Verdict::Accept);
         }
         let occupancy = |limit| Step { threshold: StepThreshold::Occupancy(limit), classic: true };
-        (0..3).for_each(|_| behind.push(waiting(0, 100, Ecn::NotEct)));
+        let mut others = Noted::default();
+        (0..3).for_each(|_| behind.push(others.packet(1, 0, 100, Ecn::NotEct)));
         assert_eq!(at(&occupancy(QueueLimit::Packets(2)), &behind, 0, Ecn::Ect0), Verdict::Mark);
         assert_eq!(at(&occupancy(QueueLimit::Packets(3)), &behind, 0, Ecn::Ect0), Verdict::Accept);
         let bytes = |n| QueueLimit::Bytes(lastmile::units::Bytes(n));

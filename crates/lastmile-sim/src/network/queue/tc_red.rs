@@ -13,8 +13,8 @@ use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
-use super::Verdict;
-use crate::network::link::{LinkConfig, LinkConfigError};
+use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
+use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
 use crate::rng::Stream;
 use crate::text;
 
@@ -155,8 +155,28 @@ impl TcRed {
             a <= (1.0 - libm::pow(1.0 - weight, f64::from(self.burst))) / weight
         })
     }
+}
 
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+impl Parameters for TcRed {
+    type Queue = Single<State>;
+    const KEYS: &'static str = "`limit` (240 kB, instead of `queue`), `min` (a third of `max`), `max` (three times `min`, or a quarter of `limit`), `avpkt` (1000 B), `burst` ((2 `min` + `max`) / (3 `avpkt`)), `probability` (0.02), `bandwidth` (the link's), `ecn` (false), `harddrop` (false), `nodrop` (false), `adaptive` (false)";
+    const SOURCE: &'static str = "`tc qdisc ... red` of Linux";
+
+    fn queue(&self, link: &LinkConfig, random: Stream) -> Single<State> {
+        Single::new(State::new(self, link, random))
+    }
+
+    fn limit(&self) -> Option<QueueLimit> {
+        Some(QueueLimit::Bytes(self.limit))
+    }
+
+    #[cfg(test)]
+    fn lively(ecn: bool) -> TcRed {
+        let (limit, min, max) = (Bytes(30_000), Bytes(5_000), Bytes(15_000));
+        TcRed { limit, min, max, burst: 9, ecn, ..TcRed::default() }
+    }
+
+    fn check(&self) -> Result<(), LinkConfigError> {
         if self.min >= self.max || self.max >= self.limit {
             return Err(LinkConfigError::new("max", "needs min < max < limit"));
         }
@@ -221,10 +241,6 @@ impl State {
         }
     }
 
-    pub(crate) fn idle(&mut self, now: u64) {
-        self.idle_since = Some(now);
-    }
-
     /// The average at a time before the next packet enters.
     fn average_at(&self, at: u64) -> f64 {
         match self.idle_since {
@@ -265,7 +281,7 @@ impl State {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, now: u64, bytes: u64, ecn: Ecn) -> Verdict {
+    fn judge(&mut self, now: u64, bytes: u64, ecn: Ecn) -> Verdict {
         if now >= self.adapts_at {
             self.adapt(now);
         }
@@ -296,6 +312,16 @@ impl State {
         }
         self.draw();
         self.signal(self.ecn, ecn)
+    }
+}
+
+impl Law for State {
+    fn enqueue(&mut self, now: u64, ahead: Ahead, packet: &Waiting) -> Verdict {
+        self.judge(now, ahead.bytes, packet.ecn)
+    }
+
+    fn idle(&mut self, now: u64) {
+        self.idle_since = Some(now);
     }
 }
 
@@ -334,9 +360,9 @@ mod tests {
         let mut red = state(&seed_003());
         red.average = 16_000.0;
         red.idle(0);
-        red.enqueue(800_000, 0, Ecn::NotEct); // one packet of 1000 B at 10 Mbit/s
+        red.judge(800_000, 0, Ecn::NotEct); // one packet of 1000 B at 10 Mbit/s
         assert!((red.average - 15_000.0).abs() < 1e-9, "{}", red.average);
-        red.enqueue(800_000, 31_000, Ecn::NotEct);
+        red.judge(800_000, 31_000, Ecn::NotEct);
         assert!((red.average - 16_000.0).abs() < 1e-9, "{}", red.average);
     }
 
@@ -348,7 +374,7 @@ mod tests {
         for n in 0..200_000 {
             red.average = 22_000.0;
             red.idle_since = None;
-            match red.enqueue(0, 22_000, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 }) {
+            match red.judge(0, 22_000, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 }) {
                 Verdict::Mark => marks += 1,
                 verdict => assert_eq!(verdict, Verdict::Accept),
             }
@@ -374,7 +400,7 @@ mod tests {
         let mut red = state(&TcRed { adaptive: true, probability: 0.1, ..seed_003() });
         let mut after = |ms: u64, average: f64, idle: Option<u64>| {
             (red.average, red.idle_since) = (average, idle.map(|ms| ms * 1_000_000));
-            red.enqueue(ms * 1_000_000, average as u64, Ecn::NotEct);
+            red.judge(ms * 1_000_000, average as u64, Ecn::NotEct);
             libm::round(red.probability * 1e5) / 1e5
         };
         assert_eq!(after(499, 30_000.0, None), 0.1);
@@ -386,11 +412,11 @@ mod tests {
         red.probability = 0.02;
         // An idle month: down to 0.01, without going through all of it.
         (red.average, red.idle_since) = (30_000.0, Some(3_000_000_000));
-        red.enqueue(2_678_400_000_000_000, 0, Ecn::NotEct);
+        red.judge(2_678_400_000_000_000, 0, Ecn::NotEct);
         assert!((0.009..0.01).contains(&red.probability) && red.adapts_at > 2_678_400_000_000_000);
         red.probability = 0.02;
         (red.average, red.idle_since) = (30_000.0, None);
-        red.enqueue(red.adapts_at, 30_000, Ecn::NotEct);
+        red.judge(red.adapts_at, 30_000, Ecn::NotEct);
         assert!((red.probability - 0.025).abs() < 1e-12);
     }
 
@@ -398,19 +424,19 @@ mod tests {
     fn nodrop_lets_pass_what_cannot_be_marked() {
         let mut red = state(&TcRed { ecn: true, nodrop: true, ..seed_003() });
         (red.average, red.idle_since) = (40_000.0, None);
-        assert_eq!(red.enqueue(0, 40_000, Ecn::NotEct), Verdict::Accept);
-        assert_eq!(red.enqueue(0, 40_000, Ecn::Ect0), Verdict::Mark);
+        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Accept);
+        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Mark);
         red.harddrop = true;
-        assert_eq!(red.enqueue(0, 40_000, Ecn::NotEct), Verdict::Drop);
+        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Drop);
     }
 
     #[test]
     fn beyond_max_all_are_marked_or_dropped() {
         let mut red = state(&TcRed { ecn: true, ..seed_003() });
         (red.average, red.idle_since) = (40_000.0, None);
-        assert_eq!(red.enqueue(0, 40_000, Ecn::Ect0), Verdict::Mark);
-        assert_eq!(red.enqueue(0, 40_000, Ecn::NotEct), Verdict::Drop);
+        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Mark);
+        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Drop);
         red.harddrop = true;
-        assert_eq!(red.enqueue(0, 40_000, Ecn::Ect0), Verdict::Drop);
+        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Drop);
     }
 }

@@ -6,7 +6,6 @@ use toml::Spanned;
 
 use super::{At, Check, Checked, LARGEST_IP_PACKET};
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
-use crate::network::queue::{Discipline, StepThreshold};
 use crate::scenario::raw::{RawBack, RawLink, RawLinkChange};
 
 /// What waits and what is on its way is kept in memory.
@@ -15,8 +14,6 @@ const MAX_QUEUE_BYTES: Bytes = Bytes(100_000_000);
 /// Changes of one link.
 const MAX_CHANGES: usize = 100_000;
 const MAX_DELAY: Span = Span::from_secs(60);
-/// The smallest packet on any wire.
-const SMALLEST: u64 = 28;
 
 /// Where a direction's keys stand: its own ones below `[[link]]` or `back`, and what `back` leaves out below `[[link]]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +92,8 @@ impl Check<'_> {
         // One that is inherited beside a discipline of the way back is meant for the way forth.
         let beside = self.place.has(&queue) && (queue.contains(".back.") || !discipline.contains(".back."));
         if own_limit.is_some() && beside {
-            return self.refuse(&queue, "tc-red has a queue of its own, `limit`: name that alone");
+            let kind = config.discipline.kind();
+            return self.refuse(&queue, format!("{kind} has a queue of its own, `limit`: name that alone"));
         }
         let (limit, key) = own_limit.map_or((config.queue, "queue"), |own| (own, "discipline.limit"));
         let (nothing, too_large) = match limit {
@@ -108,24 +106,8 @@ impl Check<'_> {
         if too_large {
             return refuse(key, format!("larger than {MAX_QUEUE_PACKETS} packets or {MAX_QUEUE_BYTES}"));
         }
-        let shown = match limit {
-            QueueLimit::Packets(packets) => format!("{packets} packets"),
-            QueueLimit::Bytes(bytes) => bytes.to_string(),
-        };
-        match &config.discipline {
-            Discipline::Red(red) if exceeds(red.max_threshold, limit) => refuse(
-                "discipline.max_threshold",
-                format!("above what the queue holds, {shown}: never reached"),
-            ),
-            Discipline::Step(step) => match step.threshold {
-                StepThreshold::Occupancy(threshold) if threshold == limit || exceeds(threshold, limit) => {
-                    let reason = format!("not below what the queue holds, {shown}: nothing would be marked");
-                    refuse("discipline.threshold", reason)
-                }
-                _ => Ok(()),
-            },
-            _ => Ok(()),
-        }
+        let never = config.discipline.check_limit(limit).err();
+        never.map_or(Ok(()), |error| refuse(&format!("discipline.{}", error.key), error.reason))
     }
 
     fn link_changes(&self, raw: &[RawLinkChange], of: Direction) -> Checked<Vec<Change>> {
@@ -155,20 +137,5 @@ impl Check<'_> {
             return self.error(at.span(), "not later than the change before");
         }
         Ok(())
-    }
-}
-
-/// Whether a queue of that limit never holds as much, whatever its packets.
-fn exceeds(threshold: QueueLimit, limit: QueueLimit) -> bool {
-    match (threshold, limit) {
-        (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
-        (QueueLimit::Bytes(threshold), QueueLimit::Bytes(limit)) => threshold > limit,
-        (QueueLimit::Packets(threshold), QueueLimit::Bytes(limit)) => {
-            u64::from(threshold) * SMALLEST > limit.0
-        }
-        // Framing is at most as large again as a packet.
-        (QueueLimit::Bytes(threshold), QueueLimit::Packets(limit)) => {
-            threshold.0 > u64::from(limit) * 2 * LARGEST_IP_PACKET
-        }
     }
 }

@@ -18,6 +18,7 @@ use super::routes::Ways;
 use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
+use crate::network::link::LARGEST_IP_PACKET;
 
 mod fits;
 mod flows;
@@ -37,7 +38,6 @@ const MAX_NAME: usize = 15;
 /// Bytes that a scenario's text may have; a longer one is no scenario.
 pub const MAX_TEXT: usize = 16_000_000;
 const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
-const LARGEST_IP_PACKET: u64 = 65_535;
 
 type Checked<T> = Result<T, ScenarioError>;
 

@@ -1,0 +1,25 @@
+//! Drop-tail: what finds no room is dropped. Where nothing else asks for an event per dequeue a link computes its
+//! departures beforehand, and this costs nothing.
+
+use serde::Deserialize;
+
+use super::{Law, Parameters, Single};
+use crate::network::link::LinkConfig;
+use crate::rng::Stream;
+
+/// No discipline beside the limit.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DropTail {}
+
+impl Parameters for DropTail {
+    type Queue = Single<DropTail>;
+    const KEYS: &'static str = "none";
+    const SOURCE: &'static str = "the default";
+
+    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<DropTail> {
+        Single::new(DropTail {})
+    }
+}
+
+impl Law for DropTail {}
