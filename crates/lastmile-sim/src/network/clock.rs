@@ -9,12 +9,6 @@
 use lastmile::time::{Span, Time};
 
 /// A jump of the clock that stamps packets.
-///
-/// ```
-/// use lastmile::time::{Span, Time};
-/// let step = lastmile_sim::network::clock::Step { at: Time::ZERO, by: Span::from_millis(-3), announced: true };
-/// assert!(step.by < Span::ZERO);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// When, in the engine's time.
@@ -26,10 +20,6 @@ pub struct Step {
 }
 
 /// How a host's clock errs.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::clock::ClockConfig::default().skew_ppb, 0);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
     /// What the clock reads when the run starts; negative counts as zero.

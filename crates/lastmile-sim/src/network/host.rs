@@ -13,13 +13,6 @@ use crate::network::clock::{HostClock, Step};
 /// Which flow a host's packets belong to, by the address they go to.
 ///
 /// The simulator's routers go by flow, so the address is looked up once, where a packet enters the network.
-///
-/// ```
-/// use lastmile::node::Flow;
-/// let book = lastmile_sim::network::host::AddressBook::new([("10.77.0.2".parse().unwrap(), Flow(4))]);
-/// assert_eq!(book.flow("10.77.0.2".parse().unwrap()), Some(Flow(4)));
-/// assert_eq!(book.flow("10.77.0.9".parse().unwrap()), None);
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct AddressBook(Vec<(IpAddr, Flow)>);
 
@@ -92,10 +85,6 @@ impl<T> Plan<T> {
 }
 
 /// Packets that a host has planned or dropped, and received.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::host::HostCounters::default().sent, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     /// Packets that entered the network here.
@@ -253,13 +242,6 @@ impl Node for Host {
 }
 
 /// A packet that left the engine at an external host.
-///
-/// ```
-/// # use lastmile::{node::Datagram, time::Time};
-/// # let any = "10.0.0.1:1".parse().unwrap();
-/// let egress = lastmile_sim::network::host::Egress { host: 0, at: Time::ZERO, datagram: Datagram::udp(any, any, vec![]) };
-/// assert_eq!(egress.at, Time::ZERO);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
     /// The host, as numbered by the engine.

@@ -32,10 +32,6 @@ pub struct NetworkOutcome {
 }
 
 /// What one direction of a link carried over the whole run.
-///
-/// ```
-/// assert_eq!(lastmile_sim::runs::accounting::LinkOutcome::default().dropped, 0);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct LinkOutcome {
     /// The host or router where it begins.
@@ -49,10 +45,6 @@ pub struct LinkOutcome {
 }
 
 /// What one direction of an association in a WLAN carried over the whole run.
-///
-/// ```
-/// assert_eq!(lastmile_sim::runs::accounting::WlanOutcome::default().collisions, 0);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct WlanOutcome {
     /// The WLAN, by its first station.

@@ -12,19 +12,6 @@ use crate::network::traffic::SinkCounters;
 use crate::scenario::{Scenario, Simulation};
 
 /// What one flow of traffic got, over the whole run but for its goodput.
-///
-/// ```
-/// use lastmile::time::Time;
-/// use lastmile_sim::{runs::flows::FlowWatch, scenario::*};
-/// let scenario = builtin("path").unwrap();
-/// let mut run = build(&scenario, 1, vec![])?;
-/// run.engine.run_until(Time::ZERO + scenario.warm_up)?;
-/// let watch = FlowWatch::begin(&run);
-/// run.engine.run_until(Time::ZERO + scenario.duration)?;
-/// let flows = watch.end(&scenario, &run);
-/// assert!(flows[0].goodput_bps.is_some_and(|bps| (3.6e6..4.4e6).contains(&bps)));
-/// # Ok::<(), BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct FlowOutcome {
     /// Its name in the scenario.

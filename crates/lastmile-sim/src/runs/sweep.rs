@@ -35,10 +35,6 @@ pub struct Sweep {
 }
 
 /// A key of the scenario, as in [`Override`], and the values it takes.
-///
-/// ```
-/// assert_eq!(lastmile_sim::runs::sweep::Parameter::new("seed", ["1", "2"]).values.len(), 2);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The dotted key.

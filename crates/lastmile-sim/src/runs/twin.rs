@@ -69,14 +69,6 @@ pub struct TwinPath {
 }
 
 /// What is true of a path that crosses a WLAN, over one window. Rates are of IP packets of one size.
-///
-/// ```
-/// use lastmile::units::Rate;
-/// let rate = Rate::ip(1);
-/// use lastmile_sim::runs::twin::{Over, SharedTruth};
-/// let truth = SharedTruth { capacity: rate, achievable: rate, spare: rate, spare_over: Over::Window };
-/// assert_eq!(truth.capacity, truth.spare); // an idle medium
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedTruth {
     /// What a saturating flow gets where no other traffic starts.
@@ -90,10 +82,6 @@ pub struct SharedTruth {
 }
 
 /// The time that a spare rate is true of.
-///
-/// ```
-/// assert_ne!(lastmile_sim::runs::twin::Over::Window, lastmile_sim::runs::twin::Over::Run);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {

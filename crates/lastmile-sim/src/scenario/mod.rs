@@ -233,12 +233,6 @@ builtin![
 ];
 
 /// A scenario that comes with the program, by its name.
-///
-/// ```
-/// use lastmile_sim::scenario::{BUILTIN, builtin};
-/// assert!(BUILTIN.iter().all(|name| builtin(name).unwrap().name == *name));
-/// assert!(builtin("nowhere").is_none());
-/// ```
 pub fn builtin(name: &str) -> Option<Scenario> {
     let text = builtin_text(name)?;
     Scenario::parse(&format!("{name}.toml"), text).ok()

@@ -34,22 +34,12 @@ pub struct HostSpec {
 
 impl HostSpec {
     /// Its address of that IP version.
-    ///
-    /// ```
-    /// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-    /// assert!(scenario.hosts[0].address(true).is_ipv6());
-    /// ```
     pub fn address(&self, ipv6: bool) -> IpAddr {
         if ipv6 { self.v6.into() } else { self.v4.into() }
     }
 }
 
 /// One direction of a link between two vertices: a host's number, or the number of hosts plus a router's.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!((scenario.links[0].from, scenario.links[0].to), (0, 1));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// The vertex where packets enter.
@@ -86,11 +76,6 @@ impl WlanSpec {
 }
 
 /// A source of the simulator's own traffic, and its sink.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.traffic[0].name, "cross");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSpec {
     /// Its name, which decides its random numbers.
@@ -117,11 +102,6 @@ pub struct TrafficSpec {
 }
 
 /// A TCP connection and what it has to send.
-///
-/// ```
-/// let ftp = lastmile_sim::scenario::TcpSpec::default();
-/// assert_eq!(ftp.app, lastmile_sim::network::tcp::App::Bulk);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpSpec {
     /// Its options.
@@ -151,10 +131,6 @@ impl TrafficSpec {
 }
 
 /// Which way a measurement looks.
-///
-/// ```
-/// assert_eq!(lastmile_sim::scenario::MeasureDirection::default(), lastmile_sim::scenario::MeasureDirection::Both);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureDirection {
@@ -170,11 +146,6 @@ pub enum MeasureDirection {
 }
 
 /// A measurement.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.measures[0].method.to_string(), "wbest");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasureSpec {
     /// The initiating host.

@@ -64,12 +64,6 @@ impl QueueLimit {
 }
 
 /// A text that is no queue limit.
-///
-/// ```
-/// # use lastmile_sim::network::link::QueueLimit;
-/// let error = "fifty".parse::<QueueLimit>().unwrap_err();
-/// assert_eq!(error.to_string(), "\"fifty\" is not a queue limit such as \"60 kB\" or \"50 packets\"");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a queue limit such as \"60 kB\" or \"50 packets\"")]
 pub struct ParseQueueLimitError(String);
@@ -103,10 +97,6 @@ impl<'de> Deserialize<'de> for QueueLimit {
 }
 
 /// When a link wakes.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::link::Events::default(), lastmile_sim::network::link::Events::Auto);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Events {
@@ -119,13 +109,6 @@ pub enum Events {
 }
 
 /// One direction of a link.
-///
-/// ```
-/// use lastmile::{time::Span, units::Rate};
-/// use lastmile_sim::network::link::LinkConfig;
-/// let link = LinkConfig { rate: Some(Rate::ip(10_000_000)), delay: Span::from_millis(5), ..Default::default() };
-/// assert_eq!(link.overhead.0, 0);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Bits per second of frames: IP packets and [`overhead`](LinkConfig::overhead). Without one the link only
@@ -167,12 +150,6 @@ impl Default for LinkConfig {
 }
 
 /// What is impossible in a [`LinkConfig`]: the key, and the reason.
-///
-/// ```
-/// use lastmile_sim::network::{link::*, loss::*};
-/// let config = LinkConfig { losses: vec![Loss::of(Bernoulli { rate: 1.5 })], ..Default::default() };
-/// assert_eq!(config.check().unwrap_err().to_string(), "losses: rate: 1.5 is not a probability (0 to 1)");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
 pub struct LinkConfigError {

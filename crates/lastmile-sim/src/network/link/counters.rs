@@ -5,10 +5,6 @@ use lastmile::units::Bytes;
 
 /// What a link has done so far. Packets are conserved: `arrived = drops + lost + delivered +`
 /// [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::link::LinkCounters::default().drops, 0);
-/// ```
 // In the order in which they are needed: the first ones for every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -44,13 +40,6 @@ pub struct LinkCounters {
 impl LinkCounters {
     /// The mean number of bytes that waited over the `window` at whose start the counters were `before`.
     /// A link whose departures are computed counts a packet's wait when it enters.
-    ///
-    /// ```
-    /// use lastmile::{time::Span, units::Bytes};
-    /// use lastmile_sim::network::link::LinkCounters;
-    /// let idle = LinkCounters::default();
-    /// assert_eq!(idle.mean_queue(&idle, Span::from_secs(1)), Bytes(0));
-    /// ```
     pub fn mean_queue(&self, before: &LinkCounters, window: Span) -> Bytes {
         let ns = u128::try_from(window.as_nanos()).unwrap_or(0).max(1);
         Bytes(u64::try_from(self.waited.saturating_sub(before.waited) / ns).unwrap_or(u64::MAX))

@@ -6,14 +6,6 @@ use lastmile::time::Time;
 use crate::network::carrier::LossCause;
 
 /// One packet that did not arrive.
-///
-/// ```
-/// use lastmile::{node::Datagram, time::Time};
-/// use lastmile_sim::network::{carrier::LossCause, link::Dropped};
-/// let any = "10.0.0.1:1".parse().unwrap();
-/// let lost = Dropped { at: Time::ZERO, cause: LossCause::Channel, datagram: Datagram::udp(any, any, vec![]) };
-/// assert!(!lost.cause.is_congestion());
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
     /// When the queue dropped it, or when it would have arrived.

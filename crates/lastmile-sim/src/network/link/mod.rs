@@ -94,14 +94,6 @@ impl Link {
 
     /// An idle link whose queue and channels draw from streams of their own, called after `name`, so that
     /// nothing else's draws depend on them.
-    ///
-    /// ```
-    /// use lastmile_sim::network::{link::*, loss::*};
-    /// let lossy = Bernoulli { rate: 0.078 };
-    /// let config = LinkConfig { losses: vec![Loss::of(lossy)], ..Default::default() };
-    /// let link = Link::seeded(config, 7, "link/last-hop");
-    /// assert_eq!(link.counters().lost, 0);
-    /// ```
     pub fn seeded(config: LinkConfig, seed: u64, name: &str) -> Link {
         let kind = match config.kind_of_events() {
             Events::PerDequeue => Kind::Dequeue(Box::new(Dequeue::new(&config, seed, name))),
@@ -133,12 +125,6 @@ impl Link {
     }
 
     /// Packets of a flow that did not arrive, by their cause.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::*;
-    /// let link = Link::new(LinkConfig::default());
-    /// assert!(link.drops_of(lastmile::node::Flow(0)).all(|(_, packets)| packets == 0));
-    /// ```
     pub fn drops_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
         self.common.losses.of(flow)
     }
@@ -158,11 +144,6 @@ impl Link {
     }
 
     /// Those of them that are a flow's.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::*;
-    /// assert_eq!(Link::new(LinkConfig::default()).under_way_of(lastmile::node::Flow(0)), 0);
-    /// ```
     pub fn under_way_of(&self, flow: Flow) -> u64 {
         self.flows_under_way().filter(|&of| of == flow).count() as u64
     }
@@ -173,13 +154,6 @@ impl Link {
     }
 
     /// Keeps every packet that is dropped or lost from now on, with its cause, up to `limit` of them.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::*;
-    /// let mut link = Link::new(LinkConfig::default());
-    /// link.log_drops(1_000);
-    /// assert!(link.take_drops().is_empty());
-    /// ```
     pub fn log_drops(&mut self, limit: usize) {
         self.common.drops = Some(Box::new(DropLog::new(limit)));
     }

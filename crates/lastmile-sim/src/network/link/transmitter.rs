@@ -8,13 +8,6 @@ use lastmile::units::Rate;
 /// A packet is sent at the rate that holds when its transmission begins, and propagates for the delay that
 /// holds when it ends. A link never reorders: where the delay shrinks, packets arrive no earlier than the one
 /// before them.
-///
-/// ```
-/// use lastmile::{time::Time, units::Rate};
-/// use lastmile_sim::network::link::Change;
-/// let handoff = Change { at: Time::from_nanos(10_000_000_000), rate: Some(Rate::ip(150_000)), delay: None };
-/// assert!(handoff.delay.is_none()); // stays as it was
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// When.

@@ -6,10 +6,6 @@ use crate::network::link::LinkConfigError;
 use crate::rng::Stream;
 
 /// Losses that know nothing of each other.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::loss::Bernoulli { rate: 0.01 }.rate, 0.01);
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bernoulli {

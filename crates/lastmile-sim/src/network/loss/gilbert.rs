@@ -9,11 +9,6 @@ use crate::rng::Stream;
 /// The Gilbert-Elliott channel. The chain starts in its stationary state and moves after each packet.
 ///
 /// Loss rate: (1-k) r/(p+r) + (1-h) p/(p+r). With k = 1 and h = 0 the mean run of losses is 1/r.
-///
-/// ```
-/// let model = lastmile_sim::network::loss::GilbertElliott { p: 0.02, r: 0.5, ..Default::default() };
-/// assert_eq!((model.k, model.h), (1.0, 0.0));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -53,11 +48,6 @@ impl GilbertElliott {
 }
 
 /// Two states by the mean number of packets that they last; in the bad one all are lost.
-///
-/// ```
-/// let model = lastmile_sim::network::loss::MarkovPackets { good: 98.0, bad: 2.0 };
-/// assert_eq!(model.bad / (model.good + model.bad), 0.02); // the loss rate
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarkovPackets {

@@ -39,15 +39,6 @@ use crate::text;
 /// carries. A packet shares the fate of the frame under the middle of its transmission, so that the packets'
 /// loss rate is the frames' whatever their size; under [`Covers::Whole`] it is lost with any frame that it
 /// touches, and packets of 762 bytes at the frames' rate lose about twice as much.
-///
-/// ```
-/// use lastmile::units::Rate;
-/// use lastmile_sim::network::loss::Jakes;
-/// let medium = Jakes { interleaver: 3, ..Jakes::default() };
-/// let low = Jakes { spreading_gain: 32, ..Jakes::default() };
-/// let on_the_shared_link = Jakes { rate: Rate::ip(800_000), ..Jakes::default() };
-/// # let _ = (medium, low, on_the_shared_link);
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Jakes {

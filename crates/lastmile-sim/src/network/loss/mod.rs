@@ -80,11 +80,6 @@ impl ErrorModel {
 }
 
 /// Where a channel loses packets.
-///
-/// ```
-/// use lastmile_sim::network::loss::Place;
-/// assert_eq!(Place::default(), Place::After);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
@@ -96,11 +91,6 @@ pub enum Place {
 }
 
 /// Which part of its time in the air decides about a packet, for models in time.
-///
-/// ```
-/// use lastmile_sim::network::loss::Covers;
-/// assert_eq!(Covers::default(), Covers::Instant);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Covers {

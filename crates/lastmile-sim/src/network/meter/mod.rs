@@ -23,12 +23,6 @@ pub(crate) use profile::Profile;
 pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
 
 /// What a meter watches.
-///
-/// ```
-/// use lastmile::node::Flow;
-/// let config = lastmile_sim::network::meter::MeterConfig::new(Flow(0), |_| None);
-/// assert_eq!(config.limit, lastmile_sim::network::meter::DEFAULT_LIMIT);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct MeterConfig {
     /// The measured flow. Its packets are never cross traffic, whether probes or requests.
@@ -51,11 +45,6 @@ impl MeterConfig {
 }
 
 /// Why there is no truth.
-///
-/// ```
-/// let error = lastmile_sim::network::meter::TruthError::UnknownStream(3);
-/// assert_eq!(error.to_string(), "no packet of stream 3 reached the queue");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TruthError {
@@ -87,12 +76,6 @@ pub enum TruthError {
 }
 
 /// A probing stream as the queue saw it.
-///
-/// ```
-/// # use lastmile::time::Time;
-/// # let window = lastmile_sim::network::meter::StreamWindow { stream: 0, first: Time::ZERO, last: Time::from_nanos(5), packets: 2, highest_index: 1, cross: lastmile::units::Bytes(0) };
-/// assert!(window.first < window.last);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamWindow {
     /// The stream's number.
@@ -302,11 +285,6 @@ impl Seen {
 
 /// The UDP payload of a packet, also where a foreign program sent it as a whole IP packet; IPv6 extension headers are
 /// not looked behind.
-///
-/// ```
-/// use lastmile::node::Payload;
-/// assert_eq!(lastmile_sim::network::meter::udp_payload(&Payload::Udp(vec![7])), Some(&[7][..]));
-/// ```
 pub fn udp_payload(payload: &Payload) -> Option<&[u8]> {
     const UDP: u8 = 17;
     match payload {

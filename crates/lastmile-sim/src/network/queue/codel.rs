@@ -14,12 +14,6 @@ use crate::rng::Stream;
 use crate::text;
 
 /// Parameters of CoDel.
-///
-/// ```
-/// use lastmile::time::Span;
-/// let codel = lastmile_sim::network::queue::Codel::default();
-/// assert_eq!((codel.target, codel.interval), (Span::from_millis(5), Span::from_millis(100)));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Codel {

@@ -11,13 +11,6 @@ use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
 use crate::rng::Stream;
 
 /// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
-///
-/// ```
-/// use lastmile_sim::network::{link::QueueLimit, queue::Red};
-/// let red = Red::default();
-/// assert_eq!(red.min_threshold, QueueLimit::Packets(5));
-/// assert_eq!((red.weight, red.max_probability), (0.002, 0.02));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {

@@ -11,12 +11,6 @@ use crate::rng::Stream;
 use crate::text;
 
 /// Beyond what a packet is marked, when it leaves the queue.
-///
-/// ```
-/// use lastmile::time::Span;
-/// use lastmile_sim::network::queue::StepThreshold;
-/// assert_eq!(StepThreshold::default(), StepThreshold::Sojourn(Span::from_millis(1)));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepThreshold {

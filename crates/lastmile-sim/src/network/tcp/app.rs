@@ -9,12 +9,6 @@ use crate::rng::Stream;
 use crate::text;
 
 /// What a sender has to send.
-///
-/// ```
-/// use lastmile_sim::network::tcp::App;
-/// let ftp: App = toml::from_str("bulk = {}").unwrap();
-/// assert_eq!(ftp, App::Bulk);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum App {
@@ -43,12 +37,6 @@ const MAX_FILE: Bytes = Bytes(1 << 47);
 
 impl App {
     /// Says what is impossible about it.
-    ///
-    /// ```
-    /// use lastmile::units::Bytes;
-    /// use lastmile_sim::network::tcp::App;
-    /// assert_eq!(App::File { size: Bytes(0) }.check().unwrap_err().key, "size");
-    /// ```
     pub fn check(&self) -> Result<(), Impossible> {
         let size = |size: Bytes| (Bytes(1)..=MAX_FILE).contains(&size);
         match self {
@@ -70,12 +58,6 @@ impl App {
 }
 
 /// Sizes drawn uniformly between two.
-///
-/// ```
-/// use lastmile::units::Bytes;
-/// let size = lastmile_sim::network::tcp::FileSize { min: Bytes(30_000), max: Bytes(50_000) };
-/// assert!(size.min < size.max);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSize {

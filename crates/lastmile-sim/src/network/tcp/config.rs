@@ -11,10 +11,6 @@ use super::packet::MAX_WINDOW;
 use crate::text;
 
 /// How lost segments are found and sent again.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::tcp::Recovery::default(), lastmile_sim::network::tcp::Recovery::Sack);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
@@ -149,11 +145,6 @@ impl TcpConfig {
     /// What ns-2 2.35 does unless told otherwise: an ACK for each segment, a minimum timeout of 200 ms on a clock of
     /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out, and which of
     /// its agents is meant: Sack1 is [`Recovery::Sack1`].
-    ///
-    /// ```
-    /// use lastmile::time::Span;
-    /// assert_eq!(lastmile_sim::network::tcp::TcpConfig::ns2().min_rto, Span::from_millis(200));
-    /// ```
     pub fn ns2() -> TcpConfig {
         TcpConfig {
             initial_window: Some(2),
@@ -170,13 +161,6 @@ impl TcpConfig {
     }
 
     /// Says what is impossible about it. A connection made of it all the same neither panics nor hangs.
-    ///
-    /// ```
-    /// use lastmile_sim::network::tcp::TcpConfig;
-    /// assert_eq!(TcpConfig::default().check(), Ok(()));
-    /// let error = TcpConfig { max_window: 0, ..TcpConfig::default() }.check().unwrap_err();
-    /// assert_eq!(error.key, "max_window");
-    /// ```
     pub fn check(&self) -> Result<(), Impossible> {
         let span = |span: Span, least: Span| (least..=LONGEST).contains(&span);
         // A path that carries nothing would otherwise be all timeouts, for ever.
@@ -212,10 +196,6 @@ impl TcpConfig {
     }
 
     /// The initial window, in segments (RFC 5681, section 3.1).
-    ///
-    /// ```
-    /// assert_eq!(lastmile_sim::network::tcp::TcpConfig::default().initial_segments(), 3);
-    /// ```
     pub fn initial_segments(&self) -> u32 {
         let by_size = match self.segment.0 {
             0..=1095 => 4,
@@ -230,11 +210,6 @@ impl TcpConfig {
 const LONGEST: Span = Span::from_secs(3600);
 
 /// An option that no connection can have.
-///
-/// ```
-/// let error = lastmile_sim::network::tcp::Impossible { key: "tick", reason: "it lies between 0 and an hour".into() };
-/// assert_eq!(error.to_string(), "tick: it lies between 0 and an hour");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
 pub struct Impossible {

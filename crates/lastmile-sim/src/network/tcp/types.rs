@@ -7,14 +7,6 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 
 /// The two ends of a connection, and the flows that its packets are labelled with.
-///
-/// ```
-/// use lastmile::node::Flow;
-/// let ends = lastmile_sim::network::tcp::Ends {
-///     sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1),
-/// };
-/// assert_ne!(ends.data, ends.acks);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The sender's address.
@@ -28,10 +20,6 @@ pub struct Ends {
 }
 
 /// What a sender has done.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::tcp::SenderCounters::default().timeouts, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Segments sent, those sent again included.

@@ -11,11 +11,6 @@ use super::cbr::Cbr;
 use crate::rng::Stream;
 
 /// How the lengths of bursts and silences are distributed.
-///
-/// ```
-/// use lastmile_sim::network::traffic::Lengths;
-/// assert_ne!(Lengths::Exponential, Lengths::Pareto { shape: 1.9 });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lengths {
     /// Exponential.

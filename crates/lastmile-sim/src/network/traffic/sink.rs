@@ -5,10 +5,6 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 /// What a sink has received.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::traffic::SinkCounters::default().mean_delay(), None);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinkCounters {
     /// Packets.
@@ -31,11 +27,6 @@ impl SinkCounters {
 }
 
 /// The end of one flow of the simulator's own traffic.
-///
-/// ```
-/// let sink = lastmile_sim::network::traffic::Sink::default();
-/// assert_eq!(sink.counters().packets, 0);
-/// ```
 #[derive(Debug, Default)]
 pub struct Sink {
     counters: SinkCounters,

@@ -17,11 +17,6 @@ use crate::network::link::MAX_WIRE_BYTES;
 use crate::rng::Stream;
 
 /// The law by which a source sends.
-///
-/// ```
-/// use lastmile_sim::network::traffic::Arrivals;
-/// assert_ne!(Arrivals::Cbr, Arrivals::Poisson);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// Equal gaps from a random phase on.
@@ -35,17 +30,6 @@ pub enum Arrivals {
 }
 
 /// What a source sends.
-///
-/// ```
-/// use lastmile::{node::Flow, time::Time, units::{Bytes, Rate}};
-/// use lastmile_sim::{rng::Stream, network::traffic::{Arrivals, Source, SourceConfig}};
-/// let config = SourceConfig {
-///     arrivals: Arrivals::Poisson, rate: Rate::ip(4_000_000), ip_size: Bytes(1500), start: Time::ZERO, stop: Time::MAX,
-///     flow: Flow(3), from: "10.77.0.1:9".parse().unwrap(), to: "10.77.0.2:9".parse().unwrap(),
-/// };
-/// let source = Source::new(config, Stream::new(1, "traffic/cross"));
-/// assert_eq!(source.sent(), 0);
-/// ```
 #[derive(Clone, Debug)]
 pub struct SourceConfig {
     /// When packets are sent.
@@ -157,20 +141,6 @@ impl Source {
     }
 
     /// The same with other rates from some times on; zero is a pause. A trace has no rate to change.
-    ///
-    /// ```
-    /// use lastmile::{node::*, time::Time, units::{Bytes, Rate}};
-    /// use lastmile_sim::{rng::Stream, network::traffic::{Arrivals, Source, SourceConfig}};
-    /// let any = "10.77.0.1:9".parse().unwrap();
-    /// let config = SourceConfig {
-    ///     arrivals: Arrivals::Cbr, rate: Rate::ip(0), ip_size: Bytes(1000), start: Time::ZERO, stop: Time::MAX,
-    ///     flow: Flow(0), from: any, to: any,
-    /// };
-    /// let minute = Time::from_nanos(60_000_000_000);
-    /// let mut source = Source::new(config, Stream::new(1, "cross")).with_changes(vec![(minute, Rate::ip(1_000_000))]);
-    /// let Output::Wait(Some(first)) = source.poll(Time::ZERO) else { panic!() };
-    /// assert!(first >= minute);
-    /// ```
     pub fn with_changes(mut self, mut changes: Vec<(Time, Rate)>) -> Source {
         if !matches!(self.arrivals, Arrivals::Trace(_)) {
             changes.sort_by_key(|change| core::cmp::Reverse(change.0));

@@ -15,10 +15,6 @@ use super::station::Packet;
 use crate::text;
 
 /// Aggregation of 802.11n. Without it a station sends single frames with ACKs.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::AmpduConfig::default().max_frames, 64);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct AmpduConfig {

@@ -5,10 +5,6 @@ use core::fmt::{self, Display};
 use serde::Deserialize;
 
 /// The standard that a WLAN keeps.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::Standard::default().to_string(), "g");
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standard {
@@ -35,10 +31,6 @@ impl Display for Standard {
 }
 
 /// The preamble of frames at DSSS rates.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::Preamble::default(), lastmile_sim::network::wlan::Preamble::Long);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preamble {
@@ -50,10 +42,6 @@ pub enum Preamble {
 }
 
 /// The slot of 802.11g.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::SlotTime::default(), lastmile_sim::network::wlan::SlotTime::Short);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotTime {
@@ -65,10 +53,6 @@ pub enum SlotTime {
 }
 
 /// How 802.11g keeps stations of b from talking over frames that they cannot hear.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::Protection::default(), lastmile_sim::network::wlan::Protection::None);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
@@ -82,10 +66,6 @@ pub enum Protection {
 }
 
 /// The band of 802.11n, which decides its SIFS and signal extension.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::Band::default(), lastmile_sim::network::wlan::Band::FiveGhz);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Band {
     /// SIFS 10 us, signal extension 6 us.
@@ -103,10 +83,6 @@ pub enum Band {
 /// frames differ in length it decides who gains by a collision. The default is ns-3 3.37's: within 0.5 % of it
 /// (beacons aside) from 1 to 20 stations of b and of g, with unequal rates and unequal packets too, and within
 /// 1 % of the slotted model of [`Difs`](AfterCollision::Difs).
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::AfterCollision::default(), lastmile_sim::network::wlan::AfterCollision::Timeout);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterCollision {
@@ -126,10 +102,6 @@ pub enum AfterCollision {
 }
 
 /// How a sender picks the rate of each frame.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::RateControl::default(), lastmile_sim::network::wlan::RateControl::Fixed);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RateControl {

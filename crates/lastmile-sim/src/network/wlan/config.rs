@@ -53,12 +53,6 @@ impl Default for ChannelConfig {
 }
 
 /// An access point or a client.
-///
-/// ```
-/// use lastmile_sim::network::wlan::StationConfig;
-/// let client = StationConfig { name: "laptop".into(), ap: Some("ap".into()), ..Default::default() };
-/// assert_eq!((client.queue, client.frame_error), (100, 0.0));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationConfig {

@@ -7,14 +7,6 @@ use lastmile::units::Bytes;
 use crate::network::carrier::LossCause;
 
 /// A packet that a WLAN lost, as the transport will miss it.
-///
-/// ```
-/// # use lastmile::{node::{Datagram, PortId}, time::Time};
-/// # use lastmile_sim::network::{carrier::LossCause, wlan::Loss};
-/// # let any = "10.0.0.1:9".parse().unwrap();
-/// let loss = Loss { at: Time::ZERO, port: PortId(1), cause: LossCause::Queue, collisions: 0, channel_errors: 0, datagram: Datagram::udp(any, any, vec![]) };
-/// assert_eq!(loss.cause, LossCause::Queue);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// When it was given up.
@@ -32,10 +24,6 @@ pub struct Loss {
 }
 
 /// One direction of one association.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::DirectionCounters::default().lost(), 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionCounters {
     /// Packets that came to the sender's queue, dropped ones included.
@@ -76,10 +64,6 @@ impl DirectionCounters {
 
 /// How the air was used, up to the end of the exchange that is under way. What is missing to the elapsed time
 /// was idle: waiting between frames, backoff, or nothing to send.
-///
-/// ```
-/// assert_eq!(lastmile_sim::network::wlan::Airtime::default().total().as_nanos(), 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
     /// Exchanges that brought something through, with their responses.
@@ -107,10 +91,6 @@ impl Airtime {
     }
 
     /// What the exchanges need one after the other: their own time and [`access`](Airtime::access).
-    ///
-    /// ```
-    /// assert_eq!(lastmile_sim::network::wlan::Airtime::default().needed().as_nanos(), 0);
-    /// ```
     pub fn needed(&self) -> Span {
         self.total() + self.access
     }

@@ -292,14 +292,6 @@ impl Phy {
 
     /// Mean time of a successful exchange without contention, of one frame of `bytes` at that rate, with half
     /// the smallest contention window: the arithmetic that saturation throughput is checked against.
-    ///
-    /// ```
-    /// use lastmile_sim::network::wlan::{WlanConfig, phy::Phy};
-    /// let phy = Phy::new(&WlanConfig::default())?;
-    /// let cycle = phy.cycle(phy.rates().len() - 1, 1536); // 1500 bytes of IP at 54 Mbit/s
-    /// assert_eq!(cycle.as_nanos(), 393_500);
-    /// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
-    /// ```
     pub fn cycle(&self, rate: usize, bytes: u32) -> Span {
         let backoff = u64::from(self.cw_min) * self.slot / 2;
         Span::from_nanos((self.difs + backoff + self.frame(rate, bytes) + self.sifs + self.ack(rate)) as i64)

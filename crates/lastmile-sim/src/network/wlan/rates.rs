@@ -6,11 +6,6 @@ use super::choices::Standard;
 use super::config::{WlanConfig, WlanError};
 
 /// How a rate is modulated: what its duration and its errors depend on.
-///
-/// ```
-/// use lastmile_sim::network::wlan::phy::Modulation;
-/// assert_ne!(Modulation::Dsss, Modulation::Ofdm { bits_per_symbol: 216 });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulation {
     /// DSSS and CCK (clauses 15 and 16).
@@ -32,13 +27,6 @@ pub enum Modulation {
 }
 
 /// One rate of a PHY.
-///
-/// ```
-/// use lastmile_sim::network::wlan::{WlanConfig, phy::Phy};
-/// let phy = Phy::new(&WlanConfig::default())?;
-/// assert_eq!(phy.rates().last().unwrap().kbps, 54_000);
-/// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhyRate {
     /// Kilobits per second; with the short guard interval of n rounded down.

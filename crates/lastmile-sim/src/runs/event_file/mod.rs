@@ -48,13 +48,6 @@ pub struct Record {
 }
 
 /// What can happen in the network.
-///
-/// ```
-/// use lastmile_sim::runs::event_file::Happening;
-/// let handoff = Happening::LinkChanged { link: "a>b".into(), rate: None, delay: None };
-/// assert!(serde_json::to_string(&handoff)?.contains("link-changed"));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -115,10 +108,6 @@ pub enum Happening {
 }
 
 /// What a packet is for.
-///
-/// ```
-/// assert_eq!(serde_json::to_string(&lastmile_sim::runs::event_file::PacketKind::Ack).unwrap(), "\"ack\"");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PacketKind {
@@ -319,18 +308,6 @@ impl<W: Write + Send + 'static> EventLog<W> {
     /// Keeps lines back for that long, so that decisions which are
     /// [told late](crate::network::engine::Engine::tell_decision) find their place. One that is later still stands where it
     /// came.
-    ///
-    /// ```
-    /// # use lastmile::{event::*, time::*};
-    /// # use lastmile_sim::{runs::event_file::EventLog, scenario::*};
-    /// let scenario = builtin("path").unwrap();
-    /// let mut run = build(&scenario, 1, vec![])?;
-    /// let log = EventLog::attach(&scenario, &mut run, std::io::sink()).holding(Span::from_secs(1));
-    /// run.engine.run_until(Time::from_nanos(5_000_000))?;
-    /// run.engine.tell_decision(&Event { at: Time::from_nanos(3_000_000), node: 0, seq: 0, what: Decision::Finished { cost: Cost::default() } });
-    /// log.finish(run.engine.now()).unwrap();
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn holding(self, hold: Span) -> EventLog<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).hold = hold;
         self

@@ -144,26 +144,6 @@ impl<W: Write> File<W> {
 }
 
 /// A capture under way. Keeps the first error of its writer until [`finish`](Capture::finish).
-///
-/// ```
-/// use lastmile::time::Time;
-/// use lastmile_sim::{runs::pcap::*, scenario::*};
-/// use std::sync::{Arc, Mutex};
-/// #[derive(Clone, Default)]
-/// struct Shared(Arc<Mutex<Vec<u8>>>);
-/// impl std::io::Write for Shared {
-///     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> { self.0.lock().unwrap().write(bytes) }
-///     fn flush(&mut self) -> std::io::Result<()> { Ok(()) }
-/// }
-/// let scenario = builtin("path").unwrap();
-/// let mut run = build(&scenario, 1, vec![])?;
-/// let file = Shared::default();
-/// let capture = Capture::attach(&scenario, &mut run, &Select::All, file.clone());
-/// run.engine.run_until(Time::from_nanos(1_000_000_000))?;
-/// capture.finish().unwrap();
-/// assert_eq!(file.0.lock().unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
-/// # Ok::<(), BuildError>(())
-/// ```
 pub struct Capture<W>(Arc<Mutex<File<W>>>);
 
 impl<W: Write + Send + 'static> Capture<W> {

@@ -62,15 +62,6 @@ impl Medium {
     }
 
     /// A flow's packets that wait, are on the air or are held back by a receiver that keeps the order.
-    ///
-    /// ```
-    /// # use lastmile_sim::{network::engine::Engine, scenario::*};
-    /// let scenario = builtin("ap-1").unwrap();
-    /// let run = build(&scenario, 1, vec![])?;
-    /// let wlan = run.engine.wlan(run.wlans[0]).unwrap();
-    /// assert_eq!(wlan.under_way_of(run.traffic_flows[0]), 0); // nothing has been sent
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn under_way_of(&self, flow: Flow) -> u64 {
         self.flows_under_way().filter(|&of| of == flow).count() as u64
     }
