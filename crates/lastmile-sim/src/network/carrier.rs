@@ -1,5 +1,5 @@
-//! [`Carrier`]: what meters, taps and results ask of whatever carries packets between nodes and may lose them, be it
-//! a link or a WLAN; and [`Losses`], which both keep for them.
+//! `Carrier`: what meters, taps and results ask of whatever carries packets between nodes and may lose them, be it
+//! a link or a WLAN; and `Losses`, which both keep for them.
 
 use std::collections::BTreeMap;
 
