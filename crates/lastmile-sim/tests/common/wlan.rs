@@ -79,12 +79,6 @@ pub fn run(config: &WlanConfig, flows: &[(&str, &str, f64, u64)], seconds: i64, 
     Run { engine, wlan, sinks, seconds: seconds as f64 }
 }
 
-pub fn saturated(config: &WlanConfig, n: usize, seconds: i64) -> Run {
-    let names: Vec<String> = (0..n).map(|k| format!("sta{k}")).collect();
-    let flows: Vec<_> = names.iter().map(|name| (name.as_str(), "ap", 40.0, 1500)).collect();
-    run(&clients(config.clone(), n), &flows, seconds, 1)
-}
-
 pub fn within(value: f64, expected: f64, share: f64, what: &str) {
     assert!((value / expected - 1.0).abs() <= share, "{what}: {value:.3}, expected {expected:.3}");
 }
