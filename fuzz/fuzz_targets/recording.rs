@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         match entry {
             Entry::Input { now, input } => recorder.input(*now, input),
             Entry::Event(event) => recorder.event(event),
-            Entry::Stream(stream) => recorder.stream(stream),
+            Entry::Record(record) => recorder.record(record),
         }
     }
     // A line may grow beyond the limit when it is written anew, escapes being longer than what they stand for.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use lastmile::endpoint::Key;
+use lastmile::endpoint::measure::Key;
 use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
 
 use crate::exit::Exit;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
-use lastmile::event::Event;
-use lastmile::report::StreamRecord;
+use lastmile::endpoint::Event;
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
+use lastmile_sim::roles::Found;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::runs::event_file::EventLog;
 use lastmile_sim::runs::pcap::{Capture, Select, interfaces};
@@ -132,14 +132,9 @@ impl OutputArgs {
 
 impl Outputs {
     /// Ends them all: with what the sessions decided and sent, at the run's `end`.
-    pub(crate) fn finish(
-        self,
-        events: &[Event],
-        records: &[Vec<StreamRecord>],
-        end: Time,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn finish(self, events: &[Event], found: &Found, end: Time) -> anyhow::Result<()> {
         if let Some(recorder) = self.recorder {
-            recorder.finish(events, records)?;
+            recorder.finish(events, found)?;
         }
         if let Some((file, capture)) = self.capture {
             ended(&file, taken(&capture).map_or(Ok(()), Capture::finish))?;

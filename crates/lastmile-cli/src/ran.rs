@@ -1,6 +1,6 @@
 //! [`Ran`]: what a run of a scenario gave, printed alike whatever the world it ran in.
 
-use lastmile_sim::runs::Outcome;
+use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome};
 use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
 use serde_json::{Map, Value, json};

@@ -1,11 +1,12 @@
 //! Results: one row for each quantity, method and direction, as JSON and as a table.
 
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
-use lastmile::event::{Cost, Decision, Event};
 use lastmile::options::{Choice, Given};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_sim::runs::Outcome;
+use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::twin::Over;
 use serde::Serialize;
 
@@ -156,7 +157,7 @@ impl Row {
 
     /// The rows of a run's decisions.
     pub(crate) fn all(events: &[Event]) -> Vec<Row> {
-        events.iter().filter_map(|event| Row::of(&event.what)).collect()
+        events.iter().filter_map(|event| Row::of(event.what.of()?)).collect()
     }
 
     /// The row of an outcome in a scenario, with its truth.

@@ -7,8 +7,9 @@ use anyhow::anyhow;
 use lastmile::estimate::Estimator;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
+use lastmile_sim::roles::measure::MeasureSpec;
 use lastmile_sim::runs::RunError;
-use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, MeasureSpec, Override, Scenario, builtin_text};
+use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;
 use crate::options::estimator;

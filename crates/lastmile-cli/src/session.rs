@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
-use lastmile::endpoint::{Key, Measurement, Prober, ProberConfig};
-use lastmile::event::{Event, PacketSink};
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::{Decision, Key, Measurement, PacketSink, Prober, ProberConfig};
 use lastmile::node::{Flow, Node, Output};
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
@@ -114,7 +114,14 @@ impl Session {
 
     /// The first line of its recording.
     pub(crate) fn header(&self, world: World, config: &ProberConfig) -> anyhow::Result<Header> {
-        Ok(Header { world, seed: config.seed, epoch: config.epoch, config: serde_json::to_value(self)? })
+        let role = "measure".to_owned();
+        Ok(Header {
+            world,
+            role,
+            seed: config.seed,
+            epoch: config.epoch,
+            config: serde_json::to_value(self)?,
+        })
     }
 
     /// The methods' state machines.
@@ -197,7 +204,11 @@ pub(crate) fn replay<R: std::io::BufRead>(
                 drain(&mut prober, now, &mut replayed.events);
             }
             Entry::Event(event) => replayed.recorded.push(event),
-            Entry::Stream(record) => replayed.streams.push(record),
+            Entry::Record(record) => {
+                let record = serde_json::from_value(record);
+                let bad = |error| Exit::Usage.blame(anyhow!("the recording's streams: {error}"));
+                replayed.streams.push(record.map_err(bad)?);
+            }
         }
     }
     // Which node it was in its run is the run's business.
@@ -211,6 +222,7 @@ fn drain<S: PacketSink>(prober: &mut Prober<S>, now: Time, events: &mut Vec<Even
     loop {
         match prober.poll(now) {
             Output::Event(what) => {
+                let what = Decision::into(what);
                 events.push(Event { at: now, node: 0, seq: events.len() as u64, what });
             }
             Output::Transmit(_) => {}

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 fn shortened(name: &str) -> String {
     let (text, scenario) = (builtin_text(name).unwrap(), builtin(name).unwrap());
     let starts =
-        scenario.traffic.iter().map(|flow| flow.start).chain(scenario.measures.iter().map(|m| m.start));
+        scenario.traffic.iter().map(|flow| flow.start).chain(scenario.roles.measure.iter().map(|m| m.start));
     let last = starts.fold(Time::ZERO + scenario.warm_up, Time::max);
     let seconds = ((last - Time::ZERO).as_secs_f64() + 1.0).min(scenario.duration.as_secs_f64());
     let line = |line: &str| match line.starts_with("duration = ") {

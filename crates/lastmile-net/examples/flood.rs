@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use lastmile::endpoint::{Limits, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Limits, Reflector, ReflectorConfig};
 use lastmile::wire::private::{Abilities, HelloReply, HelloRequest, StreamTag};
 use lastmile::wire::{
     ControlCode, ErrorEstimate, Mode, OPEN_LEN, PacketBuilder, Padding, SenderPacket, TlvType, TlvValue,

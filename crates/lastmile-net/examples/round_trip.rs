@@ -5,9 +5,11 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use lastmile::endpoint::{Key, Measurement, Prober, ProberConfig};
+use lastmile::endpoint::Endpoint;
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::measure::{Key, Measurement, Prober, ProberConfig};
 use lastmile::estimate::{Estimator, Outcome, Refusal, Step, StreamPlan};
-use lastmile::event::{Decision, Event};
+use lastmile::event::Event;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -47,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = ProberConfig { key, epoch: driver.epoch(), ..ProberConfig::new(peer, seed) };
     let mut prober = Prober::with_sink(config, vec![measurement], Vec::new());
     let mut trouble = Vec::new();
-    let mut observer = |event: &Event| match &event.what {
+    let mut observer = |event: &Event<Decision>| match &event.what {
         Decision::Refused { refusal: Refusal::NotConverged { .. }, .. } => {}
         Decision::Refused { refusal, .. } => trouble.push(refusal.to_string()),
         _ => {}

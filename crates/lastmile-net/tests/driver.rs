@@ -44,6 +44,8 @@ impl Planner {
 }
 
 impl Node for Planner {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         let base = *self.base.get_or_insert(now);
         match input {
@@ -82,7 +84,11 @@ fn drive(node: &mut Planner, socket: &UdpConfig, time: Duration) {
     let socket = UdpSocket::open(socket).unwrap();
     let mut driver = Driver::new(vec![socket], DriverConfig::default()).unwrap();
     let until = Instant::now() + time;
-    driver.run(node, &mut |_: &Event| {}, &AtomicBool::new(false), |_| Instant::now() >= until).unwrap();
+    driver
+        .run(node, &mut |_: &Event<std::convert::Infallible>| {}, &AtomicBool::new(false), |_| {
+            Instant::now() >= until
+        })
+        .unwrap();
 }
 
 fn receiver() -> (std::net::UdpSocket, SocketAddr) {
@@ -173,7 +179,9 @@ fn a_driver_that_is_woken_sees_at_once_that_it_shall_stop() {
         let socket = UdpSocket::open(&UdpConfig::new(LOCAL.into())).unwrap();
         let mut driver = Driver::new(vec![socket], DriverConfig::default()).unwrap();
         tell.send(driver.waker()).unwrap();
-        driver.run(&mut Planner::new(to, []), &mut |_: &Event| {}, &flag, |_| false).unwrap();
+        driver
+            .run(&mut Planner::new(to, []), &mut |_: &Event<std::convert::Infallible>| {}, &flag, |_| false)
+            .unwrap();
     });
     let waker = told.recv().unwrap();
     std::thread::sleep(Duration::from_millis(50));

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lastmile::endpoint::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::Endpoint;
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::measure::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::estimate::{Estimator, Outcome, Refusal, Step, StreamPlan};
-use lastmile::event::{Decision, Event};
+use lastmile::event::Event;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -33,12 +35,12 @@ fn reflector_at(bind: SocketAddr, stop: Arc<AtomicBool>) -> (SocketAddr, std::th
         let mut driver = Driver::new(vec![socket], DriverConfig::default()).unwrap();
         let mut reflector =
             Reflector::new(ReflectorConfig { epoch: driver.epoch(), ..ReflectorConfig::new([7; 32]) });
-        driver.run(&mut reflector, &mut |_: &Event| {}, &stop, |_| false).unwrap();
+        driver.run(&mut reflector, &mut |_: &Event<Decision>| {}, &stop, |_| false).unwrap();
     });
     (address, thread)
 }
 
-fn measure(bind: SocketAddr, directions: &[Direction]) -> (Vec<Event>, Vec<StreamRecord>) {
+fn measure(bind: SocketAddr, directions: &[Direction]) -> (Vec<Event<Decision>>, Vec<StreamRecord>) {
     let stop = Arc::new(AtomicBool::new(false));
     let (peer, thread) = reflector_at(bind, Arc::clone(&stop));
     let socket = UdpSocket::open(&UdpConfig::new(SocketAddr::new(bind.ip(), 0))).unwrap();
@@ -51,7 +53,7 @@ fn measure(bind: SocketAddr, directions: &[Direction]) -> (Vec<Event>, Vec<Strea
     let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, [5; 32]) };
     let mut prober = Prober::with_sink(config, measurements.collect(), Vec::new());
     let events = Mutex::new(Vec::new());
-    let mut observer = |e: &Event| events.lock().unwrap().push(e.clone());
+    let mut observer = |e: &Event<Decision>| events.lock().unwrap().push(e.clone());
     driver.run(&mut prober, &mut observer, &AtomicBool::new(false), Prober::is_finished).unwrap();
     stop.store(true, Ordering::Relaxed);
     thread.join().unwrap();
@@ -102,7 +104,7 @@ fn a_closed_port_is_said_at_once() {
     let mut prober = Prober::new(ProberConfig::new(free, [5; 32]), vec![measurement]);
     let mut refusals = Vec::new();
     let started = std::time::Instant::now();
-    let mut observer = |e: &Event| {
+    let mut observer = |e: &Event<Decision>| {
         if let Decision::Refused { refusal, .. } = &e.what {
             refusals.push(refusal.to_string());
         }

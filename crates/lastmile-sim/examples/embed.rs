@@ -34,10 +34,9 @@ pub(crate) fn measure() -> Result<Vec<Decision>, Box<dyn Error>> {
     // Seeds are constants here: nobody guesses in a simulation, and the same seeds give the same bytes.
     let prober = Prober::new(ProberConfig::new(there, [1; 32]), vec![measurement]);
     let reflector = Reflector::new(ReflectorConfig::new([2; 32]));
-    let attached =
-        [("here", Attach::Endpoint(Box::new(prober))), ("there", Attach::Endpoint(Box::new(reflector)))];
+    let attached = [("here", Attach::endpoint(prober)), ("there", Attach::endpoint(reflector))];
     let attached = attached.map(|(host, endpoint)| (host.to_owned(), endpoint)).into();
     let mut engine = build(&scenario, 1, attached)?.engine;
     engine.run_until(Time::ZERO + scenario.duration)?;
-    Ok(engine.take_events().into_iter().map(|event| event.what).collect())
+    Ok(engine.take_events().iter().filter_map(|event| event.what.of().cloned()).collect())
 }

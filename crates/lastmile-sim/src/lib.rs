@@ -9,6 +9,7 @@
 //! same scenario and seed give the same bytes on every machine.
 pub mod network;
 pub mod rng;
+pub mod roles;
 pub mod runs;
 pub mod scenario;
 mod text;

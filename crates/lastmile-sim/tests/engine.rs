@@ -236,6 +236,8 @@ fn dd1_is_exact() {
 struct NextPort(Vec<(PortId, Datagram)>);
 
 impl Node for NextPort {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _now: Time, input: Input) {
         if let Input::Datagram { port, datagram, .. } = input {
             self.0.push((port, datagram));
@@ -258,7 +260,7 @@ fn ports_tell_what_enters_and_leaves_a_node_apart() {
         datagram: Datagram::udp(any, any, vec![1]),
     };
     let mut engine = Engine::new();
-    let element: Box<dyn Node + Send> = Box::new(NextPort::default());
+    let element: Box<dyn Node<Event = std::convert::Infallible> + Send> = Box::new(NextPort::default());
     let node = engine.add(element).unwrap();
     let sinks: Vec<_> = (0..3).map(|_| engine.add(Sink::default()).unwrap()).collect();
     engine.connect(node, Target::Node(sinks[0]));
@@ -272,7 +274,8 @@ fn ports_tell_what_enters_and_leaves_a_node_apart() {
     engine.route_port(router, Flow(0), node, PortId(3999));
     // By a router to 3999, directly to 3, and to 7, which has no target of its own.
     for target in [Target::Router(router), Target::Port(node, PortId(3)), Target::Port(node, PortId(7))] {
-        let source: Box<dyn Node + Send> = common::Recorder::new(vec![packet()]).0;
+        let source: Box<dyn Node<Event = std::convert::Infallible> + Send> =
+            common::Recorder::new(vec![packet()]).0;
         let source = engine.add(source).unwrap();
         engine.connect(source, target);
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Log, Recorder};
+use common::{Log, Recorder, at_host};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::engine::EngineError;
@@ -48,7 +48,7 @@ fn planned_packets_leave_on_time_by_the_hosts_own_clock() {
     let send = vec![packet(1, at(5_010_010), "10.77.0.2:9"), packet(2, at(5_010_010), "10.77.0.2:9")];
     let (a, a_log) = Recorder::new(send);
     let (b, b_log) = Recorder::new(vec![]);
-    let mut run = run(vec![("a".into(), Attach::Endpoint(a)), ("b".into(), Attach::Endpoint(b))]);
+    let mut run = run(vec![("a".into(), at_host(a)), ("b".into(), at_host(b))]);
     assert_eq!(run.engine.next_event(), Some(Time::ZERO));
     run.engine.run_until(ms(9)).unwrap();
     assert!(inputs(&a_log).is_empty());
@@ -82,7 +82,7 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
     ];
     let (a, log) = Recorder::new(send);
     let (b, _) = Recorder::new(vec![]);
-    let mut run = run(vec![("a".into(), Attach::Endpoint(a)), ("b".into(), Attach::Endpoint(b))]);
+    let mut run = run(vec![("a".into(), at_host(a)), ("b".into(), at_host(b))]);
     run.engine.run_until(ms(100)).unwrap();
     let seen = inputs(&log);
     // A time that has passed means at once; nobody has that address.
@@ -99,7 +99,7 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
 fn a_wake_comes_when_the_hosts_clock_shows_it() {
     let (mut a, log) = Recorder::new(vec![]);
     a.wake = Some(Time::from_nanos(5_123_456_789));
-    let mut run = run(vec![("a".into(), Attach::Endpoint(a))]);
+    let mut run = run(vec![("a".into(), at_host(a))]);
     run.engine.run_until(ms(500)).unwrap();
     let woken: Vec<_> = inputs(&log).into_iter().filter(|(_, input)| *input == Input::Wake).collect();
     assert_eq!(woken.len(), 1);
@@ -138,6 +138,8 @@ fn packets_enter_and_leave_at_external_hosts() {
 struct Echo;
 struct Echoing(Vec<Transmit>);
 impl Node for Echoing {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { mut datagram, .. } = input {
             std::mem::swap(&mut datagram.from, &mut datagram.to);
@@ -150,7 +152,7 @@ impl Node for Echoing {
 }
 impl Echo {
     fn starting(send: Vec<Transmit>) -> Attach {
-        Attach::Endpoint(Box::new(Echoing(send)))
+        at_host(Echoing(send))
     }
 }
 
@@ -167,6 +169,8 @@ fn endpoints_that_answer_each_other_in_no_time_are_stopped() {
 /// Asks for ever for a time that has passed.
 struct Impatient;
 impl Node for Impatient {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _now: Time, _input: Input) {}
     fn poll(&mut self, _now: Time) -> Output {
         Output::Wait(Some(Time::ZERO))
@@ -175,17 +179,19 @@ impl Node for Impatient {
 
 #[test]
 fn a_node_that_never_waits_is_stopped() {
-    let mut run = run(vec![("b".into(), Attach::Endpoint(Box::new(Impatient)))]);
+    let mut run = run(vec![("b".into(), at_host(Impatient))]);
     assert!(matches!(run.engine.run_until(ms(1)), Err(EngineError::Stuck { node: 1, .. })));
 }
 
 #[test]
 fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
-    use lastmile::event::Decision;
+    use lastmile::endpoint::measure::Decision;
     struct Decides(u64);
     impl Node for Decides {
+        type Event = Decision;
+
         fn handle(&mut self, _now: Time, _input: Input) {}
-        fn poll(&mut self, now: Time) -> Output {
+        fn poll(&mut self, now: Time) -> Output<Decision> {
             self.0 += 1;
             match self.0 {
                 1 => Output::Wait(Some(now + Span::from_millis(10))),
@@ -194,7 +200,7 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
             }
         }
     }
-    let attached = ["b", "a"].map(|name| (name.to_owned(), Attach::Endpoint(Box::new(Decides(0)))));
+    let attached = ["b", "a"].map(|name| (name.to_owned(), at_host(Decides(0))));
     let text = TEXT.replace("skew_ppm = 1000.0", "skew_ppm = 0");
     let mut run = build(&Scenario::parse("hosts.toml", &text).unwrap(), 1, attached.into()).unwrap();
     run.engine.run_until(ms(30)).unwrap();
@@ -219,10 +225,8 @@ fn a_paths_truth_is_that_of_its_tightest_link() {
         template,
         sent: 0,
     };
-    let attached = vec![
-        ("alice".to_owned(), Attach::Endpoint(Box::new(trains))),
-        ("bob".to_owned(), Attach::Endpoint(Recorder::new(vec![]).0)),
-    ];
+    let attached =
+        vec![("alice".to_owned(), at_host(trains)), ("bob".to_owned(), at_host(Recorder::new(vec![]).0))];
     let mut run = build(&scenario, 1, attached).unwrap();
     let meter = run.meter(&scenario, 0, 1, read_probe).unwrap();
     assert_eq!(meter.meters.len(), 3);

@@ -78,7 +78,8 @@ fn a_mark_reduces_the_window_once_and_resends_nothing() {
     let config = TcpConfig { ecn: true, ..TcpConfig::default() };
     let mut engine = Engine::new();
     let there = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
-    let marker: Box<dyn Node + Send> = Box::new(Marker { every: 500, ..Marker::default() });
+    let marker: Box<dyn Node<Event = std::convert::Infallible> + Send> =
+        Box::new(Marker { every: 500, ..Marker::default() });
     let marker = engine.add(marker).unwrap();
     let back = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
     let bulk = (App::Bulk, Time::ZERO, seconds(1e6));
@@ -102,7 +103,8 @@ fn a_mark_in_a_window_that_also_lost_a_segment_reduces_it_no_second_time() {
         let config = TcpConfig { ecn: true, recovery, max_window: 40, ..TcpConfig::default() };
         let mut engine = Engine::new();
         let there = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
-        let marker: Box<dyn Node + Send> = Box::new(Marker { lost: 300, marked: 310, ..Marker::default() });
+        let marker: Box<dyn Node<Event = std::convert::Infallible> + Send> =
+            Box::new(Marker { lost: 300, marked: 310, ..Marker::default() });
         let marker = engine.add(marker).unwrap();
         let back = engine.add(ns2_link(10_000_000, Span::from_millis(20), 1000)).unwrap();
         let bulk = (App::Bulk, Time::ZERO, seconds(1e6));
@@ -126,6 +128,8 @@ struct Marker {
 }
 
 impl Node for Marker {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _now: Time, input: Input) {
         if let Input::Datagram { mut datagram, .. } = input {
             assert!(

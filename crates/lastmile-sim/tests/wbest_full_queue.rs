@@ -1,8 +1,9 @@
 //! What WBest says where a queue drops others' packets and none of its own, and that it says no less elsewhere.
 
 use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal, build};
+use lastmile_sim::roles::measure::MeasureSpec;
 use lastmile_sim::runs::{Hooks, simulate};
-use lastmile_sim::scenario::{MeasureSpec, Scenario};
+use lastmile_sim::scenario::Scenario;
 
 /// Of `runs` at 10 Mbit/s under Poisson traffic, over a link with these keys: those refused as congested, and those more
 /// than 15 % of the capacity above the truth.
@@ -19,7 +20,7 @@ fn outcomes(others: &str, link: &str, runs: u64) -> (usize, usize) {
     let (mut refused, mut wrong) = (0, 0);
     for seed in 0..runs {
         let run = simulate(&scenario, seed, &make, Hooks::default()).unwrap();
-        let last = run.outcomes.last().expect("it comes to an end");
+        let last = run.found.measure.outcomes.last().expect("it comes to an end");
         let Some(estimate) = &last.estimate else {
             let congested =
                 matches!(last.refusal, Some(Refusal::Congested { .. } | Refusal::QueueFull { .. }));

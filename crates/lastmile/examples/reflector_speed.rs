@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use lastmile::endpoint::{Key, Limits, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Key, Limits, Reflector, ReflectorConfig};
 use lastmile::node::{Datagram, Input, Node, Output, Payload, PortId};
 use lastmile::time::Time;
 use lastmile::wire::private::{Abilities, HelloReply, HelloRequest, StreamTag, Token};

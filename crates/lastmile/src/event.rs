@@ -1,229 +1,52 @@
-//! The typed events. Logs, JSONL, tables, plots and snapshots are functions of them, and nothing else prints.
+//! [`Event`]: a decision with its place in the run. The file of a run's events is one stream in this one order.
 //!
-//! Two tiers: [`Decision`]s are few and come from [`poll`](crate::node::Node::poll); records of single packets
-//! go to a [`PacketSink`] that the endpoint is generic over, whose disabled form, `()`, compiles to nothing.
+//! What is decided is the deciding node's own business ([`Node::Event`](crate::node::Node::Event)). Logs, JSONL, tables,
+//! plots and snapshots are functions of the events, and nothing else prints.
 
-use core::net::SocketAddr;
-
-use crate::estimate::{Estimate, Refusal};
-use crate::report::{Direction, Pattern, StreamRecord};
-use crate::time::{Span, Time};
-use crate::units::{Bytes, Rate};
+use crate::time::Time;
 
 /// A decision with its place in the run: ordered by time, then node, then sequence.
 ///
 /// ```
-/// use lastmile::{event::{Decision, Event}, time::{Span, Time}};
-/// let what = Decision::ClockStepped { by: Span::from_millis(3) };
-/// let first = Event { at: Time::from_nanos(1), node: 0, seq: 0, what: what.clone() };
-/// let second = Event { at: Time::from_nanos(1), node: 0, seq: 1, what };
+/// use lastmile::{event::Event, time::Time};
+/// let first = Event { at: Time::from_nanos(1), node: 0, seq: 0, what: "begun" };
+/// let second = Event { at: Time::from_nanos(1), node: 0, seq: 1, what: "ended" };
 /// assert!(first.order() < second.order());
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Event {
+pub struct Event<E> {
     /// When, on the clock of the node that decided.
     pub at: Time,
     /// Which node, as numbered by the run.
-    pub node: u16,
+    pub node: u32,
     /// How many events this node had before.
     pub seq: u64,
     /// What was decided.
     #[cfg_attr(feature = "serde", serde(flatten))]
-    pub what: Decision,
+    pub what: E,
 }
 
-impl Event {
+impl<E> Event<E> {
     /// The key by which an event file is sorted.
-    pub fn order(&self) -> (Time, u16, u64) {
-        (self.at, self.node, self.seq)
-    }
-}
-
-/// What a measurement cost so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Cost {
-    /// IP bytes of probing streams that the initiator sent.
-    pub probe_bytes: Bytes,
-    /// IP bytes of requests that the initiator sent.
-    pub control_bytes: Bytes,
-    /// IP bytes that the initiator sent only to earn credit for a reverse stream.
-    pub credit_bytes: Bytes,
-    /// IP bytes that the initiator received, probes of a reverse stream included.
-    pub bytes_received: Bytes,
-    /// From the first packet sent to the result.
-    pub elapsed: Span,
-    /// Streams that were sent and believed.
-    pub streams: u32,
-    /// Streams that were sent and not believed.
-    pub streams_discarded: u32,
-}
-
-impl Cost {
-    /// All IP bytes that the initiator sent.
     ///
     /// ```
-    /// # use lastmile::{event::Cost, units::Bytes};
-    /// let cost = Cost { credit_bytes: Bytes(5), bytes_received: Bytes(9), ..Cost::default() };
-    /// assert_eq!(cost.bytes(), Bytes(5));
+    /// # use lastmile::{event::Event, time::Time};
+    /// let event = Event { at: Time::from_nanos(4), node: 2, seq: 0, what: "begun" };
+    /// assert_eq!(event.order(), (Time::from_nanos(4), 2, 0));
     /// ```
-    pub fn bytes(&self) -> Bytes {
-        self.probe_bytes + self.control_bytes + self.credit_bytes
+    pub fn order(&self) -> (Time, u32, u64) {
+        (self.at, self.node, self.seq)
     }
-}
 
-/// What was decided.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(tag = "event", rename_all = "kebab-case")
-)]
-#[non_exhaustive]
-pub enum Decision {
-    /// The peer answered, and its abilities are known.
-    PeerReady {
-        /// Its address.
-        peer: SocketAddr,
-        /// Whether it speaks more than plain STAMP.
-        lastmile: bool,
-        /// Round-trip time of the exchange.
-        rtt: Span,
-    },
-    /// A stream's record was judged.
-    StreamJudged {
-        /// The stream's number within its session.
-        stream: u32,
-        /// Which way it went.
-        direction: Direction,
-        /// Its shape.
-        pattern: Pattern,
-        /// Packets planned.
-        packets: u32,
-        /// Packets lost on the path.
-        lost: u32,
-        /// Gaps whose departures kept the schedule.
-        gaps_held: u32,
-        /// Whether the stream is believed, and if not, why.
-        verdict: StreamVerdict,
-    },
-    /// A method came to a result.
-    Estimated {
-        /// The method's registered name.
-        method: String,
-        /// The direction measured.
-        direction: Direction,
-        /// The result.
-        estimate: Estimate,
-        /// What all of the session cost up to here.
-        cost: Cost,
-    },
-    /// A method came to no result that could be believed.
-    Refused {
-        /// The method's registered name.
-        method: String,
-        /// The direction measured.
-        direction: Direction,
-        /// Why.
-        refusal: Refusal,
-        /// What all of the session cost up to here.
-        cost: Cost,
-    },
-    /// A warning that does not change the result's standing.
-    Warned {
-        /// What the user should know, one line.
-        text: String,
-    },
-    /// A clock that stamps packets was stepped.
-    ClockStepped {
-        /// How far, forward where positive.
-        by: Span,
-    },
-    /// A reflector opened a session.
-    SessionOpened {
-        /// The peer's address.
-        peer: SocketAddr,
-    },
-    /// A reflector closed a session.
-    SessionClosed {
-        /// The peer's address.
-        peer: SocketAddr,
-        /// IP bytes received from it.
-        received: Bytes,
-        /// IP bytes sent to it.
-        sent: Bytes,
-    },
-    /// A rate controller set a new target.
-    RateChanged {
-        /// The target.
-        target: Rate,
-    },
-    /// The endpoint has nothing more to do.
-    Finished {
-        /// What the session cost.
-        cost: Cost,
-    },
-}
-
-/// Whether a stream is believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum StreamVerdict {
-    /// It counts.
-    #[error("believed")]
-    Believed,
-    /// Too few gaps left as planned: this host was late.
-    #[error("discarded: its departures missed the schedule")]
-    ScheduleBroken,
-    /// Too few packets came.
-    #[error("discarded: too many packets were lost")]
-    TooLossy,
-    /// Too many packets came out of order.
-    #[error("discarded: too many packets came out of order")]
-    Reordered,
-    /// A clock was stepped meanwhile.
-    #[error("discarded: a clock was stepped while it ran")]
-    ClockStepped,
-    /// Its report did not come.
-    #[error("discarded: no report came")]
-    NoReport,
-}
-
-/// Where records of single streams and packets go. Endpoints are generic over it; `()` keeps nothing and costs
-/// nothing.
-///
-/// ```
-/// use lastmile::event::PacketSink;
-/// use lastmile::report::StreamRecord;
-/// #[derive(Default)]
-/// struct Count(usize);
-/// impl PacketSink for Count {
-///     fn stream(&mut self, record: &StreamRecord) { self.0 += record.packets.len(); }
-/// }
-/// ```
-pub trait PacketSink {
-    /// A stream's packets, as they are handed to the estimator.
-    fn stream(&mut self, record: &StreamRecord);
-}
-
-impl PacketSink for () {
-    #[inline(always)]
-    fn stream(&mut self, _record: &StreamRecord) {}
-}
-
-/// A sink that may be left out.
-impl<S: PacketSink> PacketSink for Option<S> {
-    fn stream(&mut self, record: &StreamRecord) {
-        if let Some(sink) = self {
-            sink.stream(record);
-        }
-    }
-}
-
-impl PacketSink for Vec<StreamRecord> {
-    fn stream(&mut self, record: &StreamRecord) {
-        self.push(record.clone());
+    /// The same event, of which only what was decided is another: of one role among those of all.
+    ///
+    /// ```
+    /// # use lastmile::{event::Event, time::Time};
+    /// let event = Event { at: Time::ZERO, node: 2, seq: 0, what: 7_u8 };
+    /// assert_eq!(event.map(u64::from).what, 7_u64);
+    /// ```
+    pub fn map<F>(self, what: impl FnOnce(E) -> F) -> Event<F> {
+        Event { at: self.at, node: self.node, seq: self.seq, what: what(self.what) }
     }
 }

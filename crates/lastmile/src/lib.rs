@@ -55,9 +55,11 @@ pub mod time;
 pub mod units;
 pub mod wire;
 
-pub use endpoint::{Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
+pub use endpoint::Endpoint;
+pub use endpoint::measure::{
+    Decision, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
+};
 pub use estimate::{Estimate, Estimator, Refusal};
-pub use event::Decision;
 pub use node::{Datagram, Ecn, Failure, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
 pub use report::Direction;
 pub use time::{Epoch, Span, Time};

@@ -18,6 +18,8 @@
 //!    its schedule is judged by the endpoint, from these, and never by the driver.
 //! 5. Inputs at equal times are handled in the order of their sequence numbers in the driver's queue.
 //!
+//! What a node decides is its own: [`Node::Event`]. The contract says only when it is told.
+//!
 //! ```
 //! use lastmile::node::*;
 //! use lastmile::time::{Span, Time};
@@ -27,6 +29,7 @@
 //! struct Echo { out: Vec<Transmit> }
 //!
 //! impl Node for Echo {
+//!     type Event = std::convert::Infallible; // it decides nothing
 //!     fn handle(&mut self, now: Time, input: Input) {
 //!         if let Input::Datagram { port, at, mut datagram } = input {
 //!             std::mem::swap(&mut datagram.from, &mut datagram.to);
@@ -49,9 +52,9 @@
 //! assert!(matches!(echo.poll(now), Output::Wait(None)));
 //! ```
 
+use core::convert::Infallible;
 use core::net::SocketAddr;
 
-use crate::event::Decision;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 
@@ -287,29 +290,51 @@ pub struct Transmit {
 
 /// What [`Node::poll`] answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum Output<E = Infallible> {
     /// A packet to send, at once or at a planned time.
     Transmit(Transmit),
     /// A decision, for logs, tables and plots.
-    Event(Decision),
+    Event(E),
     /// Nothing before that time, or before the next input where there is no time.
     Wait(Option<Time>),
 }
 
+impl<E> Output<E> {
+    /// The same with what was decided as another type.
+    ///
+    /// ```
+    /// use lastmile::node::Output;
+    /// assert_eq!(Output::Event(7_u8).map(u64::from), Output::Event(7_u64));
+    /// ```
+    #[inline]
+    pub fn map<F>(self, event: impl FnOnce(E) -> F) -> Output<F> {
+        match self {
+            Output::Transmit(transmit) => Output::Transmit(transmit),
+            Output::Event(what) => Output::Event(event(what)),
+            Output::Wait(until) => Output::Wait(until),
+        }
+    }
+}
+
 /// Everything that handles packets. The rules of its use stand at the head of [this module](self).
 pub trait Node {
+    /// What it decides, for logs, tables and plots; [`Infallible`] where it decides nothing.
+    type Event;
+
     /// Takes in what happened at `now`.
     fn handle(&mut self, now: Time, input: Input);
 
     /// Gives the next thing to do. Called until it answers [`Output::Wait`].
-    fn poll(&mut self, now: Time) -> Output;
+    fn poll(&mut self, now: Time) -> Output<Self::Event>;
 }
 
 impl<N: Node + ?Sized> Node for Box<N> {
+    type Event = N::Event;
+
     fn handle(&mut self, now: Time, input: Input) {
         (**self).handle(now, input);
     }
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> Output<N::Event> {
         (**self).poll(now)
     }
 }
@@ -317,12 +342,15 @@ impl<N: Node + ?Sized> Node for Box<N> {
 /// A node that also tells `T` everything it is told: the whole of what determines its outputs (rule 2).
 ///
 /// ```
-/// use lastmile::endpoint::{Reflector, ReflectorConfig};
-/// use lastmile::node::{Input, Node, Recorded};
-/// use lastmile::time::Time;
+/// # use lastmile::{node::{Input, Node, Output, Recorded}, time::Time};
+/// # struct Hole;
+/// # impl Node for Hole {
+/// #     type Event = std::convert::Infallible;
+/// #     fn handle(&mut self, _now: Time, _input: Input) {}
+/// #     fn poll(&mut self, _now: Time) -> Output { Output::Wait(None) }
+/// # }
 /// let mut inputs = 0;
-/// let reflector = Reflector::new(ReflectorConfig::new([7; 32]));
-/// let mut node = Recorded::new(reflector, |_now: Time, _input: &Input| inputs += 1);
+/// let mut node = Recorded::new(Hole, |_now: Time, _input: &Input| inputs += 1);
 /// node.handle(Time::ZERO, Input::Wake);
 /// drop(node);
 /// assert_eq!(inputs, 1);
@@ -345,11 +373,13 @@ impl<N: Node, T: FnMut(Time, &Input)> Recorded<N, T> {
 }
 
 impl<N: Node, T: FnMut(Time, &Input)> Node for Recorded<N, T> {
+    type Event = N::Event;
+
     fn handle(&mut self, now: Time, input: Input) {
         (self.tell)(now, &input);
         self.node.handle(now, input);
     }
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> Output<N::Event> {
         self.node.poll(now)
     }
 }

@@ -7,19 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use lastmile::classify;
-use lastmile::endpoint::{Limits, Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::Endpoint;
+use lastmile::endpoint::measure::{Decision, Each, Limits, Prober, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::event::Event;
 use lastmile::node::Recorded;
 use lastmile::options::Choice;
-use lastmile::report::Direction;
+use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, SharedRecorder, World};
 use lastmile_net::udp::{UdpConfig, UdpSocket};
+use lastmile_sim::roles::measure::MeasureSpec;
 use lastmile_sim::runs::simulate;
-use lastmile_sim::scenario::{MeasureSpec, Scenario};
+use lastmile_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -234,16 +236,16 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     for _ in 0..TRIES {
         let buffer = Buffer::default();
         let measurements = vec![(case.direction, case.method.clone().into())];
-        let what = recorder::Recorded { world, node: 0, noise, method_seed: 0, measurements };
+        let what = recorder::Recorded { world, noise, method_seed: 0, measurements };
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
         let make =
             |_: &MeasureSpec| options::estimator(&case.method, noise, 0).map_err(|error| error.to_string());
-        let (events, streams, refused) = if world == World::Sim {
+        let (events, found, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
-            (run.events, run.records, None)
+            (run.events, run.found, None)
         } else {
             match run_lab(&scenario, &make, LabConfig { seed: 1, realtime: false, hooks }, signals::stop()) {
-                Ok(run) => (run.events, run.records, run.lateness.refused),
+                Ok(run) => (run.events, run.found, run.lateness.refused),
                 Err(LabRunError::Lab(
                     error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }),
                 )) => {
@@ -252,7 +254,7 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
                 Err(error) => return Err(super::lab::blame(error)),
             }
         };
-        recorder.finish(&events, &streams)?;
+        recorder.finish(&events, &found)?;
         match refused {
             None => return Ok(Ok((buffer, None))),
             Some(why) => late = Some((buffer, Some(format!("late {TRIES} times: {why}")))),
@@ -278,18 +280,21 @@ fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
             limits: Limits::unlimited(),
             ..ReflectorConfig::new(seed)
         };
-        driver.run(&mut Reflector::new(config), &mut |_: &Event| {}, &flag, |_| false)
+        driver.run(&mut Reflector::new(config), &mut |_: &Event<Decision>| {}, &flag, |_| false)
     });
     let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(bind))?], DriverConfig::default())?;
     let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, random_seed()?) };
     let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone().into())]);
     let buffer = Buffer::default();
     let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
-    let prober = Prober::with_sink(config, session.measurements()?, recorder.clone());
+    let kept = recorder.clone();
+    let keep = Each(move |record: &StreamRecord| kept.record(record));
+    let prober = Prober::with_sink(config, session.measurements()?, keep);
     let (tell, told) = (recorder.clone(), recorder.clone());
     let mut node = Recorded::new(prober, move |now, input| tell.input(now, input));
-    let ran = driver
-        .run(&mut node, &mut |event: &Event| told.event(event), signals::stop(), |n| n.node().is_finished());
+    let ran = driver.run(&mut node, &mut |event: &Event<Decision>| told.event(event), signals::stop(), |n| {
+        n.node().is_finished()
+    });
     stop.store(true, Ordering::Relaxed);
     let served = reflector.join().map_err(|_| anyhow!("the reflector's thread panicked"))?;
     ran?;

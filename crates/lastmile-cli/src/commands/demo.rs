@@ -143,12 +143,12 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
             continue;
         }
         if run.lateness.refused.is_none() {
-            let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
+            let rows: Vec<Row> = run.found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
             crate::say(table(&rows).trim_end());
         }
         super::lab::say_lateness(&run.lateness);
         if let (Some(recorder), Some(page)) = (recorder, html) {
-            recorder.finish(&run.events, &run.records)?;
+            recorder.finish(&run.events, &run.found)?;
             draw(page)?;
         }
         return Ok(run.lateness.refused.is_none());
@@ -166,7 +166,7 @@ fn draw(page: &PathBuf) -> anyhow::Result<()> {
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
     let run = simulate(scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
-    let rows: Vec<Row> = run.outcomes.iter().filter_map(Row::of_outcome).collect();
+    let rows: Vec<Row> = run.found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
     crate::say(&table(&rows));
     Ok(())
 }

@@ -68,8 +68,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         (Some(code), run)
     };
     let interrupted = signals::stopped();
-    outputs.finish(&run.events, &run.records, run.end)?;
-    let ran = Ran::new(&run.outcomes, &run.network);
+    outputs.finish(&run.events, &run.found, run.end)?;
+    let ran = Ran::new(&run.found.measure.outcomes, &run.network);
     if args.json {
         let mut all = ran.json("lab", &scenario.name, seed)?;
         all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
@@ -90,7 +90,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             }
         }
         say_lateness(&run.lateness);
-        if run.lateness.refused.is_some() && programs.is_empty() && scenario.measures.is_empty() {
+        if run.lateness.refused.is_some() && programs.is_empty() && scenario.roles.measure.is_empty() {
             crate::say("`lastmile sim` prints the flows of the same run in virtual time");
         }
     }
@@ -100,13 +100,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}")))
         }
         _ if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
-        _ => Ok(ran.exit(programs.is_empty() && !scenario.measures.is_empty())),
+        _ => Ok(ran.exit(programs.is_empty() && !scenario.roles.measure.is_empty())),
     }
 }
 
 /// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
 fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow::Result<()> {
-    let measures = !scenario.measures.is_empty();
+    let measures = !scenario.roles.measure.is_empty();
     let of_measurements = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
     let ignored = of_measurements.iter().find(|(given, _)| *given).map(|(_, option)| option);
     let refused = match ignored {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use lastmile::endpoint::{MAX_REVERSE_SIZE, Prober, ProberConfig};
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::measure::{Each, MAX_REVERSE_SIZE, Prober, ProberConfig};
+use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::Refusal;
-use lastmile::event::{Decision, Event};
 use lastmile::node::{Input, Recorded};
-use lastmile::report::Direction;
+use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_net::driver::{Driver, DriverConfig};
@@ -118,7 +119,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Some(SharedRecorder::new(file, &session.header(World::Real, &config)?).map_err(cannot)?)
         }
     };
-    let prober = Prober::with_sink(config, session.measurements()?, recorder.clone());
+    let keep = recorder.clone().map(|kept| Each(move |record: &StreamRecord| kept.record(record)));
+    let prober = Prober::with_sink(config, session.measurements()?, keep);
     let tell = recorder.clone();
     let mut node = Recorded::new(prober, move |now, input: &Input| {
         if let Some(recorder) = &tell {
@@ -126,11 +128,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     });
     let mut events: Vec<Event> = Vec::new();
-    let mut on_event = |event: &Event| {
+    let mut on_event = |event: &lastmile::event::Event<Decision>| {
         if let Some(recorder) = &recorder {
             recorder.event(event);
         }
-        events.push(event.clone());
+        events.push(event.clone().map(Into::into));
     };
     driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;
     if let Some(recorder) = &recorder {
@@ -164,17 +166,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 fn is_peer_at_fault(events: &[Event]) -> bool {
     let mut results = events
         .iter()
-        .filter(|e| matches!(e.what, Decision::Estimated { .. } | Decision::Refused { .. }))
+        .filter(|e| matches!(e.what.of(), Some(Decision::Estimated { .. } | Decision::Refused { .. })))
         .peekable();
-    let peers = |e: &Event| match &e.what {
-        Decision::Refused { refusal, .. } => matches!(refusal, Refusal::PeerCannot(_) | Refusal::PeerSilent),
+    let peers = |e: &Event| match e.what.of() {
+        Some(Decision::Refused { refusal, .. }) => {
+            matches!(refusal, Refusal::PeerCannot(_) | Refusal::PeerSilent)
+        }
         _ => false,
     };
     results.peek().is_some() && results.all(peers)
 }
 
 fn rtt(events: &[Event]) -> Option<f64> {
-    events.iter().find_map(|e| match e.what {
+    events.iter().find_map(|e| match *e.what.of()? {
         Decision::PeerReady { rtt, .. } => Some(rtt.as_secs_f64()),
         _ => None,
     })
@@ -182,7 +186,7 @@ fn rtt(events: &[Event]) -> Option<f64> {
 
 /// Each warning once.
 fn warnings(events: &[Event]) -> Vec<String> {
-    let text = |e: &Event| match &e.what {
+    let text = |e: &Event| match e.what.of()? {
         Decision::Warned { text } => Some(text.clone()),
         Decision::ClockStepped { by } => Some(format!("the wall clock was stepped by {by} meanwhile")),
         _ => None,
@@ -194,7 +198,7 @@ fn warnings(events: &[Event]) -> Vec<String> {
 
 /// One line: what it cost.
 pub(crate) fn summary(events: &[Event]) -> String {
-    let finished = events.iter().rev().find_map(|e| match e.what {
+    let finished = events.iter().rev().find_map(|e| match *e.what.of()? {
         Decision::Finished { cost } => Some(cost),
         _ => None,
     });

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{Estimate, Outcome, replay as replay_streams};
-use lastmile::event::{Cost, Decision};
 use lastmile::report::Direction;
 use lastmile_net::recording::Reader;
 use serde_json::json;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::anyhow;
-use lastmile::endpoint::{Limits, Reflector, ReflectorConfig};
-use lastmile::event::{Decision, Event};
+use lastmile::endpoint::measure::{Decision, Limits, Reflector, ReflectorConfig};
+use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::driver::{Driver, DriverConfig};
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             addresses.join(" and ")
         ));
     }
-    let mut show = |event: &Event| {
+    let mut show = |event: &Event<Decision>| {
         let line = match (&event.what, args.json) {
             (_, true) => serde_json::to_string(event).unwrap_or_default(),
             (Decision::SessionOpened { peer }, _) => format!("{} session from {peer}", event.at),

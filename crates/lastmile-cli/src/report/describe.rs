@@ -1,6 +1,8 @@
 //! Events in words, and the list of them.
 
-use lastmile::event::{Decision, StreamVerdict};
+use lastmile::endpoint;
+use lastmile::endpoint::measure::Decision;
+use lastmile::observe::StreamVerdict;
 
 use super::html::esc;
 use super::{MAX_EVENTS, Run};
@@ -25,7 +27,8 @@ impl Mood {
 }
 
 /// A decision in a sentence. The text is not escaped.
-pub(super) fn sentence(what: &Decision) -> (Mood, String) {
+pub(super) fn sentence(what: &endpoint::Decision) -> (Mood, String) {
+    let Some(what) = what.of() else { return (Mood::Neutral, format!("{what:?}")) };
     match what {
         Decision::PeerReady { peer, lastmile, rtt } => {
             let kind = if *lastmile { "a lastmile reflector" } else { "a plain STAMP reflector" };
@@ -50,7 +53,6 @@ pub(super) fn sentence(what: &Decision) -> (Mood, String) {
         Decision::SessionClosed { peer, received, sent } => {
             (Mood::Neutral, format!("end of {peer}: {received} received, {sent} sent"))
         }
-        Decision::RateChanged { target } => (Mood::Neutral, format!("rate {target}")),
         Decision::Finished { cost } => {
             (Mood::Neutral, format!("finished after {}, {} sent", cost.elapsed, cost.bytes()))
         }

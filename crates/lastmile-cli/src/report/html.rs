@@ -59,7 +59,7 @@ pub(super) fn heading(run: &Run) -> String {
         facts.push(("network events", run.network.records.to_string()));
     }
     if run.header.is_some() {
-        facts.push(("streams", counts.streams.to_string()));
+        facts.push(("streams", counts.records.to_string()));
     }
     let items: String =
         facts.iter().map(|(k, v)| format!("<div><dt>{}</dt><dd>{}</dd></div>", esc(k), esc(v))).collect();

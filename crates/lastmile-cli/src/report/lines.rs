@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 
 use anyhow::{Context, bail};
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile_sim::runs::event_file::Record;
 
 use super::Run;

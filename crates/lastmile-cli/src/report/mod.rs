@@ -19,7 +19,8 @@ mod timeline;
 
 use std::io::BufRead;
 
-use lastmile::event::{Decision, Event};
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::Decision;
 use lastmile::report::StreamRecord;
 use lastmile_net::recording::{Counts, Entry, Header, Reader, RecordingError};
 
@@ -66,8 +67,10 @@ impl Run {
         while let Some(entry) = reader.next_entry()? {
             match entry {
                 Entry::Event(event) => run.event(event),
-                Entry::Stream(stream) if run.streams.len() < MAX_STREAMS => run.streams.push(stream),
-                Entry::Stream(_) | Entry::Input { .. } => {}
+                Entry::Record(stream) if run.streams.len() < MAX_STREAMS => {
+                    run.streams.extend(serde_json::from_value(stream).ok());
+                }
+                Entry::Record(_) | Entry::Input { .. } => {}
             }
         }
         (run.header, run.counts) = (reader.header().cloned(), reader.counts());
@@ -75,7 +78,8 @@ impl Run {
     }
 
     fn event(&mut self, event: Event) {
-        let is_result = matches!(event.what, Decision::Estimated { .. } | Decision::Refused { .. });
+        let is_result =
+            matches!(event.what.of(), Some(Decision::Estimated { .. } | Decision::Refused { .. }));
         if is_result && self.results.len() < MAX_RESULTS {
             self.results.push(event.clone());
         }

@@ -1,8 +1,10 @@
 //! Plots of single streams: delay over time, gaps, and what the method read from them.
 
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::Decision;
 use lastmile::estimate::{Estimate, Quantity};
-use lastmile::event::{Decision, Event, StreamVerdict};
 use lastmile::node::Ecn;
+use lastmile::observe::StreamVerdict;
 use lastmile::report::{Fate, Pattern, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::{Layer, Rate};
@@ -20,9 +22,9 @@ pub(super) fn section(run: &Run) -> String {
         return String::new();
     }
     let mut out = "<h2>Streams</h2>\n".to_owned();
-    if run.counts.streams > MAX_STREAMS as u64 {
+    if run.counts.records > MAX_STREAMS as u64 {
         out +=
-            &format!("<p class=\"soft\">The first {MAX_STREAMS} of {} are drawn.</p>\n", run.counts.streams);
+            &format!("<p class=\"soft\">The first {MAX_STREAMS} of {} are drawn.</p>\n", run.counts.records);
     }
     out += "<p class=\"soft\">Sender and receiver have clocks of their own, so a delay is shown above the stream's least, \
             and gaps are those of one clock each.</p>\n";
@@ -33,7 +35,7 @@ pub(super) fn section(run: &Run) -> String {
 }
 
 fn card(run: &Run, stream: &StreamRecord) -> String {
-    let verdict = run.events.iter().find_map(|event| match &event.what {
+    let verdict = run.events.iter().find_map(|event| match event.what.of()? {
         Decision::StreamJudged { stream: number, direction, verdict, .. } => {
             ((*number, *direction) == (stream.stream, stream.direction)).then_some(*verdict)
         }
@@ -144,7 +146,7 @@ fn mbit(rate: Rate) -> f64 {
 
 /// The capacity that was estimated from this stream, among others.
 fn capacity<'a>(stream: &StreamRecord, results: &'a [Event]) -> Option<&'a Estimate> {
-    results.iter().find_map(|event| match &event.what {
+    results.iter().find_map(|event| match event.what.of()? {
         Decision::Estimated { direction, estimate, .. } => (estimate.quantity == Quantity::Capacity
             && *direction == stream.direction
             && estimate.streams.contains(&stream.stream))

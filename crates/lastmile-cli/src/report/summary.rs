@@ -1,6 +1,7 @@
 //! The table of results.
 
-use lastmile::event::{Cost, Decision, Event};
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::time::Time;
 
 use super::html::esc;
@@ -30,10 +31,10 @@ pub(super) fn section(run: &Run) -> String {
 }
 
 /// Remarks, and the results that each was made on.
-type Remarks<'a> = [(&'a str, Vec<(Time, u16, u64)>)];
+type Remarks<'a> = [(&'a str, Vec<(Time, u32, u64)>)];
 
 fn remark(event: &Event) -> Option<&str> {
-    match &event.what {
+    match event.what.of()? {
         Decision::Estimated { estimate, .. } => estimate.warning.as_deref(),
         _ => None,
     }
@@ -41,7 +42,7 @@ fn remark(event: &Event) -> Option<&str> {
 
 /// A remark stands below the first result that it was made on, with the number of them.
 fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
-    let (method, direction, cells, cost) = match &event.what {
+    let (method, direction, cells, cost) = match event.what.of()? {
         Decision::Estimated { method, direction, estimate, cost } => {
             let interval = estimate.interval.map_or_else(
                 || "<td class=\"soft\">none</td>".to_owned(),
@@ -110,7 +111,7 @@ mod tests {
                 warning: Some("stamped <in> batches".into()),
             };
             let (method, direction, cost) = ("wbest".into(), Direction::Forward, Cost::default());
-            let what = Decision::Estimated { method, direction, estimate, cost };
+            let what = Decision::Estimated { method, direction, estimate, cost }.into();
             Event { at: Time::ZERO, node: 0, seq, what }
         };
         let results = (0..3).map(result).collect();

@@ -1,10 +1,11 @@
 //! The page of a made-up run. With `LASTMILE_DRAW=FILE` in the environment the page is written there, to be looked at.
 
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{
     Estimate, Interval, IntervalMethod, Quantity, Refusal, StreamPlan, TruthKind, Value,
 };
-use lastmile::event::{Cost, StreamVerdict};
 use lastmile::node::{Ecn, Input};
+use lastmile::observe::StreamVerdict;
 use lastmile::report::{Direction, Fate, PacketReport, Pattern};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -54,13 +55,13 @@ fn through_a_queue(number: u32, direction: Direction, plan: &StreamPlan) -> Stre
 fn recording() -> Vec<u8> {
     let config = serde_json::json!({ "method": "wbest", "peer": "192.0.2.7:8620", "note": "<script>alert(1)</script>" });
     let epoch = Epoch::from_unix_nanos(1_795_254_366_000_000_000);
-    let header = Header { world: World::Real, seed: [0xab; 32], epoch, config };
+    let header = Header { world: World::Real, role: String::new(), seed: [0xab; 32], epoch, config };
     let mut file = Vec::new();
     let mut recorder = Recorder::new(&mut file, &header).unwrap();
     let mut seq = 0;
     let mut event = |ms: u64, what: Decision| {
         seq += 1;
-        Event { at: Time::from_nanos(ms * 1_000_000), node: 0, seq, what }
+        Event { at: Time::from_nanos(ms * 1_000_000), node: 0, seq, what: what.into() }
     };
     let judged = |stream, direction, pattern, packets, lost, verdict| Decision::StreamJudged {
         stream,
@@ -103,15 +104,15 @@ fn recording() -> Vec<u8> {
     recorder.event(&event(21, Decision::PeerReady { peer, lastmile: true, rtt: Span::from_micros(20_300) }));
     let pairs = StreamPlan::pairs(30, Bytes(1_488), Span::from_millis(5));
     let train = StreamPlan::train(30, Bytes(1_488), Rate::ip(10_000_000));
-    recorder.stream(&through_a_queue(1, Direction::Forward, &pairs));
+    recorder.record(&through_a_queue(1, Direction::Forward, &pairs));
     recorder
         .event(&event(220, judged(1, Direction::Forward, Pattern::Pairs, 60, 1, StreamVerdict::Believed)));
-    recorder.stream(&through_a_queue(2, Direction::Forward, &train));
+    recorder.record(&through_a_queue(2, Direction::Forward, &train));
     recorder.event(&event(
         290,
         judged(2, Direction::Forward, Pattern::Train, 30, 1, StreamVerdict::ScheduleBroken),
     ));
-    recorder.stream(&through_a_queue(3, Direction::Forward, &train));
+    recorder.record(&through_a_queue(3, Direction::Forward, &train));
     recorder
         .event(&event(390, judged(3, Direction::Forward, Pattern::Train, 30, 1, StreamVerdict::Believed)));
     recorder.event(&event(391, estimated(Quantity::Capacity, 9_920_000, 140_000, vec![1], cost(370, 2, 1))));
@@ -194,11 +195,16 @@ fn extremes_and_emptiness_are_drawn_too() {
 }
 
 fn page_of(record: &StreamRecord) -> String {
-    let header =
-        Header { world: World::Sim, seed: [0; 32], epoch: Epoch::default(), config: serde_json::Value::Null };
+    let header = Header {
+        world: World::Sim,
+        role: String::new(),
+        seed: [0; 32],
+        epoch: Epoch::default(),
+        config: serde_json::Value::Null,
+    };
     let mut file = Vec::new();
     let mut recorder = Recorder::new(&mut file, &header).unwrap();
-    recorder.stream(record);
+    recorder.record(record);
     recorder.finish().unwrap();
     page(&file)
 }
@@ -207,14 +213,19 @@ fn page_of(record: &StreamRecord) -> String {
 fn long_files_are_cut_and_say_so() {
     let record =
         through_a_queue(1, Direction::Forward, &StreamPlan::train(3, Bytes(1_488), Rate::ip(10_000_000)));
-    let header =
-        Header { world: World::Sim, seed: [0; 32], epoch: Epoch::default(), config: serde_json::Value::Null };
+    let header = Header {
+        world: World::Sim,
+        role: String::new(),
+        seed: [0; 32],
+        epoch: Epoch::default(),
+        config: serde_json::Value::Null,
+    };
     let mut file = Vec::new();
     let mut recorder = Recorder::new(&mut file, &header).unwrap();
     for seq in 0..3_000 {
-        recorder.stream(&record);
+        recorder.record(&record);
         let what = Decision::Warned { text: "w".into() };
-        recorder.event(&Event { at: Time::from_nanos(seq), node: 0, seq, what });
+        recorder.event(&Event { at: Time::from_nanos(seq), node: 0, seq, what: what.into() });
     }
     recorder.finish().unwrap();
     let page = page(&file);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use lastmile::event::{Decision, Event};
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::{self, Event};
 use lastmile::report::Direction;
 
 use super::Run;
@@ -14,15 +15,15 @@ const WIDTH: f64 = 1180.0;
 const LEFT: f64 = 100.0;
 const RIGHT: f64 = 1160.0;
 const ROW: f64 = 34.0;
-const LANES: [&str; 6] = ["session", "forward", "reverse", "round trip", "results", "rate"];
+const LANES: [&str; 5] = ["session", "forward", "reverse", "round trip", "results"];
 
-fn lane(what: &Decision) -> usize {
+fn lane(what: &endpoint::Decision) -> usize {
+    let Some(what) = what.of() else { return 0 };
     match what {
         Decision::StreamJudged { direction: Direction::Forward, .. } => 1,
         Decision::StreamJudged { direction: Direction::Reverse, .. } => 2,
         Decision::StreamJudged { direction: Direction::RoundTrip, .. } => 3,
         Decision::Estimated { .. } | Decision::Refused { .. } => 4,
-        Decision::RateChanged { .. } => 5,
         _ => 0,
     }
 }

@@ -124,7 +124,7 @@ impl Driver {
     pub fn run<N: Node>(
         &mut self,
         node: &mut N,
-        on_event: &mut impl FnMut(&Event),
+        on_event: &mut impl FnMut(&Event<N::Event>),
         stop: &AtomicBool,
         mut done: impl FnMut(&N) -> bool,
     ) -> io::Result<()> {
@@ -159,7 +159,7 @@ impl Driver {
     }
 
     /// Tells `node` that it is interrupted, after a run that was done before the node was.
-    pub fn interrupt<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+    pub fn interrupt<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event<N::Event>)) {
         self.tell(self.now(), Input::Interrupted, node, on_event);
     }
 
@@ -175,7 +175,13 @@ impl Driver {
     }
 
     /// Tells the node and does what it answers, all at one time: rule 2 of the loop.
-    fn tell<N: Node>(&mut self, now: Time, input: Input, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+    fn tell<N: Node>(
+        &mut self,
+        now: Time,
+        input: Input,
+        node: &mut N,
+        on_event: &mut impl FnMut(&Event<N::Event>),
+    ) {
         node.handle(now, input);
         loop {
             match node.poll(now) {
@@ -216,7 +222,7 @@ impl Driver {
         &mut self,
         port: PortId,
         node: &mut N,
-        on_event: &mut impl FnMut(&Event),
+        on_event: &mut impl FnMut(&Event<N::Event>),
         batch: &mut RecvBatch,
         events: &mut Vec<SocketEvent>,
     ) -> io::Result<()> {
@@ -253,14 +259,19 @@ impl Driver {
         Ok(())
     }
 
-    fn tell_step<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+    fn tell_step<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event<N::Event>)) {
         if let Some(step) = self.wall.take_step() {
             self.tell(self.now(), Input::ClockStepped { by: Span::from_nanos(step.by_ns) }, node, on_event);
         }
     }
 
     /// What user space knows of a departure: a failure is final, a success waits for the kernel's stamp.
-    fn departed<N: Node>(&mut self, result: Departed, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+    fn departed<N: Node>(
+        &mut self,
+        result: Departed,
+        node: &mut N,
+        on_event: &mut impl FnMut(&Event<N::Event>),
+    ) {
         match result {
             Departed::Left { id, at } => self.unstamped.push_back((at, id)),
             Departed::Failed { id, reason } => {
@@ -272,7 +283,7 @@ impl Driver {
         }
     }
 
-    fn give_up_on_stamps<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event)) {
+    fn give_up_on_stamps<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event<N::Event>)) {
         let over = monotonic().saturating_sub(STAMP_WAIT_NS);
         while let Some(&(at, id)) = self.unstamped.front() {
             let awaited = self.awaited.contains(&id);

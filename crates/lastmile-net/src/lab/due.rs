@@ -13,7 +13,8 @@ use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
 use lastmile::node::Payload;
 use lastmile::report::{Direction, Fate, StreamRecord};
 use lastmile::time::{Span, Time};
-use lastmile_sim::runs::{MakeEstimator, RunError, Session};
+use lastmile_sim::roles::measure::{MakeEstimator, Session};
+use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::lateness::LatenessCounts;
@@ -257,8 +258,9 @@ mod tests {
     use lastmile::estimate::{Conditions, build as estimator};
     use lastmile::node::{Datagram, Model};
     use lastmile_sim::network::engine::NodeId;
-    use lastmile_sim::runs::{Hooks, sessions, simulate};
-    use lastmile_sim::scenario::{MeasureSpec, builtin};
+    use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+    use lastmile_sim::runs::{Hooks, simulate};
+    use lastmile_sim::scenario::builtin;
 
     /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
@@ -267,12 +269,13 @@ mod tests {
             estimator(&spec.method, &Conditions::default()).map_err(|error| error.to_string())
         };
         let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
-        let sessions = sessions(&scenario).unwrap();
+        let sessions = sessions(&scenario);
         let session = &sessions[0];
         let address = |host: usize| scenario.hosts[host].address(session.ipv6);
         let (from, to) = (address(session.from), address(session.to));
         let mut entries = Vec::new();
-        for record in &run.records[0] {
+        let records: Vec<_> = run.found.measure.records.into_iter().map(|(_, records)| records).collect();
+        for record in &records[0] {
             for (index, packet) in record.packets.iter().enumerate() {
                 let payload = Payload::Model(Model { ip_size: packet.size.0 as u32, words: [0; 4] });
                 let header =
@@ -292,7 +295,7 @@ mod tests {
             seed: 1,
             hosts: &[session.from, session.to],
             sessions: &sessions,
-            records: run.records,
+            records,
             entries: &entries,
             exits: &[],
             end: Time::ZERO + scenario.duration,

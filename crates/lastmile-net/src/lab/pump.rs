@@ -20,14 +20,14 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::network::host::Egress;
 use lastmile_sim::network::meter::udp_payload;
+use lastmile_sim::roles::probe;
 use lastmile_sim::runs::accounting::Watched;
-use lastmile_sim::runs::{REFLECTOR_PORT, read_probe};
 
 use super::awake::{Budget, Left, RunDelay, thread_time};
 use super::ip;
@@ -93,7 +93,7 @@ pub struct Probe {
 
 impl Probe {
     fn of(datagram: &Datagram) -> Option<Probe> {
-        let (stream, index) = udp_payload(&datagram.payload).and_then(read_probe)?;
+        let (stream, index) = udp_payload(&datagram.payload).and_then(probe)?;
         Some(Probe { from: datagram.from.ip(), to: datagram.to.ip(), stream, index })
     }
 }
@@ -363,7 +363,7 @@ impl Pump {
     /// Has a packet enter that was read at a time of CLOCK_MONOTONIC, after it may have waited for so long.
     fn enter(&mut self, node: NodeId, at: u64, waited: u64, datagram: Datagram) -> Result<(), PumpError> {
         let probe = Probe::of(&datagram);
-        if probe.is_some() || [datagram.from, datagram.to].iter().any(|end| end.port() == REFLECTOR_PORT) {
+        if self.noting {
             self.last_own = at;
         }
         self.pairs.insert((node.0 as usize, datagram.to.ip()));

@@ -2,26 +2,24 @@
 //! inside; or its own traffic alone, which needs neither.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lastmile::event::Event;
-use lastmile::report::StreamRecord;
+use lastmile::endpoint::Event;
 use lastmile::time::Time;
 use lastmile_sim::network::engine::Budget;
+use lastmile_sim::roles::measure::sessions;
+use lastmile_sim::roles::{Ended, Found, Make, Place, Running};
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
-use lastmile_sim::runs::{
-    Hooks, MakeEstimator, Outcome, Prepare, REFLECTOR_PORT, RunError, Session, SessionMeters, found,
-    outcomes, prober_config, reflector_config, sessions,
-};
+use lastmile_sim::runs::{Hooks, Prepare, RunError};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::LabError;
 use super::due::{Moved, Ran};
-use super::endpoints::{Decided, Measuring, Serving};
+use super::endpoints::{Answering, Standing};
 use super::lateness::LabLateness;
 use super::netns::NetNs;
 use super::pump::{Pump, PumpError};
@@ -41,7 +39,7 @@ pub enum LabRunError {
     /// It cannot be set up here.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The scenario's measurements cannot be run.
+    /// The scenario cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The pump failed.
@@ -69,16 +67,14 @@ pub enum LabRunError {
 /// What a run in the lab gave.
 #[derive(Debug)]
 pub struct LabRun {
-    /// What was found, session by session; without any truth in a run that was stopped.
-    pub outcomes: Vec<Outcome>,
+    /// What came of the endpoints, role by role.
+    pub found: Found,
     /// What the scenario's traffic got, and what its links and WLANs carried, up to the run's end.
     pub network: NetworkOutcome,
     /// When it ended, in the engine's time.
     pub end: Time,
-    /// All decisions, in order, on the engine's time; their nodes are their hosts' numbers.
+    /// All decisions, in order, on the engine's time.
     pub events: Vec<Event>,
-    /// The streams of each session.
-    pub records: Vec<Vec<StreamRecord>>,
     /// How late the lab was.
     pub lateness: LabLateness,
     /// How far that moved what was measured; `None` where nothing was, or the run was stopped.
@@ -90,9 +86,9 @@ pub struct LabRun {
 pub struct LabConfig {
     /// Draws the traffic's random numbers and the phases.
     pub seed: u64,
-    /// Real-time priority for the measuring endpoints; the pump asks for it in any case.
+    /// Real-time priority for all endpoints; the pump asks for it in any case.
     pub realtime: bool,
-    /// Told what the first session's prober is given; given the simulation before it runs, and told of all decisions by
+    /// Told what one endpoint is given; given the simulation before it runs, and told of all decisions by
     /// its engine, soon after they were made.
     pub hooks: Hooks,
 }
@@ -104,8 +100,8 @@ pub struct LabPlan<'a> {
     pub seed: u64,
     /// The hosts that are to be namespaces, with what is outside of the engine in them.
     pub hosts: &'a [usize],
-    /// What is to be metered.
-    pub sessions: &'a [Session],
+    /// What shall look on for the scenario's roles.
+    pub running: Option<&'a mut Running>,
     /// Given the simulation before it runs.
     pub prepare: Option<Prepare>,
     /// When it ends by itself; if never, with whoever started it.
@@ -116,7 +112,6 @@ pub struct LabPlan<'a> {
 pub struct Lab {
     scenario: Scenario,
     hosts: Vec<(usize, NetNs)>,
-    meters: Vec<SessionMeters>,
     /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC.
     started: u64,
     stop: Arc<AtomicBool>,
@@ -131,7 +126,7 @@ impl Lab {
     /// # Errors
     /// See [`LabRunError`].
     pub fn start(scenario: &Scenario, plan: LabPlan<'_>) -> Result<Lab, LabRunError> {
-        let LabPlan { seed, hosts: wanted, sessions, prepare, end } = plan;
+        let LabPlan { seed, hosts: wanted, running, prepare, end } = plan;
         let mut hosts = Vec::new();
         let mut tuns = Vec::new();
         for &index in wanted {
@@ -153,7 +148,11 @@ impl Lab {
         let mut simulation = build(scenario, seed, attached).map_err(RunError::from)?;
         // The wall clock is the limit.
         simulation.engine.set_budget(Budget { events: u64::MAX, ..scenario.budget });
-        let meters = sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
+        // With endpoints of ours, what their lateness did is looked at.
+        let own = running.is_some() && !scenario.roles.is_empty();
+        if let Some(running) = running {
+            running.attach(scenario, &mut simulation);
+        }
         let ports: Vec<_> = tuns.into_iter().map(|(host, tun)| (simulation.hosts[host], tun)).collect();
         if let Some(prepare) = prepare {
             prepare(scenario, &mut simulation);
@@ -161,7 +160,7 @@ impl Lab {
         let stop = Arc::new(AtomicBool::new(false));
         let (decisions, told) = channel();
         let mut pump = Pump::new(Watched::new(scenario, simulation), ports).telling(told);
-        if !sessions.is_empty() {
+        if own {
             pump = pump.noting();
         }
         if let Some(end) = end {
@@ -176,7 +175,7 @@ impl Lab {
             })?
         };
         let scenario = scenario.clone();
-        Ok(Lab { scenario, hosts, meters, started, stop, decisions, pump: Some(pump) })
+        Ok(Lab { scenario, hosts, started, stop, decisions, pump: Some(pump) })
     }
 
     pub(super) fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
@@ -213,11 +212,10 @@ impl Lab {
     /// What came of a lab whose pump has been stopped, but for what its endpoints found.
     pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> LabRun {
         LabRun {
-            outcomes: Vec::new(),
+            found: Found::default(),
             network: pump.watched().outcome(&self.scenario),
             end: pump.engine().now(),
             events: Vec::new(),
-            records: Vec::new(),
             lateness,
             moved: None,
         }
@@ -238,34 +236,35 @@ pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
     LabRunError::UnknownHost(name.to_owned(), known.join(", "))
 }
 
-/// Runs a scenario's own measurements in the lab, with real sockets. As in the simulator, every session begins at its own
-/// start, beside the others, and the run ends with the last of them or with the scenario's duration. A scenario that
-/// measures nothing runs for its duration, without any host outside of the engine; its traffic gets what it gets in the
-/// simulator. A run that is stopped gives what there is until then.
+/// Runs a scenario in the lab, with its own endpoints on real sockets. As in the simulator, every endpoint begins at its own
+/// start, beside the others; the run ends with the last of them or with the scenario's duration. A scenario that has none
+/// runs for its duration, without any host outside of the engine; its traffic gets what it gets in the simulator. A run
+/// that is stopped gives what there is until then.
 ///
 /// # Errors
 /// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.
 pub fn run(
     scenario: &Scenario,
-    make: MakeEstimator<'_>,
+    make: Make<'_>,
     config: LabConfig,
     stop: &AtomicBool,
 ) -> Result<LabRun, LabRunError> {
-    let sessions = sessions(scenario)?;
-    let mut wanted: Vec<usize> = sessions.iter().flat_map(|s| [s.from, s.to]).collect();
+    let LabConfig { seed, realtime, mut hooks } = config;
+    let (placed, mut running) = Running::plan(scenario, seed, make)?;
+    let places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
+    let mut wanted: Vec<usize> = places.iter().map(|place| place.host).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let LabConfig { seed, realtime, mut hooks } = config;
     let over = Time::ZERO + scenario.duration;
     let plan = LabPlan {
         seed,
         hosts: &wanted,
-        sessions: &sessions,
+        running: Some(&mut running),
         prepare: hooks.prepare.take(),
-        end: sessions.is_empty().then_some(over),
+        end: placed.is_empty().then_some(over),
     };
     let mut lab = Lab::start(scenario, plan)?;
-    if sessions.is_empty() {
+    if placed.is_empty() {
         while !lab.has_ended() && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(WATCH);
         }
@@ -273,70 +272,61 @@ pub fn run(
         let lateness = LabLateness::of(scenario, &pump, None, realtime);
         return Ok(lab.ran(&pump, lateness));
     }
-    let decided =
-        |host: usize| Decided { node: host as u16, events: Vec::new(), tell: lab.decisions.clone() };
-    let driver = |session: &Session| DriverConfig {
-        realtime: realtime || session.measures.iter().any(|(spec, _)| spec.realtime),
-        started: Some(lab.started),
-    };
-    let mut serving: Vec<((usize, bool), Serving)> = Vec::new();
-    let mut measuring = Vec::new();
-    for session in &sessions {
-        let at = (session.to, session.ipv6);
-        if !serving.iter().any(|(served, _)| *served == at) {
-            let socket = lab.socket(session.to, session.ipv6, REFLECTOR_PORT)?;
-            let config = reflector_config(seed);
-            serving.push((at, Serving::start(socket, config, driver(session), decided(session.to))?));
+    let recorded = Arc::new(Mutex::new(hooks.recorded.take()));
+    let (mut answering, mut standing) = (Vec::new(), Vec::new());
+    for (index, placed) in placed.into_iter().enumerate() {
+        let Place { host, ipv6, port, .. } = placed.place;
+        let one = Standing {
+            index,
+            socket: lab.socket(host, ipv6, port)?,
+            driver: DriverConfig { realtime: realtime || placed.realtime, started: Some(lab.started) },
+            recorded: Arc::clone(&recorded),
+            tell: lab.decisions.clone(),
+            placed,
+        };
+        match one.placed.answers {
+            true => answering.push(Answering::start(one)?),
+            false => standing.push(one),
         }
-        measuring.push(Measuring {
-            socket: lab.socket(session.from, session.ipv6, 0)?,
-            driver: driver(session),
-            config: prober_config(scenario, session, seed),
-            measurements: session.measurements(make)?,
-            // The first session's prober takes what there is.
-            hooks: std::mem::take(&mut hooks),
-            decided: decided(session.from),
-        });
     }
     let failed = AtomicBool::new(false);
     let is_over = |now| now >= over || lab.has_ended() || failed.load(Ordering::Relaxed);
-    let measured = std::thread::scope(|scope| {
+    let decided = std::thread::scope(|scope| {
         let (is_over, failed) = (&is_over, &failed);
         let mut threads = Vec::new();
-        for measuring in measuring {
-            let thread = std::thread::Builder::new().name("lastmile-measure".into());
+        for one in standing {
+            let thread = std::thread::Builder::new().name("lastmile-endpoint".into());
             threads.push(thread.spawn_scoped(scope, move || {
-                let found = measuring.run(stop, is_over);
-                failed.fetch_or(found.is_err(), Ordering::Relaxed);
-                found
+                let decided = one.run(stop, is_over);
+                failed.fetch_or(decided.is_err(), Ordering::Relaxed);
+                decided
             }));
         }
-        let found = threads.into_iter().map(|thread| match thread {
+        let decided = threads.into_iter().map(|thread| match thread {
             Ok(thread) => thread.join().unwrap_or(Err(LabRunError::Panicked)),
             Err(error) => {
                 failed.store(true, Ordering::Relaxed);
                 Err(error.into())
             }
         });
-        found.collect::<Vec<_>>()
+        decided.collect::<Vec<_>>()
     });
-    let measured = measured.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mut reflected = Vec::new();
-    for (_, serving) in &mut serving {
-        reflected.extend(serving.finish()?);
+    let mut events = decided.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    for one in &mut answering {
+        events.extend(one.finish()?);
     }
+    events.sort_by_key(Event::order);
     let (pump, realtime) = lab.finish()?;
     let stopped = stop.load(Ordering::Relaxed);
     let judged = match stopped {
         true => None,
         false => {
-            let records = measured.iter().map(|(_, records)| records.clone()).collect();
             let ran = Ran {
                 scenario,
                 seed,
                 hosts: &wanted,
-                sessions: &sessions,
-                records,
+                sessions: &sessions(scenario),
+                records: running.measure.records(),
                 entries: pump.entries(),
                 exits: pump.exits(),
                 end: pump.engine().now(),
@@ -347,16 +337,8 @@ pub fn run(
     let lateness = LabLateness::of(scenario, &pump, judged.as_ref(), realtime);
     let moved = judged.map(|judged| judged.moved);
     let mut run = LabRun { moved, ..lab.ran(&pump, lateness) };
-    for ((session, meters), (events, records)) in sessions.iter().zip(&lab.meters).zip(measured) {
-        run.outcomes.extend(match stopped {
-            // The twins that some truths take may last: not for somebody who wants to get away.
-            true => found(scenario, session, &events),
-            false => outcomes(scenario, session, meters, pump.engine(), &events)?,
-        });
-        run.events.extend(events);
-        run.records.push(records);
-    }
-    run.events.extend(reflected);
-    run.events.sort_by_key(Event::order);
+    let simulation = pump.watched().simulation();
+    run.found = running.found(&Ended { scenario, simulation, events: &events, places: &places, stopped })?;
+    run.events = events;
     Ok(run)
 }

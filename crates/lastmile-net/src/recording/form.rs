@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::{Datagram, Ecn, Failure, Flow, Input, Model, Payload, PortId, TransmitId};
-use lastmile::report::StreamRecord;
 use lastmile::time::{Epoch, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,8 @@ pub(super) struct HeaderForm {
     lastmile: String,
     version: u32,
     world: World,
+    #[serde(default)]
+    role: String,
     seed: String,
     epoch: Epoch,
     config: serde_json::Value,
@@ -36,6 +37,7 @@ impl HeaderForm {
             lastmile: KIND.to_owned(),
             version: VERSION,
             world: header.world,
+            role: header.role.clone(),
             seed: to_hex(&header.seed),
             epoch: header.epoch,
             config: header.config.clone(),
@@ -45,7 +47,7 @@ impl HeaderForm {
     pub(super) fn header(self) -> Result<Header, String> {
         let seed = from_hex(&self.seed).and_then(|bytes| bytes.try_into().ok());
         let seed = seed.ok_or("the seed is not 64 hexadecimal digits")?;
-        Ok(Header { world: self.world, seed, epoch: self.epoch, config: self.config })
+        Ok(Header { world: self.world, role: self.role, seed, epoch: self.epoch, config: self.config })
     }
 }
 
@@ -56,17 +58,18 @@ pub(super) struct LineForm {
     pub(super) now: Option<Time>,
     pub(super) input: Option<InputForm>,
     pub(super) event: Option<Event>,
-    pub(super) stream: Option<StreamRecord>,
+    /// A record of the role's own; the key says what measurements have.
+    pub(super) stream: Option<serde_json::Value>,
     pub(super) end: Option<Counts>,
 }
 
 /// Any line after the first, to write.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", untagged)]
-pub(super) enum LineOut<'a> {
+pub(super) enum LineOut<E, R> {
     Input { now: Time, input: InputForm },
-    Event { event: &'a Event },
-    Stream { stream: &'a StreamRecord },
+    Event { event: E },
+    Stream { stream: R },
     End { end: Counts },
 }
 

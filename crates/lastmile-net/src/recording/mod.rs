@@ -11,7 +11,8 @@
 //! use lastmile::time::{Epoch, Time};
 //! use lastmile_net::recording::*;
 //!
-//! let header = Header { world: World::Sim, seed: [7; 32], epoch: Epoch::default(), config: serde_json::Value::Null };
+//! let (role, config) = ("measure".into(), serde_json::Value::Null);
+//! let header = Header { world: World::Sim, role, seed: [7; 32], epoch: Epoch::default(), config };
 //! let mut file = Vec::new();
 //! let mut recorder = Recorder::new(&mut file, &header)?;
 //! recorder.input(Time::from_nanos(5), &Input::Wake);
@@ -35,9 +36,8 @@ pub use write::{Recorder, SharedRecorder};
 
 use std::fmt;
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::Input;
-use lastmile::report::StreamRecord;
 use lastmile::time::{Epoch, Time};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,8 @@ impl fmt::Display for World {
 pub struct Header {
     /// Where it ran.
     pub world: World,
+    /// The role of the node, by the name that the writing command gave it; empty for the only one that there used to be.
+    pub role: String,
     /// The node's seed.
     pub seed: [u8; 32],
     /// When the run started, in wall time.
@@ -97,8 +99,9 @@ pub enum Entry {
     },
     /// A decision, of this node or, in a simulation, of any.
     Event(Event),
-    /// A stream as it was handed to an estimator.
-    Stream(StreamRecord),
+    /// What the node's role keeps beside its decisions, in the role's own form: of a measurement, a stream as it was handed
+    /// to an estimator.
+    Record(serde_json::Value),
 }
 
 /// How many entries of each kind there are: the last line of a recording.
@@ -109,8 +112,9 @@ pub struct Counts {
     pub inputs: u64,
     /// Decision events.
     pub events: u64,
-    /// Stream records.
-    pub streams: u64,
+    /// Records of the role's own.
+    #[serde(rename = "streams")]
+    pub records: u64,
 }
 
 impl Counts {
@@ -118,7 +122,7 @@ impl Counts {
         match entry {
             Entry::Input { .. } => self.inputs += 1,
             Entry::Event(_) => self.events += 1,
-            Entry::Stream(_) => self.streams += 1,
+            Entry::Record(_) => self.records += 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 
 use super::form::{HeaderForm, KIND, Kind, LineForm};
 use super::{Counts, Entry, Header, MAX_LINE, VERSION};
@@ -187,15 +187,15 @@ impl<R: BufRead> Reader<R> {
                 Ok(Some(Entry::Event(event)))
             }
             LineForm { now: None, input: None, event: None, stream: Some(stream), end: None } => {
-                Ok(Some(Entry::Stream(stream)))
+                Ok(Some(Entry::Record(stream)))
             }
             LineForm { now: None, input: None, event: None, stream: None, end: Some(end) } => {
-                let Counts { inputs, events, streams } = self.counts;
+                let Counts { inputs, events, records } = self.counts;
                 match end == self.counts {
                     true => Ok(None),
                     false => Err(format!(
-                        "{inputs} inputs, {events} events and {streams} streams stand before an end of {}, {} and {}",
-                        end.inputs, end.events, end.streams
+                        "{inputs} inputs, {events} events and {records} streams stand before an end of {}, {} and {}",
+                        end.inputs, end.events, end.records
                     )),
                 }
             }

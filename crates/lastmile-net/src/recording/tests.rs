@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{Estimate, Interval, IntervalMethod, Quantity, Refusal, TruthKind, Value};
-use lastmile::event::{Cost, Decision, Event, StreamVerdict};
 use lastmile::node::{Datagram, Ecn, Failure, Flow, Input, Model, Payload, PortId, TransmitId};
+use lastmile::observe::StreamVerdict;
 use lastmile::report::{Direction, Fate, PacketReport, Pattern, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Layer, Rate};
@@ -170,7 +172,6 @@ fn decision() -> impl Strategy<Value = Decision> {
             received,
             sent
         }),
-        rate().prop_map(|target| Decision::RateChanged { target }),
         cost().prop_map(|cost| Decision::Finished { cost }),
     ]
 }
@@ -178,9 +179,9 @@ fn decision() -> impl Strategy<Value = Decision> {
 fn event() -> impl Strategy<Value = Event> {
     (time(), any::<u16>(), any::<u64>(), decision()).prop_map(|(at, node, seq, what)| Event {
         at,
-        node,
+        node: u32::from(node),
         seq,
-        what,
+        what: what.into(),
     })
 }
 
@@ -215,14 +216,20 @@ fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
         (time(), input()).prop_map(|(now, input)| Entry::Input { now, input }),
         event().prop_map(Entry::Event),
-        stream().prop_map(Entry::Stream),
+        stream().prop_map(|stream| Entry::Record(serde_json::to_value(stream).unwrap())),
     ]
 }
 
 fn header() -> impl Strategy<Value = Header> {
     let config = any::<(String, f64)>().prop_map(|(s, x)| serde_json::json!({ "method": s, "loss": x }));
     (select(vec![World::Sim, World::Lab, World::Real]), any::<[u8; 32]>(), any::<u64>(), config).prop_map(
-        |(world, seed, ns, config)| Header { world, seed, epoch: Epoch::from_unix_nanos(ns), config },
+        |(world, seed, ns, config)| Header {
+            world,
+            role: "measure".into(),
+            seed,
+            epoch: Epoch::from_unix_nanos(ns),
+            config,
+        },
     )
 }
 
@@ -233,7 +240,7 @@ fn write(header: &Header, entries: &[Entry]) -> Vec<u8> {
         match entry {
             Entry::Input { now, input } => recorder.input(*now, input),
             Entry::Event(event) => recorder.event(event),
-            Entry::Stream(stream) => recorder.stream(stream),
+            Entry::Record(record) => recorder.record(record),
         }
     }
     recorder.finish().unwrap();
@@ -250,7 +257,13 @@ fn read(file: &[u8]) -> Result<(Option<Header>, Vec<Entry>), RecordingError> {
 }
 
 fn plain_header() -> Header {
-    Header { world: World::Sim, seed: [0; 32], epoch: Epoch::default(), config: serde_json::Value::Null }
+    Header {
+        world: World::Sim,
+        role: String::new(),
+        seed: [0; 32],
+        epoch: Epoch::default(),
+        config: serde_json::Value::Null,
+    }
 }
 
 fn error(file: &[u8]) -> String {

@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::event::{Event, PacketSink};
+use lastmile::event::Event;
 use lastmile::node::Input;
-use lastmile::report::StreamRecord;
 use lastmile::time::Time;
+use serde::Serialize;
 
 use super::form::{HeaderForm, InputForm, LineOut};
 use super::{Counts, Header, MAX_LINE};
@@ -43,22 +43,22 @@ impl<W: Write> Recorder<W> {
         match InputForm::of(input) {
             Some(input) => {
                 self.counts.inputs += 1;
-                self.line(&LineOut::Input { now, input });
+                self.line(&LineOut::<(), ()>::Input { now, input });
             }
             None => self.fail("the recording format has no place for such an input"),
         }
     }
 
     /// Writes a decision.
-    pub fn event(&mut self, event: &Event) {
+    pub fn event(&mut self, event: &Event<impl Serialize>) {
         self.counts.events += 1;
-        self.line(&LineOut::Event { event });
+        self.line(&LineOut::<_, ()>::Event { event });
     }
 
-    /// Writes a stream.
-    pub fn stream(&mut self, stream: &StreamRecord) {
-        self.counts.streams += 1;
-        self.line(&LineOut::Stream { stream });
+    /// Writes what the node's role keeps beside its decisions.
+    pub fn record(&mut self, record: &impl Serialize) {
+        self.counts.records += 1;
+        self.line(&LineOut::<(), _>::Stream { stream: record });
     }
 
     /// Writes the last line.
@@ -71,7 +71,7 @@ impl<W: Write> Recorder<W> {
 
     fn end(&mut self) -> io::Result<Counts> {
         let end = self.counts;
-        self.line(&LineOut::End { end });
+        self.line(&LineOut::<(), ()>::End { end });
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -101,21 +101,19 @@ impl<W: Write> Recorder<W> {
     }
 }
 
-/// A [`Recorder`] that several owners write to: the recorded node's closure, the driver's event sink, and the packet
-/// sink inside the endpoint. Their entries stand in the order in which they came.
+/// A [`Recorder`] that several owners write to: the recorded node's closure, the driver's event sink, and whatever keeps
+/// records inside the endpoint. Their entries stand in the order in which they came.
 ///
 /// ```
-/// use lastmile::endpoint::{Reflector, ReflectorConfig};
-/// use lastmile::node::{Input, Node, Recorded};
+/// use lastmile::node::Input;
 /// use lastmile::time::{Epoch, Time};
 /// use lastmile_net::recording::{Header, SharedRecorder, World};
 ///
-/// let header = Header { world: World::Sim, seed: [0; 32], epoch: Epoch::default(), config: serde_json::json!({}) };
+/// let (role, config) = ("measure".into(), serde_json::json!({}));
+/// let header = Header { world: World::Sim, role, seed: [0; 32], epoch: Epoch::default(), config };
 /// let recorder = SharedRecorder::new(std::io::sink(), &header)?;
 /// let tell = recorder.clone();
-/// let node = Recorded::new(Reflector::new(ReflectorConfig::new([7; 32])), move |now, input| tell.input(now, input));
-/// let mut node: Box<dyn Node + Send> = Box::new(node);
-/// node.handle(Time::ZERO, Input::Wake);
+/// tell.input(Time::ZERO, &Input::Wake); // what `node::Recorded` is given to call
 /// assert_eq!(recorder.finish()?.inputs, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -142,8 +140,13 @@ impl SharedRecorder {
     }
 
     /// Writes a decision.
-    pub fn event(&self, event: &Event) {
+    pub fn event(&self, event: &Event<impl Serialize>) {
         self.with(|r| r.event(event));
+    }
+
+    /// Writes what the node's role keeps beside its decisions.
+    pub fn record(&self, record: &impl Serialize) {
+        self.with(|r| r.record(record));
     }
 
     /// Writes the last line. Whatever another owner adds afterwards makes the file invalid.
@@ -152,11 +155,5 @@ impl SharedRecorder {
     /// The first thing that went wrong since the recording began.
     pub fn finish(&self) -> io::Result<Counts> {
         self.with(Recorder::end)
-    }
-}
-
-impl PacketSink for SharedRecorder {
-    fn stream(&mut self, record: &StreamRecord) {
-        self.with(|r| r.stream(record));
     }
 }

@@ -11,8 +11,8 @@ mod traffic;
 
 use std::sync::atomic::AtomicBool;
 
+use lastmile::endpoint::Event;
 use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal};
-use lastmile::event::Event;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -21,8 +21,9 @@ use lastmile_net::lab::due::MOVED_MOST;
 use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
-use lastmile_sim::runs::{Hooks, Outcome, simulate};
-use lastmile_sim::scenario::{MeasureSpec, Scenario};
+use lastmile_sim::roles::measure::{MeasureSpec, Outcome};
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
 
 use patience::{Late, patiently};
 
@@ -199,8 +200,8 @@ fn beside_each_other() -> String {
 }
 
 /// By node when it decided first and last, in seconds.
-fn spans(events: &[Event]) -> Vec<(u16, f64, f64)> {
-    let mut spans: Vec<(u16, f64, f64)> = Vec::new();
+fn spans(events: &[Event]) -> Vec<(u32, f64, f64)> {
+    let mut spans: Vec<(u32, f64, f64)> = Vec::new();
     for event in events {
         let at = (event.at - Time::ZERO).as_secs_f64();
         match spans.iter_mut().find(|span| span.0 == event.node) {
@@ -239,7 +240,10 @@ fn sessions_twin() {
     let scenario = Scenario::parse("story", &beside_each_other()).expect("scenario");
     let run = simulate(&scenario, 4, &maker(Span::ZERO), Hooks::default()).expect("run");
     are_beside_each_other(&run.events).expect("two sessions at one time");
-    assert!(run.records.iter().all(|records| !records.is_empty()) && run.records.len() == 2);
+    assert!(
+        run.found.measure.records.iter().all(|(_, records)| !records.is_empty())
+            && run.found.measure.records.len() == 2
+    );
 }
 
 fn realtime() -> bool {
@@ -255,14 +259,15 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
         Ok(run) => run,
         Err(error) => return failed(error),
     };
-    let broken = run.outcomes.iter().find(|o| matches!(o.refusal, Some(Refusal::ScheduleBroken { .. })));
+    let broken =
+        run.found.measure.outcomes.iter().find(|o| matches!(o.refusal, Some(Refusal::ScheduleBroken { .. })));
     match (late(&run.lateness), broken.and_then(|o| o.refusal.as_ref())) {
         (Some(verdict), _) => verdict,
         (None, Some(refusal)) => Verdict::Late(Late { why: refusal.to_string(), hypervisors: false }),
         (None, None) => {
             // What was accepted is what probes in time would have given, in two simulations as well.
             let simulated = run.moved.and_then(|moved| moved.simulated).unwrap_or(0.0);
-            let judged = judge(&run.outcomes);
+            let judged = judge(&run.found.measure.outcomes);
             Verdict::Scored(match simulated <= MOVED_MOST {
                 true => judged,
                 false => Err(format!("late entries move it by {:.1} % of the capacity", simulated * 100.0)),
@@ -289,7 +294,7 @@ pub(crate) fn failed(error: LabRunError) -> Verdict {
 
 fn in_simulator(text: &str, seed: u64) -> Vec<Outcome> {
     let scenario = Scenario::parse("story", text).expect("scenario");
-    simulate(&scenario, seed, &maker(Span::ZERO), Hooks::default()).expect("run").outcomes
+    simulate(&scenario, seed, &maker(Span::ZERO), Hooks::default()).expect("run").found.measure.outcomes
 }
 
 #[test]

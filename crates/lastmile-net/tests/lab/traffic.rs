@@ -41,7 +41,11 @@ fn traffic_alone_gets_what_it_gets_in_the_simulator() {
             run.network.flows.iter().any(|flow| flow.received > 0 && flow.goodput_bps > Some(0.0)),
             "{name}"
         );
-        assert_eq!((run.end, run.outcomes.len()), (Time::ZERO + scenario.duration, 0), "{name}");
+        assert_eq!(
+            (run.end, run.found.measure.outcomes.len()),
+            (Time::ZERO + scenario.duration, 0),
+            "{name}"
+        );
         // Each moment was counted, and no packet is claimed.
         assert!(run.lateness.events > 100 && run.lateness.packets == 0, "{name}: {:?}", run.lateness);
         found.push(run.network);

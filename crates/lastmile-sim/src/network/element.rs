@@ -1,11 +1,13 @@
 //! [`Element`]: all that the engine can wake, by enum dispatch.
 
+use core::convert::Infallible;
+
 use lastmile::node::{Input, Node, Output};
 use lastmile::time::Time;
 
 use crate::network::carrier::Carrier;
 use crate::network::engine::Cost;
-use crate::network::host::{External, Host};
+use crate::network::host::{Decided, External, Host};
 use crate::network::link::Link;
 use crate::network::tcp;
 use crate::network::traffic::{Sink, Source};
@@ -26,12 +28,12 @@ pub enum Element {
     TcpSender(Box<tcp::Sender>),
     /// The receiving end of a TCP connection.
     TcpReceiver(Box<tcp::Receiver>),
-    /// A host with an endpoint.
+    /// A host with endpoints.
     Host(Box<Host>),
     /// A host outside the engine.
     External(Box<External>),
     /// Any other node, in the engine's time and without a clock of its own.
-    Other(Box<dyn Node + Send>),
+    Other(Box<dyn Node<Event = Infallible> + Send>),
 }
 
 impl core::fmt::Debug for Element {
@@ -95,7 +97,15 @@ impl Element {
     }
 }
 
+/// What a node that decides nothing gives, as what any node gives.
+#[inline]
+fn silent<E>(output: Output) -> Output<E> {
+    output.map(|never| match never {})
+}
+
 impl Node for Element {
+    type Event = Decided;
+
     #[inline]
     fn handle(&mut self, now: Time, input: Input) {
         match self {
@@ -112,17 +122,17 @@ impl Node for Element {
     }
 
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> Output<Decided> {
         match self {
-            Element::Link(link) => link.poll(now),
-            Element::Wlan(wlan) => wlan.poll(now),
-            Element::Source(source) => source.poll(now),
-            Element::Sink(sink) => sink.poll(now),
-            Element::TcpSender(sender) => sender.poll(now),
-            Element::TcpReceiver(receiver) => receiver.poll(now),
+            Element::Link(link) => silent(link.poll(now)),
+            Element::Wlan(wlan) => silent(wlan.poll(now)),
+            Element::Source(source) => silent(source.poll(now)),
+            Element::Sink(sink) => silent(sink.poll(now)),
+            Element::TcpSender(sender) => silent(sender.poll(now)),
+            Element::TcpReceiver(receiver) => silent(receiver.poll(now)),
             Element::Host(host) => host.poll(now),
-            Element::External(external) => external.poll(now),
-            Element::Other(node) => node.poll(now),
+            Element::External(external) => silent(external.poll(now)),
+            Element::Other(node) => silent(node.poll(now)),
         }
     }
 }
@@ -145,5 +155,5 @@ from! {
     TcpReceiver(tcp::Receiver) = Box::new,
     Host(Host) = Box::new,
     External(External) = Box::new,
-    Other(Box<dyn Node + Send>) = std::convert::identity,
+    Other(Box<dyn Node<Event = Infallible> + Send>) = std::convert::identity,
 }

@@ -1,33 +1,57 @@
-//! Hosts: [`Host`] carries an endpoint and a clock; [`External`] stands for a host outside the engine, whose
+//! Hosts: [`Host`] carries endpoints and a clock; [`External`] stands for a host outside the engine, whose
 //! packets a driver carries in and out.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use lastmile::endpoint::{AnyEndpoint, Decision};
 use lastmile::node::{Datagram, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
 
 use crate::network::clock::{HostClock, Step};
 
-/// Which flow a host's packets belong to, by the address they go to.
+/// Which flow a host's packets belong to, by where they go, and for some by both ports.
 ///
-/// The simulator's routers go by flow, so the address is looked up once, where a packet enters the network.
+/// The simulator's routers go by flow, so it is looked up once, where a packet enters the network.
+///
+/// ```
+/// use lastmile::node::Flow;
+/// let to = "10.77.0.2".parse().unwrap();
+/// let mut book = lastmile_sim::network::host::AddressBook::new([(to, Flow(4))]);
+/// book.add(40_000, (to, 5004).into(), Flow(5));
+/// assert_eq!(book.flow(40_000, (to, 5004).into()), Some(Flow(5)));
+/// assert_eq!(book.flow(40_001, (to, 5004).into()), Some(Flow(4)));
+/// assert_eq!(book.flow(40_000, "10.77.0.9:5004".parse().unwrap()), None);
+/// ```
 #[derive(Clone, Debug, Default)]
-pub struct AddressBook(Vec<(IpAddr, Flow)>);
+pub struct AddressBook {
+    hosts: Vec<(IpAddr, Flow)>,
+    /// By the port that packets come from and the address and port that they go to.
+    conversations: Vec<((u16, SocketAddr), Flow)>,
+}
 
 impl AddressBook {
     /// The book with those entries; of two with one address, either.
     pub fn new(entries: impl IntoIterator<Item = (IpAddr, Flow)>) -> AddressBook {
-        let mut entries: Vec<_> = entries.into_iter().collect();
-        entries.sort_unstable();
-        AddressBook(entries)
+        let mut hosts: Vec<_> = entries.into_iter().collect();
+        hosts.sort_unstable();
+        AddressBook { hosts, conversations: Vec::new() }
     }
 
-    /// The flow to an address.
-    pub fn flow(&self, to: IpAddr) -> Option<Flow> {
-        let at = self.0.binary_search_by_key(&to, |&(address, _)| address).ok()?;
-        self.0.get(at).map(|&(_, flow)| flow)
+    /// Gives the packets from one port to another a flow of their own.
+    pub fn add(&mut self, from: u16, to: SocketAddr, flow: Flow) {
+        let at = self.conversations.partition_point(|(key, _)| *key < (from, to));
+        self.conversations.insert(at, ((from, to), flow));
+    }
+
+    /// The flow of a packet.
+    pub fn flow(&self, from: u16, to: SocketAddr) -> Option<Flow> {
+        if let Ok(at) = self.conversations.binary_search_by_key(&(from, to), |&(key, _)| key) {
+            return Some(self.conversations[at].1);
+        }
+        let at = self.hosts.binary_search_by_key(&to.ip(), |&(address, _)| address).ok()?;
+        self.hosts.get(at).map(|&(_, flow)| flow)
     }
 }
 
@@ -93,22 +117,69 @@ pub struct HostCounters {
     pub received: u64,
     /// Packets to an address that no host here has.
     pub unroutable: u64,
+    /// Packets to a port at which no endpoint is.
+    pub port_closed: u64,
 }
 
-/// A host that carries an endpoint. To the engine it speaks the engine's time, to the endpoint its own clock's.
+/// An endpoint at its place: what of the packets to the host are for it.
+pub struct Seat {
+    /// The number that its decisions carry; its host's if there is none.
+    pub number: Option<u32>,
+    /// The IP version that it speaks.
+    pub ipv6: bool,
+    /// Its UDP port. Zero takes what no other endpoint here does, by either IP version.
+    pub port: u16,
+    /// The endpoint.
+    pub endpoint: AnyEndpoint,
+}
+
+impl Seat {
+    /// The only endpoint of a host, for all packets.
+    pub fn only(endpoint: AnyEndpoint) -> Seat {
+        Seat { number: None, ipv6: false, port: 0, endpoint }
+    }
+}
+
+/// What an endpoint at a host decided.
+///
+/// ```
+/// use lastmile::{endpoint::measure, time::Span};
+/// use lastmile_sim::network::host::Decided;
+/// let what = measure::Decision::ClockStepped { by: Span::ZERO }.into();
+/// assert_eq!(Decided { number: Some(7), seq: 0, what }.number, Some(7));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// The endpoint's number; its host's if there is none.
+    pub number: Option<u32>,
+    /// How many decisions it had made before.
+    pub seq: u64,
+    /// What it decided.
+    pub what: Decision,
+}
+
+/// A seat that is taken.
+struct Taken {
+    seat: Seat,
+    /// When the endpoint wants to be woken: as it said, and in the engine's time.
+    wake: Option<(Time, Time)>,
+    /// It was given something and has not yet said `Wait`. The first poll of all gives it its chance to start without
+    /// being told anything.
+    stirred: bool,
+    decisions: u64,
+}
+
+/// A host that carries endpoints, told apart by UDP port. To the engine it speaks the engine's time, to the endpoints
+/// its own clock's.
 pub struct Host {
-    endpoint: Box<dyn Node + Send>,
+    seats: Vec<Taken>,
     addresses: (Ipv4Addr, Ipv6Addr),
     book: AddressBook,
     clock: HostClock,
-    outbox: Plan<(TransmitId, PortId, Datagram)>,
+    /// What is to leave, each with its endpoint's place.
+    outbox: Plan<(usize, TransmitId, Datagram)>,
     /// Announced steps still to come.
     steps: VecDeque<Step>,
-    /// When the endpoint wants to be woken: as it said, and in the engine's time.
-    wake: Option<(Time, Time)>,
-    /// The endpoint was given something and has not yet said `Wait`.
-    stirred: bool,
-    started: bool,
     counters: HostCounters,
 }
 
@@ -121,22 +192,20 @@ impl core::fmt::Debug for Host {
 impl Host {
     /// A host with an address of each IP version, the flows that lead to others, and a clock.
     pub fn new(
-        endpoint: Box<dyn Node + Send>,
+        seats: Vec<Seat>,
         addresses: (Ipv4Addr, Ipv6Addr),
         book: AddressBook,
         clock: HostClock,
     ) -> Host {
         let steps = clock.announced().copied().collect();
+        let taken = |seat| Taken { seat, wake: None, stirred: true, decisions: 0 };
         Host {
-            endpoint,
+            seats: seats.into_iter().map(taken).collect(),
             addresses,
             book,
             clock,
             outbox: Plan::default(),
             steps,
-            wake: None,
-            stirred: false,
-            started: false,
             counters: HostCounters::default(),
         }
     }
@@ -151,93 +220,120 @@ impl Host {
         &self.clock
     }
 
-    fn tell(&mut self, now: Time, input: Input) {
-        self.endpoint.handle(self.clock.read(now), input);
-        self.stirred = true;
+    fn tell(&mut self, now: Time, at: usize, input: Input) {
+        let taken = &mut self.seats[at];
+        taken.seat.endpoint.handle(self.clock.read(now), input);
+        taken.stirred = true;
     }
 
-    fn plan(&mut self, now: Time, transmit: Transmit) {
-        let Transmit { id, at, port, mut datagram } = transmit;
-        // Leaving the source address open is leaving it to the driver, which is the host.
+    fn tell_all(&mut self, now: Time, input: &Input) {
+        (0..self.seats.len()).for_each(|at| self.tell(now, at, input.clone()));
+    }
+
+    /// Whose a packet to that address is.
+    fn seat_of(&self, to: SocketAddr) -> Option<usize> {
+        let own = |taken: &Taken| (taken.seat.ipv6, taken.seat.port) == (to.is_ipv6(), to.port());
+        let own = self.seats.iter().position(own);
+        own.or_else(|| self.seats.iter().position(|taken| taken.seat.port == 0))
+    }
+
+    fn plan(&mut self, now: Time, seat: usize, transmit: Transmit) {
+        let Transmit { id, at, mut datagram, .. } = transmit;
+        // Leaving the source address or its port open is leaving it to the driver, which is the host.
         if datagram.from.ip().is_unspecified() {
-            let address = match datagram.to {
+            datagram.from.set_ip(match datagram.to {
                 SocketAddr::V4(_) => IpAddr::V4(self.addresses.0),
                 SocketAddr::V6(_) => IpAddr::V6(self.addresses.1),
-            };
-            datagram.from = SocketAddr::new(address, datagram.from.port());
+            });
         }
-        self.outbox.add(self.clock.when(at).max(now), (id, port, datagram));
+        if datagram.from.port() == 0 {
+            datagram.from.set_port(self.seats[seat].seat.port);
+        }
+        self.outbox.add(self.clock.when(at).max(now), (seat, id, datagram));
     }
 
     /// Sends a packet whose time has come. The endpoint hears of it first: with no delay on the way, a reply
     /// could otherwise come before.
-    fn depart(&mut self, now: Time, id: TransmitId, mut datagram: Datagram) -> Option<Output> {
+    fn depart(&mut self, now: Time, seat: usize, id: TransmitId, mut datagram: Datagram) -> Option<Transmit> {
         // Of other packets nobody waits to hear: rule 4 of the loop.
         let tracked = id != TransmitId::UNTRACKED;
-        let Some(flow) = self.book.flow(datagram.to.ip()) else {
+        let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else {
             self.counters.unroutable += 1;
             if tracked {
-                self.tell(now, Input::Failed { id: Some(id), reason: Failure::Unreachable });
+                self.tell(now, seat, Input::Failed { id: Some(id), reason: Failure::Unreachable });
             }
             return None;
         };
         datagram.flow = flow;
         self.counters.sent += 1;
         if tracked {
-            self.tell(now, Input::Sent { id, at: self.clock.stamp(now) });
+            self.tell(now, seat, Input::Sent { id, at: self.clock.stamp(now) });
         }
-        Some(Output::Transmit(Transmit { id, at: now, port: PortId(0), datagram }))
+        Some(Transmit { id, at: now, port: PortId(0), datagram })
     }
 }
 
 impl Node for Host {
+    type Event = Decided;
+
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { datagram, .. } => {
+                let Some(seat) = self.seat_of(datagram.to) else {
+                    self.counters.port_closed += 1;
+                    return;
+                };
                 self.counters.received += 1;
-                self.tell(now, Input::Datagram { port: PortId(0), at: self.clock.stamp(now), datagram });
+                let at = self.clock.stamp(now);
+                self.tell(now, seat, Input::Datagram { port: PortId(0), at, datagram });
             }
             Input::Wake => {
                 while let Some(step) = self.steps.front().copied()
                     && step.at <= now
                 {
                     self.steps.pop_front();
-                    self.tell(now, Input::ClockStepped { by: step.by });
+                    self.tell_all(now, &Input::ClockStepped { by: step.by });
                 }
-                if let Some((wanted, _)) = self.wake
-                    && wanted <= self.clock.read(now)
-                {
-                    self.wake = None;
-                    self.tell(now, Input::Wake);
-                }
-            }
-            other => self.tell(now, other),
-        }
-    }
-
-    fn poll(&mut self, now: Time) -> Output {
-        // The first poll of all gives the endpoint its chance to start without being told anything.
-        self.stirred |= !self.started;
-        self.started = true;
-        loop {
-            while self.stirred {
-                match self.endpoint.poll(self.clock.read(now)) {
-                    Output::Transmit(transmit) => self.plan(now, transmit),
-                    Output::Event(decision) => return Output::Event(decision),
-                    Output::Wait(wake) => {
-                        self.wake = wake.map(|at| (at, self.clock.when(at)));
-                        self.stirred = false;
+                for at in 0..self.seats.len() {
+                    if let Some((wanted, _)) = self.seats[at].wake
+                        && wanted <= self.clock.read(now)
+                    {
+                        self.seats[at].wake = None;
+                        self.tell(now, at, Input::Wake);
                     }
                 }
             }
-            let Some((id, _, datagram)) = self.outbox.take_due(now) else { break };
-            if let Some(transmit) = self.depart(now, id, datagram) {
-                return transmit;
+            other => self.tell_all(now, &other),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output<Decided> {
+        loop {
+            for at in 0..self.seats.len() {
+                while self.seats[at].stirred {
+                    let taken = &mut self.seats[at];
+                    match taken.seat.endpoint.poll(self.clock.read(now)) {
+                        Output::Transmit(transmit) => self.plan(now, at, transmit),
+                        Output::Event(what) => {
+                            let (number, seq) = (taken.seat.number, taken.decisions);
+                            taken.decisions += 1;
+                            return Output::Event(Decided { number, seq, what });
+                        }
+                        Output::Wait(wake) => {
+                            taken.wake = wake.map(|at| (at, self.clock.when(at)));
+                            taken.stirred = false;
+                        }
+                    }
+                }
+            }
+            let Some((seat, id, datagram)) = self.outbox.take_due(now) else { break };
+            if let Some(transmit) = self.depart(now, seat, id, datagram) {
+                return Output::Transmit(transmit);
             }
         }
-        let wake = self.wake.map(|(_, engine)| engine);
+        let wakes = self.seats.iter().filter_map(|taken| taken.wake.map(|(_, engine)| engine));
         let step = self.steps.front().map(|step| step.at);
-        Output::Wait([wake, step, self.outbox.next()].into_iter().flatten().min())
+        Output::Wait(wakes.chain(step).chain(self.outbox.next()).min())
     }
 }
 
@@ -282,6 +378,8 @@ impl External {
 }
 
 impl Node for External {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
             self.counters.received += 1;
@@ -291,7 +389,7 @@ impl Node for External {
 
     fn poll(&mut self, now: Time) -> Output {
         while let Some(mut datagram) = self.inbox.take_due(now) {
-            let Some(flow) = self.book.flow(datagram.to.ip()) else {
+            let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else {
                 self.counters.unroutable += 1;
                 continue;
             };

@@ -124,9 +124,9 @@ impl Watched {
         &mut self.simulation.engine
     }
 
-    /// The engine alone, for what else is to be read from it.
-    pub fn into_engine(self) -> Engine {
-        self.simulation.engine
+    /// The simulation alone, for what else is to be read from it.
+    pub fn into_simulation(self) -> Simulation {
+        self.simulation
     }
 
     /// What came of it up to now. In a run that ended within its warm-up no flow has a goodput.

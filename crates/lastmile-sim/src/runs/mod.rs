@@ -2,7 +2,6 @@
 pub mod accounting;
 pub mod event_file;
 pub mod flows;
-mod outcome;
 mod path_meter;
 pub mod pcap;
 mod run;
@@ -10,9 +9,5 @@ mod spare;
 pub mod sweep;
 pub mod twin;
 
-pub use outcome::{Outcome, SessionMeters, Truth, found, outcomes};
 pub use path_meter::PathMeter;
-pub use run::{
-    Hooks, MakeEstimator, PROBE_SIZE, Prepare, Progress, REFLECTOR_PORT, RunError, Session, SharedRecords,
-    SimulatedRun, TellConfig, TellInput, prober_config, read_probe, reflector_config, sessions, simulate,
-};
+pub use run::{Hooks, Prepare, Progress, Recorded, RunError, SimulatedRun, TellConfig, TellInput, simulate};

@@ -1,5 +1,6 @@
 //! [`PathMeter`]: meters along a path.
 
+use lastmile::node::Flow;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -17,7 +18,18 @@ impl Simulation {
         to: usize,
         read: ReadProbe,
     ) -> Option<PathMeter> {
-        let config = MeterConfig::new(self.flow(from, to)?, read);
+        self.meter_flow(scenario, (from, to), self.flow(from, to)?, read)
+    }
+
+    /// The same for the packets of one flow between two hosts.
+    pub fn meter_flow(
+        &mut self,
+        scenario: &Scenario,
+        (from, to): (usize, usize),
+        flow: Flow,
+        read: ReadProbe,
+    ) -> Option<PathMeter> {
+        let config = MeterConfig::new(flow, read);
         let mut found = PathMeter { meters: Vec::new(), air: Vec::new() };
         for hop in scenario.path(from, to)? {
             let (node, port) = self.hop(scenario, hop)?;

@@ -1,36 +1,23 @@
-//! Runs a scenario's measurements in virtual time, and holds what they find against the truth: from the queue, or from twins
-//! where a WLAN is on the path.
+//! Runs a scenario in virtual time, with what its roles put at its hosts, and says what came of it.
 //!
-//! The lab runs the same sessions with real sockets and gives the same [`Outcome`]s.
+//! The lab runs the same endpoints with real sockets and gives the same [`Found`].
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::endpoint::{Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::Estimator;
-use lastmile::event::{Event, PacketSink};
-use lastmile::node::{Input, Recorded};
-use lastmile::report::{Direction, StreamRecord};
+use lastmile::endpoint::{AnyEndpoint, Event};
+use lastmile::node::{self, Input};
 use lastmile::time::{Epoch, Span, Time};
-use lastmile::units::Bytes;
-use lastmile::wire::private::StreamTag;
 
-use super::outcome::{Outcome, SessionMeters, found, outcomes};
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError};
-use crate::rng::Stream;
+use crate::network::host::Seat;
+use crate::roles::{Ended, Found, Made, Make, Place, Placed, Running, Surroundings};
 use crate::runs::accounting::{NetworkOutcome, Watched};
-use crate::scenario::{Attach, BuildError, MeasureDirection, MeasureSpec, Scenario, Simulation, build};
+use crate::scenario::{Attach, BuildError, Scenario, Simulation, build};
 
-/// Makes the state machine of a measurement.
-pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
-
-/// The UDP port of reflectors in scenarios.
-pub const REFLECTOR_PORT: u16 = 8620;
-/// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
-pub const PROBE_SIZE: Bytes = Bytes(1488);
-
-/// Why a scenario's measurements cannot be run.
+/// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -40,146 +27,29 @@ pub enum RunError {
     /// The engine stopped.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A host has more to do than one endpoint can.
-    #[error(
-        "host {0:?} initiates measurements to two hosts or by both IP versions, or both initiates and reflects: give each role a host of its own"
-    )]
-    TwoRoles(String),
     /// No such method.
     #[error("{0}")]
     Method(String),
 }
 
-/// The measurements between two hosts: one session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Session {
-    /// The initiating host.
-    pub from: usize,
-    /// The reflecting host.
-    pub to: usize,
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
-    /// What is measured, in order, each with its direction.
-    pub measures: Vec<(MeasureSpec, Direction)>,
-}
-
-impl Session {
-    /// When it begins.
-    pub fn start(&self) -> Time {
-        self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
-    }
-
-    /// The state machines, in order.
-    pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
-        let one = |(spec, direction): &(MeasureSpec, Direction)| {
-            let estimator = make(spec).map_err(RunError::Method)?;
-            Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
-        };
-        self.measures.iter().map(one).collect()
-    }
-}
-
-/// The sessions of a scenario: its measurements, gathered by pair of hosts.
-pub fn sessions(scenario: &Scenario) -> Result<Vec<Session>, RunError> {
-    let mut sessions: Vec<Session> = Vec::new();
-    for spec in &scenario.measures {
-        let directions: &[Direction] = match spec.direction {
-            MeasureDirection::Forward => &[Direction::Forward],
-            MeasureDirection::Reverse => &[Direction::Reverse],
-            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
-            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
-        };
-        let added = directions.iter().map(|&direction| (spec.clone(), direction));
-        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6) == (spec.from, spec.to, spec.ipv6)) {
-            Some(session) => session.measures.extend(added),
-            None => sessions.push(Session {
-                from: spec.from,
-                to: spec.to,
-                ipv6: spec.ipv6,
-                measures: added.collect(),
-            }),
-        }
-    }
-    for session in &sessions {
-        let conflict = sessions
-            .iter()
-            .any(|other| other.to == session.from || (other.from == session.from && other != session));
-        if conflict {
-            let name = scenario.hosts.get(session.from).map_or("?", |h| &h.name);
-            return Err(RunError::TwoRoles(name.to_owned()));
-        }
-    }
-    Ok(sessions)
-}
-
-/// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
-pub fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
-    StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
-}
-
-/// A sink that can be read after the run although the node is inside the engine.
-#[derive(Clone, Debug, Default)]
-pub struct SharedRecords(Arc<Mutex<Vec<StreamRecord>>>);
-
-impl SharedRecords {
-    /// Takes the records so far.
-    pub fn take(&self) -> Vec<StreamRecord> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl PacketSink for SharedRecords {
-    fn stream(&mut self, record: &StreamRecord) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record.clone());
-    }
-}
-
 /// What a simulated run gave.
 #[derive(Debug)]
 pub struct SimulatedRun {
-    /// What was found, session by session.
-    pub outcomes: Vec<Outcome>,
+    /// What came of the endpoints, role by role.
+    pub found: Found,
     /// What the scenario's traffic got, and what its links and WLANs carried.
     pub network: NetworkOutcome,
     /// All decisions, in order.
     pub events: Vec<Event>,
-    /// The streams of each session.
-    pub records: Vec<Vec<StreamRecord>>,
     /// The engine, for counters.
     pub engine: Engine,
     /// Whether [`Hooks::progress`] ended it before the scenario's duration was over; then there are no truths.
     pub stopped: bool,
 }
 
-/// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
-pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
-    let peer = scenario.hosts[session.to].address(session.ipv6);
-    ProberConfig {
-        // A random phase against periodic cross traffic, drawn for each run.
-        start: session.start() + phase(seed, session),
-        ..ProberConfig::new((peer, REFLECTOR_PORT).into(), endpoint_seed(seed, "prober"))
-    }
-}
+/// Is told where an endpoint is, and what determines it beside its inputs, in its role's own form.
+pub type TellConfig = Box<dyn FnOnce(Place, &dyn Any) + Send>;
 
-/// The reflector's configuration in a scenario.
-pub fn reflector_config(seed: u64) -> ReflectorConfig {
-    ReflectorConfig { limits: Limits::unlimited(), ..ReflectorConfig::new(endpoint_seed(seed, "reflector")) }
-}
-
-fn phase(seed: u64, session: &Session) -> Span {
-    let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
-    Span::from_nanos((random.unit() * 50e6) as i64)
-}
-
-fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
-    let mut random = Stream::new(seed, role);
-    let mut bytes = [0; 32];
-    bytes.iter_mut().for_each(|byte| *byte = (random.unit() * 256.0) as u8);
-    bytes
-}
-
-/// Is told a prober's configuration.
-pub type TellConfig = Box<dyn FnOnce(&ProberConfig) + Send>;
 /// Is told every input of a node.
 pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 
@@ -189,13 +59,21 @@ pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 /// Is told how far a run has come, in virtual time, and says whether it is to go on.
 pub type Progress = Box<dyn FnMut(Time) -> ControlFlow<()> + Send>;
 
-/// Who is told what the first session's prober is given: what a recording needs.
+/// Who is told what an endpoint is given: what a recording needs.
+pub struct Recorded {
+    /// Which endpoint, by its place in the order of the scenario's tables.
+    pub which: usize,
+    /// Told once where it is, and all that determines it beside its inputs, in the role's own form.
+    pub config: TellConfig,
+    /// Told every input.
+    pub input: TellInput,
+}
+
+/// Who looks on while a scenario runs.
 #[derive(Default)]
 pub struct Hooks {
-    /// Told its configuration, once.
-    pub config: Option<TellConfig>,
-    /// Told every input.
-    pub input: Option<TellInput>,
+    /// Records one endpoint.
+    pub recorded: Option<Recorded>,
     /// Given the simulation before it runs, to attach what else shall look on.
     pub prepare: Option<Prepare>,
     /// Told some thousand times, and each second of virtual time at least, how far the run has come; may end it there.
@@ -203,61 +81,58 @@ pub struct Hooks {
     pub progress: Option<Progress>,
 }
 
-impl Hooks {
-    /// Makes the prober of a session, recorded if this is the first one asked for.
-    pub fn prober(
-        &mut self,
-        config: ProberConfig,
-        measurements: Vec<Measurement>,
-        records: SharedRecords,
-    ) -> Recorded<Prober<SharedRecords>, impl FnMut(Time, &Input) + Send + use<>> {
-        if let Some(tell) = self.config.take() {
-            tell(&config);
-        }
-        let mut input = self.input.take();
-        Recorded::new(Prober::with_sink(config, measurements, records), move |now, what: &Input| {
-            if let Some(tell) = &mut input {
-                tell(now, what);
+impl Recorded {
+    /// Makes an endpoint, and has it recorded if it is the one.
+    pub fn make(
+        recorded: &mut Option<Recorded>,
+        index: usize,
+        placed: Placed,
+        around: &Surroundings,
+    ) -> AnyEndpoint {
+        let Made { endpoint, config } = (placed.make)(around);
+        match recorded.take() {
+            Some(Recorded { which, config: tell, input: mut told }) if which == index => {
+                tell(placed.place, &*config);
+                Box::new(node::Recorded::new(endpoint, move |now, what: &Input| told(now, what)))
             }
-        })
+            other => {
+                *recorded = other;
+                endpoint
+            }
+        }
     }
 }
 
-/// Runs a scenario's measurements in virtual time, until the scenario's duration is over. What is not done by then is
-/// [refused](lastmile::estimate::Refusal::RunOver).
+/// Runs a scenario in virtual time, until its duration is over. What its endpoints have not done by then they are told to
+/// end.
 ///
 /// # Errors
 /// See [`RunError`].
 pub fn simulate(
     scenario: &Scenario,
     seed: u64,
-    make: MakeEstimator<'_>,
+    make: Make<'_>,
     mut hooks: Hooks,
 ) -> Result<SimulatedRun, RunError> {
-    let sessions = sessions(scenario)?;
-    let records: Vec<SharedRecords> = sessions.iter().map(|_| SharedRecords::default()).collect();
-    let mut attached = Vec::new();
-    for (session, records) in sessions.iter().zip(&records) {
-        let clock = |host: usize| scenario.hosts[host].clock.resolution.max(Span::from_nanos(1));
-        let config = prober_config(scenario, session, seed);
-        let config = ProberConfig {
-            resolution: clock(session.from),
+    let (placed, mut running) = Running::plan(scenario, seed, make)?;
+    let places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
+    let mut seats: BTreeMap<usize, Vec<Seat>> = BTreeMap::new();
+    for (index, placed) in placed.into_iter().enumerate() {
+        let Place { host, ipv6, port, number } = placed.place;
+        let clock = &scenario.hosts[host].clock;
+        let around = Surroundings {
             epoch: Epoch::from_unix_nanos(1_000_000_000_000_000_000),
-            // A scenario's times are the engine's, whatever the host's clock says.
-            start: HostClock::new(scenario.hosts[session.from].clock.clone()).read(config.start),
-            ..config
+            resolution: clock.resolution.max(Span::from_nanos(1)),
+            clock: Some(HostClock::new(clock.clone())),
         };
-        let prober = hooks.prober(config, session.measurements(make)?, records.clone());
-        attached.push((scenario.hosts[session.from].name.clone(), Attach::Endpoint(Box::new(prober))));
-        let name = scenario.hosts[session.to].name.clone();
-        if attached.iter().all(|(other, _)| *other != name) {
-            let config = ReflectorConfig { resolution: clock(session.to), ..reflector_config(seed) };
-            attached.push((name, Attach::Endpoint(Box::new(Reflector::new(config)))));
-        }
+        let endpoint = Recorded::make(&mut hooks.recorded, index, placed, &around);
+        seats.entry(host).or_default().push(Seat { number: Some(number), ipv6, port, endpoint });
     }
-    let mut simulation = build(scenario, seed, attached)?;
-    let meters: Vec<_> =
-        sessions.iter().map(|s| SessionMeters::attach(&mut simulation, scenario, s)).collect();
+    let hosts: Vec<usize> = seats.keys().copied().collect();
+    let attached =
+        seats.into_iter().map(|(host, seats)| (scenario.hosts[host].name.clone(), Attach::Endpoints(seats)));
+    let mut simulation = build(scenario, seed, attached.collect())?;
+    running.attach(scenario, &mut simulation);
     if let Some(prepare) = hooks.prepare.take() {
         prepare(scenario, &mut simulation);
     }
@@ -277,27 +152,20 @@ pub fn simulate(
         watched.run_until(end)?;
     }
     let network = watched.outcome(scenario);
-    let probers: Vec<_> = sessions.iter().map(|s| watched.simulation().hosts[s.from]).collect();
-    let mut engine = watched.into_engine();
-    probers.into_iter().for_each(|prober| engine.interrupt(prober));
-    let events = engine.take_events();
-    let records = records.iter().map(SharedRecords::take).collect();
-    let mut all = Vec::new();
-    for (session, meters) in sessions.iter().zip(&meters) {
-        let own: Vec<Event> =
-            events.iter().filter(|e| usize::from(e.node) == session.from).cloned().collect();
-        all.extend(match stopped {
-            // The twins that some truths take may last: not for somebody who wants to get away.
-            true => found(scenario, session, &own),
-            false => outcomes(scenario, session, meters, &engine, &own)?,
-        });
-    }
-    Ok(SimulatedRun { outcomes: all, network, events, records, engine, stopped })
+    let mut simulation = watched.into_simulation();
+    hosts.into_iter().for_each(|host| simulation.engine.interrupt(simulation.hosts[host]));
+    let events = simulation.engine.take_events();
+    let ended = Ended { scenario, simulation: &simulation, events: &events, places: &places, stopped };
+    let found = running.found(&ended)?;
+    Ok(SimulatedRun { found, network, events, engine: simulation.engine, stopped })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+    use crate::roles::measure::{MeasureSpec, Outcome, Session, prober_config, sessions};
 
     fn sessions_of(measures: &str) -> Result<Vec<Session>, String> {
         let link = |from| format!("[[link]]\nfrom = \"{from}\"\nto = \"middle\"\n");
@@ -305,7 +173,7 @@ mod tests {
         let hosts = "[host.a]\n[host.b]\n[host.c]\n";
         let text = format!("name = \"x\"\nduration = \"1 s\"\n{hosts}{links}{measures}");
         let scenario = Scenario::parse("x", &text).map_err(|error| error.to_string())?;
-        sessions(&scenario).map_err(|error| error.to_string())
+        Ok(sessions(&scenario))
     }
 
     fn measure(from: &str, to: &str, rest: &str) -> String {
@@ -313,17 +181,47 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_one_session_by_one_ip_version() {
+    fn a_host_has_a_session_with_each_other_by_each_ip_version() {
         let (ab, cb) = (measure("a", "b", ""), measure("c", "b", "ipv6 = true"));
-        let found = sessions_of(&[ab.as_str(), &ab, &cb].concat()).unwrap();
+        let others =
+            [measure("a", "b", "ipv6 = true"), measure("a", "c", ""), measure("b", "a", "")].concat();
+        let found = sessions_of(&[ab.as_str(), &ab, &cb, &others].concat()).unwrap();
         assert_eq!(
-            found.iter().map(|s| (s.from, s.ipv6, s.measures.len())).collect::<Vec<_>>(),
-            [(0, false, 4), (2, true, 2)]
+            found.iter().map(|s| (s.from, s.to, s.ipv6, s.measures.len())).collect::<Vec<_>>(),
+            [(0, 1, false, 4), (2, 1, true, 2), (0, 1, true, 2), (0, 2, false, 2), (1, 0, false, 2)]
         );
-        for other in [measure("a", "b", "ipv6 = true"), measure("a", "c", ""), measure("b", "a", "")] {
-            let error = sessions_of(&[ab.as_str(), &other].concat()).unwrap_err();
-            assert!(error.starts_with("x:") && error.contains("give each role a host of its own"), "{error}");
-        }
+    }
+
+    /// Beside its own answers a host measures, by both versions, and somebody measures back: each finds what is there.
+    #[test]
+    fn several_endpoints_of_a_host_are_told_apart() {
+        let text = "name = \"x\"\nduration = \"8 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"10 Mbit/s\"\nback = { rate = \"5 Mbit/s\" }\n";
+        let start = |start: &str, rest: &str| format!("start = \"{start}\"\ndirection = \"forward\"\n{rest}");
+        let text = [
+            text.to_owned(),
+            measure("a", "b", &start("0 s", "")),
+            measure("a", "b", &start("2 s", "ipv6 = true")),
+            measure("b", "a", &start("4 s", "")),
+        ];
+        let scenario = Scenario::parse("x", &text.concat()).unwrap();
+        let make = |spec: &MeasureSpec| {
+            lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+        };
+        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let error = |outcome: &Outcome| {
+            let (estimate, truth) = (outcome.estimate.as_ref().unwrap(), outcome.truth.unwrap());
+            (estimate.value.rate().unwrap().ratio(truth.of(estimate).unwrap()).unwrap() - 1.0).abs()
+        };
+        let outcomes = &run.found.measure.outcomes;
+        assert_eq!(outcomes.iter().map(|o| o.from.as_str()).collect::<String>(), "aaaabb");
+        assert!(outcomes.iter().all(|outcome| error(outcome) < 0.02), "{outcomes:?}");
+        // The first endpoint of a host has its number; the others come behind the link's two directions.
+        let mut nodes: Vec<u32> = run.events.iter().map(|event| event.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        assert_eq!(nodes, [0, 1, 4, 5, 6, 7]);
+        assert!(run.events.is_sorted_by_key(|event| event.order()));
     }
 
     #[test]
@@ -338,7 +236,7 @@ mod tests {
             };
             let run = |hooks| {
                 let run = simulate(&scenario, 3, &make, hooks).unwrap();
-                format!("{:?} {:?} {:?}", run.outcomes, run.network, run.events)
+                format!("{:?} {:?} {:?}", run.found.measure.outcomes, run.network, run.events)
             };
             let told = Arc::new(Mutex::new(Vec::new()));
             let log = Arc::clone(&told);
@@ -369,8 +267,8 @@ mod tests {
         };
         let early = run(Time::from_nanos(100_000_000));
         assert!(early.stopped && early.engine.now() < Time::from_nanos(300_000_000));
-        assert!(!early.outcomes.is_empty());
-        for outcome in &early.outcomes {
+        assert!(!early.found.measure.outcomes.is_empty());
+        for outcome in &early.found.measure.outcomes {
             assert_eq!(outcome.refusal, Some(lastmile::estimate::Refusal::Interrupted), "{outcome:?}");
             assert!(outcome.truth.is_none());
         }
@@ -412,7 +310,7 @@ start = "2 s"
         let first = run.events.first().unwrap().at;
         let (from, to) = (Time::from_nanos(11_000_000_000), Time::from_nanos(11_100_000_000));
         assert!(from <= first && first < to, "{first:?}");
-        assert!(run.outcomes.iter().any(|outcome| outcome.estimate.is_some()));
+        assert!(run.found.measure.outcomes.iter().any(|outcome| outcome.estimate.is_some()));
     }
 
     #[test]
@@ -429,9 +327,10 @@ start = "2 s"
             let scenario = Scenario::parse_with("dumbbell", text, &overrides, &|_| Ok(())).unwrap();
             let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
             let cut = |outcome: &&Outcome| outcome.refusal == Some(lastmile::estimate::Refusal::RunOver);
-            let found = run.outcomes.iter().filter(|outcome| outcome.estimate.is_some()).count();
-            let cut = run.outcomes.iter().filter(cut).count();
-            assert_eq!((found, cut), (numbers, refused), "{duration}: {:?}", run.outcomes);
+            let found =
+                run.found.measure.outcomes.iter().filter(|outcome| outcome.estimate.is_some()).count();
+            let cut = run.found.measure.outcomes.iter().filter(cut).count();
+            assert_eq!((found, cut), (numbers, refused), "{duration}: {:?}", run.found.measure.outcomes);
         }
     }
 
@@ -439,8 +338,8 @@ start = "2 s"
     fn a_session_by_ipv6_is_with_the_ipv6_address() {
         let mut scenario = crate::scenario::builtin("path").unwrap();
         for ipv6 in [false, true] {
-            scenario.measures[0].ipv6 = ipv6;
-            let session = sessions(&scenario).unwrap().remove(0);
+            scenario.roles.measure[0].ipv6 = ipv6;
+            let session = sessions(&scenario).remove(0);
             assert_eq!(prober_config(&scenario, &session, 1).peer.is_ipv6(), ipv6);
         }
     }

@@ -134,8 +134,7 @@ pub fn shared_truths(
     times.sort_unstable();
     times.dedup();
     let Some(&end) = times.last() else { return Ok(Vec::new()) };
-    let mut twin = scenario.clone();
-    twin.measures.clear();
+    let twin = scenario.without_endpoints();
     let count = twin.traffic.len();
     let others = run(&twin, seed, path, &times)?;
     let full = with_flow(&twin, NAMES[0], path, alone(scenario, seed, path)?, end);

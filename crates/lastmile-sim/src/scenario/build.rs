@@ -2,24 +2,33 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use lastmile::node::{Flow, Node, PortId};
+use lastmile::endpoint::{Decision, Endpoint, any};
+use lastmile::node::{Flow, PortId};
 
 use super::Scenario;
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError, NodeId, RouterId, Target};
-use crate::network::host::{AddressBook, External, Host};
+use crate::network::host::{AddressBook, External, Host, Seat};
 use crate::network::link::Link;
 use crate::network::tcp::{Ends, Receiver, Sender};
 use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::network::wlan::{Medium, WlanError};
 use crate::rng::Stream;
+use crate::roles::Conversation;
 
 /// What stands at a host.
 pub enum Attach {
-    /// An endpoint of ours, on the host's own clock.
-    Endpoint(Box<dyn Node + Send>),
+    /// Endpoints of ours, on the host's own clock.
+    Endpoints(Vec<Seat>),
     /// Programs outside the engine: packets enter by [`Engine::inject`] and leave by [`Engine::take_egress`].
     External,
+}
+
+impl Attach {
+    /// The only endpoint of a host, for all packets that come there.
+    pub fn endpoint(endpoint: impl Endpoint<Event: Into<Decision>> + Send + 'static) -> Attach {
+        Attach::Endpoints(vec![Seat::only(any(endpoint))])
+    }
 }
 
 /// Why a scenario cannot be built.
@@ -35,9 +44,9 @@ pub enum BuildError {
     /// An endpoint for a host that does not exist.
     #[error("the scenario has no host {0:?}")]
     UnknownHost(String),
-    /// Two endpoints for one host.
-    #[error("host {0:?} was given two endpoints")]
-    TwoEndpoints(String),
+    /// What stands at a host was said twice.
+    #[error("what stands at host {0:?} was said twice")]
+    SaidTwice(String),
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -76,8 +85,13 @@ pub struct Simulation {
     pub traffic_flows: Vec<Flow>,
     /// The flow between each two hosts that carry something, as (from, to, flow).
     pairs: Vec<(usize, usize, Flow)>,
+    /// What endpoints send each other by the ports that the scenario's roles have, each way a flow.
+    talks: Vec<Talk>,
     seed: u64,
 }
+
+/// A conversation with the flows there and back.
+type Talk = (Conversation, Flow, Flow);
 
 /// Makes the engine. Hosts that are not named in `attached` take packets and answer nothing.
 pub fn build(
@@ -89,7 +103,7 @@ pub fn build(
     for (name, what) in attached {
         let host = scenario.host(&name).ok_or_else(|| BuildError::UnknownHost(name.clone()))?;
         if at_host[host].replace(what).is_some() {
-            return Err(BuildError::TwoEndpoints(name));
+            return Err(BuildError::SaidTwice(name));
         }
     }
     let carrying: Vec<usize> = (0..at_host.len()).filter(|&host| at_host[host].is_some()).collect();
@@ -101,6 +115,14 @@ pub fn build(
             }
         }
     }
+    let labels = labels(scenario, pairs.len());
+    let mut next = pairs.len() + scenario.traffic.iter().map(|spec| labels_of(spec) as usize).sum::<usize>();
+    let talks: Vec<Talk> = (scenario.conversations().into_iter())
+        .map(|talk| {
+            next += 2;
+            (talk, Flow(next as u32 - 2), Flow(next as u32 - 1))
+        })
+        .collect();
     let mut engine = Engine::new();
     engine.set_budget(scenario.budget);
     let routers: Vec<RouterId> = (0..scenario.vertices()).map(|_| engine.add_router()).collect();
@@ -108,13 +130,13 @@ pub fn build(
     let mut hosts = Vec::new();
     for (index, what) in at_host.into_iter().enumerate() {
         let spec = &scenario.hosts[index];
-        let book = book(scenario, &pairs, index);
+        let book = book(scenario, (&pairs, &talks), index);
         let node = match what {
             None => engine.add(Sink::default())?,
             Some(Attach::External) => engine.add(External::new(book))?,
-            Some(Attach::Endpoint(endpoint)) => {
+            Some(Attach::Endpoints(seats)) => {
                 let clock = HostClock::new(spec.clock.clone());
-                engine.add(Host::new(endpoint, (spec.v4, spec.v6), book, clock))?
+                engine.add(Host::new(seats, (spec.v4, spec.v6), book, clock))?
             }
         };
         engine.call(node, format!("host/{}", spec.name));
@@ -122,7 +144,6 @@ pub fn build(
         hosts.push(node);
     }
     let mut links = Vec::new();
-    let labels = labels(scenario, pairs.len());
     for spec in &scenario.links {
         let mut config = spec.config.clone();
         for (loss, flows) in config.losses.iter_mut().zip(&spec.loss_flows) {
@@ -192,8 +213,13 @@ pub fn build(
         sinks.push(sink);
         flows.push((spec.from, spec.to, flow, sink));
     }
+    for (talk, there, back) in &talks {
+        let (from, to) = (talk.from.0, talk.to.0);
+        flows.push((from, to, *there, hosts[to]));
+        flows.push((to, from, *back, hosts[from]));
+    }
     route(scenario, &mut engine, &routers, (&links, &air), &flows);
-    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs, seed })
+    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs, talks, seed })
 }
 
 /// The labels of the traffic's packets, where `taken` flows come before; a TCP connection has one more, for its ACKs.
@@ -201,10 +227,15 @@ fn labels(scenario: &Scenario, taken: usize) -> Vec<Flow> {
     let mut next = taken as u32;
     let label = |spec: &super::TrafficSpec| {
         let own = next;
-        next += if spec.tcp.is_some() { 2 } else { 1 };
+        next += labels_of(spec);
         Flow(own)
     };
     scenario.traffic.iter().map(label).collect()
+}
+
+/// How many labels the packets of traffic have: those of TCP go both ways.
+fn labels_of(spec: &super::TrafficSpec) -> u32 {
+    if spec.tcp.is_some() { 2 } else { 1 }
 }
 
 /// The port to which the simulator's own traffic goes: discard (RFC 863).
@@ -215,12 +246,19 @@ fn ephemeral(flow: Flow) -> u16 {
     49_152 + (flow.0 % 16_384) as u16
 }
 
-fn book(scenario: &Scenario, pairs: &[(usize, usize, Flow)], from: usize) -> AddressBook {
+fn book(scenario: &Scenario, (pairs, talks): (&[(usize, usize, Flow)], &[Talk]), from: usize) -> AddressBook {
     let entries = pairs.iter().filter(|pair| pair.0 == from).flat_map(|&(_, to, flow)| {
         let host = &scenario.hosts[to];
         [(IpAddr::V4(host.v4), flow), (IpAddr::V6(host.v6), flow)]
     });
-    AddressBook::new(entries)
+    let mut book = AddressBook::new(entries);
+    for (talk, there, back) in talks {
+        let ends = [(talk.from, talk.to, *there), (talk.to, talk.from, *back)];
+        for ((_, own), (to, port), flow) in ends.into_iter().filter(|(own, ..)| own.0 == from) {
+            book.add(own, SocketAddr::new(scenario.hosts[to].address(talk.ipv6), port), flow);
+        }
+    }
+    book
 }
 
 fn route(
@@ -263,6 +301,16 @@ impl Simulation {
     /// The flows of endpoints' packets, as (from, to, flow).
     pub(crate) fn pairs(&self) -> &[(usize, usize, Flow)] {
         &self.pairs
+    }
+
+    /// The flows of a conversation, there and back.
+    pub fn conversation(&self, of: &Conversation) -> Option<(Flow, Flow)> {
+        self.talks.iter().find(|(talk, ..)| talk == of).map(|&(_, there, back)| (there, back))
+    }
+
+    /// All conversations, with their flows there and back.
+    pub(crate) fn conversations(&self) -> &[(Conversation, Flow, Flow)] {
+        &self.talks
     }
 
     /// The seed that it was built with.

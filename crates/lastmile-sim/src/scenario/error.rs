@@ -30,14 +30,14 @@ pub struct ScenarioError {
 }
 
 /// Finds lines and keys for errors.
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
     pub(super) document: DeTable<'a>,
 }
 
 impl Place<'_> {
-    pub(super) fn error(&self, span: Range<usize>, reason: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, span: Range<usize>, reason: impl Into<String>) -> ScenarioError {
         ScenarioError {
             file: self.file.to_owned(),
             line: line_of(self.text, span.start),
@@ -48,7 +48,7 @@ impl Place<'_> {
 
     /// An error of the key at a path such as `wlan[0].station[1].queue`, whether it stands there or is left out. Its line is
     /// then that of the narrowest table around it that stands in the file.
-    pub(super) fn error_at(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error_at(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
         let line = line_of(self.text, self.find(path).0.start);
         ScenarioError { file: self.file.to_owned(), line, key: path.to_owned(), reason: reason.into() }
     }
@@ -84,7 +84,7 @@ impl Place<'_> {
         (at, found)
     }
 
-    pub(super) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
+    pub(crate) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
         let reason = error.message().trim().replace('\n', "; ");
         self.error(error.span().unwrap_or(0..0), reason)
     }

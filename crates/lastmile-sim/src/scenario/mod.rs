@@ -59,20 +59,21 @@ use lastmile::time::Span;
 use crate::network::engine::Budget;
 
 mod build;
-mod check;
-mod error;
+pub(crate) mod check;
+pub(crate) mod error;
 mod overrides;
-mod raw;
+pub(crate) mod raw;
 mod routes;
 mod spec;
 
+use crate::roles::Roles;
 use routes::{Edge, Ways};
 
 pub use build::{Attach, BuildError, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use overrides::Override;
-pub use spec::{HostSpec, LinkSpec, MeasureDirection, MeasureSpec, TcpSpec, TrafficSpec, WlanSpec};
+pub use spec::{HostSpec, LinkSpec, TcpSpec, TrafficSpec, WlanSpec};
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.
 ///
@@ -105,8 +106,8 @@ pub struct Scenario {
     pub wlans: Vec<WlanSpec>,
     /// The simulator's own traffic.
     pub traffic: Vec<TrafficSpec>,
-    /// What shall be measured.
-    pub measures: Vec<MeasureSpec>,
+    /// What endpoints shall do.
+    pub roles: Roles,
 }
 
 /// Is asked whether there is a method of that name that takes these options; says what is wrong otherwise.

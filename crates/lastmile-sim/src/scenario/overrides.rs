@@ -4,9 +4,10 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{Place, ScenarioError};
+use crate::roles::TABLES;
 
-/// What stands in a file as a list of tables.
-const LISTS: [&str; 4] = ["link", "wlan", "traffic", "measure"];
+/// What stands in a file as a list of tables, beside the tables of roles.
+const LISTS: [&str; 3] = ["link", "wlan", "traffic"];
 
 /// A value to be put in the place of the file's.
 ///
@@ -55,7 +56,7 @@ impl Override {
                 return Ok(());
             }
             let key = Spanned::new(0..0, DeString::Borrowed(step));
-            if table.get(step).is_none() && LISTS.contains(&step) {
+            if table.get(step).is_none() && (LISTS.contains(&step) || TABLES.contains(&step)) {
                 return Err(refuse(file, &format!("the scenario has no [[{step}]]")));
             }
             if table.get(step).is_none() {

@@ -13,11 +13,10 @@ use crate::network::loss::{ErrorModel, Place};
 use crate::network::queue::{Discipline, Shaper};
 use crate::network::tcp::TcpConfig;
 use crate::network::wlan::WlanConfig;
-use crate::scenario::MeasureDirection;
 use crate::text::Text;
 
 /// A value with the place where it stands.
-pub(super) type At<T> = Spanned<Text<T>>;
+pub(crate) type At<T> = Spanned<Text<T>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
@@ -39,8 +38,6 @@ pub(super) struct RawScenario {
     pub(super) wlan: Vec<Spanned<WlanConfig>>,
     #[serde(default)]
     pub(super) traffic: Vec<Spanned<RawTraffic>>,
-    #[serde(default)]
-    pub(super) measure: Vec<Spanned<RawMeasure>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -175,24 +172,6 @@ impl Kind {
     pub(super) fn is_tcp(self) -> bool {
         matches!(self, Kind::Ftp | Kind::Tcp | Kind::File | Kind::Files)
     }
-}
-
-/// Keys of a measurement; the others that stand in its table are options of its method.
-pub(super) const MEASURE_KEYS: [&str; 7] = ["from", "to", "method", "direction", "start", "realtime", "ipv6"];
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-pub(super) struct RawMeasure {
-    pub(super) from: Spanned<String>,
-    pub(super) to: Spanned<String>,
-    pub(super) method: Spanned<String>,
-    #[serde(default)]
-    pub(super) direction: MeasureDirection,
-    pub(super) start: Option<At<Span>>,
-    #[serde(default)]
-    pub(super) realtime: bool,
-    #[serde(default)]
-    pub(super) ipv6: bool,
 }
 
 fn one() -> u64 {

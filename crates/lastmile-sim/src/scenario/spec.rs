@@ -3,7 +3,6 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::node::PortId;
-use lastmile::options::Choice;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -128,38 +127,4 @@ impl TrafficSpec {
             Arrivals::Trace(_) => "trace",
         }
     }
-}
-
-/// Which way a measurement looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MeasureDirection {
-    /// From the initiator to the reflector.
-    Forward,
-    /// From the reflector to the initiator.
-    Reverse,
-    /// One after the other.
-    #[default]
-    Both,
-    /// There and back, by replies: all that a plain STAMP reflector can do.
-    RoundTrip,
-}
-
-/// A measurement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasureSpec {
-    /// The initiating host.
-    pub from: usize,
-    /// The reflecting host.
-    pub to: usize,
-    /// The method's registered name, and the options given to it.
-    pub method: Choice,
-    /// Which way.
-    pub direction: MeasureDirection,
-    /// When it begins.
-    pub start: Time,
-    /// Whether the lab's endpoints ask for real-time priority.
-    pub realtime: bool,
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
 }

@@ -18,12 +18,14 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    pub fn boxed(probability: f64, seed: u64) -> Box<dyn Node + Send> {
+    pub fn boxed(probability: f64, seed: u64) -> Box<dyn Node<Event = std::convert::Infallible> + Send> {
         Box::new(Bernoulli { probability, random: Stream::new(seed, "loss"), out: VecDeque::new() })
     }
 }
 
 impl Node for Bernoulli {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input
             && self.random.unit() >= self.probability

@@ -1,32 +1,115 @@
-//! Wiring: the two ends of a measurement, as [`Node`](crate::node::Node)s.
+//! Endpoints: what sends and answers at hosts, by role. A role is what two endpoints do together.
 //!
-//! A [`Prober`] says hello to a reflector, drives [`Estimator`](crate::estimate::Estimator)s and emits what they
-//! find. A [`Reflector`] answers anybody's STAMP packets and, to peers that proved their address, offers deferred
-//! arrival reports and reverse streams.
-//!
-//! The exchange, all of it STAMP packets (RFC 8762) with TLVs (RFC 8972), the reply never larger than the request:
-//!
-//! ```text
-//! prober                                   reflector
-//!   Hello (nonce) ------------------------->            versions, abilities
-//!         <--------------------- Hello (token, credit)  the token proves the address from here on
-//!   Stream 1, no reply (RFC 9503) =========>            arrivals are written down
-//!   Report? stream 1, page 0 -------------->
-//!         <------------------ Report (arrival times)
-//!   Stream 2, Reflected Control (type 12) ->            paid by credit: bytes this peer has sent before
-//!         <================================= Stream 2
-//!   Report? stream 2, departures ---------->
-//!         <---------------- Report (departure times)
-//! ```
+//! Each role has a folder here with its nodes and the decisions that they make, and at most one in each of the other
+//! crates. Beside the folders it is named in the list below alone; simulator, lab, recordings and the program know
+//! [`Endpoint`]s and the one ordered stream of [`Event`]s.
 
-mod budget;
-mod packets;
-mod prober;
-mod reflector;
-mod session;
-mod stream;
+use core::any::Any;
+use core::convert::Infallible;
 
-pub use budget::{Limits, TokenBucket};
-pub use packets::Key;
-pub use prober::{Measurement, Prober, ProberConfig};
-pub use reflector::{Counters, MAX_REVERSE_SIZE, Reflector, ReflectorConfig};
+use crate::event;
+use crate::node::{Input, Node, Output, Recorded};
+use crate::time::Time;
+
+/// Declares what each role decides as one type.
+macro_rules! roles {
+    ($($(#[$doc:meta])* $role:ident($module:ident)),+ $(,)?) => {
+        /// What an endpoint of any role decided.
+        ///
+        /// ```
+        /// use lastmile::{endpoint::{Decision, measure}, time::Span};
+        /// let stepped = Decision::from(measure::Decision::ClockStepped { by: Span::ZERO });
+        /// assert!(stepped.of::<measure::Decision>().is_some());
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(untagged))]
+        #[non_exhaustive]
+        pub enum Decision {
+            $($(#[$doc])* $role($module::Decision)),+
+        }
+
+        impl Decision {
+            /// What one role decided, if it was that one.
+            pub fn of<E: 'static>(&self) -> Option<&E> {
+                match self {
+                    $(Decision::$role(decision) => (decision as &dyn Any).downcast_ref()),+
+                }
+            }
+        }
+
+        $(impl From<$module::Decision> for Decision {
+            fn from(decision: $module::Decision) -> Decision {
+                Decision::$role(decision)
+            }
+        })+
+    };
+}
+
+// The list of roles, which is these lines.
+pub mod measure;
+roles! {
+    /// Of a measurement.
+    Measure(measure),
+}
+
+impl From<Infallible> for Decision {
+    fn from(never: Infallible) -> Decision {
+        match never {}
+    }
+}
+
+/// A decision of any role with its place in the run.
+pub type Event = event::Event<Decision>;
+
+/// A node that stands at a host.
+pub trait Endpoint: Node {
+    /// Whether all is done and said. One that only answers others never is.
+    fn is_finished(&self) -> bool;
+}
+
+impl<N: Endpoint + ?Sized> Endpoint for Box<N> {
+    fn is_finished(&self) -> bool {
+        (**self).is_finished()
+    }
+}
+
+impl<N: Endpoint, T: FnMut(Time, &Input)> Endpoint for Recorded<N, T> {
+    fn is_finished(&self) -> bool {
+        self.node().is_finished()
+    }
+}
+
+/// An endpoint of whatever role: what drivers and hosts are given.
+pub type AnyEndpoint = Box<dyn Endpoint<Event = Decision> + Send>;
+
+/// An endpoint of one role as one of any.
+///
+/// ```
+/// use lastmile::endpoint::{any, measure::*};
+/// assert!(!any(Reflector::new(ReflectorConfig::new([7; 32]))).is_finished());
+/// ```
+pub fn any<N>(endpoint: N) -> AnyEndpoint
+where
+    N: Endpoint<Event: Into<Decision>> + Send + 'static,
+{
+    Box::new(OfAnyRole(endpoint))
+}
+
+struct OfAnyRole<N>(N);
+
+impl<N: Node<Event: Into<Decision>>> Node for OfAnyRole<N> {
+    type Event = Decision;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        self.0.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output<Decision> {
+        self.0.poll(now).map(Into::into)
+    }
+}
+
+impl<N: Endpoint<Event: Into<Decision>>> Endpoint for OfAnyRole<N> {
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}

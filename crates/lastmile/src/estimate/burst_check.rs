@@ -10,7 +10,7 @@
 //! to a period; cards that wait for a packet first do not.
 
 use crate::estimate::{Refusal, StreamPlan};
-use crate::event::StreamVerdict;
+use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
 use crate::observe::pairs::{NOISE_SHARE, PairSet};
 use crate::observe::{judge, stats};

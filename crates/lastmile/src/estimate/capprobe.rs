@@ -31,7 +31,7 @@ use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::{
     Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
 };
-use crate::event::StreamVerdict;
+use crate::observe::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
 use crate::observe::{judge, order::Order, stats};
 use crate::options::{OptionError, Options};

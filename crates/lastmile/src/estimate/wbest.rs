@@ -38,7 +38,7 @@ use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, 
 use crate::estimate::{
     Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
 };
-use crate::event::StreamVerdict;
+use crate::observe::StreamVerdict;
 use crate::observe::order::{Order, reordered};
 use crate::observe::pairs::{Pair, PairSet, Timing};
 use crate::observe::{batch::Batches, judge, stats};

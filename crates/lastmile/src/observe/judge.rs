@@ -1,6 +1,5 @@
 //! The verdict on a stream that its event carries, and by which estimators believe it or not.
 
-use crate::event::StreamVerdict;
 use crate::observe::burst::Burst;
 use crate::observe::order::{Order, clock_stepped, reordered};
 use crate::observe::pairs::{BACK_TO_BACK, PairSet, Timing};
@@ -8,6 +7,31 @@ use crate::observe::schedule::Schedule;
 use crate::observe::train;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
+
+/// Whether a stream is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum StreamVerdict {
+    /// It counts.
+    #[error("believed")]
+    Believed,
+    /// Too few gaps left as planned: this host was late.
+    #[error("discarded: its departures missed the schedule")]
+    ScheduleBroken,
+    /// Too few packets came.
+    #[error("discarded: too many packets were lost")]
+    TooLossy,
+    /// Too many packets came out of order.
+    #[error("discarded: too many packets came out of order")]
+    Reordered,
+    /// A clock was stepped meanwhile.
+    #[error("discarded: a clock was stepped while it ran")]
+    ClockStepped,
+    /// Its report did not come.
+    #[error("discarded: no report came")]
+    NoReport,
+}
 
 /// What is generally true of a stream, whatever the method.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +54,7 @@ const PAIRS_SHARE: usize = 3;
 /// arrived ([`Burst::of`]).
 ///
 /// ```
-/// use lastmile::{event::StreamVerdict, node::Ecn, observe::judge, report::*, time::{Span, Time}, units::Bytes};
+/// use lastmile::{node::Ecn, observe::{StreamVerdict, judge}, report::*, time::{Span, Time}, units::Bytes};
 /// let packet = |seq: u64| PacketReport {
 ///     seq, size: Bytes(1488), sent: Time::from_nanos(seq * 1_000), fate: Fate::Lost, ecn: Ecn::NotEct,
 /// };

@@ -15,4 +15,4 @@ pub mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod train;
-pub use judge::{Judged, judge};
+pub use judge::{Judged, StreamVerdict, judge};

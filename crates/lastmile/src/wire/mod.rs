@@ -1,4 +1,4 @@
-//! Bytes on the wire: STAMP packets, their TLVs, and the TLVs of our own.
+//! Bytes on the wire: STAMP packets, their TLVs and the TLVs of our own; RTP, RTCP and its congestion control feedback.
 //!
 //! Sans-IO and on plain integers: a datagram's bytes come in, values go out, and the other way round. Parsing
 //! borrows from the datagram and never allocates; encoding goes into the caller's buffer; a reflector turns a
@@ -17,6 +17,8 @@
 //! | Reflected Test Packet Control TLV, flag C | draft-ietf-ippm-asymmetrical-pkts-14, 3 |
 //! | ECN fields EC1 and RPE of Class of Service | draft-ietf-ippm-stamp-cos-ecn-01, 3 |
 //! | Hello, Stream and Report TLVs (types 243 to 245) | ours, [`private`] |
+//! | RTP and RTCP packets | RFC 3550, 5.1 and 6; RFC 5761, 4 |
+//! | congestion control feedback with arrival times and ECN marks | RFC 8888, 3.1 |
 //!
 //! The two drafts were read through the quotations in the conformance documents of `stamp-suite` 1.0.0, which
 //! names the first one RFC 10052; the RFC texts through their public copies. `stamp-suite` and scapy are the
@@ -49,15 +51,24 @@
 
 mod auth;
 mod build;
+mod ccfb;
 mod ntp;
 pub mod private;
+mod rtcp;
+mod rtp;
 mod stamp;
 mod standard;
 mod tlv;
 
 pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
 pub use build::{PacketBuilder, Padding};
+pub use ccfb::{Feedback, FeedbackBlock, MAX_REPORTED, Reported, write_feedback};
 pub use ntp::{ErrorEstimate, TimestampFormat};
+pub use rtcp::{
+    ReportBlock, ReportBlocks, Rtcp, SenderInfo, write_goodbye, write_name, write_receiver_report,
+    write_sender_report,
+};
+pub use rtp::{RTP_HEADER_LEN, RtpHeader, RtpPacket, is_rtcp};
 pub use stamp::{
     AUTH_LEN, Mode, OPEN_LEN, Reflection, ReflectorPacket, SenderPacket, looks_reflected, reflect_in_place,
     sequence_of, tlv_area, tlv_area_mut,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use lastmile::endpoint::{Key, Limits, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Key, Limits, Reflector, ReflectorConfig};
 use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};

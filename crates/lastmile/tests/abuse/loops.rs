@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use lastmile::endpoint::{Counters, Key, Limits, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Counters, Key, Limits, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::node::{Datagram, Input, Node, Output, PortId};
 use lastmile::report::Direction;
 use lastmile::time::{Epoch, Span, Time};

@@ -1,7 +1,7 @@
 //! Whatever the path does, a session ends, and what a record believes is true.
 
-use lastmile::endpoint::{Key, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::event::Decision;
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::measure::{Key, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::node::{Datagram, Input, Node, Output, PortId};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -65,7 +65,7 @@ proptest! {
         let mut dice = Dice(seed);
         let key = keyed.then(key);
         let mut reflector = Reflector::new(ReflectorConfig { key: key.clone(), ..ReflectorConfig::new([9; 32]) });
-        let mut prober = lastmile::endpoint::Prober::new(
+        let mut prober = lastmile::endpoint::measure::Prober::new(
             ProberConfig { key, ..ProberConfig::new(peer_address(), [5; 32]) },
             vec![measurement(Direction::Reverse, vec![pairs(3)])],
         );

@@ -1,8 +1,8 @@
 //! What a session does when something is wrong: it ends, soon, and says who is to blame; and its limits are hard.
 
-use lastmile::endpoint::{Key, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::Decision;
+use lastmile::endpoint::measure::{Key, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::estimate::Step;
-use lastmile::event::Decision;
 use lastmile::node::{Input, Node, Output, Payload};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -193,10 +193,12 @@ struct Liar<F> {
 }
 
 impl<F: FnMut(TlvType, &mut [u8])> Node for Liar<F> {
+    type Event = Decision;
+
     fn handle(&mut self, now: Time, input: Input) {
         self.honest.handle(now, input);
     }
-    fn poll(&mut self, now: Time) -> Output {
+    fn poll(&mut self, now: Time) -> Output<Decision> {
         let mut output = self.honest.poll(now);
         if let Output::Transmit(transmit) = &mut output
             && let Payload::Udp(bytes) = &mut transmit.datagram.payload

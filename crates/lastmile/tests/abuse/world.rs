@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use lastmile::endpoint::{Measurement, Prober, ProberConfig};
+use lastmile::endpoint::Endpoint;
+use lastmile::endpoint::measure::{Cost, Decision};
+use lastmile::endpoint::measure::{Measurement, Prober, ProberConfig};
 use lastmile::estimate::{Estimator, Outcome, Refusal, Step, StreamPlan};
-use lastmile::event::{Cost, Decision};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
 use lastmile::report::{Direction, Fate, StreamRecord};
 use lastmile::time::{Span, Time};
@@ -415,6 +416,8 @@ fn stamp(bytes: &[u8], open: usize, authenticated: usize) -> u64 {
 pub(crate) struct Nobody;
 
 impl Node for Nobody {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _now: Time, _input: Input) {}
     fn poll(&mut self, _now: Time) -> Output {
         Output::Wait(None)
@@ -428,6 +431,8 @@ pub(crate) struct PlainReflector {
 }
 
 impl Node for PlainReflector {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         let Input::Datagram { port, datagram, .. } = input else { return };
         let Some(request) = datagram.payload.udp().filter(|bytes| bytes.len() >= 44) else { return };

@@ -9,8 +9,9 @@ use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
+use lastmile_sim::roles::measure::{Outcome, sessions};
 use lastmile_sim::runs::twin::Over;
-use lastmile_sim::runs::{Hooks, Outcome, sessions, simulate};
+use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -182,7 +183,7 @@ impl Path {
 
     /// The direction that is measured last: the one whose number counts.
     fn direction(&self) -> Option<Direction> {
-        let sessions = sessions(&self.scenario).ok()?;
+        let sessions = sessions(&self.scenario);
         Some(sessions.last()?.measures.last()?.1)
     }
 
@@ -200,12 +201,12 @@ impl Args {
         let mut paths = Vec::new();
         for name in &self.scenario {
             let mut scenario = scenarios::load(name, &[])?;
-            if scenario.measures.is_empty() {
+            if scenario.roles.measure.is_empty() {
                 return Err(
                     Exit::Usage.blame(anyhow!("the scenario {name} measures nothing: it has no [[measure]]"))
                 );
             }
-            for measure in &mut scenario.measures {
+            for measure in &mut scenario.roles.measure {
                 measure.method = method.clone();
             }
             paths.push(Path { scenario, link: None });
@@ -275,13 +276,13 @@ fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBa
             World::Sim => {
                 let make = scenarios::maker(Span::ZERO, seed);
                 let run = simulate(scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
-                (run.outcomes, None, None)
+                (run.found.measure.outcomes, None, None)
             }
             World::Lab => {
                 let make = scenarios::maker(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
                 let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
-                (run.outcomes, run.lateness.refused, run.moved)
+                (run.found.measure.outcomes, run.lateness.refused, run.moved)
             }
         };
         bar.inc(1);

@@ -1,7 +1,7 @@
 //! The rows as a table for people.
 
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::runs::PROBE_SIZE;
+use lastmile_sim::roles::measure::PROBE_SIZE;
 
 use super::Row;
 use crate::table::Table;

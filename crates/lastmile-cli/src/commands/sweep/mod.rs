@@ -204,7 +204,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
         all
     };
     let mut rows = Vec::new();
-    for found in simulated.outcomes.iter().filter_map(Row::of_outcome) {
+    for found in simulated.found.measure.outcomes.iter().filter_map(Row::of_outcome) {
         rows.push(row(serde_json::to_value(found)?));
     }
     for flow in &simulated.network.flows {

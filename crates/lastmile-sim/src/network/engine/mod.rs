@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::{Datagram, Input, Node};
 use lastmile::time::Time;
 
@@ -56,7 +56,6 @@ struct Slot {
     /// The wake that counts, and the one in the queue that stands for it: the same, or an earlier one.
     wanted: Key,
     queued: Key,
-    decisions: u32,
 }
 
 /// The engine. See the [module](self) for how it works, and [`scenario::build`](crate::scenario::build) for how
@@ -145,7 +144,6 @@ impl Engine {
             by_port: false,
             wanted: Key::NONE,
             queued: Key::NONE,
-            decisions: 0,
         });
         self.want(node, Some(self.now));
         Ok(NodeId(node as u32))
@@ -227,7 +225,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells a host's endpoint that it is [interrupted](Input::Interrupted), at the engine's time. Other nodes are not
+    /// Tells a host's endpoints that they are [interrupted](Input::Interrupted), at the engine's time. Other nodes are not
     /// told anything.
     pub fn interrupt(&mut self, host: NodeId) {
         let (node, now) = (host.0 as usize, self.now);

@@ -1,12 +1,13 @@
 //! What an engine does at a moment: it polls nodes until they wait, and hands on what they send.
 
-use lastmile::event::{Decision, Event};
+use lastmile::endpoint::Event;
 use lastmile::node::{Input, Node, Output, PortId, Transmit};
 use lastmile::time::Time;
 
 use super::{Engine, Hop, NodeId};
 use crate::network::element::Element;
 use crate::network::event_queue::Key;
+use crate::network::host::Decided;
 use crate::network::link::Next;
 use crate::network::packets::Parcel;
 
@@ -54,38 +55,41 @@ impl Engine {
 
     /// Polls a node until it waits, handing on what it sends.
     pub(super) fn drain(&mut self, node: usize, depth: u32) {
+        // Each output is taken apart at once: as a whole it would be copied by a call of `memcpy`.
+        macro_rules! carry {
+            ($output:expr, $event:ident => $decide:expr) => {
+                match $output {
+                    Output::Transmit(Transmit { port, datagram, .. }) => {
+                        let parcel = self.packets.insert(datagram);
+                        self.hand_on(node, port, parcel, depth);
+                    }
+                    Output::Event($event) => $decide,
+                    Output::Wait(wake) => {
+                        self.want(node, wake);
+                        return;
+                    }
+                }
+            };
+        }
         loop {
             self.at_once += 1;
             if self.is_stuck() {
                 return;
             }
-            let output = match &mut self.slots[node].element {
+            match &mut self.slots[node].element {
                 Element::Link(link) => match link.next(&mut self.packets, self.now.as_nanos()) {
                     Next::Packet(parcel) => {
                         self.hand_on(node, PortId(0), parcel, depth);
-                        continue;
                     }
                     Next::Wait(until) => {
                         self.want(node, (until != u64::MAX).then(|| Time::from_nanos(until)));
                         return;
                     }
                 },
-                Element::TcpSender(sender) => sender.poll(self.now),
-                Element::TcpReceiver(receiver) => receiver.poll(self.now),
-                Element::Source(source) => source.poll(self.now),
-                element => element.poll(self.now),
-            };
-            match output {
-                // Taken apart at once: as a whole it would be copied by a call of `memcpy`.
-                Output::Transmit(Transmit { port, datagram, .. }) => {
-                    let parcel = self.packets.insert(datagram);
-                    self.hand_on(node, port, parcel, depth);
-                }
-                Output::Event(what) => self.record(node, what),
-                Output::Wait(wake) => {
-                    self.want(node, wake);
-                    return;
-                }
+                Element::TcpSender(sender) => carry!(sender.poll(self.now), never => match never {}),
+                Element::TcpReceiver(receiver) => carry!(receiver.poll(self.now), never => match never {}),
+                Element::Source(source) => carry!(source.poll(self.now), never => match never {}),
+                element => carry!(element.poll(self.now), decided => self.record(node, decided)),
             }
         }
     }
@@ -144,14 +148,14 @@ impl Engine {
         }
         self.drain(node, depth);
     }
-    fn record(&mut self, node: usize, what: Decision) {
-        let slot = &mut self.slots[node];
-        let at = match &slot.element {
+
+    fn record(&mut self, node: usize, decided: Decided) {
+        let at = match &self.slots[node].element {
             Element::Host(host) => host.clock().read(self.now),
             _ => self.now,
         };
-        let event = Event { at, node: node as u16, seq: u64::from(slot.decisions), what };
-        slot.decisions += 1;
+        let Decided { number, seq, what } = decided;
+        let event = Event { at, node: number.unwrap_or(node as u32), seq, what };
         if let Some(tap) = &mut self.taps.decisions {
             tap(self.now, &event);
         }

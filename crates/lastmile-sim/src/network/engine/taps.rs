@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::Datagram;
 use lastmile::time::Time;
 

@@ -291,6 +291,8 @@ impl Carrier for Link {
 }
 
 impl Node for Link {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
             self.alone(|link, packets| {

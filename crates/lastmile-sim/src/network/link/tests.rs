@@ -450,6 +450,8 @@ proptest! {
 struct Feeder(std::collections::VecDeque<(u64, u32)>, u64);
 
 impl Node for Feeder {
+    type Event = std::convert::Infallible;
+
     fn handle(&mut self, _: Time, _: Input) {}
 
     fn poll(&mut self, now: Time) -> Output {
@@ -468,7 +470,8 @@ impl Node for Feeder {
 /// The same as [`run`] within an engine.
 fn run_in_engine(link: Link, offered: &[(u64, u32)]) -> (Vec<(u64, u64)>, LinkCounters) {
     let mut engine = Engine::new();
-    let feeder: Box<dyn Node + Send> = Box::new(Feeder(offered.iter().copied().collect(), 0));
+    let feeder: Box<dyn Node<Event = std::convert::Infallible> + Send> =
+        Box::new(Feeder(offered.iter().copied().collect(), 0));
     let [feeder, link] = [engine.add(feeder).unwrap(), engine.add(link).unwrap()];
     let sink = engine.add(Sink::default()).unwrap();
     engine.connect(feeder, Target::Node(link));

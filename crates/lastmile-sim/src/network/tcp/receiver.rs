@@ -206,6 +206,8 @@ pub(super) fn transmit(
 }
 
 impl Node for Receiver {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
             self.receive(now, &datagram);

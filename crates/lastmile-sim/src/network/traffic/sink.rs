@@ -58,6 +58,8 @@ impl Sink {
 }
 
 impl Node for Sink {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
             self.receive(now, &datagram);

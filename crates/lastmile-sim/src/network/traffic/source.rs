@@ -198,6 +198,8 @@ impl Source {
 }
 
 impl Node for Source {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, _now: Time, _input: Input) {}
 
     #[inline]

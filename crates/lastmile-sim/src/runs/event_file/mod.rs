@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::event::Event;
+use lastmile::endpoint::Event;
 use lastmile::node::{Datagram, Flow, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -300,7 +300,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
             // One from outside may be ahead of what the engine has come to.
             let reached = log.before(now);
             log.advance(reached);
-            log.line(now, event.node.into(), event.seq, event);
+            log.line(now, event.node, event.seq, event);
         }));
         EventLog(log)
     }
@@ -374,6 +374,13 @@ fn flows(scenario: &Scenario, simulation: &Simulation) -> Vec<Option<Named>> {
     for &(from, to, label) in simulation.pairs() {
         let name = format!("{}>{}", scenario.vertex_name(from), scenario.vertex_name(to));
         set(label, Named { name, sender: None, sent: 0 });
+    }
+    for (talk, there, back) in simulation.conversations() {
+        let ends = [(talk.from.0, talk.to.0, there), (talk.to.0, talk.from.0, back)];
+        for (from, to, label) in ends {
+            let hosts = || format!("{}>{}", scenario.vertex_name(from), scenario.vertex_name(to));
+            set(*label, Named { name: talk.name.clone().unwrap_or_else(hosts), sender: None, sent: 0 });
+        }
     }
     for (at, spec) in scenario.traffic.iter().enumerate() {
         let (Some(&label), Some(&node)) = (simulation.traffic_flows.get(at), simulation.sources.get(at))

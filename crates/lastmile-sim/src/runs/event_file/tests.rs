@@ -1,7 +1,8 @@
 //! Decisions from outside of the engine among what it tells itself.
 use super::*;
 use crate::scenario::{Override, build, builtin_text};
-use lastmile::event::{Cost, Decision};
+use lastmile::endpoint::Event;
+use lastmile::endpoint::measure::{Cost, Decision};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -27,8 +28,12 @@ fn lines(decides: bool, after: Span) -> Vec<serde_json::Value> {
     for step in 1..20 {
         let at = Time::ZERO + Span::from_millis(100 * step);
         run.engine.run_until(at + after).unwrap();
-        let event =
-            Event { at, node: 0, seq: step as u64, what: Decision::Finished { cost: Cost::default() } };
+        let event = Event {
+            at,
+            node: 0,
+            seq: step as u64,
+            what: Decision::Finished { cost: Cost::default() }.into(),
+        };
         if decides {
             run.engine.tell_decision(&event);
         }

@@ -13,8 +13,6 @@ const MAX_MSDU: Bytes = Bytes(2304);
 const LLC: Bytes = Bytes(8);
 /// Links on the paths of all flows, there and back: routers keep a way for each.
 const MAX_HOPS: usize = 50_000_000;
-/// What endpoints send; a queue that cannot hold one would never let a probe pass.
-const PROBE: Bytes = Bytes(1500);
 
 impl Check<'_> {
     /// What a WLAN cannot carry: an IP packet that with LLC and SNAP is larger than an MSDU.
@@ -76,9 +74,9 @@ impl Check<'_> {
                 come(flow.to, flow.from, tcp.config.header);
             }
         }
-        for measure in &scenario.measures {
-            come(measure.from, measure.to, PROBE);
-            come(measure.to, measure.from, PROBE);
+        for talk in scenario.conversations() {
+            come(talk.from.0, talk.to.0, talk.largest.0);
+            come(talk.to.0, talk.from.0, talk.largest.1);
         }
         for (number, (link, largest)) in scenario.links.iter().zip(largest).enumerate() {
             if largest == Bytes::ZERO {

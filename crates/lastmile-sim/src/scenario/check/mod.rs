@@ -5,7 +5,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use lastmile::options::Given;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
@@ -19,13 +18,13 @@ use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
 use crate::network::link::LARGEST_IP_PACKET;
+use crate::roles::{RawRoles, Roles, TABLES};
 
 mod fits;
 mod flows;
 mod link;
 mod links;
 mod losses;
-mod options;
 mod sizes;
 mod tcp;
 mod traffic;
@@ -39,7 +38,7 @@ const MAX_NAME: usize = 15;
 pub const MAX_TEXT: usize = 16_000_000;
 const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 
-type Checked<T> = Result<T, ScenarioError>;
+pub(crate) type Checked<T> = Result<T, ScenarioError>;
 
 pub(super) fn load(
     file: &str,
@@ -62,33 +61,43 @@ pub(super) fn load(
         replace.apply(&mut place)?;
     }
     let mut document = place.document.clone();
-    let options = options::take(&place, &mut document)?;
+    let roles = RawRoles::take(&place, &mut document)?;
     let document = Spanned::new(span, document);
-    let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| place.toml_error(&e))?;
-    let (ways, traffic_by_name) = (OnceCell::new(), OnceCell::new());
-    Check { place, raw: &raw, options, ways, traffic_by_name }.scenario(check_method)
+    let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| {
+        let mut error = place.toml_error(&e);
+        if error.reason.starts_with("unknown field") && error.reason.ends_with("`traffic`") {
+            // The tables of roles stand beside these.
+            TABLES.iter().for_each(|table| error.reason += &format!(", `{table}`"));
+        }
+        error
+    })?;
+    let check = Check { place, raw: &raw, ways: OnceCell::new(), traffic_by_name: OnceCell::new() };
+    check.scenario(&roles, check_method)
 }
 
-struct Check<'a> {
+pub(crate) struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
-    /// The options of each measurement's method.
-    options: Vec<Given>,
     ways: OnceCell<Ways>,
     traffic_by_name: OnceCell<BTreeMap<String, usize>>,
 }
 
 impl Check<'_> {
-    fn error<T>(&self, span: Range<usize>, reason: impl Into<String>) -> Checked<T> {
+    pub(crate) fn error<T>(&self, span: Range<usize>, reason: impl Into<String>) -> Checked<T> {
         Err(self.place.error(span, reason))
     }
 
     /// An error of the key at a path, whether it stands in the file or is left out.
-    fn refuse<T>(&self, path: &str, reason: impl Into<String>) -> Checked<T> {
-        Err(self.place.error_at(path, reason))
+    pub(crate) fn refuse<T>(&self, path: &str, reason: impl Into<String>) -> Checked<T> {
+        Err(self.blame(path, reason))
     }
 
-    fn scenario(&self, check_method: &CheckMethod<'_>) -> Checked<Scenario> {
+    /// The same, for those who do something else with it.
+    pub(crate) fn blame(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
+        self.place.error_at(path, reason)
+    }
+
+    fn scenario(&self, roles: &RawRoles, check_method: &CheckMethod<'_>) -> Checked<Scenario> {
         let raw = self.raw;
         let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
         if !printable(raw.name.get_ref()) {
@@ -117,12 +126,12 @@ impl Check<'_> {
             links: Vec::new(),
             wlans: Vec::new(),
             traffic: Vec::new(),
-            measures: Vec::new(),
+            roles: Roles::default(),
         };
         self.sizes()?;
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
-        self.measures(&mut scenario, check_method)?;
+        roles.check(self, &mut scenario, check_method)?;
         self.losses_met(&scenario)?;
         self.room(&scenario)?;
         self.frames(&scenario)?;
@@ -135,14 +144,14 @@ impl Check<'_> {
         self.ways.get_or_init(|| scenario.ways()).path(from, to)
     }
 
-    fn positive(&self, value: &At<Span>) -> Checked<Span> {
+    pub(crate) fn positive(&self, value: &At<Span>) -> Checked<Span> {
         match value.get_ref().0 {
             span if span > Span::ZERO => Ok(span),
             span => self.error(value.span(), format!("must be more than no time, not {span}")),
         }
     }
 
-    fn not_negative(&self, value: Option<&At<Span>>) -> Checked<Option<Span>> {
+    pub(crate) fn not_negative(&self, value: Option<&At<Span>>) -> Checked<Option<Span>> {
         let Some(value) = value else { return Ok(None) };
         match value.get_ref().0 {
             span if span >= Span::ZERO => Ok(Some(span)),
@@ -150,14 +159,14 @@ impl Check<'_> {
         }
     }
 
-    fn rate(&self, value: &At<Rate>) -> Checked<Rate> {
+    pub(crate) fn rate(&self, value: &At<Rate>) -> Checked<Rate> {
         match value.get_ref().0 {
             rate if rate.bits_per_second() > 0 => Ok(rate),
             _ => self.error(value.span(), "a rate of zero carries nothing"),
         }
     }
 
-    fn name(&self, name: &Spanned<String>) -> Checked<()> {
+    pub(crate) fn name(&self, name: &Spanned<String>) -> Checked<()> {
         let text = name.get_ref();
         let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         if text.is_empty() || text.len() > MAX_NAME || !plain {

@@ -9,12 +9,11 @@ use crate::network::traffic::{Arrivals, Trace};
 use crate::scenario::Scenario;
 use crate::scenario::raw::RawTraffic;
 
-/// Entries of `[[link]]`, of `[[wlan]]` and its stations, of `[[traffic]]` and `[[measure]]`, and channels on one link.
+/// Entries of `[[link]]`, of `[[wlan]]` and its stations, of `[[traffic]]`, and channels on one link.
 const MAX_LINKS: usize = 5_000;
 const MAX_WLANS: usize = 250;
 const MAX_STATIONS: usize = 4_000;
 const MAX_TRAFFIC: usize = 20_000;
-const MAX_MEASURES: usize = 1_000;
 const MAX_LOSSES: usize = 16;
 /// Packets of all traces together, 16 bytes each.
 const MAX_TRACED: usize = 10_000_000;
@@ -30,7 +29,6 @@ impl Check<'_> {
         too_many(raw.link.get(MAX_LINKS).map(Spanned::span), MAX_LINKS, "links")?;
         too_many(raw.wlan.get(MAX_WLANS).map(Spanned::span), MAX_WLANS, "WLANs")?;
         too_many(raw.traffic.get(MAX_TRAFFIC).map(Spanned::span), MAX_TRAFFIC, "flows")?;
-        too_many(raw.measure.get(MAX_MEASURES).map(Spanned::span), MAX_MEASURES, "measurements")?;
         for wlan in &raw.wlan {
             let full = wlan.get_ref().station.len() > MAX_STATIONS;
             too_many(full.then(|| wlan.span()), MAX_STATIONS, "stations in one WLAN")?;

@@ -374,6 +374,8 @@ impl Sender {
 }
 
 impl Node for Sender {
+    type Event = core::convert::Infallible;
+
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
             self.receive(now, &datagram);

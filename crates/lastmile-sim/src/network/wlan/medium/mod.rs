@@ -235,6 +235,8 @@ impl Medium {
 }
 
 impl Node for Medium {
+    type Event = core::convert::Infallible;
+
     #[inline]
     fn handle(&mut self, now: Time, input: Input) {
         match input {

@@ -22,7 +22,7 @@ pub(super) const VERSION: u8 = 1;
 /// A key shared by prober and reflector: STAMP's authenticated mode, HMAC-SHA-256.
 ///
 /// ```
-/// use lastmile::endpoint::Key;
+/// use lastmile::endpoint::measure::Key;
 /// assert!(Key::new(b"sixteen bytes or more").is_ok());
 /// assert!(Key::new(b"short").unwrap_err().to_string().contains("too short"));
 /// ```

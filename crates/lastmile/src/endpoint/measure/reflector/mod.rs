@@ -16,7 +16,8 @@ use self::tlvs::Wishes;
 use super::budget::{Budget, Limits};
 use super::packets::{Key, derive};
 use super::session::{MAX_PACKETS, Noted, Session, Sessions};
-use crate::event::Decision;
+use crate::endpoint::Endpoint;
+use crate::endpoint::measure::event::Decision;
 use crate::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
 use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, IpVersion};
@@ -104,7 +105,7 @@ pub struct Reflector {
     /// UDP payload of the smallest packet that a reverse stream can have.
     least_payload: usize,
     next_sweep: Option<Time>,
-    out: VecDeque<Output>,
+    out: VecDeque<Output<Decision>>,
 }
 
 /// Whether a peer has shown that it receives what is sent to its address.
@@ -392,6 +393,8 @@ fn has_hello(bytes: &[u8]) -> bool {
 }
 
 impl Node for Reflector {
+    type Event = Decision;
+
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { port, at, datagram } => self.on_datagram(now, port, at, datagram),
@@ -406,7 +409,13 @@ impl Node for Reflector {
         self.sweep(now);
     }
 
-    fn poll(&mut self, _now: Time) -> Output {
+    fn poll(&mut self, _now: Time) -> Output<Decision> {
         self.out.pop_front().unwrap_or(Output::Wait(self.next_sweep))
+    }
+}
+
+impl Endpoint for Reflector {
+    fn is_finished(&self) -> bool {
+        false
     }
 }

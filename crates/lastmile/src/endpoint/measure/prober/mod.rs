@@ -17,8 +17,9 @@ pub use config::{Measurement, ProberConfig};
 
 use super::packets::{Codec, PAGE_ENTRIES, Request, derive_u64};
 use super::stream::StreamInFlight;
+use crate::endpoint::Endpoint;
+use crate::endpoint::measure::event::{Cost, Decision, PacketSink};
 use crate::estimate::{Refusal, StreamPlan};
-use crate::event::{Cost, Decision, PacketSink};
 use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::report::Direction;
 use crate::time::{Span, Time};
@@ -97,7 +98,7 @@ pub struct Prober<S: PacketSink = ()> {
     /// Round-trip streams in a row of which nothing came back.
     silent_streams: u32,
     last_sent: Time,
-    out: VecDeque<Output>,
+    out: VecDeque<Output<Decision>>,
     sink: S,
 }
 
@@ -133,11 +134,6 @@ impl<S: PacketSink> Prober<S> {
             sink,
             config,
         }
-    }
-
-    /// Whether all is done and said.
-    pub fn is_finished(&self) -> bool {
-        matches!(self.phase, Phase::Finished) && self.out.is_empty()
     }
 
     /// The sink, with what it collected.
@@ -383,6 +379,8 @@ impl<S: PacketSink> Prober<S> {
 }
 
 impl<S: PacketSink> Node for Prober<S> {
+    type Event = Decision;
+
     fn handle(&mut self, now: Time, input: Input) {
         if self.started.is_none() {
             if now < self.config.start {
@@ -414,9 +412,15 @@ impl<S: PacketSink> Node for Prober<S> {
         }
     }
 
-    fn poll(&mut self, _now: Time) -> Output {
+    fn poll(&mut self, _now: Time) -> Output<Decision> {
         self.out.pop_front().unwrap_or_else(|| {
             Output::Wait(if self.started.is_none() { Some(self.config.start) } else { self.deadline() })
         })
+    }
+}
+
+impl<S: PacketSink> Endpoint for Prober<S> {
+    fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished) && self.out.is_empty()
     }
 }

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use crate::endpoint::packets::Key;
+use crate::endpoint::measure::packets::Key;
 use crate::estimate::Estimator;
 use crate::node::Flow;
 use crate::report::Direction;

@@ -1,14 +1,17 @@
 //! [`Outcome`]: what was found, beside the [`Truth`].
 
+use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{Estimate, Quantity, Refusal, TruthKind};
-use lastmile::event::{Cost, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::time::Time;
 use lastmile::units::Rate;
 
-use super::{PROBE_SIZE, PathMeter, RunError, Session, read_probe};
+use super::PROBE_SIZE;
+use super::session::{Session, read_probe};
 use crate::network::engine::Engine;
+use crate::roles::Ended;
 use crate::runs::twin::{Over, SharedTruth, TwinPath, shared_truths, window};
+use crate::runs::{PathMeter, RunError};
 use crate::scenario::{Scenario, Simulation};
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].
@@ -17,7 +20,7 @@ use crate::scenario::{Scenario, Simulation};
 /// use lastmile::{estimate::*, units::Rate};
 /// use lastmile_sim::runs::twin::Over;
 /// let rate = |mbps: u64| Some(Rate::ip(mbps * 1_000_000));
-/// let truth = lastmile_sim::runs::Truth {
+/// let truth = lastmile_sim::roles::measure::Truth {
 ///     capacity: Rate::ip(28_000_000), window: rate(20), mean: rate(19), over: Over::Window, achievable_window: rate(22), achievable_mean: rate(21),
 /// };
 /// let mut estimate = Estimate {
@@ -82,7 +85,7 @@ pub struct Outcome {
 
 /// Meters of both directions of a session's path, and what twins of it need.
 #[derive(Clone, Debug)]
-pub struct SessionMeters {
+pub struct PathTruth {
     forward: Option<PathMeter>,
     reverse: Option<PathMeter>,
     seed: u64,
@@ -94,12 +97,15 @@ struct Side<'a> {
     shared: Option<Vec<SharedTruth>>,
 }
 
-impl SessionMeters {
+impl PathTruth {
     /// Attaches meters to all that limits the packets between a session's hosts, both ways.
-    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> SessionMeters {
-        SessionMeters {
-            forward: simulation.meter(scenario, session.from, session.to, read_probe),
-            reverse: simulation.meter(scenario, session.to, session.from, read_probe),
+    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> PathTruth {
+        let (there, back) = simulation.conversation(&session.conversation()).unzip();
+        let ends = (session.from, session.to);
+        PathTruth {
+            forward: there.and_then(|flow| simulation.meter_flow(scenario, ends, flow, read_probe)),
+            reverse: back
+                .and_then(|flow| simulation.meter_flow(scenario, (ends.1, ends.0), flow, read_probe)),
             seed: simulation.seed(),
         }
     }
@@ -229,7 +235,7 @@ fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
 }
 
 /// The outcomes among a session's decisions, without any truth.
-pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Outcome> {
+pub(super) fn found(scenario: &Scenario, session: &Session, decisions: &[&Decision]) -> Vec<Outcome> {
     let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
     let outcome =
         |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
@@ -242,7 +248,7 @@ pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Ou
             cost,
             truth: None,
         };
-    let found = |event: &Event| match &event.what {
+    let found = |decision: &&Decision| match *decision {
         Decision::Estimated { method, direction, estimate, cost } => {
             Some(outcome(method, *direction, Some(estimate), None, *cost))
         }
@@ -251,7 +257,7 @@ pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Ou
         }
         _ => None,
     };
-    events.iter().filter_map(found).collect()
+    decisions.iter().filter_map(found).collect()
 }
 
 /// The outcomes among a session's decisions, with the truth to each. Of a run that nobody stopped: what was interrupted
@@ -259,14 +265,13 @@ pub fn found(scenario: &Scenario, session: &Session, events: &[Event]) -> Vec<Ou
 ///
 /// # Errors
 /// Where a twin cannot be run.
-pub fn outcomes(
-    scenario: &Scenario,
+pub(super) fn outcomes(
+    ended: &Ended<'_>,
     session: &Session,
-    meters: &SessionMeters,
-    engine: &Engine,
-    events: &[Event],
+    meters: &PathTruth,
+    decisions: &[&Decision],
 ) -> Result<Vec<Outcome>, RunError> {
-    let mut all = found(scenario, session, events);
+    let mut all = found(ended.scenario, session, decisions);
     let refusals = all.iter_mut().filter_map(|outcome| outcome.refusal.as_mut());
     refusals
         .filter(|refusal| **refusal == Refusal::Interrupted)
@@ -275,7 +280,7 @@ pub fn outcomes(
         .iter()
         .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))
         .collect();
-    let truths = meters.truths(engine, scenario, session, &asked)?;
+    let truths = meters.truths(ended.engine(), ended.scenario, session, &asked)?;
     for (outcome, truth) in all.iter_mut().zip(truths) {
         outcome.truth = truth;
     }

@@ -4,7 +4,7 @@
 use core::net::SocketAddr;
 
 use super::{MAX_REVERSE_SIZE, Received, Reflector};
-use crate::endpoint::session::{MAX_PACKETS, NoLog, Noted};
+use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted};
 use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};

@@ -1,10 +1,10 @@
 //! What the session makes of what arrives: replies, packets of streams, reports, departures.
 
 use super::{Phase, Prober, Try};
-use crate::endpoint::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
-use crate::endpoint::stream::Stamp;
+use crate::endpoint::measure::event::{Decision, PacketSink};
+use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
+use crate::endpoint::measure::stream::Stamp;
 use crate::estimate::Refusal;
-use crate::event::{Decision, PacketSink};
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
 use crate::report::Direction;
 use crate::time::{Span, Time};

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate};
 /// A token bucket: `rate` on average, `burst` at once.
 ///
 /// ```
-/// use lastmile::{endpoint::TokenBucket, time::{Span, Time}, units::{Bytes, Rate}};
+/// use lastmile::{endpoint::measure::TokenBucket, time::{Span, Time}, units::{Bytes, Rate}};
 /// let mut bucket = TokenBucket::new(Rate::ip(8_000), Bytes(1_500)); // 1 kB/s
 /// let start = Time::ZERO;
 /// assert!(bucket.take(start, Bytes(1_500)));

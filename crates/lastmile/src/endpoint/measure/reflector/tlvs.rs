@@ -1,7 +1,7 @@
 //! What a request asks for by its TLVs, and the TLVs of its reply.
 
 use super::{MAX_PACKETS, Received, Reflector, Standing};
-use crate::endpoint::packets::VERSION;
+use crate::endpoint::measure::packets::VERSION;
 use crate::node::Ecn;
 use crate::wire::private::{
     Abilities, HelloReply, HelloRequest, Offer, ReportHeader, ReportRequest, ReportStatus, StreamTag, Token,

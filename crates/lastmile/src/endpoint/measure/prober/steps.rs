@@ -1,13 +1,13 @@
 //! From the estimator's steps to streams, and from streams to its next step.
 
 use super::{Phase, Prober, TRIES};
-use crate::endpoint::packets::{PAGE_ENTRIES, Request};
-use crate::endpoint::reflector::MAX_REVERSE_SIZE;
-use crate::endpoint::stream::StreamInFlight;
+use crate::endpoint::measure::event::{Decision, PacketSink};
+use crate::endpoint::measure::packets::{PAGE_ENTRIES, Request};
+use crate::endpoint::measure::reflector::MAX_REVERSE_SIZE;
+use crate::endpoint::measure::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
-use crate::event::{Decision, PacketSink, StreamVerdict};
 use crate::node::{Ecn, Output};
-use crate::observe;
+use crate::observe::{self, StreamVerdict};
 use crate::report::{Direction, Fate, PacketReport};
 use crate::time::{Span, Time};
 use crate::units::Bytes;

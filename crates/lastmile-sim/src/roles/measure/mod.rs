@@ -1,0 +1,190 @@
+//! Measuring: `[[measure]]`, probers and reflectors, and what was found beside the truth.
+
+use lastmile::options::{Choice, ChoiceError, Given};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Conversation, Ended, Make, Placed, Role};
+use crate::runs::RunError;
+use crate::scenario::check::{Check, Checked};
+use crate::scenario::error::Place as ErrorPlace;
+use crate::scenario::raw::At;
+use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+
+mod options;
+mod outcome;
+mod session;
+
+pub use outcome::{Outcome, PathTruth, Truth};
+pub use session::{
+    MakeEstimator, REFLECTOR_PORT, Running, Session, SharedRecords, prober_config, reflector_config, sessions,
+};
+
+/// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
+pub const PROBE_SIZE: Bytes = Bytes(1488);
+
+/// A `[[measure]]` table as it is read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct RawMeasure {
+    from: Spanned<String>,
+    to: Spanned<String>,
+    method: Spanned<String>,
+    #[serde(default)]
+    direction: MeasureDirection,
+    start: Option<At<Span>>,
+    #[serde(default)]
+    realtime: bool,
+    #[serde(default)]
+    ipv6: bool,
+    /// All other keys.
+    #[serde(skip)]
+    options: Given,
+}
+
+/// Which way a measurement looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureDirection {
+    /// From the initiator to the reflector.
+    Forward,
+    /// From the reflector to the initiator.
+    Reverse,
+    /// One after the other.
+    #[default]
+    Both,
+    /// There and back, by replies: all that a plain STAMP reflector can do.
+    RoundTrip,
+}
+
+/// A measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasureSpec {
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// The method's registered name, and the options given to it.
+    pub method: Choice,
+    /// Which way.
+    pub direction: MeasureDirection,
+    /// When it begins.
+    pub start: Time,
+    /// Whether the lab's endpoints ask for real-time priority.
+    pub realtime: bool,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+}
+
+/// A `[[measure]]` table, checked.
+pub type Spec = MeasureSpec;
+
+/// The role.
+pub(crate) struct Measuring;
+
+impl Role for Measuring {
+    type Raw = RawMeasure;
+    type Spec = MeasureSpec;
+    type Running = session::Running;
+    type Found = Found;
+
+    fn read(
+        place: &ErrorPlace<'_>,
+        index: usize,
+        table: Spanned<DeValue<'_>>,
+    ) -> Checked<Spanned<RawMeasure>> {
+        options::read(place, index, table)
+    }
+
+    fn check(
+        check: &Check<'_>,
+        raw: &[Spanned<RawMeasure>],
+        scenario: &Scenario,
+        check_method: &CheckMethod<'_>,
+    ) -> Checked<Vec<MeasureSpec>> {
+        let mut measures: Vec<MeasureSpec> = Vec::new();
+        for (index, spanned) in raw.iter().enumerate() {
+            let raw = spanned.get_ref();
+            let (from, to) = check.ends(scenario, &raw.from, &raw.to)?;
+            check.reach(scenario, to, from, &raw.to)?;
+            let blamed = |error: ChoiceError| options::blame(check, index, &raw.options, &error);
+            let method: Result<Choice, _> = raw.method.get_ref().parse();
+            let mut method = method.map_err(|error| blamed(error.into()))?;
+            method.options.extend(raw.options.clone());
+            check_method(&method).map_err(blamed)?;
+            let start = check.not_negative(raw.start.as_ref())?.unwrap_or(scenario.warm_up);
+            if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
+                return check.error(late.span(), "starts after the run's end");
+            }
+            // One session, one start: in both worlds its measurements follow one another.
+            let session = measures.iter().find(|m| (m.from, m.to, m.ipv6) == (from, to, raw.ipv6));
+            let start = match (session, &raw.start) {
+                (Some(first), Some(own)) if Time::ZERO + start != first.start => {
+                    let reason = format!(
+                        "measurements between the same hosts follow one another from the first one's start, {}: leave it out or give that",
+                        first.start - Time::ZERO
+                    );
+                    return check.error(own.span(), reason);
+                }
+                (Some(first), _) => first.start,
+                (None, _) => Time::ZERO + start,
+            };
+            measures.push(MeasureSpec {
+                from,
+                to,
+                method,
+                direction: raw.direction,
+                start,
+                realtime: raw.realtime,
+                ipv6: raw.ipv6,
+            });
+        }
+        Ok(measures)
+    }
+
+    fn conversations(scenario: &Scenario) -> Vec<Conversation> {
+        sessions(scenario).iter().map(Session::conversation).collect()
+    }
+
+    fn load(_scenario: &Scenario) -> Vec<TrafficSpec> {
+        // The truth of a measurement leaves its own packets out.
+        Vec::new()
+    }
+
+    fn plan(
+        scenario: &Scenario,
+        seed: u64,
+        make: Make<'_>,
+    ) -> Result<(Vec<Placed>, session::Running), RunError> {
+        session::plan(scenario, seed, make)
+    }
+
+    fn attach(running: &mut session::Running, scenario: &Scenario, simulation: &mut Simulation) {
+        running.attach(scenario, simulation);
+    }
+
+    fn found(running: session::Running, ended: &Ended<'_>) -> Result<Found, RunError> {
+        running.found(ended)
+    }
+
+    fn records(found: &Found, number: u32) -> Vec<serde_json::Value> {
+        let own = found.records.iter().filter(|(session, _)| *session == number);
+        own.flat_map(|(_, records)| records).filter_map(|record| serde_json::to_value(record).ok()).collect()
+    }
+
+    fn probe(udp: &[u8]) -> Option<(u32, u16)> {
+        session::read_probe(udp)
+    }
+}
+
+/// What all measurements of a run gave.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What was found, session by session; without any truth in a run that was stopped.
+    pub outcomes: Vec<Outcome>,
+    /// The streams of each session, with the number of its initiator.
+    pub records: Vec<(u32, Vec<lastmile::report::StreamRecord>)>,
+}

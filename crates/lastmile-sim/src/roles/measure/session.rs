@@ -1,0 +1,226 @@
+//! Sessions: the measurements between two hosts, from their endpoints to what these found.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lastmile::endpoint::any;
+use lastmile::endpoint::measure::{
+    Decision, Limits, Measurement, PacketSink, Prober, ProberConfig, Reflector, ReflectorConfig,
+};
+use lastmile::estimate::Estimator;
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use lastmile::wire::private::StreamTag;
+
+use super::outcome::{PathTruth, found, outcomes};
+use super::{Found, MeasureDirection, MeasureSpec};
+use crate::rng::Stream;
+use crate::roles::{Conversation, Ended, Made, Place, Placed, Surroundings, own_port};
+use crate::runs::RunError;
+use crate::scenario::{Scenario, Simulation};
+
+/// Makes the state machine of a measurement.
+pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
+
+/// The UDP port of reflectors in scenarios.
+pub const REFLECTOR_PORT: u16 = 8620;
+/// The first of those of initiators.
+const PROBER_PORTS: u16 = 40_000;
+
+/// The measurements between two hosts: one session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Its place among the scenario's sessions.
+    pub index: usize,
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+    /// What is measured, in order, each with its direction.
+    pub measures: Vec<(MeasureSpec, Direction)>,
+}
+
+impl Session {
+    /// When it begins.
+    pub fn start(&self) -> Time {
+        self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
+    }
+
+    /// The state machines, in order.
+    pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
+        let one = |(spec, direction): &(MeasureSpec, Direction)| {
+            let estimator = make(spec).map_err(RunError::Method)?;
+            Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
+        };
+        self.measures.iter().map(one).collect()
+    }
+
+    pub(super) fn conversation(&self) -> Conversation {
+        Conversation {
+            name: None,
+            from: (self.from, own_port(PROBER_PORTS, self.index)),
+            to: (self.to, REFLECTOR_PORT),
+            ipv6: self.ipv6,
+            // What a method may ask for at most.
+            largest: (Bytes(1500), Bytes(1500)),
+        }
+    }
+}
+
+/// The sessions of a scenario: its measurements, gathered by pair of hosts.
+pub fn sessions(scenario: &Scenario) -> Vec<Session> {
+    let mut sessions: Vec<Session> = Vec::new();
+    for spec in &scenario.roles.measure {
+        let directions: &[Direction] = match spec.direction {
+            MeasureDirection::Forward => &[Direction::Forward],
+            MeasureDirection::Reverse => &[Direction::Reverse],
+            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
+            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
+        };
+        let added = directions.iter().map(|&direction| (spec.clone(), direction));
+        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6) == (spec.from, spec.to, spec.ipv6)) {
+            Some(session) => session.measures.extend(added),
+            None => sessions.push(Session {
+                index: sessions.len(),
+                from: spec.from,
+                to: spec.to,
+                ipv6: spec.ipv6,
+                measures: added.collect(),
+            }),
+        }
+    }
+    sessions
+}
+
+/// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
+pub(super) fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
+    StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
+}
+
+/// A sink that can be read after the run although the node is inside the engine.
+#[derive(Clone, Debug, Default)]
+pub struct SharedRecords(Arc<Mutex<Vec<StreamRecord>>>);
+
+impl SharedRecords {
+    /// Takes the records so far.
+    pub fn take(&self) -> Vec<StreamRecord> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<StreamRecord>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PacketSink for SharedRecords {
+    fn stream(&mut self, record: &StreamRecord) {
+        self.lock().push(record.clone());
+    }
+}
+
+/// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
+pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
+    let peer = scenario.hosts[session.to].address(session.ipv6);
+    ProberConfig {
+        // A random phase against periodic cross traffic, drawn for each run.
+        start: session.start() + phase(seed, session),
+        ..ProberConfig::new((peer, REFLECTOR_PORT).into(), endpoint_seed(seed, &of("prober", session.index)))
+    }
+}
+
+/// The reflector's configuration in a scenario.
+pub fn reflector_config(seed: u64) -> ReflectorConfig {
+    ReflectorConfig { limits: Limits::unlimited(), ..ReflectorConfig::new(endpoint_seed(seed, "reflector")) }
+}
+
+/// The name of one among several, by which random numbers are drawn; the first of all has it to itself.
+fn of(role: &str, index: usize) -> String {
+    if index == 0 { role.to_owned() } else { format!("{role}/{index}") }
+}
+
+fn phase(seed: u64, session: &Session) -> Span {
+    let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
+    Span::from_nanos((random.unit() * 50e6) as i64)
+}
+
+fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
+    let mut random = Stream::new(seed, role);
+    let mut bytes = [0; 32];
+    bytes.iter_mut().for_each(|byte| *byte = (random.unit() * 256.0) as u8);
+    bytes
+}
+
+/// What is kept of the sessions while they run.
+pub struct Running(Vec<Kept>);
+
+struct Kept {
+    session: Session,
+    records: SharedRecords,
+    truth: Option<PathTruth>,
+}
+
+pub(super) fn plan(
+    scenario: &Scenario,
+    seed: u64,
+    make: MakeEstimator<'_>,
+) -> Result<(Vec<Placed>, Running), RunError> {
+    let (mut placed, mut kept) = (Vec::new(), Vec::new());
+    for session in sessions(scenario) {
+        let records = SharedRecords::default();
+        let realtime = session.measures.iter().any(|(spec, _)| spec.realtime);
+        let Conversation { from, to, ipv6, .. } = session.conversation();
+        let (config, measurements) = (prober_config(scenario, &session, seed), session.measurements(make)?);
+        let sink = records.clone();
+        let prober = move |around: &Surroundings| {
+            let (epoch, resolution) = (around.epoch, around.resolution);
+            // A scenario's times are the run's, whatever the host's clock says.
+            let config = ProberConfig { epoch, resolution, start: around.local(config.start), ..config };
+            let endpoint = any(Prober::with_sink(config.clone(), measurements, sink));
+            Made { endpoint, config: Box::new(config) }
+        };
+        let reflector = move |around: &Surroundings| {
+            let (epoch, resolution) = (around.epoch, around.resolution);
+            let config = ReflectorConfig { epoch, resolution, ..reflector_config(seed) };
+            Made { endpoint: any(Reflector::new(config.clone())), config: Box::new(config) }
+        };
+        let place = |(host, port): (usize, u16)| Place { host, ipv6, port, number: 0 };
+        // One answers all that measure towards it.
+        let serving = placed.iter().any(|other: &Placed| other.place == place(to));
+        placed.push(Placed { place: place(from), answers: false, realtime, make: Box::new(prober) });
+        if !serving {
+            placed.push(Placed { place: place(to), answers: true, realtime, make: Box::new(reflector) });
+        }
+        kept.push(Kept { session, records, truth: None });
+    }
+    Ok((placed, Running(kept)))
+}
+
+impl Running {
+    pub(super) fn attach(&mut self, scenario: &Scenario, simulation: &mut Simulation) {
+        for kept in &mut self.0 {
+            kept.truth = Some(PathTruth::attach(simulation, scenario, &kept.session));
+        }
+    }
+
+    pub(super) fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
+        let mut all = Found::default();
+        for Kept { session, records, truth } in self.0 {
+            let number = ended.number(session.conversation().from, session.ipv6);
+            let decisions: Vec<&Decision> = ended.decisions(number).map(|(_, what)| what).collect();
+            all.outcomes.extend(match truth.filter(|_| !ended.stopped) {
+                Some(truth) => outcomes(ended, &session, &truth, &decisions)?,
+                // The twins that some truths take may last: not for somebody who wants to get away.
+                None => found(ended.scenario, &session, &decisions),
+            });
+            all.records.push((number, records.take()));
+        }
+        Ok(all)
+    }
+
+    /// The streams of each session so far.
+    pub fn records(&self) -> Vec<Vec<StreamRecord>> {
+        self.0.iter().map(|kept| kept.records.lock().clone()).collect()
+    }
+}

@@ -1,0 +1,350 @@
+//! Roles: what pairs of endpoints do in a scenario, from its tables to its results.
+//!
+//! Each role has a folder here. Its [`Role`] says what stands in its table of a scenario file, which endpoints that
+//! makes, and what came of them. Beside the folders it is named in the list below alone: reading, checking, building and
+//! running, in the simulator and in the lab, go by the list.
+
+use std::any::Any;
+
+use lastmile::endpoint::{AnyEndpoint, Event};
+use lastmile::time::{Epoch, Span, Time};
+use lastmile::units::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use crate::network::clock::HostClock;
+use crate::network::engine::Engine;
+use crate::runs::RunError;
+use crate::scenario::check::{Check, Checked};
+use crate::scenario::error::Place as ErrorPlace;
+use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+
+// The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
+pub mod measure;
+roles! {
+    measure(measure::Measuring),
+}
+/// What makes the state machine that a table asks for.
+pub use measure::MakeEstimator as Make;
+
+/// Tables of one role that a scenario may have.
+const MAX_TABLES: usize = 1_000;
+
+/// One kind of table in scenario files, and what it brings about.
+pub(crate) trait Role {
+    /// A table as it is read.
+    type Raw: DeserializeOwned;
+    /// A table, checked.
+    type Spec: Clone + PartialEq + core::fmt::Debug;
+    /// What is kept while its endpoints run.
+    type Running;
+    /// What came of them.
+    type Found: Default + core::fmt::Debug;
+
+    /// Reads one of the role's tables.
+    fn read(
+        place: &ErrorPlace<'_>,
+        index: usize,
+        table: Spanned<DeValue<'_>>,
+    ) -> Checked<Spanned<Self::Raw>> {
+        let _ = index;
+        let read = <Spanned<Self::Raw> as Deserialize>::deserialize(ValueDeserializer::from(table));
+        read.map_err(|error| place.toml_error(&error))
+    }
+
+    /// Checks the role's tables, once hosts, links and traffic are known.
+    fn check(
+        check: &Check<'_>,
+        raw: &[Spanned<Self::Raw>],
+        scenario: &Scenario,
+        check_method: &CheckMethod<'_>,
+    ) -> Checked<Vec<Self::Spec>>;
+
+    /// Who talks with whom.
+    fn conversations(scenario: &Scenario) -> Vec<Conversation>;
+
+    /// What its packets are to others, where it is left out to see how these fare without its endpoints.
+    fn load(scenario: &Scenario) -> Vec<TrafficSpec>;
+
+    /// The endpoints, and what is kept while they run.
+    fn plan(scenario: &Scenario, seed: u64, make: Make<'_>)
+    -> Result<(Vec<Placed>, Self::Running), RunError>;
+
+    /// Attaches what shall look on.
+    fn attach(running: &mut Self::Running, scenario: &Scenario, simulation: &mut Simulation);
+
+    /// What came of it.
+    fn found(running: Self::Running, ended: &Ended<'_>) -> Result<Self::Found, RunError>;
+
+    /// What a recording of that endpoint keeps beside its decisions, each in the role's own form.
+    fn records(found: &Self::Found, number: u32) -> Vec<serde_json::Value> {
+        let _ = (found, number);
+        Vec::new()
+    }
+
+    /// Which packet of a stream of packets a datagram is, if the role's endpoints number them so.
+    fn probe(udp: &[u8]) -> Option<(u32, u16)> {
+        let _ = udp;
+        None
+    }
+}
+
+macro_rules! roles {
+    ($($name:ident($role:ty)),+ $(,)?) => {
+        /// The tables of all roles, in the order of the file.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Roles {
+            $(/// Of the role that the field is named after.
+            pub $name: Vec<$name::Spec>),+
+        }
+
+        /// The tables as they are read.
+        pub(crate) struct RawRoles {
+            $($name: Vec<Spanned<<$role as Role>::Raw>>),+
+        }
+
+        /// What came of the endpoints of all roles.
+        #[derive(Debug, Default)]
+        pub struct Found {
+            $(/// Of the role that the field is named after.
+            pub $name: $name::Found),+
+        }
+
+        /// What is kept while the endpoints of all roles run.
+        pub struct Running {
+            $(/// Of the role that the field is named after.
+            pub $name: $name::Running),+
+        }
+
+        /// What the tables are called in scenario files.
+        pub(crate) const TABLES: &[&str] = &[$(stringify!($name)),+];
+
+        impl RawRoles {
+            /// Takes the roles' tables out of a document.
+            pub(crate) fn take(place: &ErrorPlace<'_>, document: &mut DeTable<'_>) -> Checked<RawRoles> {
+                Ok(RawRoles {
+                    $($name: tables(place, document, stringify!($name))?
+                        .into_iter()
+                        .enumerate()
+                        .map(|(index, table)| <$role>::read(place, index, table))
+                        .collect::<Checked<_>>()?),+
+                })
+            }
+
+            pub(crate) fn check(
+                &self,
+                check: &Check<'_>,
+                scenario: &mut Scenario,
+                check_method: &CheckMethod<'_>,
+            ) -> Checked<()> {
+                $(if let Some(at) = self.$name.get(MAX_TABLES) {
+                    let reason = format!("more than {MAX_TABLES} [[{}]]", stringify!($name));
+                    return check.error(at.span(), reason);
+                }
+                scenario.roles.$name = <$role>::check(check, &self.$name, scenario, check_method)?;)+
+                Ok(())
+            }
+        }
+
+        impl Roles {
+            /// Whether there is none.
+            pub fn is_empty(&self) -> bool {
+                $(self.$name.is_empty())&&+
+            }
+        }
+
+        impl Scenario {
+            /// Who talks with whom, whatever the role: the endpoints' packets, each way a flow of its own.
+            pub fn conversations(&self) -> Vec<Conversation> {
+                [$(<$role>::conversations(self)),+].concat()
+            }
+
+            /// The scenario without endpoints, in which their packets are traffic as far as others know it.
+            pub(crate) fn without_endpoints(&self) -> Scenario {
+                let mut without = self.clone();
+                $(without.traffic.extend(<$role>::load(self));)+
+                without.roles = Roles::default();
+                without
+            }
+        }
+
+        impl Running {
+            /// The endpoints of a scenario, in the order of its tables, and what is kept while they run.
+            ///
+            /// # Errors
+            /// What a table asks for cannot be made.
+            pub fn plan(
+                scenario: &Scenario,
+                seed: u64,
+                make: Make<'_>,
+            ) -> Result<(Vec<Placed>, Running), RunError> {
+                let mut all: Vec<Placed> = Vec::new();
+                $(let (placed, $name) = <$role>::plan(scenario, seed, make)?;
+                all.extend(placed);)+
+                number(scenario, &mut all);
+                Ok((all, Running { $($name),+ }))
+            }
+
+            /// Attaches what shall look on.
+            pub fn attach(&mut self, scenario: &Scenario, simulation: &mut Simulation) {
+                $(<$role>::attach(&mut self.$name, scenario, simulation);)+
+            }
+
+            /// What came of it.
+            ///
+            /// # Errors
+            /// A twin that a truth needs cannot be run.
+            pub fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
+                Ok(Found { $($name: <$role>::found(self.$name, ended)?),+ })
+            }
+        }
+
+        impl Found {
+            /// What a recording of an endpoint keeps beside its decisions.
+            pub fn records(&self, number: u32) -> Vec<serde_json::Value> {
+                [$(<$role>::records(&self.$name, number)),+].concat()
+            }
+        }
+
+        /// Which packet of which stream a datagram of an endpoint is.
+        pub fn probe(udp: &[u8]) -> Option<(u32, u16)> {
+            None$(.or_else(|| <$role>::probe(udp)))+
+        }
+    };
+}
+use roles;
+
+/// Takes the tables of that name out of a document.
+fn tables<'a>(
+    place: &ErrorPlace<'_>,
+    document: &mut DeTable<'a>,
+    name: &str,
+) -> Checked<Vec<Spanned<DeValue<'a>>>> {
+    let Some(value) = document.remove(name) else { return Ok(Vec::new()) };
+    let span = value.span();
+    match value.into_inner() {
+        DeValue::Array(tables) => Ok(tables.into_iter().collect()),
+        _ => Err(place.error(span, format!("a list of tables: [[{name}]]"))),
+    }
+}
+
+/// Two endpoints that send each other packets, which are flows of their own, each way one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// What captures and events call it; the names of its hosts where it has none.
+    pub name: Option<String>,
+    /// The host that begins, and the UDP port there.
+    pub from: (usize, u16),
+    /// The host that is talked to, and the port there.
+    pub to: (usize, u16),
+    /// Whether they talk by IPv6.
+    pub ipv6: bool,
+    /// Its largest packets with the IP header, there and back.
+    pub largest: (Bytes, Bytes),
+}
+
+/// Where an endpoint is, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host.
+    pub host: usize,
+    /// Whether it speaks IPv6.
+    pub ipv6: bool,
+    /// Its UDP port.
+    pub port: u16,
+    /// What its decisions carry as their node; given by [`Running::plan`].
+    pub number: u32,
+}
+
+/// An endpoint that a role puts at a host.
+pub struct Placed {
+    /// Where.
+    pub place: Place,
+    /// Whether it only answers others: no run waits for it.
+    pub answers: bool,
+    /// Whether it shall have real-time priority where it meets a real clock.
+    pub realtime: bool,
+    /// Makes it, once whoever drives it says what it is to know.
+    pub make: Box<dyn FnOnce(&Surroundings) -> Made + Send>,
+}
+
+/// An endpoint that was made.
+pub struct Made {
+    /// The endpoint.
+    pub endpoint: AnyEndpoint,
+    /// All that determines it beside its inputs, in the role's own form.
+    pub config: Box<dyn Any + Send>,
+}
+
+/// What an endpoint is to know of the world that it is in.
+pub struct Surroundings {
+    /// When the run started, in wall time.
+    pub epoch: Epoch,
+    /// Resolution of the host's stamps.
+    pub resolution: Span,
+    /// The host's clock, where it is another than the run's.
+    pub clock: Option<HostClock>,
+}
+
+impl Surroundings {
+    /// What the host's clock shows at a time of the run.
+    pub fn local(&self, at: Time) -> Time {
+        self.clock.as_ref().map_or(at, |clock| clock.read(at))
+    }
+}
+
+/// A run that has ended.
+pub struct Ended<'a> {
+    /// What was run.
+    pub scenario: &'a Scenario,
+    /// The simulation, for what looked on.
+    pub simulation: &'a Simulation,
+    /// All decisions, in order.
+    pub events: &'a [Event],
+    /// Where the endpoints were.
+    pub places: &'a [Place],
+    /// Whether somebody stopped it: then nothing is looked for that takes long.
+    pub stopped: bool,
+}
+
+impl Ended<'_> {
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.simulation.engine
+    }
+
+    /// The number of the endpoint of that host and port.
+    pub fn number(&self, (host, port): (usize, u16), ipv6: bool) -> u32 {
+        let own = |place: &&Place| (place.host, place.port, place.ipv6) == (host, port, ipv6);
+        self.places.iter().find(own).map_or(host as u32, |place| place.number)
+    }
+
+    /// What one endpoint decided, of decisions of that kind, with the times on its host's clock.
+    pub fn decisions<E: 'static>(&self, number: u32) -> impl Iterator<Item = (Time, &E)> {
+        let own = self.events.iter().filter(move |event| event.node == number);
+        own.filter_map(|event| Some((event.at, event.what.of::<E>()?)))
+    }
+}
+
+/// Numbers endpoints: a host's first has the host's number, its others follow all nodes of the network.
+fn number(scenario: &Scenario, all: &mut [Placed]) {
+    let mut next = (scenario.hosts.len() + scenario.links.len() + scenario.wlans.len()) as u32
+        + 2 * scenario.traffic.len() as u32;
+    for at in 0..all.len() {
+        let host = all[at].place.host;
+        all[at].place.number = match all[..at].iter().any(|before| before.place.host == host) {
+            false => host as u32,
+            true => {
+                next += 1;
+                next - 1
+            }
+        };
+    }
+}
+
+/// The UDP port of the endpoint that begins a conversation: of those that nobody assigns, apart from the traffic's.
+pub(crate) fn own_port(base: u16, index: usize) -> u16 {
+    base + (index % 2_000) as u16
+}

@@ -1,0 +1,179 @@
+//! What the two ends of a measurement decide, and where the records of single packets go.
+//!
+//! Two tiers: [`Decision`]s are few and come from [`poll`](crate::node::Node::poll); records of single packets
+//! go to a [`PacketSink`] that the endpoint is generic over, whose disabled form, `()`, compiles to nothing.
+
+use core::net::SocketAddr;
+
+use crate::estimate::{Estimate, Refusal};
+use crate::observe::StreamVerdict;
+use crate::report::{Direction, Pattern, StreamRecord};
+use crate::time::Span;
+use crate::units::Bytes;
+
+/// What a measurement cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Cost {
+    /// IP bytes of probing streams that the initiator sent.
+    pub probe_bytes: Bytes,
+    /// IP bytes of requests that the initiator sent.
+    pub control_bytes: Bytes,
+    /// IP bytes that the initiator sent only to earn credit for a reverse stream.
+    pub credit_bytes: Bytes,
+    /// IP bytes that the initiator received, probes of a reverse stream included.
+    pub bytes_received: Bytes,
+    /// From the first packet sent to the result.
+    pub elapsed: Span,
+    /// Streams that were sent and believed.
+    pub streams: u32,
+    /// Streams that were sent and not believed.
+    pub streams_discarded: u32,
+}
+
+impl Cost {
+    /// All IP bytes that the initiator sent.
+    ///
+    /// ```
+    /// # use lastmile::{endpoint::measure::Cost, units::Bytes};
+    /// let cost = Cost { credit_bytes: Bytes(5), bytes_received: Bytes(9), ..Cost::default() };
+    /// assert_eq!(cost.bytes(), Bytes(5));
+    /// ```
+    pub fn bytes(&self) -> Bytes {
+        self.probe_bytes + self.control_bytes + self.credit_bytes
+    }
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "event", rename_all = "kebab-case")
+)]
+#[non_exhaustive]
+pub enum Decision {
+    /// The peer answered, and its abilities are known.
+    PeerReady {
+        /// Its address.
+        peer: SocketAddr,
+        /// Whether it speaks more than plain STAMP.
+        lastmile: bool,
+        /// Round-trip time of the exchange.
+        rtt: Span,
+    },
+    /// A stream's record was judged.
+    StreamJudged {
+        /// The stream's number within its session.
+        stream: u32,
+        /// Which way it went.
+        direction: Direction,
+        /// Its shape.
+        pattern: Pattern,
+        /// Packets planned.
+        packets: u32,
+        /// Packets lost on the path.
+        lost: u32,
+        /// Gaps whose departures kept the schedule.
+        gaps_held: u32,
+        /// Whether the stream is believed, and if not, why.
+        verdict: StreamVerdict,
+    },
+    /// A method came to a result.
+    Estimated {
+        /// The method's registered name.
+        method: String,
+        /// The direction measured.
+        direction: Direction,
+        /// The result.
+        estimate: Estimate,
+        /// What all of the session cost up to here.
+        cost: Cost,
+    },
+    /// A method came to no result that could be believed.
+    Refused {
+        /// The method's registered name.
+        method: String,
+        /// The direction measured.
+        direction: Direction,
+        /// Why.
+        refusal: Refusal,
+        /// What all of the session cost up to here.
+        cost: Cost,
+    },
+    /// A warning that does not change the result's standing.
+    Warned {
+        /// What the user should know, one line.
+        text: String,
+    },
+    /// A clock that stamps packets was stepped.
+    ClockStepped {
+        /// How far, forward where positive.
+        by: Span,
+    },
+    /// A reflector opened a session.
+    SessionOpened {
+        /// The peer's address.
+        peer: SocketAddr,
+    },
+    /// A reflector closed a session.
+    SessionClosed {
+        /// The peer's address.
+        peer: SocketAddr,
+        /// IP bytes received from it.
+        received: Bytes,
+        /// IP bytes sent to it.
+        sent: Bytes,
+    },
+    /// The endpoint has nothing more to do.
+    Finished {
+        /// What the session cost.
+        cost: Cost,
+    },
+}
+
+/// Where records of single streams and packets go. Endpoints are generic over it; `()` keeps nothing and costs
+/// nothing.
+///
+/// ```
+/// use lastmile::endpoint::measure::PacketSink;
+/// use lastmile::report::StreamRecord;
+/// #[derive(Default)]
+/// struct Count(usize);
+/// impl PacketSink for Count {
+///     fn stream(&mut self, record: &StreamRecord) { self.0 += record.packets.len(); }
+/// }
+/// ```
+pub trait PacketSink {
+    /// A stream's packets, as they are handed to the estimator.
+    fn stream(&mut self, record: &StreamRecord);
+}
+
+impl PacketSink for () {
+    #[inline(always)]
+    fn stream(&mut self, _record: &StreamRecord) {}
+}
+
+/// A sink that calls a function for each stream.
+pub struct Each<F>(pub F);
+
+impl<F: FnMut(&StreamRecord)> PacketSink for Each<F> {
+    fn stream(&mut self, record: &StreamRecord) {
+        (self.0)(record);
+    }
+}
+
+/// A sink that may be left out.
+impl<S: PacketSink> PacketSink for Option<S> {
+    fn stream(&mut self, record: &StreamRecord) {
+        if let Some(sink) = self {
+            sink.stream(record);
+        }
+    }
+}
+
+impl PacketSink for Vec<StreamRecord> {
+    fn stream(&mut self, record: &StreamRecord) {
+        self.push(record.clone());
+    }
+}
