@@ -99,6 +99,8 @@ pub enum Pattern {
     Train,
     /// Packets that all leave back to back.
     Burst,
+    /// Packets at times of their own: chirps, pairs at Poisson times.
+    Uneven,
 }
 
 impl core::fmt::Display for Pattern {
@@ -107,6 +109,7 @@ impl core::fmt::Display for Pattern {
             Pattern::Pairs => "pairs",
             Pattern::Train => "train",
             Pattern::Burst => "burst",
+            Pattern::Uneven => "uneven",
         })
     }
 }

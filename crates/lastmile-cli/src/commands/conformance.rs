@@ -38,6 +38,9 @@ use crate::{scenarios, signals};
 /// time must give the live run's decisions byte for byte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Only these names
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Run each method with its defaults, not with the options that make it brief
     #[arg(long)]
     full: bool,
@@ -142,7 +145,14 @@ fn cases(full: bool) -> Vec<Case> {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
     let mut rows = Vec::new();
-    for case in cases(args.full) {
+    let mut cases = cases(args.full);
+    if let Some(unknown) = args.names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
+        return Err(
+            Exit::Usage.blame(anyhow!("nothing is called {unknown:?}; see lastmile methods and classifiers"))
+        );
+    }
+    cases.retain(|case| args.names.is_empty() || args.names.iter().any(|name| name == case.name));
+    for case in cases {
         for world in [World::Sim, World::Lab, World::Real] {
             if signals::stopped() {
                 return Err(Exit::Interrupted.blame(anyhow!("interrupted")));

@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let method = find(methods(), name).map_err(|error| Exit::Usage.blame(error))?;
         let plain = if method.round_trip { "also against any STAMP reflector" } else { "not by plain STAMP" };
         let head = format!(
-            "{}: {} ({})\n{plain}; stamps of {}",
+            "{}: {} ({})\n{plain}; by the resolution of stamps: {}",
             method.name, method.about, method.paper, method.resolution
         );
         return say(args.json, &entry(method), &format!("{head}\n\n{}", table(method.options)));

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod json;
+mod own_method;
 mod peers;
 mod recordings;
 mod refused;

@@ -23,19 +23,16 @@
 //! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
 
-use rand_core::Rng;
-use rand_pcg::Pcg64Mcg;
-
 use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
 use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::{
-    Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+    Base, Conditions, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
-use crate::observe::{judge, order::Order, stats};
+use crate::observe::stats;
 use crate::options::{OptionError, Options};
-use crate::report::{Direction, StreamRecord};
+use crate::report::StreamRecord;
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -121,7 +118,7 @@ const ATTEMPTS: u32 = 4;
 /// ```
 pub struct CapProbe {
     config: CapProbeConfig,
-    conditions: Conditions,
+    base: Base,
     sizes: [Bytes; 2],
     gap: Span,
     run: u32,
@@ -135,15 +132,6 @@ pub struct CapProbe {
     /// Set while bursts are sent about what the pairs said.
     bursts: Option<BurstCheck>,
     streams: Vec<u32>,
-    sent: u32,
-    wasted: u32,
-    losses: (u32, u32),
-    /// Packets that arrived behind one that left later.
-    overtaken: u32,
-    pause_due: bool,
-    round_trip: bool,
-    random: Pcg64Mcg,
-    outcome: Option<Outcome>,
 }
 
 impl CapProbe {
@@ -159,16 +147,8 @@ impl CapProbe {
             proven: None,
             bursts: None,
             streams: Vec::new(),
-            sent: 0,
-            wasted: 0,
-            losses: (0, 0),
-            overtaken: 0,
-            pause_due: false,
-            round_trip: false,
-            random: Pcg64Mcg::new(u128::from(conditions.seed) << 1 | 1),
-            outcome: None,
             config,
-            conditions,
+            base: Base::new(conditions),
         }
     }
 
@@ -178,38 +158,31 @@ impl CapProbe {
     }
 
     fn done(&mut self, value: Value, why: Option<String>) {
-        let mut warnings = Vec::from_iter(why);
-        if self.round_trip {
-            warnings.push(
-                "measured there and back: replies have their requests' size, so that the narrower direction counts".into(),
+        why.into_iter().for_each(|why| self.base.warn(why));
+        if self.base.round_trip() {
+            self.base.warn(
+                "measured there and back: replies have their requests' size, so that the narrower direction counts",
             );
         }
         if self.sizes != self.config.sizes() {
-            warnings.push(format!("measured with packets of {}", self.sizes[0]));
+            self.base.warn(format!("measured with packets of {}", self.sizes[0]));
         }
-        self.outcome = Some(Outcome::Found(vec![Estimate {
-            quantity: Quantity::Capacity,
-            value,
-            // Of a minimum no interval with a tested coverage is known.
-            interval: None,
-            truth_kind: TruthKind::Queue,
-            streams: self.streams.clone(),
-            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
-        }]));
+        // Of a minimum no interval with a tested coverage is known.
+        self.base.found(vec![self.base.estimate(Quantity::Capacity, value, &self.streams)]);
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let check = BurstCheck::new(pairs, self.sizes[0], self.conditions.coalescing, record);
+        let check = BurstCheck::new(pairs, self.sizes[0], self.base.coalescing(), record);
         self.bursts = Some(check);
     }
 
     fn on_burst(&mut self, mut check: BurstCheck, record: &StreamRecord) {
-        let finding = check.on_stream(record, self.noise(record));
+        let finding = check.on_stream(record, self.base.noise(record));
         match finding {
             None => self.bursts = Some(check),
             Some(Finding::BorneOut) => match self.agreed {
-                Some(rate) => self.done(Value::Is(Rate::ip((rate + 0.5) as u64)), None),
+                Some(rate) => self.done(Value::Is(bits_per_second(rate)), None),
                 None => {
                     self.proven = Some((check.bound, check.streams));
                     self.next_run();
@@ -219,29 +192,7 @@ impl CapProbe {
                 self.streams = core::mem::take(&mut check.streams);
                 self.done(Value::MoreThan(bound), Some(why));
             }
-            Some(Finding::Refused(refusal)) => self.outcome = Some(Outcome::Refused(refusal)),
-        }
-    }
-
-    /// How uncertain the stamps of a record are.
-    fn noise(&self, record: &StreamRecord) -> Span {
-        self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
-    }
-
-    fn waste(&mut self, verdict: StreamVerdict) {
-        self.wasted += 1;
-        if self.wasted >= ATTEMPTS {
-            self.outcome = Some(Outcome::Refused(match verdict {
-                StreamVerdict::ClockStepped => Refusal::ClockStepped,
-                StreamVerdict::TooLossy => Refusal::TooLossy { lost: self.losses.0, sent: self.losses.1 },
-                StreamVerdict::Reordered => {
-                    Refusal::Reordered { overtaken: self.overtaken, sent: self.losses.1 }
-                }
-                StreamVerdict::NoReport => {
-                    Refusal::Inconsistent("reports of other streams than those sent".into())
-                }
-                _ => Refusal::ScheduleBroken { sent: self.sent, discarded: self.wasted },
-            }));
+            Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
         }
     }
 
@@ -253,7 +204,7 @@ impl CapProbe {
             return false;
         }
         let of_dispersion = (self.config.tolerance * minima.dispersion).max(noise.as_nanos() as f64);
-        if !self.round_trip {
+        if !self.base.round_trip() {
             return samples >= self.config.min_samples && minima.excess() < of_dispersion;
         }
         let sum = minima.sum as f64 + 2.0 * minima.base as f64;
@@ -268,7 +219,7 @@ impl CapProbe {
         let gaps: Vec<f64> = samples.iter().map(|p| p.received.as_nanos() as f64).collect();
         let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps).unwrap_or(f64::INFINITY);
         // A receiver that takes interrupts by the clock shows a gap as one period or as the next.
-        let doubtful = BurstCheck::needed(2.0 * rate, self.size(), self.conditions.coalescing);
+        let doubtful = BurstCheck::needed(2.0 * rate, self.size(), self.base.coalescing());
         if !self.config.faithful && self.run == 1 && doubtful {
             return self.burst(Pairs::Claim(rate), record);
         }
@@ -291,8 +242,7 @@ impl CapProbe {
     /// No convergence: a bound where bursts proved one, or nothing.
     fn give_up(&mut self) {
         let Some((bound, streams)) = self.proven.take() else {
-            self.outcome = Some(Outcome::Refused(Refusal::NotConverged { streams: self.sent }));
-            return;
+            return self.base.refuse(Refusal::NotConverged { streams: self.base.sent });
         };
         self.streams = streams;
         let why = format!(
@@ -303,7 +253,7 @@ impl CapProbe {
 
     /// Looks whether this size's samples have converged, now that those of `record` are among them.
     fn look(&mut self, record: &StreamRecord) {
-        let noise = self.noise(record);
+        let noise = self.base.noise(record);
         let samples: Vec<Pair> = if self.config.faithful {
             self.samples.arrived().filter(|p| p.received > Span::ZERO).copied().collect()
         } else {
@@ -324,12 +274,12 @@ impl CapProbe {
         match self.larger {
             None => self.larger = Some(rate),
             Some(larger) if (rate / larger - 1.0).abs() <= AGREE => {
-                let doubtful = BurstCheck::needed(larger, self.sizes[0], self.conditions.coalescing);
+                let doubtful = BurstCheck::needed(larger, self.sizes[0], self.base.coalescing());
                 if !self.config.faithful && doubtful {
                     self.agreed = Some(larger);
                     return self.burst(Pairs::Claim(larger), record);
                 }
-                self.done(Value::Is(Rate::ip((larger + 0.5) as u64)), None);
+                self.done(Value::Is(bits_per_second(larger)), None);
             }
             Some(_) => self.fail_run(&samples, record),
         }
@@ -338,47 +288,34 @@ impl CapProbe {
 
 impl Estimator for CapProbe {
     fn step(&mut self) -> Step {
-        if let Some(outcome) = &self.outcome {
-            return Step::Done(outcome.clone());
-        }
-        if core::mem::take(&mut self.pause_due) {
-            return Step::Pause(self.config.pause);
+        if let Some(step) = self.base.step() {
+            return step;
         }
         if let Some(check) = &self.bursts {
             return Step::Send(check.plan());
         }
         // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
-        let share = if self.config.faithful {
-            1.0
-        } else {
-            1.0 + f64::from(self.random.next_u32()) / f64::from(u32::MAX) / 2.0
-        };
+        let share = if self.config.faithful { 1.0 } else { 1.0 + self.base.draw() / 2.0 };
         Step::Send(StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share)))
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
-        if self.outcome.is_some() {
+        if self.base.is_done() {
             return;
         }
-        self.sent += 1;
-        self.pause_due = true;
-        self.round_trip = record.direction == Direction::RoundTrip;
-        self.overtaken += Order::of(record).overtaken() as u32;
-        self.losses.0 += record.lost() as u32;
-        self.losses.1 += record.packets.len() as u32;
+        self.base.pause(self.config.pause);
         if let Some(check) = self.bursts.take() {
+            self.base.count(record);
             return self.on_burst(check, record);
         }
         let planned = 2 * self.config.stream_pairs;
-        if record.packets.len() != planned || record.planned.len() != planned {
-            return self.waste(StreamVerdict::NoReport);
-        }
-        let verdict = judge(record).verdict;
-        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::Reordered) {
-            return self.waste(verdict);
+        let verdict = self.base.judge(record, planned);
+        let useless = [StreamVerdict::NoReport, StreamVerdict::ClockStepped, StreamVerdict::Reordered];
+        if useless.contains(&verdict) {
+            return self.base.waste(verdict, ATTEMPTS);
         }
         let set = PairSet::of(record);
-        let noise = self.noise(record);
+        let noise = self.base.noise(record);
         if !self.config.faithful && set.arrived().count() * 3 >= self.config.stream_pairs {
             match set.timing(noise) {
                 Timing::Timed => {}
@@ -388,9 +325,10 @@ impl Estimator for CapProbe {
         }
         let usable = if self.config.faithful { set.arrived().count() } else { set.usable.len() };
         if usable == 0 {
-            return self.waste(if record.lost() * 2 > planned { StreamVerdict::TooLossy } else { verdict });
+            let verdict = if record.lost() * 2 > planned { StreamVerdict::TooLossy } else { verdict };
+            return self.base.waste(verdict, ATTEMPTS);
         }
-        self.wasted = 0;
+        self.base.useful();
         self.streams.push(record.stream);
         let gaps: Vec<f64> = set.arrived().map(|p| p.received.as_nanos() as f64).collect();
         let service = Span::from_nanos(stats::median(&gaps).unwrap_or(0.0) as i64);
@@ -399,7 +337,7 @@ impl Estimator for CapProbe {
             (service * 8).max(self.config.pair_gap).min(Span::from_millis(200).max(self.config.pair_gap));
         self.samples.extend(set);
         self.look(record);
-        if self.outcome.is_none() && self.bursts.is_none() && self.sent >= MAX_STREAMS {
+        if !self.base.is_done() && self.bursts.is_none() && self.base.sent >= MAX_STREAMS {
             self.give_up();
         }
     }

@@ -4,6 +4,7 @@
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
+mod base;
 mod burst_check;
 mod capprobe_minima;
 mod method;
@@ -12,6 +13,7 @@ mod result;
 mod wbest_capacity;
 mod wbest_fluid;
 
+pub use base::{Base, bits_per_second};
 pub use burst_check::COALESCING;
 pub use method::{Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};

@@ -57,6 +57,19 @@ impl StreamPlan {
         StreamPlan { pattern: Pattern::Burst, packets: vec![packet; n] }
     }
 
+    /// Packets of `size` bytes at the IP layer at times of their own, counted from the stream's start and never falling:
+    /// chirps, pairs at Poisson times.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// let plan = StreamPlan::uneven([0, 800, 1_400].map(Span::from_micros), Bytes(1000));
+    /// assert_eq!((plan.bytes(), plan.duration()), (Bytes(3000), Span::from_micros(1_400)));
+    /// ```
+    pub fn uneven(offsets: impl IntoIterator<Item = Span>, size: Bytes) -> StreamPlan {
+        let packet = |offset| ProbePacket { offset, size, ecn: Ecn::NotEct };
+        StreamPlan { pattern: Pattern::Uneven, packets: offsets.into_iter().map(packet).collect() }
+    }
+
     /// Bytes at the IP layer.
     pub fn bytes(&self) -> Bytes {
         self.packets.iter().map(|p| p.size).sum()

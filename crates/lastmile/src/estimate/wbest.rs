@@ -28,20 +28,18 @@
 //! 9 of 150, and 2 to 6). With a queue that never fills none of 1,200 idle and CBR runs is refused for it, 1 of 1,000 Poisson
 //! runs (20 to 90 % taken) and 1 of 200 with on/off traffic; up to 8 % of Poisson and 19 % of on/off trains are sent again.
 
-use rand_core::Rng;
-use rand_pcg::Pcg64Mcg;
-
 use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
-use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, bits_per_second};
+use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
-    Conditions, Estimate, Estimator, Method, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+    bits_per_second,
 };
 use crate::observe::StreamVerdict;
-use crate::observe::order::{Order, reordered};
+use crate::observe::order::reordered;
 use crate::observe::pairs::{Pair, PairSet, Timing};
-use crate::observe::{batch::Batches, judge, stats};
+use crate::observe::{batch::Batches, stats};
 use crate::options::{Given, OptionError, Options};
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::{Owd, Span};
@@ -118,7 +116,6 @@ enum Phase {
     Pairs,
     Burst(BurstCheck),
     Train,
-    Done(Outcome),
 }
 
 /// The tool.
@@ -133,7 +130,7 @@ enum Phase {
 /// ```
 pub struct Wbest {
     config: WbestConfig,
-    conditions: Conditions,
+    base: Base,
     classifier: Option<Box<dyn Classifier>>,
     phase: Phase,
     pairs: PairSet,
@@ -141,20 +138,12 @@ pub struct Wbest {
     capacity: Capacity,
     trains: Vec<f64>,
     train_streams: Vec<u32>,
-    pause_due: bool,
-    random: Pcg64Mcg,
-    sent: u32,
-    wasted: u32,
-    losses: (u32, u32),
-    /// Packets that arrived behind one that left later, of so many.
-    reordered: (usize, usize),
     /// Trains that must still come through without losses at the height of the delay, after one whose losses all were.
     doubt: u32,
     /// Trains in a row whose delay stopped growing, as at a full queue.
     plateaus: u32,
     /// The least delay of any packet so far.
     least_delay: Option<Owd>,
-    warnings: Vec<String>,
 }
 
 /// After a train whose losses may be a queue's, the last of so many without such losses is believed; a second with them
@@ -181,75 +170,39 @@ impl Wbest {
             capacity: Capacity { rate: known.unwrap_or(0.0), interval: None },
             trains: Vec::new(),
             train_streams: Vec::new(),
-            pause_due: false,
-            random: Pcg64Mcg::new(u128::from(conditions.seed) << 1 | 1),
-            sent: 0,
-            wasted: 0,
-            losses: (0, 0),
-            reordered: (0, 0),
             doubt: 0,
             plateaus: 0,
             least_delay: None,
-            warnings: Vec::new(),
             config,
-            conditions,
+            base: Base::new(conditions),
         };
         if train >= LONG_TRAIN {
-            wbest.warn(format!(
+            wbest.base.warn(format!(
                 "a train of {train} packets may overflow the queue of an access point, which holds 40 to 300"
             ));
         }
         Ok(wbest)
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
-        self.phase = Phase::Done(Outcome::Refused(refusal));
-    }
-
-    fn warn(&mut self, text: impl Into<String>) {
-        let text = text.into();
-        if !self.warnings.contains(&text) {
-            self.warnings.push(text);
-        }
-    }
-
-    /// Counts a stream that told nothing; after too many there is no result, for the last reason seen.
-    fn waste(&mut self, verdict: StreamVerdict, attempts: u32) {
-        self.wasted += 1;
-        if self.wasted >= attempts.max(1) {
-            let refusal = match verdict {
-                StreamVerdict::ClockStepped => Refusal::ClockStepped,
-                StreamVerdict::NoReport => {
-                    Refusal::Inconsistent("reports of other streams than those sent".into())
-                }
-                StreamVerdict::TooLossy => Refusal::TooLossy { lost: self.losses.0, sent: self.losses.1 },
-                StreamVerdict::Reordered => {
-                    let (overtaken, sent) = (self.reordered.0 as u32, self.reordered.1 as u32);
-                    Refusal::Reordered { overtaken, sent }
-                }
-                _ => Refusal::ScheduleBroken { sent: self.sent, discarded: self.wasted },
-            };
-            self.refuse(refusal);
-        }
-    }
-
     fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         // Of several streams one may pass by luck.
         let verdict = match verdict {
-            StreamVerdict::Believed if reordered(Pattern::Pairs, self.reordered.0, self.reordered.1) => {
+            StreamVerdict::Believed
+                if reordered(Pattern::Pairs, self.base.reordered.0, self.base.reordered.1) =>
+            {
                 StreamVerdict::Reordered
             }
             verdict => verdict,
         };
         if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::NoReport | StreamVerdict::Reordered)
         {
-            return self.waste(verdict, self.config.pair_attempts);
+            return self.base.waste(verdict, self.config.pair_attempts);
         }
         self.classify(record);
         self.pairs.extend(PairSet::of(record));
         self.pair_streams.push(record.stream);
         let needed = self.config.pairs.div_ceil(3).max(5);
-        let noise = self.noise(record);
+        let noise = self.base.noise(record);
         let arrived = self.pairs.arrived().count();
         if !self.config.faithful && arrived >= needed {
             match self.pairs.timing(noise) {
@@ -267,16 +220,18 @@ impl Wbest {
         if rates.len() < needed {
             let verdict =
                 if arrived < needed { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken };
-            return self.waste(verdict, self.config.pair_attempts);
+            return self.base.waste(verdict, self.config.pair_attempts);
         }
         self.capacity = Capacity::of(&rates, &self.config, noise);
-        self.wasted = 0;
+        self.base.useful();
         if self.capacity.rate < 1.0 {
-            return self.refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
+            return self
+                .base
+                .refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
         }
         let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
         if !self.config.faithful
-            && BurstCheck::needed(typical, self.config.packet_size, self.conditions.coalescing)
+            && BurstCheck::needed(typical, self.config.packet_size, self.base.coalescing())
         {
             return self.burst(Pairs::Claim(typical), record);
         }
@@ -285,41 +240,35 @@ impl Wbest {
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let (size, coalescing) = (self.config.packet_size, self.conditions.coalescing);
+        let (size, coalescing) = (self.config.packet_size, self.base.coalescing());
         self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record));
     }
 
     fn on_burst(&mut self, record: &StreamRecord) {
-        let noise = self.noise(record);
+        let noise = self.base.noise(record);
+        self.pause();
         let Phase::Burst(check) = &mut self.phase else { return };
-        self.pause_due = true;
         match check.on_stream(record, noise) {
             None => {}
             Some(Finding::BorneOut) => self.phase = Phase::Train,
-            Some(Finding::Refused(refusal)) => self.refuse(refusal),
+            Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
             Some(Finding::MoreThan(bound, why)) => {
                 let streams = core::mem::take(&mut check.streams);
-                self.warn(format!("{why}; what is left of it is unknown"));
-                let capacity = Estimate {
-                    quantity: Quantity::Capacity,
-                    value: Value::MoreThan(bound),
-                    interval: None,
-                    truth_kind: TruthKind::Queue,
-                    streams,
-                    warning: Some(self.warnings.join("; ")),
-                };
-                self.phase = Phase::Done(Outcome::Found(vec![capacity]));
+                self.base.warn(format!("{why}; what is left of it is unknown"));
+                let bound = Value::MoreThan(bound);
+                self.base.found(vec![self.base.estimate(Quantity::Capacity, bound, &streams)]);
             }
         }
     }
 
-    /// How uncertain the stamps of a record are.
-    fn noise(&self, record: &StreamRecord) -> Span {
-        self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
+    /// Every pause is another: trains in step with periodic traffic would all see the same part of it.
+    fn pause(&mut self) {
+        let share = 0.5 + self.base.draw();
+        self.base.pause(self.config.pause.scaled(share));
     }
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
-        self.pause_due = true;
+        self.pause();
         let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
         let plain = !self.config.faithful && self.classifier.is_none();
         let overflow = match self.least_delay {
@@ -330,7 +279,7 @@ impl Wbest {
             // Another train with fewer losses would be no better, only luckier.
             if overflow == Losses::Overflow || self.doubt > 0 {
                 let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
-                self.refuse(Refusal::Congested { lost, sent });
+                self.base.refuse(Refusal::Congested { lost, sent });
             }
             self.doubt = DOUBT;
             return;
@@ -343,7 +292,7 @@ impl Wbest {
             // Others may only have paused, and do not do so train after train.
             self.plateaus += 1;
             if self.plateaus >= PLATEAUS {
-                self.refuse(Refusal::QueueFull { trains: self.plateaus });
+                self.base.refuse(Refusal::QueueFull { trains: self.plateaus });
             }
             return;
         }
@@ -358,14 +307,14 @@ impl Wbest {
         let Some(fluid) = fluid else {
             let verdict =
                 if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict };
-            return self.waste(verdict, self.config.train_attempts);
+            return self.base.waste(verdict, self.config.train_attempts);
         };
         // [WBest Algorithm 1, lines 4 to 13]
         self.trains.push(fluid.max(0.0) * lost_share);
         self.train_streams.push(record.stream);
         let largest = Batches::of(record).largest();
         if largest > 1 {
-            self.warn("arrivals were stamped in batches; only the last of each was used");
+            self.base.warn("arrivals were stamped in batches; only the last of each was used");
         }
         if self.trains.len() >= self.config.trains.max(1) {
             self.finish();
@@ -381,7 +330,7 @@ impl Wbest {
         let plain = 1.0 - record.lost() as f64 / n.max(1) as f64;
         let Some(mut classifier) = self.classifier.take() else { return plain };
         if record.rx_resolution > classifier.resolution_needed() {
-            self.warn("stamps are too coarse for the loss classifier; all losses count as wireless");
+            self.base.warn("stamps are too coarse for the loss classifier; all losses count as wireless");
             self.classifier = Some(classifier);
             return plain;
         }
@@ -428,90 +377,79 @@ impl Wbest {
 
     fn finish(&mut self) {
         if self.config.faithful {
-            self.warn(FAITHFUL);
+            self.base.warn(FAITHFUL);
         }
         if self.contradicts_capacity() {
-            return self.refuse(Refusal::Inconsistent(format!(
+            return self.base.refuse(Refusal::Inconsistent(format!(
                 "trains at the capacity given, {}, came out at half of it or less: either nothing is left, or that capacity is too high; leave it out",
                 bits_per_second(self.capacity.rate)
             )));
         }
-        let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
+        let warning = self.base.said(None);
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
             found.push(self.capacity.estimate(&self.pair_streams, warning.clone()));
         }
         found.push(self.available_estimate(warning));
-        self.phase = Phase::Done(Outcome::Found(found));
+        self.base.found(found);
     }
 }
 
 impl Estimator for Wbest {
     fn step(&mut self) -> Step {
-        match &self.phase {
-            Phase::Done(outcome) => Step::Done(outcome.clone()),
-            Phase::Pairs => Step::Send(StreamPlan::pairs(
-                self.config.pairs,
-                self.config.packet_size,
-                self.config.pair_gap,
-            )),
-            Phase::Burst(_) | Phase::Train if core::mem::take(&mut self.pause_due) => {
-                let share = 0.5 + f64::from(self.random.next_u32()) / f64::from(u32::MAX);
-                Step::Pause(self.config.pause.scaled(share))
-            }
-            Phase::Burst(check) => Step::Send(check.plan()),
-            Phase::Train => Step::Send(StreamPlan::train(
-                self.config.train_length,
-                self.config.packet_size,
-                bits_per_second(self.capacity.rate),
-            )),
+        if let Some(step) = self.base.step() {
+            return step;
         }
+        let config = &self.config;
+        Step::Send(match &self.phase {
+            Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
+            Phase::Burst(check) => check.plan(),
+            Phase::Train => {
+                let rate = bits_per_second(self.capacity.rate);
+                StreamPlan::train(config.train_length, config.packet_size, rate)
+            }
+        })
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
-        self.sent += 1;
-        self.losses.0 += record.lost() as u32;
-        self.losses.1 += record.packets.len() as u32;
+        if self.base.is_done() {
+            return;
+        }
         self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
         if record.direction == Direction::RoundTrip {
-            self.warn(
+            self.base.warn(
                 "measured there and back: what is left is at most that of either direction, and less than both where others load both",
             );
         }
-        let planned = match self.phase {
-            Phase::Pairs => 2 * self.config.pairs,
-            Phase::Burst(_) => return self.on_burst(record),
-            _ => self.config.train_length,
-        };
-        let verdict = if record.packets.len() == planned && record.planned.len() == planned {
-            judge(record).verdict
-        } else {
-            StreamVerdict::NoReport
-        };
-        if verdict != StreamVerdict::ClockStepped {
-            self.reordered.0 += Order::of(record).overtaken();
-            self.reordered.1 += record.packets.len();
-        }
         match self.phase {
-            Phase::Pairs => self.on_pairs(record, verdict),
-            Phase::Train => self.on_train(record, verdict),
-            Phase::Burst(_) | Phase::Done(_) => {}
+            Phase::Pairs => {
+                let verdict = self.base.judge(record, 2 * self.config.pairs);
+                self.on_pairs(record, verdict);
+            }
+            Phase::Burst(_) => {
+                self.base.count(record);
+                self.on_burst(record);
+            }
+            Phase::Train => {
+                let verdict = self.base.judge(record, self.config.train_length);
+                self.on_train(record, verdict);
+            }
         }
     }
 
     fn so_far(&self) -> Vec<Estimate> {
         // Bursts may yet overturn what pairs say, so that nothing counts before the trains.
-        let Phase::Train = self.phase else { return Vec::new() };
-        let mut warnings = self.warnings.clone();
-        warnings.extend(self.config.faithful.then(|| FAITHFUL.to_owned()));
-        let said = |warnings: &[String]| (!warnings.is_empty()).then(|| warnings.join("; "));
+        if self.base.is_done() || !matches!(self.phase, Phase::Train) {
+            return Vec::new();
+        }
+        let faithful = self.config.faithful.then(|| FAITHFUL.to_owned());
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
-            found.push(self.capacity.estimate(&self.pair_streams, said(&warnings)));
+            found.push(self.capacity.estimate(&self.pair_streams, self.base.said(faithful.clone())));
         }
         if !self.trains.is_empty() && !self.contradicts_capacity() {
-            warnings.push(format!("from {} of {} trains", self.trains.len(), self.config.trains));
-            found.push(self.available_estimate(said(&warnings)));
+            let part = format!("from {} of {} trains", self.trains.len(), self.config.trains);
+            found.push(self.available_estimate(self.base.said(faithful.into_iter().chain([part]))));
         }
         found
     }

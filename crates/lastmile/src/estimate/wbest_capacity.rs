@@ -1,10 +1,11 @@
 //! The effective capacity that [`Wbest`](super::wbest::Wbest) finds from its pairs, and how its uncertainty and that of the trains
 //! become intervals.
 
-use crate::estimate::{Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, wbest::WbestConfig};
+use crate::estimate::{
+    Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, bits_per_second, wbest::WbestConfig,
+};
 use crate::observe::stats;
 use crate::time::Span;
-use crate::units::Rate;
 
 /// Nominal confidence of all intervals.
 pub(super) const CONFIDENCE: f64 = 0.9;
@@ -14,11 +15,6 @@ const CLOCK_RATE: f64 = 1e-4;
 
 /// Stamps of this resolution and without noise are exact: a simulator's.
 const EXACT: Span = Span::from_nanos(1);
-
-/// A rate at the IP layer, rounded; the cast takes what is below zero, and NaN, to zero.
-pub(super) fn bits_per_second(rate: f64) -> Rate {
-    Rate::ip((rate + 0.5) as u64)
-}
 
 /// The capacity, once it is known: rates in bit/s at the IP layer.
 #[derive(Clone, Copy, Debug, Default)]

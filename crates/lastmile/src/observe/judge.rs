@@ -84,6 +84,8 @@ pub fn judge(record: &StreamRecord) -> Judged {
             };
             ((1..n).filter(together).count(), Burst::of(record, None).is_some())
         }
+        // Which of its gaps a tool needs, it knows by itself.
+        Pattern::Uneven => (schedule.count(), schedule.count() * 2 > n.saturating_sub(1)),
         Pattern::Train => (schedule.count(), train::enough(record, &train::runs_of(record))),
     };
     let overtaken = Order::of(record).overtaken();

@@ -1,0 +1,127 @@
+//! A tool added in one file and one line (`examples/spruce.rs`) is everywhere where those of the program are.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::USAGE;
+use crate::common::{Ended, Scratch, run};
+
+/// The program with Spruce; cargo builds examples together with all tests.
+fn program() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    path.push("examples/spruce");
+    assert!(path.exists(), "cargo build -p lastmile-cli --example spruce");
+    path
+}
+
+fn lastmile(arguments: &[&str]) -> Ended {
+    run(Command::new(program()).args(arguments))
+}
+
+const PATH: &str = r#"name = "own"
+duration = "5 s"
+[host.a]
+[host.b]
+[[link]]
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+[[traffic]]
+name = "cross"
+kind = "poisson"
+from = "a"
+to = "b"
+rate = "4 Mbit/s"
+size = "1500 B"
+[[measure]]
+from = "a"
+to = "b"
+method = "spruce"
+pairs = 30
+pair_gap = "30 ms"
+"#;
+
+#[test]
+fn a_method_of_ones_own_is_listed_with_its_options() {
+    let all = lastmile(&["methods", "--json"]).json();
+    let spruce = all.as_array().unwrap().iter().find(|m| m["name"] == "spruce").unwrap();
+    let names: Vec<_> =
+        spruce["options"].as_array().unwrap().iter().map(|o| o["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["pairs", "pair_gap", "packet_size", "known_capacity"]);
+    let listed = lastmile(&["methods", "spruce"]).stdout;
+    assert!(listed.contains("The mean time between pairs"), "{listed}");
+    let help = lastmile(&["measure", "--help"]).stdout;
+    assert!(help.contains("--known-capacity <RATE>") && help.contains("spruce: 10 Mbit/s"), "{help}");
+    let refused = lastmile(&["measure", "h", "--method", "spruce", "--pairs", "9"]);
+    refused.is_error(USAGE, &["--pairs of spruce must be 10 to 10000, not 9"]);
+    lastmile(&["measure", "h", "--known-capacity", "1 Mbit/s"])
+        .is_error(USAGE, &["wbest has no option --known-capacity"]);
+}
+
+#[test]
+fn a_method_of_ones_own_runs_from_scenarios_and_sweeps() {
+    let scratch = Scratch::new("own-method");
+    let file = scratch.file("own.toml", PATH);
+    let rows = lastmile(&["sim", &file, "--json"]).json()["results"].clone();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2, "both directions: {rows:#?}");
+    for row in rows {
+        assert_eq!(
+            (row["options"]["pairs"].as_u64(), row["options"]["packet_size"].as_str()),
+            (Some(30), Some("1500 B"))
+        );
+        // Thirty pairs of Poisson traffic: the mean is within a fifth of the capacity.
+        let (rate, truth) = (row["rate_bps"].as_f64().unwrap(), row["truth_window_bps"].as_f64().unwrap());
+        assert!((rate - truth).abs() < 2e6, "{row:#}");
+    }
+    let out = scratch.path("own.jsonl");
+    let sweep = [
+        "sweep",
+        &file,
+        "--set",
+        "measure.0.pairs=10,20",
+        "--set",
+        "measure.0.direction=forward",
+        "-o",
+        &out,
+    ];
+    assert_eq!(lastmile(&sweep).code, Some(0));
+    let swept = fs::read_to_string(&out).unwrap();
+    let pairs: Vec<_> = swept
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|row| row.get("method").is_some_and(Value::is_string))
+        .map(|row| (row["method"].clone(), row["options"]["pairs"].clone()))
+        .collect();
+    assert_eq!(pairs, [("spruce".into(), 10.into()), ("spruce".into(), 20.into())]);
+    let file = scratch.file("wrong.toml", PATH.replace("pairs = 30", "pears = 30"));
+    lastmile(&["sim", &file])
+        .is_error(USAGE, &["wrong.toml:20: measure[0].pears", "`pair_gap`", "option of spruce"]);
+}
+
+#[test]
+fn a_method_of_ones_own_conforms() {
+    let rows = lastmile(&["conformance", "spruce", "--json"]).json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 6, "two directions in three worlds: {rows:#?}");
+    let real: Vec<_> = rows.iter().filter(|row| row["world"] != "lab").collect();
+    assert!(real.iter().all(|row| row["verdict"] == "same"), "{rows:#?}");
+    assert!(rows.iter().all(|row| row["verdict"] != "differs"), "{rows:#?}");
+}
+
+#[test]
+fn contributing_shows_this_very_tool() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |file: &str| fs::read_to_string(format!("{root}/{file}")).unwrap();
+    let (page, tool) = (read("CONTRIBUTING.md"), read("crates/lastmile-cli/examples/spruce.rs"));
+    let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(shown.lines().count() > 30, "{shown}");
+    for part in shown.split("// ...\n") {
+        assert!(tool.contains(part), "not in examples/spruce.rs:\n{part}");
+    }
+}

@@ -1,0 +1,235 @@
+//! What every tool repeats, so that its file holds nothing but its own idea: which streams count, when to give up and why,
+//! how uncertain stamps are, pauses, random draws, warnings.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
+use crate::estimate::{Conditions, Estimate, Outcome, Quantity, Refusal, Step, TruthKind, Value};
+use crate::observe::StreamVerdict;
+use crate::observe::judge;
+use crate::observe::order::Order;
+use crate::report::{Direction, StreamRecord};
+use crate::time::Span;
+use crate::units::Rate;
+
+/// A tool keeps one of these. Its `step` begins with [`Base::step`], its `on_stream` with [`Base::judge`].
+///
+/// ```
+/// use lastmile::estimate::{Base, Conditions, Outcome, Refusal, Step};
+/// use lastmile::observe::StreamVerdict;
+/// let mut base = Base::new(Conditions::default());
+/// assert_eq!(base.step(), None); // nothing is due: the tool says what to send
+/// base.waste(StreamVerdict::ClockStepped, 2);
+/// assert!(!base.is_done());
+/// base.waste(StreamVerdict::ClockStepped, 2);
+/// assert_eq!(base.step(), Some(Step::Done(Outcome::Refused(Refusal::ClockStepped))));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Base {
+    conditions: Conditions,
+    random: Pcg64Mcg,
+    pause: Option<Span>,
+    outcome: Option<Outcome>,
+    /// Streams that came back.
+    pub sent: u32,
+    /// Streams in a row that told nothing.
+    wasted: u32,
+    /// Packets lost, of so many.
+    losses: (u32, u32),
+    /// Packets that arrived behind one that left later, of so many.
+    pub(super) reordered: (usize, usize),
+    round_trip: bool,
+    warnings: Vec<String>,
+}
+
+impl Base {
+    /// At the start, under these conditions.
+    pub fn new(conditions: Conditions) -> Base {
+        Base {
+            conditions,
+            random: Pcg64Mcg::new(u128::from(conditions.seed) << 1 | 1),
+            pause: None,
+            outcome: None,
+            sent: 0,
+            wasted: 0,
+            losses: (0, 0),
+            reordered: (0, 0),
+            round_trip: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The result, or a pause that is due; otherwise it is the tool's turn.
+    pub fn step(&mut self) -> Option<Step> {
+        match &self.outcome {
+            Some(outcome) => Some(Step::Done(outcome.clone())),
+            None => self.pause.take().map(Step::Pause),
+        }
+    }
+
+    /// Leaves the path alone for so long before the next stream.
+    pub fn pause(&mut self, span: Span) {
+        self.pause = Some(span);
+    }
+
+    /// Whether it has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Ends without a number.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        self.outcome = Some(Outcome::Refused(refusal));
+    }
+
+    /// Ends with these numbers.
+    pub fn found(&mut self, estimates: Vec<Estimate>) {
+        self.outcome = Some(Outcome::Found(estimates));
+    }
+
+    /// Counts a stream of `planned` packets, and says whether it can be believed.
+    pub fn judge(&mut self, record: &StreamRecord, planned: usize) -> StreamVerdict {
+        self.count(record);
+        let verdict = match record.packets.len() == planned && record.planned.len() == planned {
+            true => judge(record).verdict,
+            false => StreamVerdict::NoReport,
+        };
+        if verdict != StreamVerdict::ClockStepped {
+            self.reordered.0 += Order::of(record).overtaken();
+            self.reordered.1 += record.packets.len();
+        }
+        verdict
+    }
+
+    /// Counts a stream that is judged by other means.
+    pub fn count(&mut self, record: &StreamRecord) {
+        self.sent += 1;
+        self.round_trip = record.direction == Direction::RoundTrip;
+        self.losses.0 += record.lost() as u32;
+        self.losses.1 += record.packets.len() as u32;
+    }
+
+    /// Whether streams go there and back.
+    pub fn round_trip(&self) -> bool {
+        self.round_trip
+    }
+
+    /// A stream told something.
+    pub fn useful(&mut self) {
+        self.wasted = 0;
+    }
+
+    /// Counts a stream that told nothing. After `attempts` in a row there is no result, for the last reason seen.
+    pub fn waste(&mut self, verdict: StreamVerdict, attempts: u32) {
+        self.wasted += 1;
+        if self.wasted < attempts {
+            return;
+        }
+        let (lost, sent) = self.losses;
+        self.refuse(match verdict {
+            StreamVerdict::ClockStepped => Refusal::ClockStepped,
+            StreamVerdict::NoReport => {
+                Refusal::Inconsistent("reports of other streams than those sent".into())
+            }
+            StreamVerdict::TooLossy => Refusal::TooLossy { lost, sent },
+            StreamVerdict::Reordered => {
+                let (overtaken, sent) = self.reordered;
+                Refusal::Reordered { overtaken: overtaken as u32, sent: sent as u32 }
+            }
+            _ => Refusal::ScheduleBroken { sent: self.sent, discarded: self.wasted },
+        });
+    }
+
+    /// How uncertain the stamps of a record are.
+    pub fn noise(&self, record: &StreamRecord) -> Span {
+        self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
+    }
+
+    /// By how much a receiver that coalesces interrupts may stamp late.
+    pub fn coalescing(&self) -> Span {
+        self.conditions.coalescing
+    }
+
+    /// A random number from 0 to 1.
+    pub fn draw(&mut self) -> f64 {
+        f64::from(self.random.next_u32()) / f64::from(u32::MAX)
+    }
+
+    /// A random span, exponentially distributed: between events at Poisson times.
+    pub fn exponential(&mut self, mean: Span) -> Span {
+        // Not the logarithm of zero.
+        mean.scaled(-libm::log((f64::from(self.random.next_u32()) + 1.0) / (f64::from(u32::MAX) + 2.0)))
+    }
+
+    /// Says something beside the result, once.
+    pub fn warn(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// All that was said, and `more`.
+    pub fn said(&self, more: impl IntoIterator<Item = String>) -> Option<String> {
+        let all: Vec<String> = self.warnings.iter().cloned().chain(more).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// An estimate without an interval, with all that was said.
+    pub fn estimate(&self, quantity: Quantity, value: Value, streams: &[u32]) -> Estimate {
+        Estimate {
+            quantity,
+            value,
+            interval: None,
+            truth_kind: TruthKind::Queue,
+            streams: streams.to_vec(),
+            warning: self.said(None),
+        }
+    }
+}
+
+/// A rate at the IP layer, rounded; what is below zero, and NaN, is zero.
+pub fn bits_per_second(rate: f64) -> Rate {
+    // A float cast saturates.
+    Rate::ip((rate + 0.5) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::testing::record;
+    use crate::report::Pattern;
+
+    #[test]
+    fn reasons_to_give_up_are_the_last_ones_seen() {
+        let lossy = record(Pattern::Train, &[0, 9, 18, 27], &[0, 9, 18, 27], &[Some(50), None, None, None]);
+        let mut base = Base::new(Conditions::default());
+        let verdict = base.judge(&lossy, 4);
+        assert_eq!(verdict, StreamVerdict::TooLossy);
+        base.waste(verdict, 1);
+        assert_eq!(base.step(), Some(Step::Done(Outcome::Refused(Refusal::TooLossy { lost: 3, sent: 4 }))));
+        let mut base = Base::new(Conditions::default());
+        assert_eq!(base.judge(&lossy, 5), StreamVerdict::NoReport);
+        // Only streams in a row count.
+        (0..9).for_each(|_| {
+            base.waste(StreamVerdict::NoReport, 2);
+            base.useful();
+        });
+        assert!(!base.is_done());
+    }
+
+    #[test]
+    fn draws_have_their_means_and_are_the_seeds() {
+        let means = |seed| {
+            let mut base = Base::new(Conditions::exact(seed));
+            let n = 100_000;
+            let uniform = (0..n).map(|_| base.draw()).sum::<f64>() / f64::from(n);
+            let spans: Span = (0..n).map(|_| base.exponential(Span::from_millis(100))).sum();
+            (uniform, spans.as_secs_f64() / f64::from(n))
+        };
+        let (uniform, mean) = means(1);
+        assert!((uniform - 0.5).abs() < 0.004 && (mean - 0.1).abs() < 0.001, "{uniform} {mean}");
+        assert_eq!(means(2), means(2));
+        assert_ne!(means(2), means(3));
+    }
+}
