@@ -73,7 +73,8 @@ impl FlowWatch {
         let flow = |(index, (spec, before)): (usize, (&crate::scenario::TrafficSpec, &SinkCounters))| {
             let now = counters(simulation, index);
             let label = simulation.traffic_flows.get(index);
-            let (from, to) = (spec.start.max(self.at), spec.stop.min(simulation.engine.now()));
+            let (from, to) =
+                (spec.starts(simulation.seed()).max(self.at), spec.stop.min(simulation.engine.now()));
             let seconds = (to - from).max(Span::ZERO).as_secs_f64();
             let bytes = self.stopped.get(&index).unwrap_or(&now.bytes).0 - before.bytes.0;
             FlowOutcome {

@@ -201,6 +201,7 @@ fn with_flow(scenario: &Scenario, name: &str, path: TwinPath, rate: Rate, stop: 
         rate,
         size: path.ip_size,
         start: Time::ZERO,
+        start_within: Span::ZERO,
         stop,
         changes: Vec::new(),
         tcp: None,

@@ -183,7 +183,8 @@ pub fn build(
             let acks = Flow(flow.0 + 1);
             let (sender, receiver) = (own(spec.from), address(spec.to));
             let ends = Ends { sender, receiver, data: flow, acks };
-            let sender = Sender::new(&tcp.config, ends, tcp.app.clone(), spec.start, spec.stop, random);
+            let sender =
+                Sender::new(&tcp.config, ends, tcp.app.clone(), spec.starts(seed), spec.stop, random);
             let (sender, receiver) = (engine.add(sender)?, engine.add(Receiver::new(&tcp.config, ends))?);
             engine.call(receiver, format!("{name}, receiving"));
             engine.call(sender, name);
@@ -199,7 +200,7 @@ pub fn build(
             arrivals: spec.arrivals.clone(),
             rate: spec.rate,
             ip_size: spec.size,
-            start: spec.start,
+            start: spec.starts(seed),
             stop: spec.stop,
             flow,
             from: own(spec.from),

@@ -60,6 +60,7 @@ use crate::network::engine::Budget;
 
 mod build;
 pub(crate) mod check;
+mod copies;
 pub(crate) mod error;
 mod overrides;
 pub(crate) mod raw;

@@ -128,6 +128,7 @@ pub(super) struct RawTraffic {
     pub(super) rate: Option<At<Rate>>,
     pub(super) size: Option<At<Bytes>>,
     pub(super) start: Option<At<Span>>,
+    pub(super) start_within: Option<At<Span>>,
     pub(super) stop: Option<At<Span>>,
     pub(super) on: Option<At<Span>>,
     pub(super) off: Option<At<Span>>,

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::node::PortId;
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use crate::network::clock::ClockConfig;
@@ -11,6 +11,7 @@ use crate::network::link::LinkConfig;
 use crate::network::tcp::{App, TcpConfig};
 use crate::network::traffic::{Arrivals, Lengths, OnOff};
 use crate::network::wlan::WlanConfig;
+use crate::rng::Stream;
 
 /// A host.
 ///
@@ -89,8 +90,10 @@ pub struct TrafficSpec {
     pub rate: Rate,
     /// The size of its packets with the IP header.
     pub size: Bytes,
-    /// When it starts.
+    /// When it starts, at the earliest.
     pub start: Time,
+    /// Within this time from then it starts, at random.
+    pub start_within: Span,
     /// When it stops; [`Time::MAX`] if it goes on for as long as the run does, which in the lab may be longer than the
     /// scenario's duration.
     pub stop: Time,
@@ -110,6 +113,15 @@ pub struct TcpSpec {
 }
 
 impl TrafficSpec {
+    /// When it starts in a run with that seed.
+    pub fn starts(&self, seed: u64) -> Time {
+        let share = match self.start_within {
+            Span::ZERO => 0.0,
+            _ => Stream::new(seed, &format!("start/{}", self.name)).unit(),
+        };
+        self.start + self.start_within.scaled(share)
+    }
+
     /// What the file calls its kind.
     pub fn kind(&self) -> &'static str {
         if let Some(tcp) = &self.tcp {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
+use super::copies;
 use super::error::Place;
 use super::raw::{At, RawClock, RawScenario};
 use super::routes::Ways;
@@ -60,6 +61,7 @@ pub(super) fn load(
     for replace in overrides {
         replace.apply(&mut place)?;
     }
+    copies::expand(&mut place)?;
     let mut document = place.document.clone();
     let roles = RawRoles::take(&place, &mut document)?;
     let document = Spanned::new(span, document);
@@ -180,8 +182,8 @@ impl Check<'_> {
 
     fn hosts(&self) -> Checked<Vec<HostSpec>> {
         let mut in_order: Vec<_> = self.raw.host.iter().collect();
-        // The map sorts by name; addresses are given in the order of the file.
-        in_order.sort_by_key(|(name, _)| name.span().start);
+        // The map sorts by name; addresses are given in the order of the file, and of copies by their numbers.
+        in_order.sort_by_key(|(name, _)| (name.span().start, name.get_ref().len()));
         if let Some((name, _)) = in_order.get(MAX_HOSTS) {
             return self.error(name.span(), format!("more than {MAX_HOSTS} hosts"));
         }

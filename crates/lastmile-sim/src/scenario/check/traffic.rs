@@ -42,6 +42,10 @@ impl Check<'_> {
             }
             let start = Time::ZERO + self.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
             let stop = self.not_negative(raw.stop.as_ref())?.map_or(Time::MAX, |stop| Time::ZERO + stop);
+            let start_within = self.not_negative(raw.start_within.as_ref())?.unwrap_or(Span::ZERO);
+            if let Some(late) = raw.start_within.as_ref().filter(|_| start + start_within >= stop.min(end)) {
+                return self.error(late.span(), "may start only after its stop or the run's end");
+            }
             if let Some(raw_start) = raw.start.as_ref().filter(|_| start >= end) {
                 return self.error(raw_start.span(), "starts after the run's end");
             }
@@ -73,7 +77,8 @@ impl Check<'_> {
             if tcp.is_some() {
                 self.reach(scenario, to, from, &raw.to)?;
             }
-            let spec = TrafficSpec { name, arrivals, from, to, rate, size, start, stop, changes, tcp };
+            let spec =
+                TrafficSpec { name, arrivals, from, to, rate, size, start, start_within, stop, changes, tcp };
             scenario.traffic.push(spec);
         }
         Ok(())

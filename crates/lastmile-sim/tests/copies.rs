@@ -1,0 +1,66 @@
+//! `count`: the scenario with it is the scenario in which all copies are written out.
+
+use lastmile_sim::scenario::{Override, Scenario};
+
+/// Seed 004's wireless last hop: as many flows as clients, each with a last link of its own.
+const SHORT: &str = include_str!("scenarios/copies.toml");
+
+fn parse(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {
+    let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
+    Scenario::parse_with("copies.toml", text, &set, &|_, _| Ok(())).map_err(|error| error.to_string())
+}
+
+#[test]
+fn copies_are_what_one_would_write_out() {
+    let written = "
+name = \"copies\"
+duration = \"5 s\"
+host = { server = {}, client-1 = { clock = { skew_ppm = 20.0 } }, client-2 = { clock = { skew_ppm = 20.0 } } }
+link = [
+  { from = \"server\", to = \"r\", rate = \"260 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.01 }, flows = [\"free-1\", \"free-2\"] }], back = { losses = [] } },
+  { from = \"r\", to = \"client-1\", rate = \"150 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.1 }, flows = [\"tcp-1\", \"tcp-3\"] }], back = { losses = [] } },
+  { from = \"r\", to = \"client-2\", rate = \"150 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.1 }, flows = [\"tcp-2\", \"tcp-4\"] }], back = { losses = [] } },
+]
+traffic = [
+  { name = \"tcp-1\", kind = \"ftp\", from = \"server\", to = \"client-1\", start_within = \"2 s\" },
+  { name = \"tcp-2\", kind = \"ftp\", from = \"server\", to = \"client-2\", start_within = \"2 s\" },
+  { name = \"tcp-3\", kind = \"ftp\", from = \"server\", to = \"client-1\", start_within = \"2 s\" },
+  { name = \"tcp-4\", kind = \"ftp\", from = \"server\", to = \"client-2\", start_within = \"2 s\" },
+  { name = \"free-1\", kind = \"cbr\", from = \"server\", to = \"client-1\", rate = \"20 kbit/s\", size = \"762 B\" },
+  { name = \"free-2\", kind = \"cbr\", from = \"server\", to = \"client-2\", rate = \"20 kbit/s\", size = \"762 B\" },
+]
+";
+    assert_eq!(parse(SHORT, &[]).unwrap(), parse(written, &[]).unwrap());
+}
+
+#[test]
+fn counts_are_swept_and_bounded() {
+    let set = [("host.client.count", "128"), ("traffic.tcp.count", "128")];
+    let scenario = parse(SHORT, &set).unwrap();
+    assert_eq!((scenario.hosts.len(), scenario.links.len(), scenario.traffic.len()), (129, 258, 256));
+    assert_eq!((scenario.hosts[10].name.as_str(), scenario.hosts[10].v4.octets()[3]), ("client-10", 11));
+    let one = parse(SHORT, &[("host.client.count", "1"), ("traffic.tcp.count", "1")]).unwrap();
+    assert_eq!(one.traffic[0].name, "tcp-1", "a copy is called alike however many there are");
+    for (key, value, why) in [
+        ("traffic.tcp.count", "3", "copies.toml:23: traffic[0].to: 2 of these for 3 copies"),
+        ("host.client.count", "0", "a count is a number from 1 to 20000"),
+        ("host.client.count", "20000", "more than 250 hosts"),
+        ("traffic.tcp.count", "20000", "copies of too much"),
+        ("host.client.address", "10.0.0.1", "copies have addresses of their own"),
+        ("link.0.count", "2", "unknown field `count`"),
+    ] {
+        let error = parse(SHORT, &[(key, value)]).unwrap_err();
+        assert!(error.contains(why), "{key} = {value}: {error}");
+    }
+}
+
+#[test]
+fn every_copy_draws_its_own_numbers() {
+    let scenario = parse(SHORT, &[]).unwrap();
+    let starts: Vec<_> = scenario.traffic.iter().map(|flow| flow.starts(1)).collect();
+    let mut apart = starts[..4].to_vec();
+    apart.sort_unstable();
+    apart.dedup();
+    assert_eq!(apart.len(), 4, "{starts:?}");
+    assert!(starts[..4].iter().all(|start| start.as_nanos() < 2_000_000_000) && starts[4].as_nanos() == 0);
+}
