@@ -13,6 +13,7 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::runs::event_file::EventLog;
 use lastmile_sim::runs::pcap::{Capture, Select, interfaces};
+use lastmile_sim::runs::series::{MIN_STEP, SeriesPlan, SeriesRow};
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 use crate::exit::Exit;
@@ -32,6 +33,13 @@ pub(crate) struct OutputArgs {
     /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Write what every flow, link and WLAN did in each step of time to FILE, as CSV if its name ends in .csv, else as JSON
+    /// lines
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+    /// Length of a step of --series, such as `100 ms`; 1 ms at least
+    #[arg(long, value_name = "TIME", requires = "series", default_value = "100 ms", value_parser = step)]
+    series_step: Span,
     /// Write what every host, link and WLAN carries to FILE, as pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -51,6 +59,7 @@ pub(crate) struct Outputs {
     recorder: Option<ScenarioRecorder>,
     capture: Option<(PathBuf, Slot<Capture<Out>>)>,
     log: Option<(PathBuf, Slot<EventLog<Out>>)>,
+    series: Option<(PathBuf, Arc<Mutex<SeriesFile>>)>,
 }
 
 impl OutputArgs {
@@ -76,7 +85,7 @@ impl OutputArgs {
                 (Some(recorder), hooks)
             }
         };
-        let mut outputs = Outputs { recorder, capture: None, log: None };
+        let mut outputs = Outputs { recorder, capture: None, log: None, series: None };
         if let Some(file) = &self.pcap {
             let select = match self.pcap_at.is_empty() {
                 true => Select::All,
@@ -102,6 +111,13 @@ impl OutputArgs {
             });
             outputs.log = Some((file.clone(), slot));
         }
+        if let Some(file) = &self.series {
+            let written = Arc::new(Mutex::new(SeriesFile::new(file, create(file, in_lab)?)));
+            let shared = Arc::clone(&written);
+            let tell = move |row: &SeriesRow| shared.lock().unwrap_or_else(PoisonError::into_inner).row(row);
+            hooks.series = Some(SeriesPlan { step: self.series_step, tell: Box::new(tell) });
+            outputs.series = Some((file.clone(), written));
+        }
         Ok((outputs, hooks))
     }
 
@@ -112,6 +128,7 @@ impl OutputArgs {
             ("--events", self.events.as_deref()),
             ("--record", self.record.as_deref()),
             ("--pcap", self.pcap.as_deref()),
+            ("--series", self.series.as_deref()),
         ];
         // Where a file exists its canonical path tells links apart; one that does not is nobody else's but by name.
         let place = |file: &Path| std::fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok();
@@ -142,8 +159,62 @@ impl Outputs {
         if let Some((file, log)) = self.log {
             ended(&file, taken(&log).map_or(Ok(()), |log| log.finish(end)))?;
         }
+        if let Some((file, series)) = self.series {
+            ended(&file, series.lock().unwrap_or_else(PoisonError::into_inner).finish())?;
+        }
         Ok(())
     }
+}
+
+/// A series under way; keeps the first error until its end.
+struct SeriesFile {
+    csv: Option<csv::Writer<Out>>,
+    lines: Option<Out>,
+    failed: Option<io::Error>,
+}
+
+impl SeriesFile {
+    fn new(file: &Path, out: Out) -> SeriesFile {
+        let is_csv = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+        let (csv, lines) =
+            if is_csv { (Some(csv::Writer::from_writer(out)), None) } else { (None, Some(out)) };
+        SeriesFile { csv, lines, failed: None }
+    }
+
+    fn row(&mut self, row: &SeriesRow) {
+        let written = match (&mut self.csv, &mut self.lines) {
+            (Some(csv), _) => csv.serialize(row).map_err(io::Error::other),
+            (_, Some(out)) => line(out, row),
+            _ => Ok(()),
+        };
+        if let Err(error) = written {
+            (self.csv, self.lines) = (None, None);
+            self.failed = Some(error);
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.csv.take().map_or(Ok(()), |mut csv| csv.flush())?;
+        self.lines.take().map_or(Ok(()), |mut out| out.flush())
+    }
+}
+
+/// A row as a line of JSON, without what it cannot have.
+fn line(out: &mut Out, row: &SeriesRow) -> io::Result<()> {
+    let mut all = serde_json::to_value(row)?;
+    if let Some(all) = all.as_object_mut() {
+        all.retain(|_, value| !value.is_null());
+    }
+    serde_json::to_writer(&mut *out, &all)?;
+    out.write_all(b"\n")
+}
+
+fn step(text: &str) -> Result<Span, String> {
+    let step: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if step < MIN_STEP { Err(format!("a step has {MIN_STEP} at least")) } else { Ok(step) }
 }
 
 fn create(file: &Path, in_lab: bool) -> anyhow::Result<Out> {

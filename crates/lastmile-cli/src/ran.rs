@@ -1,7 +1,10 @@
 //! [`Ran`]: what a run of a scenario gave, printed alike whatever the world it ran in.
 
+use std::collections::BTreeMap;
+
+use lastmile::units::Bytes;
 use lastmile_sim::roles::measure::Outcome;
-use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome};
+use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
 use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
 use serde_json::{Map, Value, json};
 
@@ -46,19 +49,92 @@ impl<'a> Ran<'a> {
         if !self.network.flows.is_empty() {
             crate::say(flow_table(&self.network.flows).trim_end());
         }
-        if self.rows.is_empty() && self.network.flows.is_empty() {
-            crate::say(link_table(&self.network.links).trim_end());
+        let NetworkOutcome { links, wlans, .. } = self.network;
+        if !links.is_empty() {
+            crate::say(link_table(links).trim_end());
+        }
+        if !wlans.is_empty() {
+            crate::say(wlan_table(wlans).trim_end());
         }
     }
 }
 
-/// What the links carried, where there was no traffic.
+/// Links, or directions of WLANs, of a table; a person looks at no more.
+const MAX_HOPS: usize = 24;
+
+/// What the links carried.
 fn link_table(links: &[LinkOutcome]) -> String {
-    let mut table = Table::new(&["link from", "to", ">packets", ">dropped"]);
-    for link in links {
-        table.row([link.from.clone(), link.to.clone(), link.packets.to_string(), link.dropped.to_string()]);
+    let columns =
+        ["link from", "to", ">packets", ">marked", "lost", ">mean queue", ">longest", ">in packets", ">busy"];
+    let mut table = Table::new(&columns);
+    let used = links.iter().filter(|link| link.packets > 0 || !link.lost.is_empty());
+    for link in used.clone().take(MAX_HOPS) {
+        table.row([
+            link.from.clone(),
+            link.to.clone(),
+            link.packets.to_string(),
+            link.marked.to_string(),
+            causes(&link.lost),
+            bytes(link.queue_mean_bytes),
+            Bytes(link.queue_max_bytes).to_string(),
+            link.queue_max_packets.to_string(),
+            percent(link.busy_share),
+        ]);
     }
-    table.text()
+    table.text() + &more(used.count(), links.len(), "links")
+}
+
+/// What the directions of WLANs carried.
+fn wlan_table(wlans: &[WlanOutcome]) -> String {
+    let columns = [
+        "air from",
+        "to",
+        ">packets",
+        "lost",
+        ">collisions",
+        ">mean queue",
+        ">longest",
+        ">of the air",
+        ">busy",
+    ];
+    let mut table = Table::new(&columns);
+    let used = wlans.iter().filter(|air| air.packets > 0);
+    for air in used.clone().take(MAX_HOPS) {
+        table.row([
+            air.from.clone(),
+            air.to.clone(),
+            air.packets.to_string(),
+            causes(&air.lost_by_cause),
+            air.collisions.to_string(),
+            bytes(air.queue_mean_bytes),
+            air.queue_max_packets.to_string(),
+            percent(air.air_share),
+            percent(air.busy_share),
+        ]);
+    }
+    table.text() + &more(used.count(), wlans.len(), "directions of WLANs")
+}
+
+/// Says what a table leaves out.
+fn more(used: usize, all: usize, what: &str) -> String {
+    match used.saturating_sub(MAX_HOPS) {
+        0 if used == all => String::new(),
+        0 => format!("{} other {what} carried nothing\n", all - used),
+        more => format!("{more} more {what} carried something: --json has all\n"),
+    }
+}
+
+fn causes(lost: &BTreeMap<&'static str, u64>) -> String {
+    let lost: Vec<_> = lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
+    if lost.is_empty() { "-".to_owned() } else { lost.join(", ") }
+}
+
+fn bytes(mean: Option<f64>) -> String {
+    mean.map_or_else(|| "-".to_owned(), |mean| Bytes(mean.round() as u64).to_string())
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
 /// What the scenario's traffic got.
@@ -69,7 +145,6 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
     let milliseconds =
         |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
     for flow in flows {
-        let lost: Vec<_> = flow.lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
         table.row([
             flow.flow.clone(),
             flow.kind.to_owned(),
@@ -78,7 +153,7 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
             flow.goodput_bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string()),
             flow.sent.to_string(),
             flow.received.to_string(),
-            if lost.is_empty() { "-".to_owned() } else { lost.join(", ") },
+            causes(&flow.lost),
             milliseconds(flow.delay_mean_s),
             milliseconds(flow.delay_max_s),
         ]);

@@ -104,13 +104,44 @@ fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
 }
 
 #[test]
+fn a_series_is_lines_or_csv_and_a_page() {
+    let scratch = Scratch::new("series");
+    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let written = |name: &str, step: &str| {
+        let file = scratch.path(name);
+        let ended = lastmile(&["sim", &scenario, "--series", &file, "--series-step", step]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains("mean queue"), "{ended:?}");
+        let page = lastmile(&["report", &file, "-o", "-"]);
+        assert!(page.code == Some(0) && page.stdout.contains("flows: window"), "{page:?}");
+        assert!(page.stdout.contains("links: queue") && page.stdout.contains("a&gt;b"), "{page:?}");
+        read(&file)
+    };
+    let lines = written("a.jsonl", "500 ms");
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 4 * (2 + 2), "two flows and two directions in each step");
+    let named = |name: &'static str| rows.iter().filter(move |row| row["name"] == name);
+    assert!(named("tcp").all(|row| row["window_packets"].as_f64() > Some(0.0)));
+    assert!(named("a>b").all(|row| row["busy_share"].as_f64() > Some(0.3)));
+    assert!(named("a>b").all(|row| row.get("goodput_bps").is_none()));
+    let csv = written("a.csv", "500 ms");
+    assert!(csv.starts_with("at_s,row,name,goodput_bps,") && csv.lines().count() == rows.len() + 1, "{csv}");
+    lastmile(&["sim", &scenario, "--series", "x", "--series-step", "1 us"])
+        .is_error(USAGE, &["1 ms at least"]);
+    lastmile(&["sim", &scenario, "--series-step", "1 s"]).is_error(USAGE, &["--series"]);
+}
+
+#[test]
 fn sweeps_over_any_key_and_over_none() {
     let scratch = Scratch::new("keys");
     let scenario = scratch.file("narrow.toml", SCENARIO);
     let rows = |arguments: &[&str]| -> Vec<Value> {
         let ended = lastmile(&[&["sweep", &scenario], arguments].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let all: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is = |row: &Value, kind: &str| row["row"] == kind;
+        assert_eq!(all.iter().filter(|row| is(row, "link")).count(), all.len() / 2, "as many as flows");
+        all.into_iter().filter(|row| is(row, "flow")).collect()
     };
     let sizes = rows(&["--set", "traffic.poisson.size=100 B,1000 B", "--set", "duration=500 ms"]);
     assert_eq!(

@@ -32,7 +32,7 @@ fn every_example_loads() {
 }
 
 /// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
-const PLACES: [&str; 28] = [
+const PLACES: [&str; 29] = [
     "zzz = 1",
     "host.a.zzz = 1",
     "host.a.clock.zzz = 1",
@@ -59,6 +59,7 @@ const PLACES: [&str; 28] = [
     "wlan = [{ station = [{ zzz = 1 }] }]",
     "wlan = [{ station = [{ rate_control = \"zzz\" }] }]",
     "wlan = [{ station = [{ channel = { zzz = 1 } }] }]",
+    "handoff = [{ zzz = 1 }]",
     "traffic = [{ zzz = 1 }]",
     "traffic = [{ kind = \"zzz\" }]",
 ];

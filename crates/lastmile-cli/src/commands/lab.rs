@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let config = LabConfig { seed, realtime: args.realtime, hooks };
         (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {
-        let config = ProgramsConfig { seed, prepare: hooks.prepare, apart: args.json };
+        let config = ProgramsConfig { seed, prepare: hooks.prepare, series: hooks.series, apart: args.json };
         let (code, run) = run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?;
         (Some(code), run)
     };

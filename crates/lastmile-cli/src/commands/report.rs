@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::exit::Exit;
 use crate::report::Run;
+use crate::report::series::{SeriesResult, is_series};
 use crate::report::sweep::{self, SweepResult};
 use crate::report::{document, lines};
 
@@ -22,11 +23,11 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Draw any result as one HTML page that needs nothing else
 ///
-/// Takes recordings (--record), event files (sim --events), results of sweeps as JSON lines or CSV, and what sim, lab,
-/// measure, accuracy, bench-sim and conformance print with --json.
+/// Takes recordings (--record), event files (sim --events), series (sim --series), results of sweeps as JSON lines or CSV,
+/// and what sim, lab, measure, accuracy, bench-sim and conformance print with --json.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A recording, an event file, a sweep's results, or a command's JSON
+    /// A recording, an event file, a series, a sweep's results, or a command's JSON
     file: PathBuf,
     /// Where to write the page; FILE with the ending .html unless named, - for standard output
     #[arg(short, long, value_name = "OUT.html")]
@@ -53,7 +54,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 }
 
 /// What can be drawn, for those who bring something else.
-const KINDS: &str = "it draws recordings (--record), event files (sim --events), results of sweeps (JSON lines or CSV), \
+const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
     and the JSON of sim, lab, measure, accuracy, bench-sim and conformance (--json)";
 
 /// The page of whatever the file is; its beginning tells.
@@ -85,6 +86,9 @@ fn draw(file: &Path) -> anyhow::Result<String> {
     }
     if sweep::is_csv(&line) {
         return Ok(SweepResult::read_csv(whole).with_context(cannot)?.page(&name));
+    }
+    if is_series(&line) {
+        return Ok(SeriesResult::read(whole).with_context(cannot)?.page(&name));
     }
     if has("lastmile") {
         return Ok(Run::read(&name, Reader::new(&name, whole)?)?.page());

@@ -11,6 +11,7 @@ pub(crate) mod document;
 mod html;
 pub(crate) mod lines;
 mod network;
+pub(crate) mod series;
 mod streams;
 mod summary;
 pub(crate) mod sweep;

@@ -26,6 +26,9 @@ const MEASURED: [(&str, &str, f64); 3] = [
 const FLOWS: [(&str, &str, f64); 2] =
     [("goodput_bps", "goodput, Mbit/s", 1e-6), ("delay_mean_s", "mean delay, ms", 1e3)];
 
+const LINKS: [(&str, &str, f64); 2] =
+    [("queue_mean_bytes", "mean queue, kB", 1e-3), ("busy_share", "busy, % of the time", 100.0)];
+
 type Points = BTreeMap<(String, &'static str, String), BTreeMap<String, Vec<f64>>>;
 
 /// A sweep's numbers, by series, quantity, and parameter; then by the parameter's value.
@@ -119,9 +122,17 @@ impl SweepResult {
             }
         }
         let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (series, quantities) = match row.get("flow").and_then(Value::as_str) {
-            Some(flow) => (format!("flow {flow}"), &FLOWS[..]),
-            None => {
+        let ends = || format!("{}>{}", text("from"), text("to"));
+        // Rows of older sweeps say no kind: those of flows have a flow.
+        let kind = match row.get("row").and_then(Value::as_str) {
+            Some(kind) => kind,
+            None if row.contains_key("flow") => "flow",
+            None => "result",
+        };
+        let (series, quantities) = match kind {
+            "flow" => (format!("flow {}", text("flow")), &FLOWS[..]),
+            "link" | "wlan" => (format!("{kind} {}", ends()), &LINKS[..]),
+            _ => {
                 let parts = [text("method"), text("direction"), text("quantity")];
                 (parts.join(" ").trim().to_owned(), &MEASURED[..])
             }
@@ -180,7 +191,7 @@ impl SweepResult {
     }
 
     fn chart(&self, key: &str, parameter: &str, values: &BTreeMap<String, Vec<f64>>) -> String {
-        let label = MEASURED.iter().chain(&FLOWS).find(|q| q.0 == key).map_or(key, |q| q.1);
+        let label = MEASURED.iter().chain(&FLOWS).chain(&LINKS).find(|q| q.0 == key).map_or(key, |q| q.1);
         let order = self.parameters.iter().find(|p| p.0 == parameter).map_or(&[][..], |p| &p.1[..]);
         // Quantities stand where they belong; names one after the other.
         let numbers: Option<Vec<(f64, &'static str)>> = order.iter().map(|text| quantity(text)).collect();

@@ -79,10 +79,13 @@ fn json_of_a_simulated_run() {
     let flow =
         "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
     has_keys(&json["flows"][0], flow);
-    has_keys(&json["links"][0], "from to packets dropped");
+    let link =
+        "from to packets dropped lost marked queue_mean_bytes queue_max_bytes queue_max_packets busy_share";
+    has_keys(&json["links"][0], link);
     assert_eq!(json["wlans"], Value::Array(vec![]));
     let cell = ["sim", "wlan-g-busy", "--json", "--set", "duration=2 s"];
-    let keys = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s";
+    let keys = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s \
+                lost_by_cause queue_mean_bytes queue_max_packets air_share busy_share";
     has_keys(&lastmile(&cell).json()["wlans"][0], keys);
     let rows = json["results"].as_array().unwrap();
     assert_eq!(rows.len(), 2);

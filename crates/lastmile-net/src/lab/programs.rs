@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lastmile_sim::runs::Prepare;
+use lastmile_sim::runs::series::SeriesPlan;
 use lastmile_sim::scenario::Scenario;
 
 use super::child::LabChild;
@@ -31,6 +32,8 @@ pub struct ProgramsConfig {
     pub seed: u64,
     /// Given the simulation before it runs.
     pub prepare: Option<Prepare>,
+    /// Told what happens in each step of time.
+    pub series: Option<SeriesPlan>,
     /// Whether what programs print goes to standard error, so that standard output is the caller's alone.
     pub apart: bool,
 }
@@ -47,8 +50,8 @@ pub fn run_programs(
     stop: &AtomicBool,
 ) -> Result<(i32, LabRun), LabRunError> {
     let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
-    let ProgramsConfig { seed, prepare, apart } = config;
-    let plan = LabPlan { seed, hosts: &wanted, prepare, ..LabPlan::default() };
+    let ProgramsConfig { seed, prepare, series, apart } = config;
+    let plan = LabPlan { seed, hosts: &wanted, prepare, series, ..LabPlan::default() };
     let mut lab = Lab::start(scenario, plan)?;
     let mut children = Vec::new();
     for program in programs {

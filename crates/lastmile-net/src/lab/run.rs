@@ -14,6 +14,7 @@ use lastmile_sim::network::engine::Budget;
 use lastmile_sim::roles::measure::sessions;
 use lastmile_sim::roles::{Ended, Found, Make, Place, Running};
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
+use lastmile_sim::runs::series::SeriesPlan;
 use lastmile_sim::runs::{Hooks, Prepare, RunError};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
@@ -104,6 +105,8 @@ pub struct LabPlan<'a> {
     pub running: Option<&'a mut Running>,
     /// Given the simulation before it runs.
     pub prepare: Option<Prepare>,
+    /// Told what happens in each step of time.
+    pub series: Option<SeriesPlan>,
     /// When it ends by itself; if never, with whoever started it.
     pub end: Option<Time>,
 }
@@ -126,7 +129,7 @@ impl Lab {
     /// # Errors
     /// See [`LabRunError`].
     pub fn start(scenario: &Scenario, plan: LabPlan<'_>) -> Result<Lab, LabRunError> {
-        let LabPlan { seed, hosts: wanted, running, prepare, end } = plan;
+        let LabPlan { seed, hosts: wanted, running, prepare, series, end } = plan;
         let mut hosts = Vec::new();
         let mut tuns = Vec::new();
         for &index in wanted {
@@ -159,7 +162,8 @@ impl Lab {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let (decisions, told) = channel();
-        let mut pump = Pump::new(Watched::new(scenario, simulation), ports).telling(told);
+        let watched = Watched::new(scenario, simulation).with_series(scenario, series);
+        let mut pump = Pump::new(watched, ports).telling(told);
         if own {
             pump = pump.noting();
         }
@@ -261,6 +265,7 @@ pub fn run(
         hosts: &wanted,
         running: Some(&mut running),
         prepare: hooks.prepare.take(),
+        series: hooks.series.take(),
         end: placed.is_empty().then_some(over),
     };
     let mut lab = Lab::start(scenario, plan)?;

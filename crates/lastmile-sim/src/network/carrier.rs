@@ -7,6 +7,7 @@ use lastmile::node::{Flow, PortId};
 
 use super::engine::{Lost, Tell};
 use super::meter::{Meter, MeterConfig};
+use super::packets::Packets;
 
 /// What carries packets.
 pub(crate) trait Carrier {
@@ -21,6 +22,10 @@ pub(crate) trait Carrier {
 
     /// The same, to make it forget.
     fn meter_mut(&mut self, number: usize) -> Option<&mut Meter>;
+
+    /// The host at one end of a port leaves for another link, or comes back. What waits there and what comes later is dropped;
+    /// what is being sent goes on.
+    fn leave(&mut self, packets: &mut Packets, now: u64, port: PortId, left: bool);
 
     /// What it has lost.
     fn losses(&self) -> &Losses;
@@ -50,12 +55,14 @@ pub enum LossCause {
     Channel,
     /// All its transmissions on a WLAN failed, most of them (or, at a tie, the last) because others sent as well.
     Collision,
+    /// The host that it was for, or from, had left for another link.
+    Handoff,
 }
 
 impl LossCause {
     /// All causes.
-    pub const ALL: [LossCause; 4] =
-        [LossCause::Queue, LossCause::Early, LossCause::Channel, LossCause::Collision];
+    pub const ALL: [LossCause; 5] =
+        [LossCause::Queue, LossCause::Early, LossCause::Channel, LossCause::Collision, LossCause::Handoff];
 
     /// One word for tables.
     pub fn name(self) -> &'static str {
@@ -64,6 +71,7 @@ impl LossCause {
             LossCause::Early => "early",
             LossCause::Channel => "channel",
             LossCause::Collision => "collision",
+            LossCause::Handoff => "handoff",
         }
     }
 

@@ -12,5 +12,6 @@ pub mod meter;
 mod packets;
 pub mod queue;
 pub mod tcp;
+pub mod trace;
 pub mod traffic;
 pub mod wlan;

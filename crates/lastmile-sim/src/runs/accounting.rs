@@ -1,11 +1,15 @@
 //! [`Watched`]: a simulation whose traffic and network are accounted for, whoever paces it; and [`NetworkOutcome`], what
 //! came of them. The simulator and the lab run the same, and so give the same.
 
+use std::collections::BTreeMap;
+
 use lastmile::time::{Span, Time};
 
-use crate::network::engine::{Engine, EngineError};
+use crate::network::engine::{Engine, EngineError, NodeId};
+use crate::network::link::Link;
 use crate::runs::flows::{FlowOutcome, FlowWatch};
-use crate::scenario::{Scenario, Simulation};
+use crate::runs::series::{Series, SeriesPlan, Snapshot};
+use crate::scenario::{LinkSpec, Scenario, Simulation};
 
 /// What the scenario's own traffic got, and what its links and WLANs carried.
 ///
@@ -31,7 +35,8 @@ pub struct NetworkOutcome {
     pub wlans: Vec<WlanOutcome>,
 }
 
-/// What one direction of a link carried over the whole run.
+/// What one direction of a link carried: packets over the whole run, means and shares from the warm-up's end on, `None` in a
+/// run that ended before.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct LinkOutcome {
     /// The host or router where it begins.
@@ -42,6 +47,19 @@ pub struct LinkOutcome {
     pub packets: u64,
     /// Packets that its queue dropped.
     pub dropped: u64,
+    /// Packets that it did not deliver, by true cause: `queue`, `early`, `channel`, `handoff`.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Packets that it marked Congestion Experienced.
+    pub marked: u64,
+    /// Mean number of bytes on the wire that waited, beside the packet in transmission.
+    pub queue_mean_bytes: Option<f64>,
+    /// The most that ever waited.
+    pub queue_max_bytes: u64,
+    /// The most packets that ever waited.
+    pub queue_max_packets: u32,
+    /// Share of the time that its transmitter was busy; `None` too where nothing limits it, or deliveries come at the times
+    /// of a trace.
+    pub busy_share: Option<f64>,
 }
 
 /// What one direction of an association in a WLAN carried over the whole run.
@@ -71,6 +89,16 @@ pub struct WlanOutcome {
     pub channel_errors: u64,
     /// Air that the transmissions took, with their responses and retries.
     pub airtime_s: f64,
+    /// Packets that did not arrive, by true cause: `queue`, `collision`, `channel`, `handoff`.
+    pub lost_by_cause: BTreeMap<&'static str, u64>,
+    /// Mean number of bytes of frames in the sender's queue, for all of its receivers and with those on the air.
+    pub queue_mean_bytes: Option<f64>,
+    /// The most packets that it ever held.
+    pub queue_max_packets: u32,
+    /// Share of the time that these transmissions took.
+    pub air_share: Option<f64>,
+    /// Share of the time that the medium was busy, whoever sent.
+    pub busy_share: Option<f64>,
 }
 
 /// A simulation that takes its counts when its warm-up is over, however far it is run at a time.
@@ -79,8 +107,13 @@ pub struct Watched {
     simulation: Simulation,
     warm_up: Time,
     flows: Option<FlowWatch>,
+    /// The counters at the warm-up's end.
+    before: Option<Snapshot>,
     /// When which flow stops after the warm-up, the last one first.
     stops: Vec<(Time, usize)>,
+    series: Option<Series>,
+    /// Links that traces drive.
+    traced: Vec<NodeId>,
 }
 
 impl Watched {
@@ -90,7 +123,15 @@ impl Watched {
         let stops = scenario.traffic.iter().enumerate().map(|(flow, spec)| (spec.stop, flow));
         let mut stops: Vec<_> = stops.filter(|&(at, _)| at > warm_up && at < Time::MAX).collect();
         stops.sort_unstable_by(|a, b| b.cmp(a));
-        Watched { simulation, warm_up, flows: None, stops }
+        let links = scenario.links.iter().zip(&simulation.links);
+        let traced = links.filter(|link| link.0.config.trace.is_some()).map(|link| *link.1).collect();
+        Watched { simulation, warm_up, flows: None, before: None, stops, series: None, traced }
+    }
+
+    /// Has what happens in each step of time told, from the start on.
+    pub fn with_series(mut self, scenario: &Scenario, series: Option<SeriesPlan>) -> Watched {
+        self.series = series.map(|plan| Series::new(scenario, &self.simulation, plan));
+        self
     }
 
     /// See [`Engine::run_until`].
@@ -98,20 +139,32 @@ impl Watched {
     /// # Errors
     /// See there.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        if self.flows.is_none() && end >= self.warm_up {
-            self.simulation.engine.run_until(self.warm_up)?;
-            self.flows = Some(FlowWatch::begin(&self.simulation));
-        }
-        while let Some(&(at, flow)) = self.stops.last()
-            && at <= end
-        {
+        loop {
+            let begins = self.flows.is_none().then_some(self.warm_up);
+            let stops = self.stops.last().map(|stop| stop.0);
+            let next = [begins, stops, self.series.as_ref().map(Series::next)].into_iter().flatten().min();
+            let Some(at) = next.filter(|&at| at <= end) else { break };
             self.simulation.engine.run_until(at)?;
-            if let Some(flows) = &mut self.flows {
-                flows.stop(&self.simulation, flow);
+            if begins == Some(at) {
+                self.flows = Some(FlowWatch::begin(&self.simulation));
+                self.before = Some(Snapshot::take(&self.simulation));
             }
-            self.stops.pop();
+            while let Some((_, flow)) = self.stops.pop_if(|stop| stop.0 <= at) {
+                if let Some(flows) = &mut self.flows {
+                    flows.stop(&self.simulation, flow);
+                }
+            }
+            if let Some(series) = &mut self.series {
+                series.pass(&self.simulation);
+            }
         }
-        self.simulation.engine.run_until(end)
+        self.simulation.engine.run_until(end)?;
+        for &node in &self.traced {
+            if let Some(why) = self.simulation.engine.link(node).and_then(Link::trace_failure) {
+                return Err(EngineError::Trace { node: node.0, why: why.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     /// The simulation as it stands.
@@ -134,48 +187,80 @@ impl Watched {
         let flows = self.flows.clone().unwrap_or_else(|| FlowWatch::begin(&self.simulation));
         NetworkOutcome {
             flows: flows.end(scenario, &self.simulation),
-            links: links(scenario, &self.simulation),
-            wlans: wlans(scenario, &self.simulation),
+            links: self.links(scenario),
+            wlans: self.wlans(scenario),
         }
+    }
+
+    fn links(&self, scenario: &Scenario) -> Vec<LinkOutcome> {
+        let end = Snapshot::take(&self.simulation);
+        let link = |(index, spec): (usize, &LinkSpec)| {
+            let link = self.simulation.engine.link(*self.simulation.links.get(index)?)?;
+            let counted = link.counters();
+            let over = self.before.as_ref().and_then(|before| end.link_since(before, index));
+            Some(LinkOutcome {
+                from: scenario.vertex_name(spec.from).to_owned(),
+                to: scenario.vertex_name(spec.to).to_owned(),
+                packets: counted.packets,
+                dropped: counted.drops,
+                lost: causes([
+                    ("queue", counted.drops - counted.early_drops),
+                    ("early", counted.early_drops),
+                    ("channel", counted.lost),
+                    ("handoff", counted.handed_off),
+                ]),
+                marked: counted.marked,
+                queue_mean_bytes: over.map(|over| over.queue_mean_bytes),
+                queue_max_bytes: counted.max_queue_bytes.0,
+                queue_max_packets: counted.max_queue_packets,
+                busy_share: over.and_then(|over| over.busy_share),
+            })
+        };
+        scenario.links.iter().enumerate().filter_map(link).collect()
+    }
+
+    fn wlans(&self, scenario: &Scenario) -> Vec<WlanOutcome> {
+        let end = Snapshot::take(&self.simulation);
+        let mut all = Vec::new();
+        for (number, (spec, &node)) in scenario.wlans.iter().zip(&self.simulation.wlans).enumerate() {
+            let Some(medium) = self.simulation.engine.wlan(node) else { continue };
+            for &(port, from, to) in &spec.directions {
+                let Some(counted) = medium.counters(port) else { continue };
+                let over = self.before.as_ref().and_then(|before| end.air_since(before, number, port));
+                let longest = medium.waits(port, end.at).map_or(0, |(_, longest)| longest);
+                all.push(WlanOutcome {
+                    wlan: spec.name().to_owned(),
+                    from: scenario.vertex_name(from).to_owned(),
+                    to: scenario.vertex_name(to).to_owned(),
+                    packets: counted.arrived,
+                    delivered: counted.delivered,
+                    dropped: counted.lost_queue,
+                    lost: counted.lost_collision + counted.lost_channel,
+                    transmissions: counted.transmissions,
+                    collisions: counted.collisions,
+                    frames: counted.frames,
+                    channel_errors: counted.channel_errors,
+                    airtime_s: counted.airtime.max(Span::ZERO).as_secs_f64(),
+                    lost_by_cause: causes([
+                        ("queue", counted.lost_queue),
+                        ("collision", counted.lost_collision),
+                        ("channel", counted.lost_channel),
+                        ("handoff", counted.lost_handoff),
+                    ]),
+                    queue_mean_bytes: over.map(|over| over.0.queue_mean_bytes),
+                    queue_max_packets: longest as u32,
+                    air_share: over.and_then(|over| over.0.busy_share),
+                    busy_share: over.map(|over| over.1),
+                });
+            }
+        }
+        all
     }
 }
 
-fn links(scenario: &Scenario, simulation: &Simulation) -> Vec<LinkOutcome> {
-    let link = |(spec, &node): (&crate::scenario::LinkSpec, _)| {
-        let counted = simulation.engine.link(node)?.counters();
-        Some(LinkOutcome {
-            from: scenario.vertex_name(spec.from).to_owned(),
-            to: scenario.vertex_name(spec.to).to_owned(),
-            packets: counted.packets,
-            dropped: counted.drops,
-        })
-    };
-    scenario.links.iter().zip(&simulation.links).filter_map(link).collect()
-}
-
-fn wlans(scenario: &Scenario, simulation: &Simulation) -> Vec<WlanOutcome> {
-    let mut all = Vec::new();
-    for (spec, &node) in scenario.wlans.iter().zip(&simulation.wlans) {
-        let Some(medium) = simulation.engine.wlan(node) else { continue };
-        for &(port, from, to) in &spec.directions {
-            let Some(counted) = medium.counters(port) else { continue };
-            all.push(WlanOutcome {
-                wlan: spec.name().to_owned(),
-                from: scenario.vertex_name(from).to_owned(),
-                to: scenario.vertex_name(to).to_owned(),
-                packets: counted.arrived,
-                delivered: counted.delivered,
-                dropped: counted.lost_queue,
-                lost: counted.lost_collision + counted.lost_channel,
-                transmissions: counted.transmissions,
-                collisions: counted.collisions,
-                frames: counted.frames,
-                channel_errors: counted.channel_errors,
-                airtime_s: counted.airtime.max(Span::ZERO).as_secs_f64(),
-            });
-        }
-    }
-    all
+/// Those causes that there were.
+fn causes<const N: usize>(counted: [(&'static str, u64); N]) -> BTreeMap<&'static str, u64> {
+    counted.into_iter().filter(|cause| cause.1 > 0).collect()
 }
 
 #[cfg(test)]

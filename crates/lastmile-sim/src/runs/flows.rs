@@ -133,7 +133,7 @@ fn under_way(simulation: &Simulation) -> BTreeMap<Flow, u64> {
     under_way
 }
 
-fn sent(simulation: &Simulation, flow: usize) -> u64 {
+pub(super) fn sent(simulation: &Simulation, flow: usize) -> u64 {
     match simulation.sources.get(flow).and_then(|&node| simulation.engine.element(node)) {
         Some(Element::Source(source)) => source.sent(),
         Some(Element::TcpSender(sender)) => sender.counters().segments,

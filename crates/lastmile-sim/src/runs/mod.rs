@@ -5,6 +5,7 @@ pub mod flows;
 mod path_meter;
 pub mod pcap;
 mod run;
+pub mod series;
 mod spare;
 pub mod sweep;
 pub mod twin;

@@ -10,7 +10,8 @@ use crate::scenario::{Scenario, Simulation};
 
 impl Simulation {
     /// Attaches meters to all that limits an endpoint's packets on their way from one host to another: links
-    /// with a rate, and WLANs. `None` where no packets can go, or nothing on the way limits them.
+    /// with a rate, and WLANs. `None` where no packets can go, where nothing on the way limits them, or where the way
+    /// changes during the run.
     pub fn meter(
         &mut self,
         scenario: &Scenario,
@@ -29,6 +30,9 @@ impl Simulation {
         flow: Flow,
         read: ReadProbe,
     ) -> Option<PathMeter> {
+        if scenario.hands_off(from, to) {
+            return None;
+        }
         let config = MeterConfig::new(flow, read);
         let mut found = PathMeter { meters: Vec::new(), air: Vec::new() };
         for hop in scenario.path(from, to)? {

@@ -15,6 +15,7 @@ use crate::network::engine::{Engine, EngineError};
 use crate::network::host::Seat;
 use crate::roles::{Ended, Found, Made, Make, Place, Placed, Running, Surroundings};
 use crate::runs::accounting::{NetworkOutcome, Watched};
+use crate::runs::series::SeriesPlan;
 use crate::scenario::{Attach, BuildError, Scenario, Simulation, build};
 
 /// Why a scenario cannot be run.
@@ -76,6 +77,8 @@ pub struct Hooks {
     pub recorded: Option<Recorded>,
     /// Given the simulation before it runs, to attach what else shall look on.
     pub prepare: Option<Prepare>,
+    /// Told what happens in each step of time.
+    pub series: Option<SeriesPlan>,
     /// Told some thousand times, and each second of virtual time at least, how far the run has come; may end it there.
     /// Results of a run that goes on are the same with and without.
     pub progress: Option<Progress>,
@@ -136,7 +139,7 @@ pub fn simulate(
     if let Some(prepare) = hooks.prepare.take() {
         prepare(scenario, &mut simulation);
     }
-    let mut watched = Watched::new(scenario, simulation);
+    let mut watched = Watched::new(scenario, simulation).with_series(scenario, hooks.series.take());
     let end = Time::ZERO + scenario.duration;
     let mut stopped = false;
     if let Some(told) = &mut hooks.progress {

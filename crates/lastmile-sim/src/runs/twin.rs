@@ -253,7 +253,9 @@ fn alone(scenario: &Scenario, seed: u64, path: TwinPath) -> Result<Rate, RunErro
             return simulation.engine.wlan(*simulation.wlans.get(wlan)?)?.capacity(port, path.ip_size);
         };
         let changes = link.config.schedule.iter().filter_map(|change| change.rate);
-        let fastest = link.config.rate.into_iter().chain(changes).map(Rate::bits_per_second).max();
+        let trace = link.config.trace.as_ref().map(|trace| Rate::ip(trace.largest() as u64));
+        let fastest =
+            link.config.rate.into_iter().chain(changes).chain(trace).map(Rate::bits_per_second).max();
         let tokens = link.config.shaper.as_ref().map(|shaper| shaper.rate.bits_per_second());
         let rate = fastest.into_iter().chain(tokens).min()?;
         Some(Rate::ip(rate).scaled(size / (size + link.config.overhead.0 as f64)))

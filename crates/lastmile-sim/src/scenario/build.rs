@@ -5,11 +5,11 @@ use core::net::{IpAddr, SocketAddr};
 use lastmile::endpoint::{Decision, Endpoint, any};
 use lastmile::node::{Flow, PortId};
 
-use super::Scenario;
+use super::{OldQueue, Scenario, handoffs};
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError, NodeId, RouterId, Target};
 use crate::network::host::{AddressBook, External, Host, Seat};
-use crate::network::link::Link;
+use crate::network::link::{Events, Link};
 use crate::network::tcp::{Ends, Receiver, Sender};
 use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::network::wlan::{Medium, WlanError};
@@ -144,8 +144,13 @@ pub fn build(
         hosts.push(node);
     }
     let mut links = Vec::new();
+    let drops = scenario.handoffs.iter().any(|handoff| handoff.old_queue == OldQueue::Drop);
     for spec in &scenario.links {
         let mut config = spec.config.clone();
+        if drops {
+            // What waits can be dropped only where its departure is not computed beforehand.
+            config.events = Events::PerDequeue;
+        }
         for (loss, flows) in config.losses.iter_mut().zip(&spec.loss_flows) {
             loss.flows = flows.iter().filter_map(|&flow| Some(labels.get(flow)?.0)).collect();
         }
@@ -219,7 +224,19 @@ pub fn build(
         flows.push((from, to, *there, hosts[to]));
         flows.push((to, from, *back, hosts[from]));
     }
-    route(scenario, &mut engine, &routers, (&links, &air), &flows);
+    let hop = |link: usize| match links.get(link) {
+        Some(&node) => (node, PortId(0)),
+        None => (air[link - links.len()].0, air[link - links.len()].1),
+    };
+    let ways = scenario.ways();
+    for &(from, to, flow, end) in &flows {
+        for link in ways.path(from, to).unwrap_or_default() {
+            let (node, port) = hop(link);
+            engine.route_port(routers[ways.edges[link].from], flow, node, port);
+        }
+        engine.route(routers[to], flow, end);
+    }
+    handoffs::plan(scenario, &mut engine, &routers, hop, &flows);
     Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs, talks, seed })
 }
 
@@ -260,28 +277,6 @@ fn book(scenario: &Scenario, (pairs, talks): (&[(usize, usize, Flow)], &[Talk]),
         }
     }
     book
-}
-
-fn route(
-    scenario: &Scenario,
-    engine: &mut Engine,
-    routers: &[RouterId],
-    (links, air): (&[NodeId], &[(NodeId, PortId, usize)]),
-    flows: &[(usize, usize, Flow, NodeId)],
-) {
-    let ways = scenario.ways();
-    for &(from, to, flow, end) in flows {
-        for link in ways.path(from, to).unwrap_or_default() {
-            match links.get(link) {
-                Some(&node) => engine.route(routers[ways.edges[link].from], flow, node),
-                None => {
-                    let (node, port, from) = air[link - links.len()];
-                    engine.route_port(routers[from], flow, node, port);
-                }
-            }
-        }
-        engine.route(routers[to], flow, end);
-    }
 }
 
 impl Simulation {

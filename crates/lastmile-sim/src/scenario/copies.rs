@@ -11,15 +11,15 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{Place, ScenarioError};
+use crate::roles::TABLES;
 
 /// As many as flows that a scenario may have.
 const MAX_COUNT: usize = 20_000;
 /// Keys and values that copies may have in all: some 200 MB.
 const MAX_VALUES: usize = 2_000_000;
 /// Lists whose elements are copied where they name what is copied.
-const LISTS: [&str; 5] = ["link", "handoff", "traffic", "stream", "measure"];
-/// Those of them that are flows, which may have a `count` of their own, as stations may.
-const FLOWS: [&str; 2] = ["traffic", "stream"];
+const LISTS: [&str; 3] = ["link", "handoff", TRAFFIC];
+const TRAFFIC: &str = "traffic";
 const STATIONS: &str = "station";
 /// Keys that name a host, a router or a station.
 const ENDS: [&str; 5] = ["from", "to", "ap", "host", "name"];
@@ -38,6 +38,11 @@ struct Copies<'p, 'a> {
     values: usize,
 }
 
+/// Whether a table is a flow, which may have a `count` of its own, as a station may.
+fn is_flow(table: &DeTable<'_>, list: &str) -> bool {
+    list == TRAFFIC || TABLES.contains(&list) && table.contains_key("name")
+}
+
 /// Puts copies in the place of what has a `count`, and of what names it.
 pub(super) fn expand(place: &mut Place<'_>) -> Result<(), ScenarioError> {
     let mut document = place.document.clone();
@@ -54,7 +59,7 @@ pub(super) fn expand(place: &mut Place<'_>) -> Result<(), ScenarioError> {
             copies.list(wlan, STATIONS)?;
         }
     }
-    for list in LISTS {
+    for list in LISTS.iter().chain(TABLES) {
         copies.list(&mut document, list)?;
     }
     place.document = document;
@@ -105,7 +110,7 @@ impl<'a> Copies<'_, 'a> {
 
     /// How many copies a table stands for, by its own count or by those that it names; of these each gets as many.
     fn many(&self, table: &DeTable<'_>, list: &str) -> Result<Option<usize>, ScenarioError> {
-        let own = if list == STATIONS || FLOWS.contains(&list) { self.own(table)? } else { None };
+        let own = if list == STATIONS || is_flow(table, list) { self.own(table)? } else { None };
         let named = ENDS.iter().filter(|key| is_end(key, list));
         let ends = named.filter_map(|&key| Some((table.get(key)?, *self.ends.get(text(table, key)?)?)));
         let ends: Vec<_> = ends.collect();
@@ -173,10 +178,13 @@ impl<'a> Copies<'_, 'a> {
 
     /// Counts the flows, of which lists of losses must know; those without a name get one by their place.
     fn count_flows(&mut self, document: &mut DeTable<'a>) -> Result<(), ScenarioError> {
-        for list in FLOWS {
+        for &list in [TRAFFIC].iter().chain(TABLES) {
             for (index, flow) in items(document, list).iter_mut().enumerate() {
                 let span = flow.span();
                 let DeValue::Table(flow) = flow.get_mut() else { continue };
+                if !is_flow(flow, list) {
+                    continue;
+                }
                 if let Some(many) = self.many(flow, list)? {
                     let key = || Spanned::new(0..0, DeString::Borrowed("name"));
                     let name = || DeValue::String(format!("{list}{index}").into());
@@ -216,13 +224,14 @@ impl<'a> Copies<'_, 'a> {
 
     /// Gives a copy its names.
     fn rename(&self, table: &mut DeTable<'a>, copy: usize, list: &str) {
-        if list == STATIONS || FLOWS.contains(&list) {
+        let flow = is_flow(table, list);
+        if flow || list == STATIONS {
             table.remove("count");
         }
         for (key, value) in table.iter_mut() {
             let DeValue::String(name) = value.get_mut() else { continue };
             let count = match key.get_ref().as_ref() {
-                "name" if FLOWS.contains(&list) => Some(usize::MAX),
+                "name" if flow => Some(usize::MAX),
                 key if is_end(key, list) => self.ends.get(name.as_ref()).copied(),
                 _ => None,
             };

@@ -62,6 +62,7 @@ mod build;
 pub(crate) mod check;
 mod copies;
 pub(crate) mod error;
+mod handoffs;
 mod overrides;
 pub(crate) mod raw;
 mod routes;
@@ -74,7 +75,7 @@ pub use build::{Attach, BuildError, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use overrides::Override;
-pub use spec::{HostSpec, LinkSpec, TcpSpec, TrafficSpec, WlanSpec};
+pub use spec::{HandoffSpec, HostSpec, LinkSpec, OldQueue, TcpSpec, TrafficSpec, WlanSpec};
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.
 ///
@@ -105,6 +106,8 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// All WLANs.
     pub wlans: Vec<WlanSpec>,
+    /// When hosts change their links, in order.
+    pub handoffs: Vec<HandoffSpec>,
     /// The simulator's own traffic.
     pub traffic: Vec<TrafficSpec>,
     /// What endpoints shall do.

@@ -7,7 +7,7 @@ use super::error::{Place, ScenarioError};
 use crate::roles::TABLES;
 
 /// What stands in a file as a list of tables, beside the tables of roles.
-const LISTS: [&str; 3] = ["link", "wlan", "traffic"];
+const LISTS: [&str; 4] = ["link", "wlan", "handoff", "traffic"];
 
 /// A value to be put in the place of the file's.
 ///

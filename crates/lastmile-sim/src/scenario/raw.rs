@@ -12,7 +12,9 @@ use crate::network::link::QueueLimit;
 use crate::network::loss::{ErrorModel, Place};
 use crate::network::queue::{Discipline, Shaper};
 use crate::network::tcp::TcpConfig;
+use crate::network::trace::TraceConfig;
 use crate::network::wlan::WlanConfig;
+use crate::scenario::OldQueue;
 use crate::text::Text;
 
 /// A value with the place where it stands.
@@ -36,6 +38,8 @@ pub(super) struct RawScenario {
     pub(super) link: Vec<Spanned<RawLink>>,
     #[serde(default)]
     pub(super) wlan: Vec<Spanned<WlanConfig>>,
+    #[serde(default)]
+    pub(super) handoff: Vec<Spanned<RawHandoff>>,
     #[serde(default)]
     pub(super) traffic: Vec<Spanned<RawTraffic>>,
 }
@@ -77,6 +81,7 @@ pub(super) struct RawLink {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
+    pub(super) trace: Option<Spanned<TraceConfig>>,
     pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
     #[serde(default)]
@@ -103,6 +108,7 @@ pub(super) struct RawBack {
     pub(super) overhead: Option<At<Bytes>>,
     pub(super) discipline: Option<Spanned<Discipline>>,
     pub(super) shaper: Option<Spanned<Shaper>>,
+    pub(super) trace: Option<Spanned<TraceConfig>>,
     pub(super) changes: Option<Vec<RawLinkChange>>,
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
 }
@@ -116,6 +122,16 @@ pub(super) struct RawLoss {
     pub(super) place: Place,
     pub(super) flows: Option<Vec<Spanned<String>>>,
     pub(super) name: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(super) struct RawHandoff {
+    pub(super) at: At<Span>,
+    pub(super) host: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    #[serde(default)]
+    pub(super) old_queue: OldQueue,
 }
 
 #[derive(Debug, Deserialize)]

@@ -75,6 +75,30 @@ impl WlanSpec {
     }
 }
 
+/// A host changes the link by which packets go to it and from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandoffSpec {
+    /// When.
+    pub at: Time,
+    /// The host.
+    pub host: usize,
+    /// The neighbour, router or host, to which its packets go from then on, and from which they come.
+    pub to: usize,
+    /// What becomes of packets on the links that nothing goes by any more.
+    pub old_queue: OldQueue,
+}
+
+/// What becomes of packets in the queues that a hand-off leaves behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OldQueue {
+    /// They are dropped, as is what still comes there.
+    #[default]
+    Drop,
+    /// They are delivered, by the old link.
+    Deliver,
+}
+
 /// A source of the simulator's own traffic, and its sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSpec {

@@ -165,7 +165,8 @@ fn traces(scenario: &Scenario) -> u64 {
         Arrivals::Trace(trace) => trace.packets().iter().fold(hash, packet),
         _ => hash,
     };
-    scenario.traffic.iter().fold(0, flow)
+    let links = scenario.links.iter().filter_map(|link| link.config.trace.as_ref());
+    links.fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
 }
 
 /// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.
@@ -189,7 +190,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     if simulated.stopped {
         return interrupted();
     }
-    let row = |found: Value| {
+    let row = |kind: &str, found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));
         all.insert("seed".into(), json!(run.seed));
@@ -197,6 +198,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
         for parameter in run.overrides.iter().filter(|set| set.key != "seed") {
             all.insert(parameter.key.clone(), json!(parameter.value));
         }
+        all.insert("row".into(), json!(kind));
         match found {
             Value::Object(found) => all.extend(found),
             other => all.extend([("result".to_owned(), other)]),
@@ -205,10 +207,17 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     };
     let mut rows = Vec::new();
     for found in simulated.found.measure.outcomes.iter().filter_map(Row::of_outcome) {
-        rows.push(row(serde_json::to_value(found)?));
+        rows.push(row("result", serde_json::to_value(found)?));
     }
-    for flow in &simulated.network.flows {
-        rows.push(row(serde_json::to_value(flow)?));
+    let network = &simulated.network;
+    for flow in &network.flows {
+        rows.push(row("flow", serde_json::to_value(flow)?));
+    }
+    for link in &network.links {
+        rows.push(row("link", serde_json::to_value(link)?));
+    }
+    for wlan in &network.wlans {
+        rows.push(row("wlan", serde_json::to_value(wlan)?));
     }
     Ok(rows)
 }
@@ -240,7 +249,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         sweep(&dir, "one", 1).unwrap();
         let whole = std::fs::read_to_string(dir.join("one")).unwrap();
-        assert_eq!(whole.lines().count(), 12);
+        assert_eq!(whole.lines().count(), 3 * 4 * 3, "a flow and two links of each run");
         assert!(!Journal::path(&dir.join("one")).exists());
         sweep(&dir, "three", 3).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("three")).unwrap(), whole);

@@ -33,6 +33,7 @@ mod view;
 pub use budget::Budget;
 pub(crate) use budget::Cost;
 use budget::Ledger;
+pub use routes::RouteChange;
 use routes::{Hop, Routes};
 use taps::Taps;
 pub(crate) use taps::Tell;
@@ -83,6 +84,8 @@ pub struct Engine {
     now: Time,
     slots: Vec<Slot>,
     routes: Routes,
+    /// Changes of them that are to come, in order.
+    planned: VecDeque<(Time, RouteChange)>,
     /// The targets of nodes whose ports differ.
     ports: BTreeMap<usize, Vec<Target>>,
     queue: EventQueue,
@@ -156,16 +159,21 @@ impl Engine {
 
     /// When something will happen next, if nothing is injected before.
     pub fn next_event(&mut self) -> Option<Time> {
-        self.settle().map(Key::at)
+        let planned = self.planned.front().map(|planned| planned.0);
+        self.settle().map(Key::at).into_iter().chain(planned).min()
     }
 
     /// Lets everything happen up to `end` and at it, and sets the engine's time to `end`. An `end` that has
     /// passed does nothing.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        while let Some(key) = self.settle() {
-            if key.at() > end {
-                break;
+        loop {
+            let next = self.settle();
+            let at = next.map_or(Time::MAX, Key::at);
+            if self.planned.front().is_some_and(|planned| planned.0 <= at.min(end)) {
+                self.change_routes();
+                continue;
             }
+            let Some(key) = next.filter(|_| at <= end) else { break };
             self.queue.pop();
             let node = key.node();
             if key.at() > self.now {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lastmile::node::{Flow, PortId};
+use lastmile::time::Time;
 
 use super::{Engine, EngineError, NodeId, RouterId, Target, types};
 use crate::network::event_queue::MAX_NODES;
@@ -70,7 +71,47 @@ impl Routes {
     }
 }
 
+/// Other routes from some time on.
+#[derive(Clone, Debug, Default)]
+pub struct RouteChange {
+    /// From which table which flow goes to which port of which node.
+    pub routes: Vec<(RouterId, Flow, NodeId, PortId)>,
+    /// Links, or directions of WLANs, that carry nothing any more: what waits there is dropped, and what still comes.
+    pub left: Vec<(NodeId, PortId)>,
+    /// Those of them that are used again.
+    pub entered: Vec<(NodeId, PortId)>,
+}
+
 impl Engine {
+    /// Plans a change of routes, which comes before whatever else happens at that time. Changes are planned in order.
+    pub fn plan_routes(&mut self, at: Time, change: RouteChange) {
+        self.planned.push_back((at, change));
+    }
+
+    /// Makes the next change that is planned.
+    #[cold]
+    pub(super) fn change_routes(&mut self) {
+        let Some((at, change)) = self.planned.pop_front() else { return };
+        if at > self.now {
+            self.now = at;
+            // Whether the budget is spent is asked after the next event.
+            self.ledger.pass(core::mem::take(&mut self.at_once));
+        }
+        let now = self.now.as_nanos();
+        for (router, flow, to, port) in change.routes {
+            self.route_port(router, flow, to, port);
+        }
+        let left = change.left.into_iter().map(|at| (at, true));
+        for ((node, port), left) in left.chain(change.entered.into_iter().map(|at| (at, false))) {
+            let slot = self.slots.get_mut(node.0 as usize);
+            if let Some(carrier) = slot.and_then(|slot| slot.element.carrier_mut()) {
+                carrier.leave(&mut self.packets, now, port, left);
+                // Woken at this moment, it says anew when it wants to be.
+                self.want(node.0 as usize, Some(self.now));
+            }
+        }
+    }
+
     /// Has what leaves `node` go to `target`, by whatever port.
     pub fn connect(&mut self, node: NodeId, target: Target) {
         if let Some(slot) = self.slots.get_mut(node.0 as usize) {

@@ -85,6 +85,14 @@ pub enum EngineError {
     /// More nodes than the event queue can tell apart.
     #[error("more than {MAX_NODES} nodes")]
     TooManyNodes,
+    /// A trace that could be read once cannot be any more.
+    #[error("the trace of node {node} cannot be read any more: {why}")]
+    Trace {
+        /// The node.
+        node: u32,
+        /// Why.
+        why: String,
+    },
     /// A change by hand to what is no link, or to a link whose departures are computed beforehand.
     #[error(
         "node {node} is not a link that can be changed while it runs: \

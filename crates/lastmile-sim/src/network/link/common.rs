@@ -32,8 +32,10 @@ pub(super) struct Common {
     pub(super) ring: Ring,
     pub(super) limit: QueueLimit,
     pub(super) overhead: u32,
-    /// There is a channel or a meter to ask.
+    /// There is a channel or a meter to ask, or the link's host has left.
     pub(super) watched: bool,
+    /// Its host has left for another link: what comes is dropped.
+    pub(super) left: bool,
     pub(super) transmitter: Transmitter,
     pub(super) counters: LinkCounters,
     pub(super) channel: Option<Box<Channel>>,
@@ -49,13 +51,17 @@ impl Common {
     pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: LossCause, parcel: Parcel) {
         let datagram = packets.get(&parcel);
         let size = datagram.ip_size();
-        if cause == LossCause::Channel {
-            self.counters.lost += 1;
-            self.counters.lost_bytes += size;
-        } else {
-            self.counters.drops += 1;
-            self.counters.dropped_bytes += size;
-            self.counters.early_drops += u64::from(cause == LossCause::Early);
+        match cause {
+            LossCause::Queue | LossCause::Early => {
+                self.counters.drops += 1;
+                self.counters.dropped_bytes += size;
+                self.counters.early_drops += u64::from(cause == LossCause::Early);
+            }
+            LossCause::Handoff => self.counters.handed_off += 1,
+            _ => {
+                self.counters.lost += 1;
+                self.counters.lost_bytes += size;
+            }
         }
         self.losses.add(&Lost { at: Time::from_nanos(at), cause, datagram });
         if let Some(log) = &mut self.drops {
@@ -77,15 +83,18 @@ impl Common {
         self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes(bytes));
     }
 
-    /// Whether the channel loses a packet before it enters the queue; if not, meters see it.
+    /// Why a packet does not even enter the queue; if nothing says so, meters see it.
     #[cold]
-    pub(super) fn loses_before(&mut self, packets: &Packets, now: u64, parcel: &Parcel) -> bool {
-        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, parcel.flow));
-        if !lost {
-            let wire = self.wire(parcel);
-            self.meters.iter_mut().for_each(|meter| meter.arrival(now, packets.get(parcel), wire));
+    pub(super) fn loses_before(&mut self, packets: &Packets, now: u64, parcel: &Parcel) -> Option<LossCause> {
+        if self.left {
+            return Some(LossCause::Handoff);
         }
-        lost
+        if self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, parcel.flow)) {
+            return Some(LossCause::Channel);
+        }
+        let wire = self.wire(parcel);
+        self.meters.iter_mut().for_each(|meter| meter.arrival(now, packets.get(parcel), wire));
+        None
     }
 
     /// Whether the channel loses a packet that is in the air between these times.

@@ -2,7 +2,7 @@
 
 use lastmile::units::Bytes;
 
-use super::{Common, UnderWay};
+use super::{Common, UnderWay, Waits};
 use crate::network::carrier::LossCause;
 use crate::network::packets::{Packets, Parcel};
 
@@ -51,6 +51,18 @@ impl Computed {
         let lost = common.loses(starts, departs, parcel.flow);
         let arrives = common.transmitter.arrival(departs);
         common.ring.push_back(UnderWay { starts, arrives, lost, parcel });
+    }
+
+    /// What waits at `now`. Waits are counted when packets enter: what is to come of them is taken off.
+    pub(super) fn waits(&self, common: &Common, now: u64) -> Waits {
+        let mut waits = Waits { total: common.counters.waited, ..Waits::default() };
+        let waiting = common.ring.iter().skip(self.first_waiting as usize);
+        for packet in waiting.filter(|packet| packet.starts > now) {
+            let wire = common.wire(&packet.parcel);
+            waits.add(wire, now, now);
+            waits.total -= u128::from(wire) * u128::from(packet.starts - now);
+        }
+        waits
     }
 
     /// The head of the ring is about to leave.

@@ -1,6 +1,7 @@
 //! What a link is made from: [`LinkConfig`].
 
 use core::str::FromStr;
+use std::sync::Arc;
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::Change;
 use crate::network::loss::Loss;
 use crate::network::queue::{Discipline, Shaper};
+use crate::network::trace::Trace;
 
 /// How much may wait. In files "50 packets" or "60 kB".
 ///
@@ -125,6 +127,8 @@ pub struct LinkConfig {
     pub discipline: Discipline,
     /// A token bucket between queue and transmitter.
     pub shaper: Option<Shaper>,
+    /// A trace instead of a rate: of rates, or of delivery opportunities.
+    pub trace: Option<Arc<Trace>>,
     /// Changes known beforehand, in any order; of two at one time the later in the list holds.
     pub schedule: Vec<Change>,
     /// Channels that lose packets, each with random draws of its own. A packet passes all of them.
@@ -142,6 +146,7 @@ impl Default for LinkConfig {
             queue: QueueLimit::Packets(DEFAULT_QUEUE_PACKETS),
             discipline: Discipline::default(),
             shaper: None,
+            trace: None,
             schedule: Vec::new(),
             losses: Vec::new(),
             events: Events::Auto,
@@ -193,6 +198,7 @@ impl LinkConfig {
             return Err(LinkConfigError::new("delay", "a delay cannot be negative"));
         }
         let waits = self.rate.is_some()
+            || self.trace.is_some()
             || self.shaper.is_some()
             || self.schedule.iter().any(|change| change.rate.is_some());
         if !waits && !self.is_drop_tail() {

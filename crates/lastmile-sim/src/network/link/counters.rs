@@ -1,9 +1,9 @@
-//! [`LinkCounters`]: what a link has done.
+//! [`LinkCounters`]: what a link has done; [`Waits`]: what waits, and has waited.
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
-/// What a link has done so far. Packets are conserved: `arrived = drops + lost + delivered +`
+/// What a link has done so far. Packets are conserved: `arrived = drops + lost + handed_off + delivered +`
 /// [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
 // In the order in which they are needed: the first ones for every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,35 @@ pub struct LinkCounters {
     pub lost: u64,
     /// IP bytes lost by the channel.
     pub lost_bytes: Bytes,
+    /// Packets dropped because their host had left for another link.
+    pub handed_off: u64,
+}
+
+/// What waits in a queue at a moment, and what has waited up to then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Packets that wait.
+    pub packets: u32,
+    /// Their bytes on the wire, or of frames.
+    pub bytes: Bytes,
+    /// Bytes that waited, times the nanoseconds that each did.
+    pub total: u128,
+}
+
+impl Waits {
+    /// Counts a packet that waits since some time.
+    pub(crate) fn add(&mut self, bytes: u32, since: u64, now: u64) {
+        self.packets += 1;
+        self.bytes += Bytes(u64::from(bytes));
+        self.total += u128::from(bytes) * u128::from(now.saturating_sub(since));
+    }
+
+    /// The mean number of bytes that waited in the time `over`, at whose start this was `before`; `None` if that is no
+    /// time.
+    pub fn mean_bytes(&self, before: &Waits, over: Span) -> Option<f64> {
+        let waited = self.total.saturating_sub(before.total) as f64;
+        (over > Span::ZERO).then(|| waited / over.as_nanos() as f64)
+    }
 }
 
 impl LinkCounters {

@@ -3,7 +3,7 @@
 use lastmile::node::{Datagram, Ecn};
 use lastmile::units::Bytes;
 
-use super::{Change, Common, LinkConfig, NEVER, UnderWay};
+use super::{Change, Common, LinkConfig, NEVER, UnderWay, Waits};
 use crate::network::carrier::LossCause;
 use crate::network::packets::{Packets, Parcel};
 use crate::network::queue::{Ahead, AnyQueue, Bucket, Fate, Waiting};
@@ -68,6 +68,26 @@ impl Dequeue {
         let held = self.held.iter().map(|held| &held.parcel);
         let sending = self.sending.iter().map(|(_, packet)| &packet.parcel);
         self.queue.iter().map(|waiting| &waiting.parcel).chain(held).chain(sending)
+    }
+
+    /// What waits at `now`.
+    pub(super) fn waits(&self, common: &Common, now: u64) -> Waits {
+        let mut waits = Waits { total: common.counters.waited, ..Waits::default() };
+        let waiting = self.queue.iter().chain(&self.held);
+        waiting.for_each(|packet| waits.add(packet.wire, packet.since, now));
+        waits
+    }
+
+    /// Drops what waits: its host has left.
+    pub(super) fn leave(&mut self, common: &mut Common, packets: &mut Packets, now: u64) {
+        self.advance(common, packets, now);
+        let mut leaving = Leaving(Link { common, packets, at: now });
+        while let Some(packet) = self.held.take().or_else(|| self.queue.dequeue(now, &mut leaving)) {
+            leaving.drop(packet, LossCause::Handoff);
+        }
+        if self.sending.is_none() {
+            self.queue.idle(now);
+        }
     }
 
     fn waiting_packets(&self) -> u32 {
@@ -180,5 +200,20 @@ impl Fate for Link<'_> {
 
     fn datagram(&self, packet: &Waiting) -> &Datagram {
         self.packets.get(&packet.parcel)
+    }
+}
+
+/// The link that its host leaves: whatever its queue does to packets, they are dropped for that.
+struct Leaving<'a>(Link<'a>);
+
+impl Fate for Leaving<'_> {
+    fn drop(&mut self, packet: Waiting, _: LossCause) {
+        self.0.drop(packet, LossCause::Handoff);
+    }
+
+    fn mark(&mut self, _: &mut Waiting) {}
+
+    fn datagram(&self, packet: &Waiting) -> &Datagram {
+        self.0.datagram(packet)
     }
 }

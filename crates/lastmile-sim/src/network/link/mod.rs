@@ -31,6 +31,7 @@ mod config;
 mod counters;
 mod dequeue;
 mod drops;
+mod opportunities;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -43,7 +44,7 @@ pub use config::{
     DEFAULT_QUEUE_PACKETS, Events, LinkConfig, LinkConfigError, MAX_WIRE_BYTES, ParseQueueLimitError,
     QueueLimit,
 };
-pub use counters::LinkCounters;
+pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
 use drops::DropLog;
 pub use drops::Dropped;
@@ -103,7 +104,13 @@ impl Link {
         Link {
             common: Common {
                 watched: channel.is_some(),
-                transmitter: Transmitter::new(config.rate, config.delay, &config.schedule),
+                left: false,
+                transmitter: Transmitter::new(
+                    config.rate,
+                    config.delay,
+                    &config.schedule,
+                    config.trace.as_ref(),
+                ),
                 overhead: config.overhead.0.min(MAX_WIRE_BYTES) as u32,
                 limit: config.discipline.limit().unwrap_or(config.queue),
                 ring: Ring::default(),
@@ -151,6 +158,24 @@ impl Link {
     /// For how long the transmitter was busy up to `now`.
     pub fn busy(&self, now: Time) -> Span {
         self.common.transmitter.busy(now.as_nanos())
+    }
+
+    /// Whether it is busy for a time with each packet: it has a rate.
+    pub fn is_timed(&self) -> bool {
+        self.common.profile.limits() && self.common.transmitter.is_timed()
+    }
+
+    /// Why the trace that drives it cannot be read any more, if it cannot.
+    pub fn trace_failure(&self) -> Option<&str> {
+        self.common.transmitter.failure()
+    }
+
+    /// What waits before its transmitter at `now`, to which the engine has come, and what has waited up to then.
+    pub fn waits(&self, now: Time) -> Waits {
+        match &self.kind {
+            Kind::Computed(queue) => queue.waits(&self.common, now.as_nanos()),
+            Kind::Dequeue(queue) => queue.waits(&self.common, now.as_nanos()),
+        }
     }
 
     /// Keeps every packet that is dropped or lost from now on, with its cause, up to `limit` of them.
@@ -202,8 +227,10 @@ impl Link {
     pub(crate) fn offer(&mut self, packets: &mut Packets, now: u64, parcel: Parcel) -> bool {
         let common = &mut self.common;
         common.counters.arrived += 1;
-        if common.watched && common.loses_before(packets, now, &parcel) {
-            common.drop(packets, now, LossCause::Channel, parcel);
+        if common.watched
+            && let Some(cause) = common.loses_before(packets, now, &parcel)
+        {
+            common.drop(packets, now, cause, parcel);
             return true;
         }
         match &mut self.kind {
@@ -269,6 +296,18 @@ impl Carrier for Link {
 
     fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
         self.common.meters.get_mut(number)
+    }
+
+    /// What waits is dropped only where departures are not computed beforehand.
+    fn leave(&mut self, packets: &mut Packets, now: u64, _: PortId, left: bool) {
+        let common = &mut self.common;
+        common.left = left;
+        common.watched = left || common.channel.is_some() || !common.meters.is_empty();
+        if let Kind::Dequeue(queue) = &mut self.kind
+            && left
+        {
+            queue.leave(common, packets, now);
+        }
     }
 
     fn losses(&self) -> &Losses {

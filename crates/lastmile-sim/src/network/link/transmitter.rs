@@ -1,7 +1,12 @@
 //! [`Transmitter`]: when a packet's transmission begins and ends, exactly and whatever the kind of events.
 
+use std::sync::Arc;
+
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
+
+use super::opportunities::Opportunities;
+use crate::network::trace::{Quantity, Reader, Trace};
 
 /// A change of a link that is known beforehand: a step of its capacity, a hand-off, an outage.
 ///
@@ -18,6 +23,8 @@ pub struct Change {
     pub delay: Option<Span>,
 }
 
+/// Outages that are remembered before those that are over are looked for.
+const MAX_GAPS: usize = 4_096;
 /// No moment of any run.
 pub(super) const NEVER: u64 = u64::MAX;
 
@@ -46,16 +53,33 @@ pub(super) struct Transmitter {
     next_rate: usize,
     next_rate_at: u64,
     schedule: Vec<Change>,
+    /// Rates that come from a trace instead, and the next of them.
+    rates: Option<Box<Reader>>,
+    coming: Option<Rate>,
+    /// Departures at the times of a trace, instead of any rate.
+    opportunities: Option<Box<Opportunities>>,
     /// An outage: nothing begins until the rate is back.
     down: bool,
-    /// Outages that packets waited through: at most as many as the schedule has.
+    /// Outages that packets waited through, those that are over left out from time to time.
     gaps: Vec<(u64, u64)>,
     /// When it was free before the first packet that waits for ever.
     stalled_at: u64,
 }
 
 impl Transmitter {
-    pub(super) fn new(rate: Option<Rate>, delay: Span, schedule: &[Change]) -> Transmitter {
+    pub(super) fn new(
+        rate: Option<Rate>,
+        delay: Span,
+        schedule: &[Change],
+        trace: Option<&Arc<Trace>>,
+    ) -> Transmitter {
+        let reader = trace.map(|trace| Reader::new(Arc::clone(trace)));
+        let (opportunities, rates) = match trace.map(|trace| trace.quantity()) {
+            Some(Quantity::Opportunities) => {
+                (reader.map(|reader| Box::new(Opportunities::new(reader))), None)
+            }
+            _ => (None, reader.map(Box::new)),
+        };
         let mut schedule = schedule.to_vec();
         schedule.sort_by_key(|change| change.at);
         let mut transmitter = Transmitter {
@@ -72,6 +96,9 @@ impl Transmitter {
             delay: nanos(delay),
             last_arrival: 0,
             schedule,
+            rates,
+            coming: None,
+            opportunities,
             next_rate: 0,
             next_rate_at: NEVER,
             next_delay: 0,
@@ -79,13 +106,23 @@ impl Transmitter {
         };
         transmitter.seek_rate(0);
         transmitter.seek_delay(0);
+        if transmitter.opportunities.is_some() {
+            transmitter.plain_until = 0;
+        }
         transmitter
     }
 
     fn seek_rate(&mut self, from: usize) {
-        let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
-        (self.next_rate, self.next_rate_at) =
-            found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+        if let Some(rates) = &mut self.rates {
+            let next = rates.next();
+            self.next_rate_at = next.map_or(NEVER, |(at, _)| at);
+            self.coming = next.map(|(_, rate)| Rate::ip(rate as u64));
+        } else {
+            let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
+            (self.next_rate, self.next_rate_at) =
+                found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+            self.coming = found.and_then(|(_, change)| change.rate);
+        }
         self.plain_until = if self.down { 0 } else { self.next_rate_at };
     }
 
@@ -131,12 +168,12 @@ impl Transmitter {
     #[inline]
     pub(super) fn ready(&mut self, from: u64) -> u64 {
         let start = self.free_at.max(from);
-        if start < self.plain_until { start } else { self.ready_later(start) }
+        if start < self.plain_until { start } else { self.ready_later(from, start) }
     }
 
     fn renew_rate(&mut self, at: u64) {
         while at >= self.next_rate_at && self.next_rate_at != NEVER {
-            if let Some(rate) = self.schedule.get(self.next_rate).and_then(|change| change.rate) {
+            if let Some(rate) = self.coming {
                 self.set_rate(rate);
             }
             self.seek_rate(self.next_rate + 1);
@@ -144,7 +181,10 @@ impl Transmitter {
     }
 
     #[cold]
-    fn ready_later(&mut self, mut start: u64) -> u64 {
+    fn ready_later(&mut self, from: u64, mut start: u64) -> u64 {
+        if let Some(opportunities) = &mut self.opportunities {
+            return opportunities.ready(from);
+        }
         loop {
             self.renew_rate(start);
             if !self.down {
@@ -155,6 +195,9 @@ impl Transmitter {
                 return NEVER;
             }
             // Since it was free nothing is booked, even where `from` is ahead of the outage's beginning.
+            if self.gaps.len() >= MAX_GAPS {
+                self.gaps.retain(|gap| gap.1 > from);
+            }
             self.gaps.push((self.free_at, start));
             // Whoever asks again, with an earlier time, must not begin within the outage.
             (self.free_at, self.fraction) = (start, 0);
@@ -165,6 +208,10 @@ impl Transmitter {
     #[inline]
     pub(super) fn send(&mut self, start: u64, wire: u32) -> u64 {
         if start == NEVER || self.bits_per_second == 0 {
+            let start = match &mut self.opportunities {
+                Some(opportunities) if start != NEVER => opportunities.send(start, wire),
+                _ => start,
+            };
             if self.free_at != NEVER {
                 self.stalled_at = self.free_at;
             }
@@ -187,6 +234,17 @@ impl Transmitter {
         }
         self.committed += Span::from_nanos((self.free_at - start) as i64);
         self.free_at
+    }
+
+    /// Whether it is busy for a time with each packet, and does not send at moments.
+    pub(super) fn is_timed(&self) -> bool {
+        self.opportunities.is_none()
+    }
+
+    /// Why its trace cannot be read any more.
+    pub(super) fn failure(&self) -> Option<&str> {
+        let trace = self.opportunities.as_ref().map(|opportunities| opportunities.trace());
+        trace.or(self.rates.as_deref())?.failure()
     }
 
     /// For how long it was busy up to `now`.

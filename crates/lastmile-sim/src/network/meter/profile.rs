@@ -1,8 +1,11 @@
 //! [`Profile`]: what a link may send over time.
 
+use std::sync::Arc;
+
 use lastmile::units::Rate;
 
 use crate::network::link::{Change, LinkConfig};
+use crate::network::trace::Trace;
 
 /// Where nothing limits.
 const UNLIMITED: u64 = u64::MAX;
@@ -16,6 +19,8 @@ pub(crate) struct Profile {
     steps: Vec<(u64, u64)>,
     /// The token rate.
     tokens: u64,
+    /// A trace that says the rate instead.
+    trace: Option<Arc<Trace>>,
 }
 
 impl Profile {
@@ -23,7 +28,8 @@ impl Profile {
         let tokens = config.shaper.as_ref().map_or(UNLIMITED, |shaper| shaper.rate.bits_per_second().max(1));
         // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
         let first = config.rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
-        let mut profile = Profile { steps: vec![(0, first.min(tokens))], tokens };
+        let mut profile =
+            Profile { steps: vec![(0, first.min(tokens))], tokens, trace: config.trace.clone() };
         let mut schedule: Vec<&Change> = config.schedule.iter().collect();
         schedule.sort_by_key(|change| change.at);
         for change in schedule {
@@ -36,7 +42,7 @@ impl Profile {
 
     /// Whether it ever limits anything.
     pub(crate) fn limits(&self) -> bool {
-        self.steps.iter().any(|step| step.1 != UNLIMITED)
+        self.trace.is_some() || self.steps.iter().any(|step| step.1 != UNLIMITED)
     }
 
     /// Changes of the rate so far and to come.
@@ -52,6 +58,9 @@ impl Profile {
 
     /// Mean bits per second between two times, or at one if they are the same; `None` where nothing limits.
     pub(crate) fn mean(&self, from: u64, to: u64) -> Option<f64> {
+        if let Some(trace) = &self.trace {
+            return trace.mean_rate(from, to);
+        }
         let first = self.steps.partition_point(|step| step.0 <= from).saturating_sub(1);
         let limited = |rate: u64| (rate != UNLIMITED).then_some(rate);
         let steps = self.steps.get(first..)?;

@@ -102,6 +102,7 @@ mod tests {
             datagram: Datagram::udp(any, any, vec![]),
             port,
             frame: 1538,
+            since: 0,
             attempts: 0,
             requests: 0,
             collisions: 0,

@@ -38,6 +38,8 @@ pub struct DirectionCounters {
     pub lost_channel: u64,
     /// See [`LossCause::Queue`].
     pub lost_queue: u64,
+    /// See [`LossCause::Handoff`].
+    pub lost_handoff: u64,
     /// Transmissions; an aggregate is one.
     pub transmissions: u64,
     /// Transmissions that collided.
@@ -53,7 +55,7 @@ pub struct DirectionCounters {
 impl DirectionCounters {
     /// Packets lost.
     pub fn lost(&self) -> u64 {
-        self.lost_collision + self.lost_channel + self.lost_queue
+        self.lost_collision + self.lost_channel + self.lost_queue + self.lost_handoff
     }
 
     /// The share of transmissions that collided: the conditional collision probability of DCF models.

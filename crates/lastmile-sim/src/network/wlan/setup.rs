@@ -30,6 +30,8 @@ pub(super) struct Direction {
     pub(super) top_rate: usize,
     pub(super) controller: Controller,
     pub(super) counters: DirectionCounters,
+    /// Its client has left for another link: what comes is dropped.
+    pub(super) left: bool,
     pub(super) frame_error: f64,
     pub(super) channel: Option<Channel>,
     pub(super) schedule: Schedule,
@@ -105,6 +107,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
                     client.rate_control,
                     ladder(phy, top_rate, config, client.rate_control),
                 ),
+                left: false,
                 counters: DirectionCounters::default(),
                 frame_error,
                 channel: client.channel.as_ref().map(|c| Channel::new(c, bandwidth_hz(config))),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use lastmile::node::Datagram;
 
+use crate::network::link::Waits;
 use crate::rng::Stream;
 
 /// A packet in a station's queue.
@@ -14,6 +15,8 @@ pub(super) struct Packet {
     pub(super) port: u16,
     /// MAC frame in bytes, header and FCS included.
     pub(super) frame: u32,
+    /// When it came.
+    pub(super) since: u64,
     /// Transmissions of the frame itself.
     pub(super) attempts: u8,
     /// Requests to send it that went unanswered.
@@ -32,6 +35,10 @@ pub(super) struct Packet {
 pub(super) struct Station {
     pub(super) queue: VecDeque<Packet>,
     pub(super) limit: usize,
+    /// The most packets that it ever held.
+    pub(super) longest: usize,
+    /// Bytes of frames that have been in it and left, times the nanoseconds that each was.
+    waited: u128,
     /// The idle slot at which its backoff ends or has ended.
     pub(super) backoff: u64,
     /// The exchange after which that was drawn.
@@ -51,6 +58,8 @@ impl Station {
         Station {
             queue: VecDeque::new(),
             limit: limit as usize,
+            longest: 0,
+            waited: 0,
             backoff: 0,
             drawn_in: 0,
             window,
@@ -59,6 +68,26 @@ impl Station {
             asked: 0,
             random,
         }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, packet: Packet) {
+        self.queue.push_back(packet);
+        self.longest = self.longest.max(self.queue.len());
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, position: usize, now: u64) -> Option<Packet> {
+        let packet = self.queue.remove(position)?;
+        self.waited += u128::from(packet.frame) * u128::from(now.saturating_sub(packet.since));
+        Some(packet)
+    }
+
+    /// What is in the queue at `now`.
+    pub(super) fn waits(&self, now: u64) -> Waits {
+        let mut waits = Waits { total: self.waited, ..Waits::default() };
+        self.queue.iter().for_each(|packet| waits.add(packet.frame, packet.since, now));
+        waits
     }
 
     /// Draws a backoff that counts from the idle slot `from` on (10.3.3).

@@ -6,7 +6,7 @@ use super::{Check, Checked};
 use crate::scenario::Scenario;
 
 impl Check<'_> {
-    fn host(&self, scenario: &Scenario, name: &Spanned<String>) -> Checked<usize> {
+    pub(super) fn host(&self, scenario: &Scenario, name: &Spanned<String>) -> Checked<usize> {
         if let Some(host) = scenario.host(name.get_ref()) {
             return Ok(host);
         }

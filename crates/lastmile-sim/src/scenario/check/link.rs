@@ -1,11 +1,15 @@
 //! One direction of a link: its rate, queue, discipline, shaper and changes.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{At, Check, Checked, LARGEST_IP_PACKET};
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
 use crate::scenario::raw::{RawBack, RawLink, RawLinkChange};
 
 /// What waits and what is on its way is kept in memory.
@@ -46,17 +50,32 @@ impl Check<'_> {
     /// All of a direction but its channels.
     pub(super) fn link(&self, forth: &RawLink, back: Option<&RawBack>, of: Direction) -> Checked<LinkConfig> {
         let refuse = |key: &str, reason: String| self.refuse(&self.link_key(of, key), reason);
-        let rate = back.and_then(|b| b.rate.as_ref()).or(forth.rate.as_ref());
+        let (own_rate, own_trace) = (back.and_then(|b| b.rate.as_ref()), back.and_then(|b| b.trace.as_ref()));
+        // One of them takes the place of the other.
+        let rate = own_rate.or(forth.rate.as_ref().filter(|_| own_trace.is_none()));
+        let trace = own_trace.or(forth.trace.as_ref().filter(|_| own_rate.is_none()));
+        if let Some(trace) = trace {
+            let scheduled =
+                changes_of(forth, back).is_some_and(|all| all.iter().any(|one| one.rate.is_some()));
+            let shaped = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref()).is_some();
+            let beside = [(rate.is_some(), "rate"), (scheduled, "changes"), (shaped, "shaper")];
+            if let Some((_, key)) = beside.iter().find(|(given, _)| *given) {
+                return self
+                    .error(trace.span(), format!("the trace says how much goes, and so does `{key}`"));
+            }
+        }
+        let trace = trace.map(|trace| self.link_trace(trace)).transpose()?;
         let delay = back.and_then(|b| b.delay.as_ref()).or(forth.delay.as_ref());
         let queue = back.and_then(|b| b.queue.as_ref()).or(forth.queue.as_ref());
         let overhead = back.and_then(|b| b.overhead.as_ref()).or(forth.overhead.as_ref());
         let discipline = back.and_then(|b| b.discipline.as_ref()).or(forth.discipline.as_ref());
         let shaper = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref());
-        let changes = back.and_then(|b| b.changes.as_ref()).or(forth.changes.as_ref());
+        let changes = changes_of(forth, back);
         let config = LinkConfig {
             rate: rate.map(|rate| self.rate(rate)).transpose()?,
             delay: self.not_negative(delay)?.unwrap_or(Span::ZERO),
-            overhead: overhead.map_or(Bytes::ZERO, |at| at.get_ref().0),
+            overhead: overhead.map_or(framing(trace.as_deref()), |at| at.get_ref().0),
+            trace,
             queue: queue.map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0),
             discipline: discipline.map(|d| d.get_ref().clone()).unwrap_or_default(),
             shaper: shaper.map(|s| s.get_ref().clone()),
@@ -73,6 +92,7 @@ impl Check<'_> {
             return refuse(&key.replace(": ", "."), reason);
         }
         let waits = config.rate.is_some()
+            || config.trace.is_some()
             || config.shaper.is_some()
             || config.schedule.iter().any(|change| change.rate.is_some());
         for (key, given) in [("queue", queue.is_some()), ("overhead", overhead.is_some())] {
@@ -82,6 +102,31 @@ impl Check<'_> {
         }
         self.queue(&config, of)?;
         Ok(config)
+    }
+
+    /// The trace that drives a link.
+    fn link_trace(&self, raw: &Spanned<TraceConfig>) -> Checked<Arc<Trace>> {
+        let trace = self.open_trace(raw)?;
+        match trace.quantity() {
+            Quantity::Opportunities | Quantity::Rate => Ok(trace),
+            _ => self.error(
+                raw.span(),
+                "a link takes opportunities or rates: decibels and metres are for stations",
+            ),
+        }
+    }
+
+    pub(super) fn open_trace(&self, raw: &Spanned<TraceConfig>) -> Checked<Arc<Trace>> {
+        let TraceConfig { kind, file, repeat } = raw.get_ref();
+        let path = self.beside(file);
+        Trace::open(&path, *kind, *repeat)
+            .map(Arc::new)
+            .or_else(|why| self.error(raw.span(), format!("{}: {why}", path.display())))
+    }
+
+    /// A file by its way from the scenario's folder.
+    pub(super) fn beside(&self, file: &str) -> PathBuf {
+        Path::new(self.place.file).parent().unwrap_or(Path::new("")).join(file)
     }
 
     /// Refuses a queue without room, or larger than memory allows, and thresholds that it never reaches.
@@ -138,4 +183,16 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// What stands around packets where nothing is said: of Mahimahi's opportunities what makes one carry 1500 B.
+fn framing(trace: Option<&Trace>) -> Bytes {
+    match trace.map(Trace::quantity) {
+        Some(Quantity::Opportunities) => Bytes(u64::from(OPPORTUNITY) - 1_500),
+        _ => Bytes::ZERO,
+    }
+}
+
+fn changes_of<'a>(forth: &'a RawLink, back: Option<&'a RawBack>) -> Option<&'a Vec<RawLinkChange>> {
+    back.and_then(|b| b.changes.as_ref()).or(forth.changes.as_ref())
 }

@@ -23,6 +23,7 @@ use crate::roles::{RawRoles, Roles, TABLES};
 
 mod fits;
 mod flows;
+mod handoffs;
 mod link;
 mod links;
 mod losses;
@@ -127,6 +128,7 @@ impl Check<'_> {
             routers: Vec::new(),
             links: Vec::new(),
             wlans: Vec::new(),
+            handoffs: Vec::new(),
             traffic: Vec::new(),
             roles: Roles::default(),
         };
@@ -134,6 +136,7 @@ impl Check<'_> {
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
         roles.check(self, &mut scenario, check_method)?;
+        self.handoffs(&mut scenario)?;
         self.losses_met(&scenario)?;
         self.room(&scenario)?;
         self.frames(&scenario)?;

@@ -1,7 +1,6 @@
 //! The simulator's own traffic.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use lastmile::time::{Span, Time};
@@ -207,8 +206,7 @@ impl Check<'_> {
             }
             (Some(packets), None) => (packets.span(), packets.get_ref().clone()),
             (None, Some(file)) => {
-                let folder = Path::new(self.place.file).parent().unwrap_or(Path::new(""));
-                let path = folder.join(file.get_ref());
+                let path = self.beside(file.get_ref());
                 let text = match std::fs::metadata(&path) {
                     Ok(found) if found.len() > MAX_TRACE_FILE => {
                         Err(format!("larger than {}", Bytes(MAX_TRACE_FILE)))

@@ -1,9 +1,9 @@
 //! What becomes of packets: handed over, or given up, with the true cause.
 
-use lastmile::node::PortId;
+use lastmile::node::{Datagram, PortId};
 use lastmile::time::Time;
 
-use super::{Medium, OnAir};
+use super::{Medium, NEVER, OnAir};
 use crate::network::carrier::LossCause;
 use crate::network::engine::Lost;
 use crate::network::wlan::counters::Loss;
@@ -16,6 +16,42 @@ impl Medium {
         } else if self.loss_log > 0 {
             self.lost_unlogged += 1;
         }
+    }
+
+    /// A client leaves for another link, or comes back: of one direction, what waits then and what comes later is dropped.
+    /// What is on the air, or held back by the receiver to keep the order, goes on.
+    pub(super) fn leave_port(&mut self, now: u64, port: PortId, left: bool) {
+        let Some(direction) = self.directions.get_mut(usize::from(port.0)) else { return };
+        direction.left = left;
+        let from = direction.from;
+        let sends = self.on_air.iter().any(|air| air.station == from);
+        let mut position = 0;
+        while left && let Some(packet) = self.stations[from].queue.get(position) {
+            let stays = packet.port != port.0 || packet.received;
+            let own = &mut self.stations[from];
+            if stays || sends && own.on_air.contains(&(position as u32)) {
+                position += 1;
+                continue;
+            }
+            own.on_air.iter_mut().filter(|at| **at as usize > position).for_each(|at| *at -= 1);
+            if let Some(packet) = own.remove(position, now) {
+                self.leaves(Time::from_nanos(now), port, packet.datagram);
+            }
+        }
+        let own = &mut self.stations[from];
+        if left && own.unanswered.is_some_and(|(asked, _)| asked == usize::from(port.0)) {
+            (own.unanswered, own.asked) = (None, 0);
+        }
+        if own.queue.is_empty() {
+            self.contend[from] = NEVER;
+            self.next = self.contend.iter().copied().min().unwrap_or(NEVER);
+        }
+    }
+
+    /// Drops a packet whose client has left.
+    pub(super) fn leaves(&mut self, at: Time, port: PortId, datagram: Datagram) {
+        self.directions[usize::from(port.0)].counters.lost_handoff += 1;
+        self.note(Loss { at, port, cause: LossCause::Handoff, collisions: 0, channel_errors: 0, datagram });
     }
 
     /// Removes from the queue, in order, what has arrived or has been given up.
@@ -46,7 +82,7 @@ impl Medium {
                 return;
             }
             let own = &mut self.stations[air.station];
-            let Some(packet) = own.queue.remove(position) else { return };
+            let Some(packet) = own.remove(position, now) else { return };
             let counters = &mut self.directions[air.port].counters;
             if packet.received {
                 counters.delivered += 1;

@@ -191,6 +191,9 @@ impl Medium {
                 meter.arrival(now.as_nanos(), &datagram, frame);
             }
         }
+        if direction.left {
+            return self.leaves(now, port, datagram);
+        }
         let station = &mut self.stations[from];
         if station.queue.len() >= station.limit {
             direction.counters.lost_queue += 1;
@@ -199,10 +202,11 @@ impl Medium {
             self.note(loss);
             return;
         }
-        station.queue.push_back(Packet {
+        station.push(Packet {
             datagram,
             port: port.0,
             frame,
+            since: now.as_nanos(),
             attempts: 0,
             requests: 0,
             collisions: 0,

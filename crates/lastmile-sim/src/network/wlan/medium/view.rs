@@ -6,9 +6,9 @@ use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
 use crate::network::carrier::{Carrier, LossCause, Losses};
-use crate::network::link::LinkConfig;
+use crate::network::link::{LinkConfig, Waits};
 use crate::network::meter::{Meter, MeterConfig, Profile};
-use crate::network::packets::PACKET_MEMORY;
+use crate::network::packets::{PACKET_MEMORY, Packets};
 use crate::network::wlan::ampdu;
 use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss};
 use crate::network::wlan::phy::Phy;
@@ -59,6 +59,13 @@ impl Medium {
     /// Packets in a station's queue, what is on the air and what its receiver holds back included.
     pub fn queued(&self, station: usize) -> usize {
         self.stations.get(station).map_or(0, |s| s.queue.len())
+    }
+
+    /// What is in the queue of a direction's sender at `now`, what is on the air included, and has been up to then; and the
+    /// most packets that it ever held. An access point has one queue for all of its clients.
+    pub fn waits(&self, port: PortId, now: Time) -> Option<(Waits, usize)> {
+        let station = self.stations.get(self.directions.get(usize::from(port.0))?.from)?;
+        Some((station.waits(now.as_nanos()), station.longest))
     }
 
     /// A flow's packets that wait, are on the air or are held back by a receiver that keeps the order.
@@ -131,6 +138,10 @@ impl Carrier for Medium {
 
     fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
         self.meters.get_mut(number).map(|(_, meter)| meter)
+    }
+
+    fn leave(&mut self, _: &mut Packets, now: u64, port: PortId, left: bool) {
+        self.leave_port(now, port, left);
     }
 
     fn losses(&self) -> &Losses {

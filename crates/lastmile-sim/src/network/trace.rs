@@ -1,0 +1,301 @@
+//! [`Trace`]: a recording that drives a link or a station, read as it is needed: of any length, a line at a time.
+//!
+//! Two forms. **Mahimahi's** (Netravali et al., USENIX ATC 2015; `mm-link`): a line is a time in milliseconds, at which
+//! [`OPPORTUNITY`] bytes may be delivered. Bytes, not packets, are counted: several packets may share an opportunity, and one may need
+//! several. What is not used at that moment is lost, and what comes at that moment is too late for it. **Times and values**: a first
+//! line with the units, such as `s,Mbit/s`, then lines such as `0.5,3.2`, from the time 0 on. Either begins anew at its last time.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lastmile::time::Span;
+use lastmile::units::Rate;
+use serde::Deserialize;
+
+/// Bytes of one of Mahimahi's opportunities: an IP packet of 1500 B with the 4 B that its tunnel device puts before.
+pub const OPPORTUNITY: u32 = 1_504;
+/// Characters of a line.
+const MAX_LINE: u64 = 200;
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceForm {
+    /// Delivery opportunities, as Mahimahi has them.
+    Mahimahi,
+    /// Times and values, with their units in the first line.
+    Csv,
+}
+
+/// Which trace drives a link or a station.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct TraceConfig {
+    /// Its form.
+    pub kind: TraceForm,
+    /// The file, by its way from the scenario's folder.
+    pub file: String,
+    /// Whether it begins anew at its last time.
+    #[serde(default = "yes")]
+    pub repeat: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What the values of a trace are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Nothing but the times at which bytes may be delivered.
+    Opportunities,
+    /// Bits per second.
+    Rate,
+    /// A signal to noise ratio in decibels.
+    Snr,
+    /// Metres.
+    Distance,
+}
+
+/// A trace that was looked through once: all its lines can be read, and its times do not fall.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    file: PathBuf,
+    quantity: Quantity,
+    /// Nanoseconds of a unit of time, and what a unit of the values is.
+    units: (f64, f64),
+    repeat: bool,
+    /// Its last time.
+    length: u64,
+    /// The largest value; of opportunities the mean rate.
+    largest: f64,
+    /// Lines that it has, and a number that changes with what stands in them.
+    fingerprint: u64,
+}
+
+impl Trace {
+    /// Looks through a file, without keeping it.
+    ///
+    /// # Errors
+    /// What is wrong, with its line.
+    pub fn open(file: &Path, form: TraceForm, repeat: bool) -> Result<Trace, String> {
+        let mut trace = Trace {
+            file: file.to_owned(),
+            quantity: Quantity::Opportunities,
+            units: (1e6, 1.0),
+            repeat: false,
+            length: 0,
+            largest: 0.0,
+            fingerprint: 0,
+        };
+        let mut lines = trace.lines().map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        if form == TraceForm::Csv {
+            read_line(&mut lines, &mut line)?;
+            (trace.quantity, trace.units) = units(&line)?;
+        }
+        let mut reader = Reader::new(Arc::new(trace.clone()));
+        let (mut entries, mut first) = (0_u64, None);
+        while let Some((at, value)) = reader.read()? {
+            first.get_or_insert(at);
+            if at < trace.length {
+                return Err(format!("line {}: earlier than the line before", reader.line));
+            }
+            let allowed = match trace.quantity {
+                Quantity::Opportunities => true,
+                Quantity::Snr => (-300.0..=300.0).contains(&value),
+                _ => (0.0..=1e15).contains(&value),
+            };
+            if !allowed {
+                return Err(format!("line {}: {value} is out of range", reader.line));
+            }
+            trace.length = at;
+            trace.largest = trace.largest.max(value);
+            trace.fingerprint = (trace.fingerprint ^ at ^ value.to_bits())
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(23);
+            entries += 1;
+        }
+        if entries == 0 {
+            return Err("nothing stands in it".to_owned());
+        }
+        if trace.quantity == Quantity::Opportunities {
+            trace.largest = entries as f64 * f64::from(OPPORTUNITY) * 8e9 / trace.length.max(1) as f64;
+        } else if first != Some(0) {
+            return Err("begins with the time 0".to_owned());
+        }
+        // A trace of one value that never ends is no repetition.
+        if repeat && trace.length == 0 {
+            return Err("must last for some time, or have `repeat = false`".to_owned());
+        }
+        trace.repeat = repeat;
+        Ok(trace)
+    }
+
+    fn lines(&self) -> std::io::Result<BufReader<File>> {
+        let file = File::open(&self.file)?;
+        if !file.metadata()?.is_file() {
+            return Err(std::io::Error::other("is no file"));
+        }
+        Ok(BufReader::new(file))
+    }
+
+    /// What its values are.
+    pub fn quantity(&self) -> Quantity {
+        self.quantity
+    }
+
+    /// The largest of its values; of opportunities the mean rate in bits per second.
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// A number that changes with what the file says.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Mean bits per second between two times, in nanoseconds; of none at all where they are the same, over one whole turn.
+    pub fn mean_rate(self: &Arc<Trace>, from: u64, to: u64) -> Option<f64> {
+        let (from, to) = if to > from { (from, to) } else { (0, self.length.max(1)) };
+        let mut reader = Reader::new(Arc::clone(self));
+        if self.repeat {
+            reader.base = from / self.length * self.length;
+        }
+        let (mut sum, mut before) = (0.0, (from, 0.0));
+        while let Some((at, value)) = reader.next() {
+            if self.quantity == Quantity::Opportunities {
+                if at > to {
+                    break;
+                }
+                sum += if at > from { f64::from(OPPORTUNITY) * 8e9 } else { 0.0 };
+                continue;
+            }
+            let until = at.clamp(before.0, to);
+            sum += before.1 * (until - before.0) as f64;
+            before = (until, value);
+            if at >= to {
+                break;
+            }
+        }
+        sum += before.1 * (to - before.0) as f64;
+        reader.failed.is_none().then(|| sum / (to - from) as f64)
+    }
+}
+
+/// The quantity of a first line such as `s,Mbit/s`, nanoseconds of its unit of time, and what a unit of its values is.
+fn units(line: &str) -> Result<(Quantity, (f64, f64)), String> {
+    let wrong = || format!("line 1: {line:?} does not name the units, such as `s,Mbit/s`, `ms,dB` or `s,m`");
+    let (time, value) = line.split_once(',').ok_or_else(wrong)?;
+    let time: Span = format!("1 {}", time.trim()).parse().map_err(|_| wrong())?;
+    let (quantity, unit) = match value.trim() {
+        "dB" => (Quantity::Snr, 1.0),
+        "m" => (Quantity::Distance, 1.0),
+        rate => {
+            let rate: Rate = format!("1 {rate}").parse().map_err(|_| wrong())?;
+            (Quantity::Rate, rate.bits_per_second() as f64)
+        }
+    };
+    Ok((quantity, (time.as_nanos() as f64, unit)))
+}
+
+/// Reads a line without its end; false at the file's end.
+fn read_line(lines: &mut impl BufRead, line: &mut String) -> Result<bool, String> {
+    line.clear();
+    let read = lines.take(MAX_LINE).read_line(line).map_err(|error| error.to_string())?;
+    if read as u64 == MAX_LINE {
+        return Err("a line that is too long for a trace".to_owned());
+    }
+    line.truncate(line.trim_end().len());
+    Ok(read > 0)
+}
+
+/// A trace that is being read.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    trace: Arc<Trace>,
+    lines: Option<BufReader<File>>,
+    text: String,
+    line: u64,
+    /// When the turn under way began.
+    base: u64,
+    /// Why it cannot be read any more, although it could once.
+    failed: Option<String>,
+}
+
+impl Reader {
+    /// From its beginning. What cannot be read any more is as if it had ended.
+    pub(crate) fn new(trace: Arc<Trace>) -> Reader {
+        let mut reader = Reader { lines: None, text: String::new(), line: 0, base: 0, failed: None, trace };
+        reader.failed = reader.rewind().err();
+        reader
+    }
+
+    fn rewind(&mut self) -> Result<(), String> {
+        let io = |error: std::io::Error| error.to_string();
+        let mut lines = match self.lines.take() {
+            Some(lines) => lines,
+            None => self.trace.lines().map_err(io)?,
+        };
+        lines.rewind().map_err(io)?;
+        self.line = 0;
+        if self.trace.quantity != Quantity::Opportunities {
+            self.line = 1;
+            read_line(&mut lines, &mut self.text)?;
+        }
+        self.lines = Some(lines);
+        Ok(())
+    }
+
+    /// The next line of the file: nanoseconds from its beginning, and a value.
+    fn read(&mut self) -> Result<Option<(u64, f64)>, String> {
+        self.line += 1;
+        let line = self.line;
+        let Some(lines) = &mut self.lines else { return Ok(None) };
+        if !read_line(lines, &mut self.text).map_err(|error| format!("line {line}: {error}"))? {
+            return Ok(None);
+        }
+        let (time, value) = match self.trace.quantity {
+            Quantity::Opportunities => (self.text.as_str(), "0"),
+            _ => self.text.split_once(',').unwrap_or((&self.text, "")),
+        };
+        let number = |text: &str, unit: f64| {
+            let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+            number.map(|number| number * unit).ok_or_else(|| format!("line {line}: {:?}", self.text))
+        };
+        let at = number(time, self.trace.units.0)?;
+        if !(0.0..1e18).contains(&at) {
+            return Err(format!("line {line}: {time} is no time"));
+        }
+        Ok(Some((libm::round(at) as u64, number(value, self.trace.units.1)?)))
+    }
+
+    /// What comes next, in nanoseconds from the run's start: again and again, where the trace repeats.
+    pub(crate) fn next(&mut self) -> Option<(u64, f64)> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let found = self.read().and_then(|found| match found {
+            None if self.trace.repeat => {
+                self.base = self.base.saturating_add(self.trace.length);
+                self.rewind()?;
+                self.read()
+            }
+            found => Ok(found),
+        });
+        match found {
+            Ok(found) => found.map(|(at, value)| (self.base.saturating_add(at), value)),
+            Err(why) => {
+                self.failed = Some(format!("{}: {why}", self.trace.file.display()));
+                None
+            }
+        }
+    }
+
+    /// Why it cannot be read any more.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+}

@@ -1,0 +1,245 @@
+//! What every flow, link and WLAN did in each step of time: the differences of the counters at its ends, read by the run loop
+//! and not told by events.
+
+use core::fmt;
+
+use lastmile::node::PortId;
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+use serde::Serialize;
+
+use crate::network::link::Waits;
+use crate::network::traffic::SinkCounters;
+use crate::runs::flows::{counters, sent};
+use crate::runs::pcap::link_name;
+use crate::scenario::{Scenario, Simulation};
+
+/// The shortest step.
+pub const MIN_STEP: Span = Span::from_millis(1);
+
+/// One flow, link or direction of a WLAN in one step. What it cannot have is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SeriesRow {
+    /// The step's end.
+    pub at_s: f64,
+    /// `flow`, `link` or `wlan`.
+    pub row: &'static str,
+    /// The flow's name, or FROM>TO.
+    pub name: String,
+    /// IP bits per second that arrived for the first time.
+    pub goodput_bps: Option<f64>,
+    /// IP bits per second that were sent, with what was sent again; not of traces, whose packets differ in size.
+    pub sent_bps: Option<f64>,
+    /// Mean delay of the packets that arrived.
+    pub delay_s: Option<f64>,
+    /// The congestion window at the step's end, of TCP.
+    pub window_packets: Option<f64>,
+    /// Bytes that waited, on the mean.
+    pub queue_mean_bytes: Option<f64>,
+    /// Packets that wait at the step's end.
+    pub queue_packets: Option<u32>,
+    /// Share of the step that the transmitter was busy, or that these transmissions took of the air.
+    pub busy_share: Option<f64>,
+    /// Packets that did not arrive, for whatever cause.
+    pub lost: Option<u64>,
+    /// Packets marked Congestion Experienced.
+    pub marked: Option<u64>,
+}
+
+/// Is told of each row, in the order of time.
+pub type TellRow = Box<dyn FnMut(&SeriesRow) + Send>;
+
+/// Which series a run is to give.
+pub struct SeriesPlan {
+    /// Length of a step, at least [`MIN_STEP`].
+    pub step: Span,
+    /// Told of each row.
+    pub tell: TellRow,
+}
+
+/// A link, or one direction of a WLAN, at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hop {
+    waits: Waits,
+    /// `None` where nothing limits it.
+    busy: Option<Span>,
+    lost: u64,
+    marked: u64,
+}
+
+/// The counters of a simulation at a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    pub(super) at: Time,
+    flows: Vec<(SinkCounters, u64)>,
+    links: Vec<Hop>,
+    /// Of each WLAN, for how long its medium was busy, and its directions by their ports.
+    wlans: Vec<(Span, Vec<Hop>)>,
+}
+
+/// What a hop did between two moments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HopSince {
+    pub(super) queue_mean_bytes: f64,
+    pub(super) busy_share: Option<f64>,
+}
+
+impl Hop {
+    fn since(&self, before: &Hop, over: Span) -> Option<HopSince> {
+        let queue_mean_bytes = self.waits.mean_bytes(&before.waits, over)?;
+        let busy = self.busy.zip(before.busy).map(|(busy, before)| share(busy - before, over));
+        Some(HopSince { queue_mean_bytes, busy_share: busy })
+    }
+}
+
+fn share(of: Span, over: Span) -> f64 {
+    of.as_secs_f64() / over.as_secs_f64()
+}
+
+impl Snapshot {
+    /// As it is at the engine's time.
+    pub(super) fn take(simulation: &Simulation) -> Snapshot {
+        let engine = &simulation.engine;
+        let at = engine.now();
+        let flows = 0..simulation.sinks.len();
+        let link = |&node| {
+            engine.link(node).map_or_else(Hop::default, |link| Hop {
+                waits: link.waits(at),
+                busy: link.is_timed().then(|| link.busy(at)),
+                lost: link.counters().drops + link.counters().lost + link.counters().handed_off,
+                marked: link.counters().marked,
+            })
+        };
+        let wlan = |&node| {
+            let Some(medium) = engine.wlan(node) else { return (Span::ZERO, Vec::new()) };
+            let hop = |(port, _, _): (PortId, usize, usize)| Hop {
+                waits: medium.waits(port, at).map_or_else(Waits::default, |(waits, _)| waits),
+                busy: medium.counters(port).map(|counted| counted.airtime),
+                lost: medium.counters(port).map_or(0, |counted| counted.lost()),
+                marked: 0,
+            };
+            (medium.busy(at), medium.directions().map(hop).collect())
+        };
+        Snapshot {
+            at,
+            flows: flows.map(|flow| (counters(simulation, flow), sent(simulation, flow))).collect(),
+            links: simulation.links.iter().map(link).collect(),
+            wlans: simulation.wlans.iter().map(wlan).collect(),
+        }
+    }
+
+    /// What a link did since then.
+    pub(super) fn link_since(&self, before: &Snapshot, link: usize) -> Option<HopSince> {
+        self.links.get(link)?.since(before.links.get(link)?, self.at - before.at)
+    }
+
+    /// What one direction of a WLAN did since then, and for which share of the time the medium was busy.
+    pub(super) fn air_since(&self, before: &Snapshot, wlan: usize, port: PortId) -> Option<(HopSince, f64)> {
+        let over = self.at - before.at;
+        let ((busy, now), (busy_before, before)) = (self.wlans.get(wlan)?, before.wlans.get(wlan)?);
+        let port = usize::from(port.0);
+        let since = now.get(port)?.since(before.get(port)?, over)?;
+        Some((since, share(*busy - *busy_before, over)))
+    }
+}
+
+/// A series under way.
+pub(super) struct Series {
+    plan: SeriesPlan,
+    next: Time,
+    before: Snapshot,
+    /// The names of the flows with the size of their packets, where all have one; of the links; of the WLANs' directions.
+    flows: Vec<(String, Option<Bytes>)>,
+    links: Vec<String>,
+    wlans: Vec<Vec<(PortId, String)>>,
+}
+
+impl fmt::Debug for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Series").field("step", &self.plan.step).field("next", &self.next).finish()
+    }
+}
+
+impl Series {
+    pub(super) fn new(scenario: &Scenario, simulation: &Simulation, mut plan: SeriesPlan) -> Series {
+        plan.step = plan.step.max(MIN_STEP);
+        let vertex = |vertex| scenario.vertex_name(vertex);
+        let air = |wlan: &crate::scenario::WlanSpec| {
+            let name = |&(port, from, to): &_| (port, format!("{}>{}", vertex(from), vertex(to)));
+            wlan.directions.iter().map(name).collect()
+        };
+        let size = |flow: &crate::scenario::TrafficSpec| (flow.kind() != "trace").then_some(flow.size);
+        Series {
+            next: simulation.engine.now() + plan.step,
+            before: Snapshot::take(simulation),
+            flows: scenario.traffic.iter().map(|flow| (flow.name.clone(), size(flow))).collect(),
+            links: scenario.links.iter().map(|link| link_name(scenario, link)).collect(),
+            wlans: scenario.wlans.iter().map(air).collect(),
+            plan,
+        }
+    }
+
+    /// The end of the step under way.
+    pub(super) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Tells of a step, if the simulation has come to its end.
+    pub(super) fn pass(&mut self, simulation: &Simulation) {
+        if simulation.engine.now() < self.next {
+            return;
+        }
+        let now = Snapshot::take(simulation);
+        let (before, over) = (&self.before, now.at - self.before.at);
+        let row = |row, name: &str| SeriesRow {
+            at_s: (now.at - Time::ZERO).as_secs_f64(),
+            row,
+            name: name.to_owned(),
+            ..SeriesRow::default()
+        };
+        let seconds = over.as_secs_f64();
+        let mut rows = Vec::new();
+        for (index, (name, size)) in self.flows.iter().enumerate() {
+            let (Some((new, sent)), Some((old, sent_before))) =
+                (now.flows.get(index), before.flows.get(index))
+            else {
+                continue;
+            };
+            let (packets, bytes) = (new.packets - old.packets, new.bytes.0 - old.bytes.0);
+            let delay = (new.total_delay - old.total_delay).as_secs_f64() / packets as f64;
+            let tcp = simulation.sources.get(index).and_then(|&node| simulation.engine.tcp_sender(node));
+            rows.push(SeriesRow {
+                goodput_bps: Some(bytes as f64 * 8.0 / seconds),
+                sent_bps: size.map(|size| (sent - sent_before) as f64 * size.bits() as f64 / seconds),
+                delay_s: (packets > 0).then_some(delay),
+                window_packets: tcp.map(|tcp| tcp.cwnd()),
+                ..row("flow", name)
+            });
+        }
+        let hop = |kind, name: &str, new: &Hop, old: &Hop| {
+            let since = new.since(old, over);
+            SeriesRow {
+                queue_mean_bytes: since.map(|since| since.queue_mean_bytes),
+                queue_packets: Some(new.waits.packets),
+                busy_share: since.and_then(|since| since.busy_share),
+                lost: Some(new.lost - old.lost),
+                marked: (kind == "link").then_some(new.marked - old.marked),
+                ..row(kind, name)
+            }
+        };
+        for (name, (new, old)) in self.links.iter().zip(now.links.iter().zip(&before.links)) {
+            rows.push(hop("link", name, new, old));
+        }
+        for (names, (new, old)) in self.wlans.iter().zip(now.wlans.iter().zip(&before.wlans)) {
+            for (port, name) in names {
+                let port = usize::from(port.0);
+                rows.extend(
+                    new.1.get(port).zip(old.1.get(port)).map(|(new, old)| hop("wlan", name, new, old)),
+                );
+            }
+        }
+        rows.iter().for_each(|row| (self.plan.tell)(row));
+        self.before = now;
+        self.next += self.plan.step;
+    }
+}

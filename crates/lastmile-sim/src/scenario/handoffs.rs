@@ -1,0 +1,78 @@
+//! Hand-offs: from what a scenario plans to changes of the engine's routes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lastmile::node::{Flow, PortId};
+
+use super::routes::Ways;
+use super::{OldQueue, Scenario};
+use crate::network::engine::{Engine, NodeId, RouteChange, RouterId};
+
+/// A flow with its ends, and where it leaves the network.
+pub(super) type Routed = (usize, usize, Flow, NodeId);
+
+impl Scenario {
+    /// The ways of the network after each hand-off, in their order.
+    pub(super) fn ways_after_handoffs(&self) -> impl Iterator<Item = Ways> {
+        let mut neighbours = BTreeMap::new();
+        self.handoffs.iter().map(move |handoff| {
+            neighbours.insert(handoff.host, handoff.to);
+            let elsewhere = |host: usize, to: usize| neighbours.get(&host).is_some_and(|own| *own != to);
+            let mut edges = self.edges();
+            for edge in &mut edges {
+                if elsewhere(edge.from, edge.to) || elsewhere(edge.to, edge.from) {
+                    // It leads nowhere, and the others keep their numbers.
+                    edge.to = edge.from;
+                }
+            }
+            Ways::new(edges, self.vertices(), self.hosts.len())
+        })
+    }
+
+    /// Whether the way between two hosts changes during the run.
+    pub(crate) fn hands_off(&self, from: usize, to: usize) -> bool {
+        self.handoffs.iter().any(|handoff| handoff.host == from || handoff.host == to)
+    }
+}
+
+/// Has the engine change the routes of `flows` at every hand-off. `hop` says where a link, or a direction of a WLAN, begins.
+pub(super) fn plan(
+    scenario: &Scenario,
+    engine: &mut Engine,
+    routers: &[RouterId],
+    hop: impl Fn(usize) -> (NodeId, PortId),
+    flows: &[Routed],
+) {
+    if scenario.handoffs.is_empty() {
+        return;
+    }
+    let ways = scenario.ways();
+    let path = |ways: &Ways, flow: &Routed| ways.path(flow.0, flow.1).unwrap_or_default();
+    let mut paths: Vec<Vec<usize>> = flows.iter().map(|flow| path(&ways, flow)).collect();
+    let mut gone = BTreeSet::new();
+    for (handoff, ways) in scenario.handoffs.iter().zip(scenario.ways_after_handoffs()) {
+        let mut change = RouteChange::default();
+        let mut before = BTreeSet::new();
+        for (flow, own) in flows.iter().zip(&mut paths) {
+            if flow.0 != handoff.host && flow.1 != handoff.host {
+                continue;
+            }
+            before.extend(own.iter().copied());
+            *own = path(&ways, flow);
+            for &link in own.iter() {
+                let (node, port) = hop(link);
+                change.routes.push((routers[ways.edges[link].from], flow.2, node, port));
+            }
+        }
+        let used: BTreeSet<usize> = paths.iter().flatten().copied().collect();
+        let back: Vec<usize> = gone.intersection(&used).copied().collect();
+        change.entered.extend(back.iter().map(|&link| hop(link)));
+        back.iter().for_each(|link| _ = gone.remove(link));
+        if handoff.old_queue == OldQueue::Drop {
+            let left: Vec<usize> = before.difference(&used).copied().collect();
+            change.left.extend(left.iter().map(|&link| hop(link)));
+            gone.extend(left);
+        }
+        engine.plan_routes(handoff.at, change);
+    }
+}
