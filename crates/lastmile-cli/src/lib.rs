@@ -98,6 +98,12 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
     exit::code(done)
 }
 
+/// Tells people what they should know and no program reads.
+#[expect(clippy::print_stderr, reason = "standard output is for results")]
+pub(crate) fn note(line: &str) {
+    eprintln!("lastmile: {line}");
+}
+
 /// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
 /// cannot be written for another reason (a full disk) is an error.
 #[expect(clippy::print_stderr, reason = "it ends the program here")]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -22,7 +23,7 @@ pub(crate) struct SocketArgs {
     /// Network interface to use
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
-    /// File whose bytes (16 or more) are the key shared with the other side: HMAC-SHA-256
+    /// File whose bytes (16 or more, but for a line end at the end) are the key shared with the other side: HMAC-SHA-256
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// Keep deadlines with real-time priority (SCHED_FIFO); needs root or CAP_SYS_NICE
@@ -31,7 +32,7 @@ pub(crate) struct SocketArgs {
 }
 
 impl SocketArgs {
-    /// The key, if a file is named; trailing line ends do not count.
+    /// The key, if a file is named.
     pub(crate) fn key(&self) -> anyhow::Result<Option<Key>> {
         self.key_file.as_deref().map(read_key).transpose()
     }
@@ -47,11 +48,22 @@ impl SocketArgs {
     }
 }
 
+/// The key in a file: its bytes without the line end that an editor leaves behind the last line, if there is one, which is
+/// said. A key that others on this machine may read is warned of.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read the key file {}", path.display()));
-    let bytes = bytes.map_err(|error| Exit::Usage.blame(error))?;
-    let end = bytes.iter().rposition(|b| !matches!(b, b'\r' | b'\n')).map_or(0, |i| i + 1);
-    Key::new(&bytes[..end]).map_err(|error| Exit::Usage.blame(anyhow!("{}: {error}", path.display())))
+    let name = path.display();
+    let read = || Ok((fs::read(path)?, fs::metadata(path)?.permissions().mode()));
+    let read: std::io::Result<_> = read();
+    let read = read.with_context(|| format!("cannot read the key file {name}"));
+    let (mut bytes, mode) = read.map_err(|error| Exit::Usage.blame(error))?;
+    if mode & 0o044 != 0 {
+        crate::note(&format!("others on this machine may read the key in {name}: chmod 600 {name}"));
+    }
+    if bytes.pop_if(|last| *last == b'\n').is_some() {
+        bytes.pop_if(|last| *last == b'\r');
+        crate::note(&format!("the line end behind the last line of {name} is not part of the key"));
+    }
+    Key::new(&bytes).map_err(|error| Exit::Usage.blame(anyhow!("{name}: {error}")))
 }
 
 /// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.

@@ -87,6 +87,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             (Decision::SessionClosed { peer, received, sent }, _) => {
                 format!("{} end of {peer}: {received} received, {sent} sent", event.at)
             }
+            (Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid }, _) => format!(
+                "{} turned away since last told, {peer} last: {}",
+                event.at,
+                turned_away(*no_session, *no_room, *over_budget, *unpaid)
+            ),
             (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
             _ => return,
         };
@@ -96,17 +101,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if !args.json {
         let counted = reflector.counters();
         crate::say(&format!(
-            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} over budget, {} repeated, \
-             {} looped",
+            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} without proof of their address, \
+             {} repeated, {} looped; turned away: {}",
             counted.reflected,
             counted.logged,
             counted.streamed,
             counted.malformed,
             counted.unauthenticated,
-            counted.over_budget,
+            counted.unproven,
             counted.repeated,
-            counted.looped
+            counted.looped,
+            turned_away(counted.no_session, counted.no_room, counted.over_budget, counted.unpaid)
         ));
     }
     Ok(None)
+}
+
+/// How many packets met which limit.
+fn turned_away(no_session: u64, no_room: u64, over_budget: u64, unpaid: u64) -> String {
+    format!(
+        "{no_session} for want of sessions, {no_room} for want of room for reports, {over_budget} over the rate, \
+         {unpaid} for streams not paid"
+    )
 }

@@ -1,12 +1,15 @@
 //! Peers that cannot be measured, or do not want to be.
 
+use std::fs;
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{PEER, USAGE, closed_port};
-use crate::common::{Scratch, Server, lastmile};
+use crate::common::{PROGRAM, Scratch, Server, lastmile};
 
 #[test]
 fn hosts_that_cannot_be_measured() {
@@ -88,9 +91,14 @@ fn a_plain_reflector_serves_no_one_way_method() {
 #[test]
 fn keys() {
     let scratch = Scratch::new("keys");
-    let right = scratch.file("right", "0123456789abcdef\n");
-    let wrong = scratch.file("wrong", "fedcba9876543210\n");
-    let short = scratch.file("short", "0123456\n");
+    let secret = |name, key: &str| {
+        let path = scratch.file(name, key);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let right = secret("right", "0123456789abcdef");
+    let wrong = secret("wrong", "fedcba9876543210");
+    let short = secret("short", "0123456");
     let server = Server::start(&["--key-file", &right]);
     let with =
         |key: &str| lastmile(&["measure", &server.address, "--direction", "forward", "--key-file", key]);
@@ -105,6 +113,54 @@ fn keys() {
     let open = Server::start(&[]);
     let ended = lastmile(&["measure", &open.address, "--key-file", &right]);
     ended.is_error(PEER, &[&open.address, "key"]);
+
+    // One line end is an editor's; what else is there is the key's. It is said, and so is who else may read it.
+    for line_end in ["\n", "\r\n"] {
+        let edited = secret("edited", &format!("0123456789abcdef{line_end}"));
+        let ended = with(&edited);
+        assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+        let said =
+            format!("lastmile: the line end behind the last line of {edited} is not part of the key\n");
+        assert_eq!(ended.stderr, said, "{ended:?}");
+    }
+    let ended = with(&secret("two", "0123456789abcdef\n\n"));
+    assert!(ended.code == Some(PEER) && ended.stderr.contains("the key is wrong"), "{ended:?}");
+    fs::set_permissions(&right, fs::Permissions::from_mode(0o640)).unwrap();
+    let ended = with(&right);
+    let said = format!("lastmile: others on this machine may read the key in {right}: chmod 600 {right}\n");
+    assert_eq!(ended.stderr, said, "{ended:?}");
+}
+
+/// A server of one session: the second client is told so, and the server tells of him, in words and in JSON.
+#[test]
+fn who_is_turned_away_is_told_of() {
+    for (json, sign) in
+        [(false, "turned away since last told, 127.0.0.1:"), (true, "\"event\":\"turned-away\"")]
+    {
+        let address = closed_port();
+        let port = address.rsplit(':').next().unwrap();
+        let mut server = Command::new(PROGRAM);
+        server.args(["serve", "--bind", "127.0.0.1", "--port", port, "--sessions", "1"]);
+        server.args(json.then_some("--json")).stdout(Stdio::piped());
+        let mut server = server.spawn().unwrap();
+        let measure = || lastmile(&["measure", &address, "--direction", "forward"]);
+        // Until the server is there.
+        let first =
+            (0..100).map(|_| measure()).find(|ended| !ended.stderr.contains("nothing listens")).unwrap();
+        assert!(matches!(first.code, Some(0 | 1)), "{first:?}");
+        let second = measure();
+        assert!(format!("{second:?}").contains("has no room for one more session"), "{second:?}");
+        server.kill().unwrap();
+        let said = String::from_utf8(server.wait_with_output().unwrap().stdout).unwrap();
+        let line = said.lines().find(|line| line.contains(sign)).unwrap_or_else(|| panic!("{said}"));
+        let count = if json { "\"no_session\":1," } else { ": 1 for want of sessions, 0 for want of room" };
+        assert!(line.contains(count), "{line}");
+        assert_eq!(
+            said.lines().filter(|line| line.contains(sign)).count(),
+            1,
+            "no line for each packet: {said}"
+        );
+    }
 }
 
 #[test]

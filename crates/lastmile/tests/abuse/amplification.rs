@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use lastmile::endpoint::measure::{Key, Limits, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Decision, Key, Limits, ProberConfig, Reflector, ReflectorConfig};
 use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::private::{HelloReply, ReportKind, ReportRequest, StreamTag, Token};
@@ -14,7 +15,7 @@ use lastmile::wire::{
 };
 use proptest::prelude::*;
 
-use crate::world::Dice;
+use crate::world::{Dice, NEAR, World, measurement, pairs};
 
 const SECRET: &[u8] = b"a key of many bytes";
 
@@ -26,6 +27,8 @@ struct Crowd {
     dice: Dice,
     addresses: Vec<SocketAddr>,
     tokens: Vec<(SocketAddr, Token)>,
+    /// Addresses in whose name others send: what is sent to them, they do not answer, and nobody else hears.
+    deaf: Vec<SocketAddr>,
     seen: Vec<Datagram>,
     sequence: u32,
     ssid: u16,
@@ -33,6 +36,8 @@ struct Crowd {
     ledger: BTreeMap<SocketAddr, (Bytes, Bytes)>,
     /// Packets that are to leave.
     leaving: Vec<(Time, TransmitId)>,
+    /// What the reflector said of those it turned away.
+    told: Vec<Decision>,
 }
 
 impl Crowd {
@@ -48,11 +53,13 @@ impl Crowd {
             dice: Dice(seed),
             addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
             tokens: Vec::new(),
+            deaf: Vec::new(),
             seen: Vec::new(),
             sequence: 0,
             ssid: 1,
             ledger: BTreeMap::new(),
             leaving: Vec::new(),
+            told: Vec::new(),
         }
     }
 
@@ -76,6 +83,7 @@ impl Crowd {
                     self.learn(&transmit);
                     sent.push(transmit);
                 }
+                Output::Event(told @ Decision::TurnedAway { .. }) => self.told.push(told),
                 Output::Event(_) => {}
                 Output::Wait(_) => return sent,
             }
@@ -102,7 +110,7 @@ impl Crowd {
         let hellos = Tlvs::new(tlv_area(self.mode(), bytes)).flatten().filter(|t| t.kind == TlvType::HELLO);
         let token =
             hellos.filter_map(|t| HelloReply::decode_value(t.value).ok()).map(|h| h.offer.token).last();
-        if let Some(token) = token {
+        if let Some(token) = token.filter(|_| !self.deaf.contains(&transmit.datagram.to)) {
             self.tokens.push((transmit.datagram.to, token));
         }
     }
@@ -155,6 +163,16 @@ impl Crowd {
             let pay = self.build(from, |b| b.tlv(&tag)?.tlv(&ControlCode::NoReply), 1_460);
             assert!(self.deliver(pay).is_empty());
         }
+    }
+
+    /// Has a stream sent to the first address, so that there is one to repeat.
+    fn one_stream(&mut self) {
+        let from = self.addresses[0];
+        self.session(from, 10_000);
+        let request = self.reverse(from, 1, control(5, 1));
+        self.seen.push(request.clone());
+        assert_eq!(self.deliver(request).len(), 5);
+        self.pass(Span::from_secs(1));
     }
 
     fn reverse(&mut self, from: SocketAddr, stream: u32, control: ReflectedControl) -> Datagram {
@@ -210,7 +228,11 @@ impl Crowd {
         }
         let group = grouped.then_some(&group[..]);
         let datagram = match self.dice.below(10) {
-            0 => self.hello(from, token),
+            // As a program that goes on, or one that was started anew.
+            0 => {
+                let anew = self.dice.happens(50);
+                self.hello(from, if anew { [0; 16] } else { token })
+            }
             1 | 2 => self.build(from, |b| b.tlv(&tag)?.tlv(&ControlCode::NoReply), pad),
             3 | 4 => self.build(from, |b| put(b.tlv(&tag)?, &control, group), pad),
             5 => self.build(from, |b| put(b, &control, group), pad),
@@ -230,7 +252,7 @@ impl Crowd {
         self.seen.push(datagram.clone());
         self.ssid = if self.dice.happens(2) { self.dice.next() as u16 } else { self.ssid };
         self.deliver(datagram);
-        let longest = if self.dice.happens(3) { 20_000_000 } else { 3_000 };
+        let longest = if self.dice.happens(3) { 5_000_000 } else { 3_000 };
         let us = self.dice.below(longest);
         self.pass(Span::from_micros(us as i64));
     }
@@ -246,36 +268,50 @@ proptest! {
     #[test]
     fn without_a_key_no_address_gets_more_than_it_sent(seed: u64) {
         let mut crowd = Crowd::new(false, Limits::default(), seed);
+        crowd.one_stream();
         for _ in 0..1_500 {
             crowd.anything();
             for (address, (came, went)) in &crowd.ledger {
                 prop_assert!(went <= came, "{address} sent {came} and got {went}");
             }
         }
-        // Something was streamed, or this says nothing.
-        prop_assert!(crowd.reflector.counters().streamed > 0, "{:?}", crowd.reflector.counters());
+    }
+
+    /// Who only ever hears and repeats what others sign gains nothing by their key.
+    #[test]
+    fn with_a_key_an_address_that_never_answered_gets_no_more_than_was_sent_in_its_name(seed: u64) {
+        let mut crowd = Crowd::new(true, Limits::default(), seed);
+        crowd.deaf = vec![crowd.addresses[1], crowd.addresses[2], crowd.addresses[4]];
+        crowd.one_stream();
+        for _ in 0..1_500 {
+            crowd.anything();
+            for address in &crowd.deaf {
+                let (came, went) = crowd.ledger.get(address).copied().unwrap_or_default();
+                prop_assert!(went <= came, "{address}: {came} came in its name and {went} went");
+            }
+        }
     }
 
     #[test]
     fn with_a_key_the_limits_hold(seed: u64) {
-        let (rate, burst) = (Rate::ip(40_000), Bytes(30_000));
+        let (rate, burst) = (Rate::ip(8_000), Bytes(20_000));
         let limits = Limits {
             per_source_rate: rate,
             per_source_burst: burst,
             total_rate: rate,
-            total_burst: Bytes(60_000),
+            total_burst: Bytes(40_000),
             ..Limits::default()
         };
         let mut crowd = Crowd::new(true, limits, seed);
+        crowd.one_stream();
         for _ in 0..1_000 {
             crowd.anything();
             let earned = rate.bytes_in(crowd.now - Time::ZERO) + Bytes(1);
-            prop_assert!(crowd.sent_to(|_| true) <= Bytes(60_000) + earned);
+            prop_assert!(crowd.sent_to(|_| true) <= Bytes(40_000) + earned);
             for address in &crowd.addresses {
                 prop_assert!(crowd.sent_to(|ip| ip == address.ip()) <= burst + earned);
             }
         }
-        prop_assert!(crowd.reflector.counters().streamed > 0, "{:?}", crowd.reflector.counters());
         prop_assert!(crowd.reflector.counters().over_budget > 0, "{:?}", crowd.reflector.counters());
     }
 }
@@ -413,6 +449,82 @@ fn sessions_are_bounded_in_all_and_per_source_and_end_with_the_lease() {
     assert_eq!(page.head.status, lastmile::wire::private::ReportStatus::Busy);
     crowd.pass(Span::from_secs(32));
     assert_eq!(crowd.reflector.sessions(), 0);
+}
+
+#[test]
+fn sixty_four_sources_that_want_every_session_leave_some_to_others() {
+    let mut crowd = Crowd::new(false, Limits::default(), 1);
+    for port in 1..=64 {
+        for host in 1..=64 {
+            crowd.session(SocketAddr::new([203, 0, 113, host].into(), port), 0);
+        }
+    }
+    let taken = crowd.reflector.sessions();
+    for host in 1..=20 {
+        crowd.session(SocketAddr::new([192, 0, 2, host].into(), 1), 0);
+    }
+    assert_eq!(crowd.reflector.sessions(), taken + 20, "{taken} taken");
+}
+
+/// One source opens every session that it can have, fills their logs, has streams wait, and asks for more than it may.
+fn besieged(keyed: bool) -> Crowd {
+    let mut crowd = Crowd::new(keyed, Limits::default(), 1);
+    let enemy = |port| SocketAddr::new([203, 0, 113, 9].into(), port);
+    for port in 1..=70 {
+        crowd.session(enemy(port), 0);
+    }
+    for port in 1..=64 {
+        let token = crowd.own_token(enemy(port));
+        for index in 0..2_048 * 4 {
+            let (stream, index) = (u32::from(index / 2_048) + 1, index % 2_048);
+            let tag = StreamTag { stream, index, count: 2_048, burst: 0, token };
+            let packet = crowd.build(enemy(port), |b| b.tlv(&tag)?.tlv(&ControlCode::NoReply), 0);
+            crowd.deliver(packet);
+            if crowd.reflector.counters().no_room > 0 {
+                break;
+            }
+        }
+        let request = crowd.reverse(enemy(port), 9, control(900, 1));
+        crowd.deliver(request);
+    }
+    crowd
+}
+
+#[test]
+fn a_second_client_measures_while_one_source_wants_everything() {
+    for keyed in [false, true] {
+        let crowd = besieged(keyed);
+        let counters = crowd.reflector.counters();
+        assert!(counters.no_session > 0 && counters.no_room > 0, "{counters:?}");
+        let key = keyed.then(|| Key::new(SECRET).unwrap());
+        let config = ProberConfig { key, ..ProberConfig::new(crate::world::peer_address(), [5; 32]) };
+        let directions = [Direction::Forward, Direction::Reverse, Direction::RoundTrip];
+        let measurements = directions.map(|d| measurement(d, vec![pairs(1_000)])).into();
+        let mut world = World::new(config, measurements, crowd.reflector, NEAR, 1);
+        world.run(Span::from_secs(30));
+        let records = world.prober.sink();
+        assert_eq!(records.len(), 3, "{:?}", world.refusals());
+        assert!(records.iter().flat_map(|r| &r.packets).all(|p| p.fate.arrived().is_some()));
+    }
+}
+
+#[test]
+fn who_is_turned_away_is_told_of_at_once_and_then_every_ten_seconds() {
+    let mut crowd = Crowd::new(false, Limits::default(), 1);
+    for port in 1..=100 {
+        crowd.session(SocketAddr::new([192, 0, 2, 1].into(), port), 0);
+    }
+    let told = |crowd: &mut Crowd| core::mem::take(&mut crowd.told);
+    let peer = SocketAddr::new([192, 0, 2, 1].into(), 65);
+    let line =
+        |peer, no_session| Decision::TurnedAway { peer, no_session, no_room: 0, over_budget: 0, unpaid: 0 };
+    assert_eq!(told(&mut crowd), [line(peer, 1)]);
+    crowd.pass(Span::from_secs(9));
+    assert_eq!(told(&mut crowd), []);
+    crowd.pass(Span::from_secs(1));
+    assert_eq!(told(&mut crowd), [line(SocketAddr::new(peer.ip(), 100), 35)]);
+    crowd.pass(Span::from_secs(60));
+    assert_eq!(told(&mut crowd), [], "nothing since");
 }
 
 #[test]

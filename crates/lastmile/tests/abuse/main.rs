@@ -4,5 +4,6 @@ mod amplification;
 mod forge;
 mod loops;
 mod paths;
+mod replay;
 mod sessions;
 mod world;

@@ -146,6 +146,25 @@ fn a_pause_of_a_minute_keeps_the_session() {
     }
 }
 
+/// Round trips show no token, so a session that comes to its first one-way stream late says hello again.
+#[test]
+fn a_minute_of_round_trips_first_spoils_no_stream_after_it() {
+    for key in [None, key("a key of many bytes")] {
+        let slow = || Step::Send(lastmile::estimate::StreamPlan::pairs(30, Bytes(1_488), Span::from_secs(2)));
+        let measurements = vec![
+            measurement(Direction::RoundTrip, vec![slow()]),
+            measurement(Direction::Forward, vec![pairs(5)]),
+            measurement(Direction::RoundTrip, vec![slow()]),
+            measurement(Direction::Reverse, vec![pairs(5)]),
+        ];
+        let mut world = World::new(config(key.clone()), measurements, reflector(key), NEAR, 1);
+        world.run(Span::from_secs(200));
+        let records = world.prober.sink();
+        assert_eq!(records.len(), 4, "{:?}", world.refusals());
+        assert!(records.iter().flat_map(|r| &r.packets).all(|p| p.fate.arrived().is_some()));
+    }
+}
+
 #[test]
 fn a_clock_step_on_either_side_marks_the_stream() {
     for direction in DIRECTIONS {
@@ -278,6 +297,29 @@ fn time_limit_holds(limit: Span, loss: u64, delay: i64, keyed: bool, seed: u64) 
 #[test]
 fn asking_for_credit_does_not_outlast_the_time_limit() {
     time_limit_holds(Span::from_millis(8761), 14, 174, false, 2376836216345967548);
+}
+
+/// Who sends in the peer's name and cannot hear the session uses up nothing of what the user would spend.
+#[test]
+fn a_flood_in_the_peers_name_does_not_use_up_the_byte_limit() {
+    for key in [None, key("a key of many bytes")] {
+        let run = |max_bytes, forgeries| {
+            let config = ProberConfig { max_bytes, ..config(key.clone()) };
+            let measurements = DIRECTIONS.map(|d| measurement(d, vec![pairs(70)])).into();
+            let path = Path { forgeries, ..NEAR };
+            let mut world = World::new(config, measurements, reflector(key.clone()), path, 1);
+            world.run(Span::from_secs(20));
+            assert_eq!(world.prober.sink().len(), 3, "{:?}", world.refusals());
+            (world.cost(), world.carried)
+        };
+        let (quiet, (sent, received)) = run(None, 0);
+        assert_eq!((quiet.bytes(), quiet.bytes_received), (sent, received), "what was seen without a flood");
+        // What it costs, and what a prober keeps in hand for pages that have to be asked for twice.
+        let limit = sent + received + Bytes(10_000);
+        let (flooded, (_, carried)) = run(Some(limit), 100);
+        assert!(carried > received + Bytes(30_000), "a flood: {carried} beside {received}");
+        assert_eq!(flooded.bytes_received, received);
+    }
 }
 
 proptest! {

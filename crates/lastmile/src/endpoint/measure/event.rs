@@ -125,6 +125,19 @@ pub enum Decision {
         /// IP bytes sent to it.
         sent: Bytes,
     },
+    /// A reflector turned peers away because of its limits: told at once, and then at most every ten seconds.
+    TurnedAway {
+        /// The last of them.
+        peer: SocketAddr,
+        /// Packets since it was last told, for want of room for one more session, or for one more of that source.
+        no_session: u64,
+        /// For want of room for stamps or waiting packets, or for more of that source.
+        no_room: u64,
+        /// Because what may be sent to that source, or to all, is spent.
+        over_budget: u64,
+        /// Because a reverse stream is not paid for, or larger than any may be.
+        unpaid: u64,
+    },
     /// The endpoint has nothing more to do.
     Finished {
         /// What the session cost.

@@ -9,7 +9,7 @@
 //! ```text
 //! prober                                   reflector
 //!   Hello (nonce) ------------------------->            versions, abilities
-//!         <--------------------- Hello (token, credit)  the token proves the address from here on
+//!         <--------------------- Hello (token, credit)  returning the token proves the address
 //!   Stream 1, no reply (RFC 9503) =========>            arrivals are written down
 //!   Report? stream 1, page 0 -------------->
 //!         <------------------ Report (arrival times)
@@ -26,6 +26,7 @@ mod prober;
 mod reflector;
 mod session;
 mod stream;
+mod token;
 
 pub use budget::{Limits, TokenBucket};
 pub use event::{Cost, Decision, Each, PacketSink};

@@ -125,12 +125,15 @@ pub(super) struct Codec {
     ssid: u16,
     error: ErrorEstimate,
     ip: IpVersion,
+    first_sequence: u32,
     next_sequence: u32,
 }
 
 impl Codec {
     pub(super) fn new(key: Option<Key>, epoch: Epoch, seed: &[u8; 32], ip: IpVersion) -> Codec {
         let [a, b, c, d, e, f, ..] = derive(seed, "session", 0);
+        // RFC 8762 starts at zero; a start that nobody can guess makes forged replies miss. Half the range is left.
+        let first_sequence = u32::from_be_bytes([c, d, e, f]) >> 1;
         Codec {
             key,
             epoch,
@@ -138,8 +141,8 @@ impl Codec {
             ssid: u16::from_be_bytes([a, b]).max(1),
             error: ErrorEstimate::from_nanos(1_000, false, TimestampFormat::Ntp),
             ip,
-            // RFC 8762 starts at zero; a start that nobody can guess makes forged replies miss. Half the range is left.
-            next_sequence: u32::from_be_bytes([c, d, e, f]) >> 1,
+            first_sequence,
+            next_sequence: first_sequence,
         }
     }
 
@@ -149,6 +152,11 @@ impl Codec {
 
     pub(super) fn next_sequence(&self) -> u32 {
         self.next_sequence
+    }
+
+    /// Whether a packet with that sequence number was made: who cannot hear this session guesses one in some millions.
+    pub(super) fn made(&self, sequence: u32) -> bool {
+        (self.first_sequence..self.next_sequence).contains(&sequence)
     }
 
     /// The stamp that a packet leaving at `at` carries.

@@ -1,18 +1,19 @@
 //! What a reflector keeps of a peer that proved its address: credit, and the logs of streams.
 //!
-//! Everything is bounded: sessions, sessions of one source, logs of a session, packets of a log, stamps of all logs
-//! together. A peer that wants more loses its own oldest log, or is answered "busy".
+//! Everything is bounded: sessions, logs of a session, packets of a log, stamps of all logs together; and no source may
+//! have more of it than it leaves to all others. A peer that wants more loses its own oldest log, or is answered "busy".
 //!
-//! A stream is written down once: stream numbers only grow within a run of the peer's program (told apart by the
-//! SSID, RFC 8972, section 3), and a log that was given up is never begun again. Otherwise a packet that is replayed
-//! later, or the same number used by the peer's next run from the same port, would put wrong stamps into a report.
+//! A stream is written down once, and a request for one is served once: stream numbers only grow within a run of the
+//! peer's program, which is told by its [token](super::token), and a log that was given up is never begun again.
+//! Otherwise a packet that is replayed later, or the same number used by the peer's next run from the same port, would
+//! put wrong stamps into a report or be paid for twice.
 
 use core::net::SocketAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::budget::{Limits, source_prefix};
 use crate::node::Ecn;
-use crate::time::{Span, Time};
+use crate::time::Time;
 use crate::units::Bytes;
 use crate::wire::private::{Arrival, ReportKind, Token};
 
@@ -20,8 +21,6 @@ use crate::wire::private::{Arrival, ReportKind, Token};
 pub(super) const MAX_PACKETS: u16 = 2_048;
 /// Logs of one session.
 const MAX_LOGS: usize = 4;
-/// Earlier runs of a peer's program whose packets are still known as old.
-const MAX_PAST_RUNS: usize = 8;
 
 /// A packet's stamp on this side.
 #[derive(Clone, Copy, Debug)]
@@ -120,13 +119,11 @@ pub(super) struct Session {
     pub(super) sent: Bytes,
     pub(super) lease_ends: Time,
     pub(super) sequence: u32,
-    /// The token that it last proved its address with.
+    /// The token that it proved its address with, and when that was made.
     pub(super) token: Token,
+    pub(super) issued: Time,
     /// Packets of reverse streams that are still to leave.
     pub(super) leaving: usize,
-    /// The run of its program that the logs belong to, by its SSID.
-    run: Option<u16>,
-    past_runs: VecDeque<u16>,
     /// Streams up to this number are over.
     over: u32,
     logs: Vec<Log>,
@@ -138,48 +135,20 @@ impl Session {
         self.received - self.sent
     }
 
-    /// The log of a stream of the run with that SSID.
-    pub(super) fn log(&mut self, ssid: u16, stream: u32) -> Option<&mut Log> {
-        self.logs.iter_mut().find(|l| l.stream == stream && self.run == Some(ssid))
+    /// The log of a stream.
+    pub(super) fn log(&mut self, stream: u32) -> Option<&mut Log> {
+        self.logs.iter_mut().find(|l| l.stream == stream)
     }
 
-    fn release(&mut self, ssid: u16, stream: u32) {
-        if self.run == Some(ssid) {
-            self.logs.retain(|l| l.stream != stream);
-            self.over = self.over.max(stream);
-        }
-    }
-
-    /// Whether a packet of the run with that SSID counts; a run that was not seen before ends the one before it.
-    fn enter(&mut self, ssid: u16) -> bool {
-        if self.run == Some(ssid) {
-            return true;
-        }
-        if self.past_runs.contains(&ssid) {
-            return false;
-        }
-        if let Some(past) = self.run.replace(ssid) {
-            self.past_runs.push_back(past);
-            self.past_runs.drain(..self.past_runs.len().saturating_sub(MAX_PAST_RUNS));
-        }
-        self.logs.clear();
-        self.over = 0;
-        true
+    fn release(&mut self, stream: u32) {
+        self.logs.retain(|l| l.stream != stream);
+        self.over = self.over.max(stream);
     }
 
     /// The log of a stream, begun if need be.
-    pub(super) fn open(
-        &mut self,
-        ssid: u16,
-        stream: u32,
-        kind: ReportKind,
-        count: u16,
-    ) -> Result<&mut Log, NoLog> {
+    pub(super) fn open(&mut self, stream: u32, kind: ReportKind, count: u16) -> Result<&mut Log, NoLog> {
         if count > MAX_PACKETS {
             return Err(NoLog::Unfit);
-        }
-        if !self.enter(ssid) {
-            return Err(NoLog::Past);
         }
         if let Some(i) = self.logs.iter().position(|l| l.stream == stream) {
             let log = &mut self.logs[i];
@@ -218,7 +187,6 @@ impl Session {
 /// A packet of a stream, as it is written down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noted {
-    pub(super) ssid: u16,
     pub(super) stream: u32,
     pub(super) kind: ReportKind,
     pub(super) count: u16,
@@ -232,9 +200,23 @@ pub(super) struct Noted {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_peer: BTreeMap<SocketAddr, Session>,
-    per_source: BTreeMap<u64, usize>,
+    by_source: BTreeMap<u64, Share>,
     /// Stamps in all logs.
     stamps: usize,
+}
+
+/// What the sessions of one source have together.
+#[derive(Debug, Default)]
+struct Share {
+    sessions: usize,
+    stamps: usize,
+}
+
+/// Whether a source that has `held` of a thing of which `used` of `limit` are taken may have `more`: never more than what
+/// is left to all others. So one source gets half at most, and where many want all, there is still room for one who
+/// comes late (the dynamic thresholds of Choudhury and Hahne, 1998).
+pub(super) fn fair(limit: usize, used: usize, held: usize, more: usize) -> bool {
+    held + more <= limit.saturating_sub(used)
 }
 
 impl Sessions {
@@ -246,9 +228,10 @@ impl Sessions {
         self.by_peer.len()
     }
 
-    /// Stamps in all logs.
-    pub(super) fn stamps(&self) -> usize {
-        self.stamps
+    /// Whether there is room for one more stamp of that peer's source.
+    pub(super) fn has_room(&self, peer: SocketAddr, limits: &Limits) -> bool {
+        let held = self.by_source.get(&source_prefix(peer.ip())).map_or(0, |share| share.stamps);
+        fair(limits.stamps, self.stamps, held, 1)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -264,54 +247,64 @@ impl Sessions {
         let session = self.by_peer.get_mut(&peer)?;
         let before = session.stamps();
         let result = change(session);
-        self.stamps = self.stamps + session.stamps() - before;
+        let after = session.stamps();
+        self.stamps = self.stamps + after - before;
+        if let Some(share) = self.by_source.get_mut(&source_prefix(peer.ip())) {
+            share.stamps = share.stamps + after - before;
+        }
         Some(result)
     }
 
     /// Forgets a stream.
-    pub(super) fn release(&mut self, peer: SocketAddr, ssid: u16, stream: u32) {
-        self.change(peer, |session| session.release(ssid, stream));
+    pub(super) fn release(&mut self, peer: SocketAddr, stream: u32) {
+        self.change(peer, |session| session.release(stream));
+    }
+
+    /// The peer's program runs anew: what it left behind is over.
+    pub(super) fn renew(&mut self, peer: SocketAddr, token: Token, issued: Time) {
+        self.change(peer, |session| {
+            (session.token, session.issued, session.over) = (token, issued, 0);
+            session.logs.clear();
+        });
     }
 
     /// Writes a packet down; false where there is no room for its stamp.
     pub(super) fn note(&mut self, peer: SocketAddr, packet: &Noted, limits: &Limits) -> bool {
-        let room = self.stamps < limits.stamps;
-        let Noted { ssid, stream, kind, count, index, at, ecn, hop_limit } = *packet;
+        let room = self.has_room(peer, limits);
+        let Noted { stream, kind, count, index, at, ecn, hop_limit } = *packet;
         let entry = Entry { at, index, ecn, hop_limit, duplicated: false };
-        let noted = self.change(peer, |session| match session.open(ssid, stream, kind, count) {
+        let noted = self.change(peer, |session| match session.open(stream, kind, count) {
             Ok(log) => log.note(room, entry),
             Err(_) => true,
         });
         noted.unwrap_or(true)
     }
 
-    /// Begins a session for a peer that proved its address; `None` where the limits forbid one more.
-    pub(super) fn begin(
-        &mut self,
-        now: Time,
-        lease: Span,
-        peer: SocketAddr,
-        token: Token,
-        limits: &Limits,
-    ) -> Option<&mut Session> {
-        let source = source_prefix(peer.ip());
-        let of_source = self.per_source.get(&source).copied().unwrap_or(0);
-        if self.by_peer.len() >= limits.sessions || of_source >= limits.sessions_per_source {
-            return None;
+    /// Begins a session for a peer that proved its address; false where the limits forbid one more.
+    pub(super) fn begin(&mut self, peer: SocketAddr, token: Token, issued: Time, limits: &Limits) -> bool {
+        let share = self.by_source.entry(source_prefix(peer.ip())).or_default();
+        let room = share.sessions < limits.sessions_per_source
+            && fair(limits.sessions, self.by_peer.len(), share.sessions, 1);
+        if room {
+            share.sessions += 1;
+            self.by_peer.insert(
+                peer,
+                Session {
+                    received: Bytes::ZERO,
+                    sent: Bytes::ZERO,
+                    lease_ends: issued,
+                    sequence: 0,
+                    token,
+                    issued,
+                    leaving: 0,
+                    over: 0,
+                    logs: Vec::new(),
+                },
+            );
+        } else if share.sessions == 0 {
+            self.by_source.remove(&source_prefix(peer.ip()));
         }
-        self.per_source.insert(source, of_source + 1);
-        Some(self.by_peer.entry(peer).or_insert(Session {
-            received: Bytes::ZERO,
-            sent: Bytes::ZERO,
-            lease_ends: now + lease,
-            sequence: 0,
-            token,
-            leaving: 0,
-            run: None,
-            past_runs: VecDeque::new(),
-            over: 0,
-            logs: Vec::new(),
-        }))
+        room
     }
 
     /// Ends the sessions whose lease is over and gives them back.
@@ -320,15 +313,16 @@ impl Sessions {
             self.by_peer.iter().filter(|(_, s)| s.lease_ends <= now).map(|(p, _)| *p).collect();
         over.into_iter()
             .filter_map(|peer| {
-                let source = source_prefix(peer.ip());
-                if let Some(n) = self.per_source.get_mut(&source) {
-                    *n -= 1;
-                    if *n == 0 {
-                        self.per_source.remove(&source);
-                    }
-                }
                 let session = self.by_peer.remove(&peer)?;
                 self.stamps -= session.stamps();
+                let source = source_prefix(peer.ip());
+                if let Some(share) = self.by_source.get_mut(&source) {
+                    share.sessions -= 1;
+                    share.stamps -= session.stamps();
+                    if share.sessions == 0 {
+                        self.by_source.remove(&source);
+                    }
+                }
                 Some((peer, session))
             })
             .collect()
@@ -338,22 +332,23 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
 
     const PEER: &str = "192.0.2.1:9";
 
     fn sessions(limits: &Limits) -> (Sessions, SocketAddr) {
         let (mut sessions, peer) = (Sessions::default(), PEER.parse().unwrap());
-        sessions.begin(Time::ZERO, Span::from_secs(30), peer, [1; 16], limits).unwrap();
+        assert!(sessions.begin(peer, [1; 16], Time::ZERO, limits));
         (sessions, peer)
     }
 
-    fn packet(ssid: u16, stream: u32, index: u16, at: u64) -> Noted {
+    fn packet(stream: u32, index: u16, at: u64) -> Noted {
         let (at, ecn) = (Time::from_nanos(at), Ecn::NotEct);
-        Noted { ssid, stream, kind: ReportKind::Arrivals, count: 2_000, index, at, ecn, hop_limit: 64 }
+        Noted { stream, kind: ReportKind::Arrivals, count: 2_000, index, at, ecn, hop_limit: 64 }
     }
 
-    fn stamps(sessions: &mut Sessions, peer: SocketAddr, ssid: u16, stream: u32) -> Option<Vec<u16>> {
-        let log = sessions.get(peer).unwrap().log(ssid, stream)?;
+    fn stamps(sessions: &mut Sessions, peer: SocketAddr, stream: u32) -> Option<Vec<u16>> {
+        let log = sessions.get(peer).unwrap().log(stream)?;
         Some(log.entries.iter().map(|e| e.index).collect())
     }
 
@@ -362,64 +357,62 @@ mod tests {
         let limits = Limits::default();
         let (mut sessions, peer) = sessions(&limits);
         for (index, at) in [(5, 50), (3, 60), (5, 70), (4, 80)] {
-            assert!(sessions.note(peer, &packet(1, 1, index, at), &limits));
+            assert!(sessions.note(peer, &packet(1, index, at), &limits));
         }
-        let log = sessions.get(peer).unwrap().log(1, 1).unwrap();
+        let log = sessions.get(peer).unwrap().log(1).unwrap();
         let got: Vec<_> = log.arrivals(2..7).map(|a| a.map(|a| (a.offset_ns, a.duplicated))).collect();
         assert_eq!(got, [None, Some((10, false)), Some((30, false)), Some((0, true)), None]);
-        assert_eq!(sessions.stamps(), 3, "a claimed length of 2,000 costs nothing");
+        assert_eq!(sessions.stamps, 3, "a claimed length of 2,000 costs nothing");
     }
 
     #[test]
     fn a_stream_that_was_given_up_is_not_begun_again() {
         let limits = Limits::default();
         let (mut sessions, peer) = sessions(&limits);
-        sessions.note(peer, &packet(1, 7, 0, 1), &limits);
-        sessions.release(peer, 1, 7);
-        sessions.note(peer, &packet(1, 7, 0, 2), &limits);
-        sessions.note(peer, &packet(1, 3, 0, 2), &limits);
-        assert_eq!((stamps(&mut sessions, peer, 1, 7), stamps(&mut sessions, peer, 1, 3)), (None, None));
+        sessions.note(peer, &packet(7, 0, 1), &limits);
+        sessions.release(peer, 7);
+        sessions.note(peer, &packet(7, 0, 2), &limits);
+        sessions.note(peer, &packet(3, 0, 2), &limits);
+        assert_eq!((stamps(&mut sessions, peer, 7), stamps(&mut sessions, peer, 3)), (None, None));
         // Five logs: the first has to go, and its replayed packet does not push out another.
-        (8..13).for_each(|stream| assert!(sessions.note(peer, &packet(1, stream, 0, 3), &limits)));
-        sessions.note(peer, &packet(1, 8, 0, 4), &limits);
-        assert_eq!(
-            (stamps(&mut sessions, peer, 1, 8), stamps(&mut sessions, peer, 1, 9)),
-            (None, Some(vec![0]))
-        );
-        assert_eq!(sessions.stamps(), 4);
+        (8..13).for_each(|stream| assert!(sessions.note(peer, &packet(stream, 0, 3), &limits)));
+        sessions.note(peer, &packet(8, 0, 4), &limits);
+        assert_eq!((stamps(&mut sessions, peer, 8), stamps(&mut sessions, peer, 9)), (None, Some(vec![0])));
+        assert_eq!(sessions.stamps, 4);
     }
 
     #[test]
     fn the_peers_next_run_does_not_inherit_stamps() {
         let limits = Limits::default();
         let (mut sessions, peer) = sessions(&limits);
-        sessions.note(peer, &packet(1, 1, 0, 1), &limits);
-        sessions.note(peer, &packet(2, 1, 1, 2), &limits);
-        assert_eq!(stamps(&mut sessions, peer, 2, 1), Some(vec![1]));
-        // A late or replayed packet of the first run changes nothing.
-        sessions.note(peer, &packet(1, 1, 5, 3), &limits);
-        assert_eq!(
-            (stamps(&mut sessions, peer, 2, 1), stamps(&mut sessions, peer, 1, 1)),
-            (Some(vec![1]), None)
-        );
+        sessions.note(peer, &packet(1, 0, 1), &limits);
+        sessions.renew(peer, [2; 16], Time::from_nanos(2));
+        assert_eq!(sessions.stamps, 0);
+        sessions.note(peer, &packet(1, 1, 2), &limits);
+        assert_eq!(stamps(&mut sessions, peer, 1), Some(vec![1]));
     }
 
     #[test]
     fn room_for_stamps_is_bounded_and_given_back() {
-        let limits = Limits { stamps: 3, ..Limits::default() };
+        let limits = Limits { stamps: 6, ..Limits::default() };
         let (mut sessions, peer) = sessions(&limits);
-        let kept: Vec<_> = (0..5).map(|i| sessions.note(peer, &packet(1, 1, i, 9), &limits)).collect();
+        let kept: Vec<_> = (0..5).map(|i| sessions.note(peer, &packet(1, i, 9), &limits)).collect();
         assert_eq!(kept, [true, true, true, false, false]);
-        assert!(sessions.get(peer).unwrap().log(1, 1).unwrap().overflowed, "never reported as lost packets");
-        assert_eq!(sessions.expire(Time::ZERO + Span::from_secs(31)).len(), 1);
-        assert_eq!(sessions.stamps(), 0);
+        // The rest is for others, and they leave some too.
+        let other = "192.0.2.2:9".parse().unwrap();
+        assert!(sessions.begin(other, [1; 16], Time::ZERO, &limits));
+        let kept: Vec<_> = (0..3).map(|i| sessions.note(other, &packet(1, i, 9), &limits)).collect();
+        assert_eq!(kept, [true, true, false]);
+        assert!(sessions.get(peer).unwrap().log(1).unwrap().overflowed, "never reported as lost packets");
+        assert_eq!(sessions.expire(Time::ZERO + Span::from_secs(31)).len(), 2);
+        assert_eq!((sessions.stamps, sessions.by_source.len()), (0, 0));
     }
 
     #[test]
     fn packets_are_asked_for_once() {
         let limits = Limits::default();
         let (mut sessions, peer) = sessions(&limits);
-        let log = sessions.get(peer).unwrap().open(1, 1, ReportKind::Departures, 100).unwrap();
+        let log = sessions.get(peer).unwrap().open(1, ReportKind::Departures, 100).unwrap();
         assert!(log.ask(60, 10) && log.ask(0, 60));
         assert!(!log.ask(59, 1) && !log.ask(69, 2) && !log.ask(90, 60));
         assert!(log.ask(70, 30));

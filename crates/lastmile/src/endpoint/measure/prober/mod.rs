@@ -44,7 +44,8 @@ enum Phase {
     KeyCheck,
     /// Ask the estimator.
     Step,
-    /// Before a reverse stream: a hello that says what the peer has counted in our favour.
+    /// Before a stream: a hello that says what the peer has counted in our favour, and begins a session where the old one
+    /// may be over.
     Credit(StreamPlan, usize),
     /// Sending packets that only pay, until then.
     Paying(StreamPlan, usize, Time),
@@ -83,6 +84,8 @@ pub struct Prober<S: PacketSink = ()> {
     phase: Phase,
     waiting: Option<Waiting>,
     peer: Option<Offer>,
+    /// When that was asked to which the peer last gave an answer: its session there was alive then, or may be begun.
+    welcome: Time,
     failure: Option<Failure>,
     rtt: Span,
     /// What the path has been seen to carry at least.
@@ -119,6 +122,7 @@ impl<S: PacketSink> Prober<S> {
             phase: Phase::Hello,
             waiting: None,
             peer: None,
+            welcome: Time::ZERO,
             failure: None,
             rtt: Span::ZERO,
             seen: Rate::ip(0),

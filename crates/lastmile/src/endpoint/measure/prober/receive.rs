@@ -23,13 +23,17 @@ impl<S: PacketSink> Prober<S> {
         {
             return;
         }
-        self.cost.bytes_received += datagram.ip_size();
         let replied = match self.phase {
             Phase::KeyCheck => self.codec.decode_open(bytes),
             _ => self.codec.decode(bytes),
         };
         // What cannot be read, or answers nothing that was asked, is not from our peer or not for us.
         let Ok(replied) = replied else { return };
+        if !self.codec.made(replied.sequence) {
+            return;
+        }
+        // Only what answers this session is paid for: a flood in the peer's name must not use up the limit.
+        self.cost.bytes_received += datagram.ip_size();
         if self.on_stream_packet(now, &replied, at, datagram) {
             return;
         }
@@ -38,6 +42,7 @@ impl<S: PacketSink> Prober<S> {
             return;
         };
         self.unanswered = Bytes::ZERO;
+        self.welcome = answered.sent;
         if !matches!(replied.reply, Reply::Report(_)) {
             self.saw(datagram.ip_size(), at - answered.sent);
         }

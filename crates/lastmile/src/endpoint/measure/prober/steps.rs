@@ -17,6 +17,8 @@ use crate::wire::private::{Abilities, StreamTag};
 const LEAD: Span = Span::from_millis(2);
 /// Between packets that are sent only to pay.
 const CREDIT_GAP: Span = Span::from_millis(5);
+/// A session that the peer showed so long ago may be over, or its token too old to begin one: hello is said again.
+const WELCOME: Span = Span::from_secs(10);
 /// Size of packets that are sent only to pay.
 const CREDIT_SIZE: Bytes = Bytes(1_488);
 /// Round-trip streams in a row of which nothing comes back, until the peer counts as silent.
@@ -48,8 +50,11 @@ impl<S: PacketSink> Prober<S> {
                 if let Err(refusal) = self.admit(now, direction, &plan) {
                     return self.refuse(now, refusal);
                 }
+                let pays = direction == Direction::Reverse && !self.codec.is_authenticated();
+                let lease = self.peer.map_or(0, |offer| offer.lease_s);
+                let stale = now > self.welcome + WELCOME.min(Span::from_secs(i64::from(lease)) / 2);
                 match direction {
-                    Direction::Reverse if !self.codec.is_authenticated() => {
+                    Direction::Forward | Direction::Reverse if pays || stale => {
                         self.enter(now, Phase::Credit(plan, 0));
                     }
                     _ => self.start(now, direction, plan),
@@ -125,13 +130,14 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
-    /// Pays for a reverse stream, or sends it when the credit that the peer counted is enough.
+    /// Pays for a reverse stream, or sends it when a key or the credit that the peer counted is enough.
     pub(super) fn pay(&mut self, now: Time, credit: u64, plan: StreamPlan, tries: usize) {
+        let direction = self.measurements.front().map_or(Direction::Forward, |m| m.direction);
         let missing = plan.bytes() - Bytes(credit);
-        if missing == Bytes::ZERO {
-            // Asking for the credit took its time.
+        if missing == Bytes::ZERO || direction == Direction::Forward || self.codec.is_authenticated() {
+            // Asking took its time.
             return match self.in_time(now, self.lasts(&plan)) {
-                Ok(()) => self.start(now, Direction::Reverse, plan),
+                Ok(()) => self.start(now, direction, plan),
                 Err(refusal) => self.refuse(now, refusal),
             };
         }

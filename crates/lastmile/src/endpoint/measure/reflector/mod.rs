@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use self::reverse::{Asked, Leaving, Reversed};
 use self::tlvs::Wishes;
 use super::budget::{Budget, Limits};
-use super::packets::{Key, derive};
+use super::packets::Key;
 use super::session::{MAX_PACKETS, Noted, Session, Sessions};
+use super::token;
 use crate::endpoint::Endpoint;
 use crate::endpoint::measure::event::Decision;
 use crate::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
@@ -62,12 +63,12 @@ impl ReflectorConfig {
     }
 }
 
-/// A token's age: it is good in the slot that it was made in and in the next.
-const TOKEN_SLOT: Span = Span::from_secs(300);
 /// The largest packet, at the IP layer, that a reflector makes up rather than reflects: fits Ethernet.
 pub const MAX_REVERSE_SIZE: Bytes = Bytes(1_500);
 /// Sessions are looked through for ended leases this often.
 const SWEEP: Span = Span::from_secs(1);
+/// Of those who are turned away it is told at most this often.
+const TELL: Span = Span::from_secs(10);
 
 /// What happened to the packets that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,8 +84,16 @@ pub struct Counters {
     pub malformed: u64,
     /// Without the right key.
     pub unauthenticated: u64,
-    /// Dropped, refused or not written down, because a limit forbade it.
+    /// Asked as a session, without a token that proves the address: none, a forged one, or an old one.
+    pub unproven: u64,
+    /// Turned away: no room for one more session, or for one more of that source.
+    pub no_session: u64,
+    /// Turned away: no room for stamps or waiting packets, or for more of that source.
+    pub no_room: u64,
+    /// Turned away: what may be sent to that source, or to all, is spent.
     pub over_budget: u64,
+    /// Turned away: a reverse stream that is not paid for, or larger than any may be.
+    pub unpaid: u64,
     /// Requests for reverse streams that need no answer: copies of those served before, or meant for others.
     pub repeated: u64,
     /// From this reflector's own address and port, or with the looks of a reflector's reply: answers might never end.
@@ -102,9 +111,15 @@ pub struct Reflector {
     next_id: u64,
     /// Packets of reverse streams that have not left.
     leaving: BTreeMap<u64, Leaving>,
+    /// How many of them go to each source.
+    leaving_to: BTreeMap<u64, usize>,
     /// UDP payload of the smallest packet that a reverse stream can have.
     least_payload: usize,
     next_sweep: Option<Time>,
+    /// What was counted when it was last told of those who are turned away, and when it may be told again.
+    told: (Counters, Time),
+    /// Who was turned away last.
+    turned_away: Option<SocketAddr>,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -151,7 +166,10 @@ impl Reflector {
             counters: Counters::default(),
             next_id: 1,
             leaving: BTreeMap::new(),
+            leaving_to: BTreeMap::new(),
             next_sweep: None,
+            told: (Counters::default(), Time::ZERO),
+            turned_away: None,
             out: VecDeque::new(),
             config,
         }
@@ -167,35 +185,27 @@ impl Reflector {
         self.sessions.len()
     }
 
-    fn token(&self, peer: SocketAddr, slot: u64) -> Token {
-        derive(&self.config.seed, &format!("token {peer}"), slot)
-    }
-
-    fn slot(now: Time) -> u64 {
-        now.as_nanos() / TOKEN_SLOT.as_nanos() as u64
-    }
-
-    fn proves(&self, now: Time, peer: SocketAddr, token: &Token) -> bool {
-        let slot = Self::slot(now);
-        *token == self.token(peer, slot) || (slot > 0 && *token == self.token(peer, slot - 1))
-    }
-
     /// The session of a peer that shows its token, begun if there is none; counts what came.
     fn enter(&mut self, now: Time, peer: SocketAddr, token: &Token, size: Bytes) -> Standing {
-        let known = self.sessions.get(peer).map(|session| session.token == *token);
-        // Comparing tokens costs nothing and making one costs a hash, so the hash is only made for a new one.
-        if known != Some(true) && !self.proves(now, peer, token) {
-            return Standing::Unproven;
-        }
-        if known.is_none() {
-            if self.sessions.begin(now, self.config.lease, peer, *token, &self.config.limits).is_none() {
-                return Standing::NoRoom;
+        let known = self.sessions.get(peer).map(|session| (session.token, session.issued));
+        // Comparing tokens costs nothing and checking one costs a hash, so that is only done for a new one.
+        if known.is_none_or(|(known, _)| known != *token) {
+            let life = token::LIFE.min(self.config.lease);
+            let issued = token::issued(&self.config.seed, peer, token).filter(|at| now - *at < life);
+            match (issued, known) {
+                (None, _) => return Standing::Unproven,
+                (Some(issued), Some((_, newest))) if issued <= newest => return Standing::Unproven,
+                (Some(issued), Some(_)) => self.sessions.renew(peer, *token, issued),
+                (Some(issued), None) if !self.sessions.begin(peer, *token, issued, &self.config.limits) => {
+                    return Standing::NoRoom;
+                }
+                (Some(_), None) => {
+                    self.next_sweep.get_or_insert(now + SWEEP);
+                    self.out.push_back(Output::Event(Decision::SessionOpened { peer }));
+                }
             }
-            self.next_sweep.get_or_insert(now + SWEEP);
-            self.out.push_back(Output::Event(Decision::SessionOpened { peer }));
         }
         let Some(session) = self.sessions.get(peer) else { return Standing::NoRoom };
-        session.token = *token;
         session.received += size;
         session.lease_ends = now + self.config.lease;
         Standing::Served
@@ -250,15 +260,24 @@ impl Reflector {
         }
         // After the reply, which may be the last that tells of the stream.
         if let Some(report) = wishes.report.filter(|r| r.value.acknowledge && standing == Standing::Served) {
-            self.sessions.release(from, request.ssid, report.value.stream);
+            self.sessions.release(from, report.value.stream);
         }
+    }
+
+    /// Takes note that somebody was turned away.
+    fn turn_away(&mut self, peer: SocketAddr, counter: fn(&mut Counters) -> &mut u64) {
+        *counter(&mut self.counters) += 1;
+        self.turned_away = Some(peer);
     }
 
     /// Does what a packet asks for besides a reply; says whether it may have that too.
     fn serve(&mut self, now: Time, packet: &Received, wishes: &Wishes, bytes: &mut [u8]) -> bool {
         let proven = packet.standing == Standing::Served;
         match (&wishes.tag, &wishes.report, &wishes.control) {
-            (Some(_), ..) if !proven => self.turn_away(packet.standing),
+            (Some(_), ..) if !proven => {
+                self.stranger(packet);
+                false
+            }
             (Some(tag), _, Some(control)) if !wishes.no_reply => {
                 match self.reverse(now, &Asked { packet, tag, control: &control.value }) {
                     Reversed::Sent => return false,
@@ -266,9 +285,10 @@ impl Reflector {
                         self.counters.repeated += 1;
                         return false;
                     }
-                    Reversed::Refused => {}
+                    Reversed::Refused => self.turn_away(packet.peer, |c| &mut c.unpaid),
+                    Reversed::NoRoom => self.turn_away(packet.peer, |c| &mut c.no_room),
+                    Reversed::OverBudget => self.turn_away(packet.peer, |c| &mut c.over_budget),
                 }
-                self.counters.over_budget += 1;
                 tlvs::flag_not_conformant(packet.mode, bytes, control);
                 true
             }
@@ -277,7 +297,11 @@ impl Reflector {
                 false
             }
             (Some(_), ..) => true,
-            (None, Some(_), _) if packet.standing == Standing::Unproven => self.turn_away(packet.standing),
+            (None, Some(_), _) if !proven => {
+                // Told "unknown" or "busy" in as many bytes as it sent, so that it may say hello again.
+                self.stranger(packet);
+                true
+            }
             // Meant for others, or for nobody (asymmetrical-pkts, 3).
             (None, None, Some(control)) if control.value.groups || control.value.count == 0 => false,
             (None, None, Some(control)) => {
@@ -289,12 +313,12 @@ impl Reflector {
         }
     }
 
-    fn turn_away(&mut self, standing: Standing) -> bool {
-        match standing {
-            Standing::NoRoom => self.counters.over_budget += 1,
-            _ => self.counters.malformed += 1,
+    /// Counts a packet of a session that its sender has not.
+    fn stranger(&mut self, packet: &Received) {
+        match packet.standing {
+            Standing::NoRoom => self.turn_away(packet.peer, |c| &mut c.no_session),
+            _ => self.counters.unproven += 1,
         }
-        false
     }
 
     /// Writes down a packet of a forward stream.
@@ -304,11 +328,11 @@ impl Reflector {
         if tag.stream == 0 {
             return;
         }
-        let Received { peer, at, ecn, hop_limit, request: SenderPacket { ssid, .. }, .. } = *packet;
+        let Received { peer, at, ecn, hop_limit, .. } = *packet;
         let (kind, stream, count, index) = (ReportKind::Arrivals, tag.stream, tag.count, tag.index);
-        let noted = Noted { ssid, stream, kind, count, index, at, ecn, hop_limit };
+        let noted = Noted { stream, kind, count, index, at, ecn, hop_limit };
         if !self.sessions.note(peer, &noted, &self.config.limits) {
-            self.counters.over_budget += 1;
+            self.turn_away(peer, |c| &mut c.no_room);
         }
     }
 
@@ -317,19 +341,20 @@ impl Reflector {
         let Received { port, peer, own, flow, at, dscp, hop_limit, mode, standing, .. } = *packet;
         let size = Bytes(bytes.len() as u64) + IpVersion::of(peer).udp_overhead();
         if !self.budget.take(now, peer.ip(), size) {
-            self.counters.over_budget += 1;
-            return;
+            return self.turn_away(peer, |c| &mut c.over_budget);
         }
-        let mut credit = 0;
+        let (mut credit, mut token) = (0, None);
         if standing == Standing::Served
             && let Some(session) = self.sessions.get(peer)
         {
             session.sent += size;
             credit = session.credit().0;
+            token = Some(session.token);
         }
         if let Some(hello) = &wishes.hello {
             let keyless = self.config.key.is_some() && mode == Mode::Open;
-            let token = if keyless { [0; 16] } else { self.token(peer, Self::slot(now)) };
+            let fresh = || token::issue(&self.config.seed, peer, now);
+            let token = if keyless { [0; 16] } else { token.unwrap_or_else(fresh) };
             let budget = self.budget.left(now, peer.ip()).0;
             let offer = self.offer(&hello.value, keyless, token, credit, budget);
             tlvs::fill_hello(mode, &mut bytes, hello, offer);
@@ -383,6 +408,23 @@ impl Reflector {
         }
         self.next_sweep = (self.sessions.len() > 0).then_some(now + SWEEP);
     }
+
+    /// Tells of those who were turned away since it was last told, if there are any and it is time.
+    fn tell(&mut self, now: Time) {
+        let (before, next) = self.told;
+        if let Some(peer) = self.turned_away.filter(|_| now >= next) {
+            let counters = self.counters;
+            self.out.push_back(Output::Event(Decision::TurnedAway {
+                peer,
+                no_session: counters.no_session - before.no_session,
+                no_room: counters.no_room - before.no_room,
+                over_budget: counters.over_budget - before.over_budget,
+                unpaid: counters.unpaid - before.unpaid,
+            }));
+            self.told = (counters, now + TELL);
+            self.turned_away = None;
+        }
+    }
 }
 
 /// Whether an unauthenticated packet carries a hello.
@@ -407,10 +449,13 @@ impl Node for Reflector {
             _ => {}
         }
         self.sweep(now);
+        self.tell(now);
     }
 
     fn poll(&mut self, _now: Time) -> Output<Decision> {
-        self.out.pop_front().unwrap_or(Output::Wait(self.next_sweep))
+        let tell = self.turned_away.map(|_| self.told.1);
+        let wait = [self.next_sweep, tell].into_iter().flatten().min();
+        self.out.pop_front().unwrap_or(Output::Wait(wait))
     }
 }
 

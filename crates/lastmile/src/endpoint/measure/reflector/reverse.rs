@@ -4,7 +4,8 @@
 use core::net::SocketAddr;
 
 use super::{MAX_REVERSE_SIZE, Received, Reflector};
-use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted};
+use crate::endpoint::measure::budget::source_prefix;
+use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted, fair};
 use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
@@ -24,8 +25,12 @@ pub(super) enum Reversed {
     /// It needs no answer: nothing is asked for, others are meant, or it is a copy of one that was served. A copy
     /// is not even refused: the refusal would overtake the stream, and the peer would give it up.
     Ignored,
-    /// A limit forbids it: the peer is told so, by its own packet with flag C.
+    /// It is larger than any may be, or not paid for. The peer is told, as of what follows, by its own packet with flag C.
     Refused,
+    /// There is no room for its packets or their stamps.
+    NoRoom,
+    /// What may go to this source, or to all, is spent.
+    OverBudget,
 }
 
 /// A request for a reverse stream, and who asks.
@@ -39,7 +44,8 @@ pub(super) struct Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     peer: SocketAddr,
-    ssid: u16,
+    /// The run of the peer's program, by when its token was made.
+    run: Time,
     stream: u32,
     index: u16,
 }
@@ -47,7 +53,7 @@ pub(super) struct Leaving {
 impl Reflector {
     /// Sends the packets that a request asks for, if nothing forbids it.
     pub(super) fn reverse(&mut self, now: Time, asked: &Asked<'_>) -> Reversed {
-        let Asked { packet: &Received { peer, request, .. }, tag, control } = *asked;
+        let Asked { packet: &Received { peer, .. }, tag, control } = *asked;
         if control.count == 0 || control.groups {
             return Reversed::Ignored;
         }
@@ -57,22 +63,26 @@ impl Reflector {
         let interval = Span::from_nanos(i64::from(control.interval_ns));
         let groups = i64::from((control.count - 1) / tag.burst.max(1));
         let authenticated = self.config.key.is_some();
-        let planned = self.leaving.len() + usize::from(control.count);
+        let count = usize::from(control.count);
+        let held = self.leaving_to.get(&source_prefix(peer.ip())).copied().unwrap_or(0);
+        let room = fair(self.config.limits.planned, self.leaving.len(), held, count)
+            && self.sessions.has_room(peer, &self.config.limits);
         let Some(session) = self.sessions.get(peer) else { return Reversed::Refused };
         let allowed = size <= MAX_REVERSE_SIZE
             && payload >= self.least_payload
             && interval * groups <= LONGEST_BURST
             && u32::from(tag.index) + u32::from(control.count) <= u32::from(tag.count)
-            && session.leaving + usize::from(control.count) <= usize::from(MAX_PACKETS)
-            && planned <= self.config.limits.planned
-            && self.sessions.stamps() < self.config.limits.stamps;
+            && count <= usize::from(MAX_PACKETS);
         if !allowed {
             return Reversed::Refused;
+        }
+        if !room || session.leaving + count > usize::from(MAX_PACKETS) {
+            return Reversed::NoRoom;
         }
         let budget = &mut self.budget;
         let verdict = self.sessions.change(peer, |session| {
             let credit = session.credit();
-            let log = match session.open(request.ssid, tag.stream, ReportKind::Departures, tag.count) {
+            let log = match session.open(tag.stream, ReportKind::Departures, tag.count) {
                 Ok(log) => log,
                 Err(NoLog::Past) => return Reversed::Ignored,
                 Err(NoLog::Unfit) => return Reversed::Refused,
@@ -81,8 +91,11 @@ impl Reflector {
                 return Reversed::Ignored;
             }
             // From here on a copy of this request is ignored, even if it is refused now.
-            if !(authenticated || credit >= all) || !budget.take(now, peer.ip(), all) {
+            if !(authenticated || credit >= all) {
                 return Reversed::Refused;
+            }
+            if !budget.take(now, peer.ip(), all) {
+                return Reversed::OverBudget;
             }
             log.unsent += control.count;
             session.sent += all;
@@ -100,10 +113,9 @@ impl Reflector {
         let Asked { packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control } = *asked;
         let interval = Span::from_nanos(i64::from(control.interval_ns));
         let at = now + LEAD + interval * i64::from(k / tag.burst.max(1));
-        let sequence = self.sessions.get(peer).map_or(0, |session| {
-            session.sequence = session.sequence.wrapping_add(1);
-            session.sequence.wrapping_sub(1)
-        });
+        let Some(session) = self.sessions.get(peer) else { return };
+        let (sequence, run) = (session.sequence, session.issued);
+        session.sequence = sequence.wrapping_add(1);
         let base = ReflectorPacket {
             sequence,
             timestamp: self.stamp(at),
@@ -122,7 +134,8 @@ impl Reflector {
         debug_assert_eq!(built, Ok(()), "sizes were checked");
         let id = self.next_id;
         self.next_id += 1;
-        self.leaving.insert(id, Leaving { peer, ssid: request.ssid, stream: tag.stream, index });
+        self.leaving.insert(id, Leaving { peer, run, stream: tag.stream, index });
+        *self.leaving_to.entry(source_prefix(peer.ip())).or_default() += 1;
         let datagram = Datagram::udp(own, peer, bytes);
         self.out.push_back(Output::Transmit(Transmit { id: TransmitId(id), at, port, datagram }));
     }
@@ -143,15 +156,25 @@ impl Reflector {
 
     /// A packet of a reverse stream left, or could not.
     pub(super) fn on_left(&mut self, id: TransmitId, at: Option<Time>) {
-        let Some(Leaving { peer, ssid, stream, index }) = self.leaving.remove(&id.0) else { return };
+        let Some(Leaving { peer, run, stream, index }) = self.leaving.remove(&id.0) else { return };
+        let source = source_prefix(peer.ip());
+        if let Some(leaving) = self.leaving_to.get_mut(&source) {
+            *leaving -= 1;
+            if *leaving == 0 {
+                self.leaving_to.remove(&source);
+            }
+        }
         self.counters.streamed += u64::from(at.is_some());
         let Some(session) = self.sessions.get(peer) else { return };
         session.leaving = session.leaving.saturating_sub(1);
-        let Some(log) = session.log(ssid, stream) else { return };
+        if session.issued != run {
+            return;
+        }
+        let Some(log) = session.log(stream) else { return };
         log.unsent = log.unsent.saturating_sub(1);
         let (kind, count) = (ReportKind::Departures, log.count);
         if let Some(at) = at {
-            let noted = Noted { ssid, stream, kind, count, index, at, ecn: Ecn::NotEct, hop_limit: 0 };
+            let noted = Noted { stream, kind, count, index, at, ecn: Ecn::NotEct, hop_limit: 0 };
             self.sessions.note(peer, &noted, &self.config.limits);
         }
     }

@@ -8,9 +8,9 @@ use crate::wire::private::{
     write_report,
 };
 use crate::wire::{
-    ClassOfService, ControlCode, Mode, ReflectedControl, ReturnPath, ReversePathEcn, SenderPacket,
-    TLV_HEADER_LEN, TlvFlags, TlvIntegrity, TlvMut, TlvType, TlvValue, Verdict, WireError, fail_integrity,
-    reflect_tlvs, sequence_of, tlv_area, tlv_area_mut,
+    ClassOfService, ControlCode, Mode, ReflectedControl, ReturnPath, ReversePathEcn, TLV_HEADER_LEN,
+    TlvFlags, TlvIntegrity, TlvMut, TlvType, TlvValue, Verdict, WireError, fail_integrity, reflect_tlvs,
+    sequence_of, tlv_area, tlv_area_mut,
 };
 
 /// A TLV that is answered later, and where its header begins in the TLV area.
@@ -176,11 +176,11 @@ impl Reflector {
         bytes: &mut [u8],
         placed: &Placed<ReportRequest>,
     ) {
-        let Received { mode, peer, request: SenderPacket { ssid, .. }, standing, .. } = *packet;
+        let Received { mode, peer, standing, .. } = *packet;
         let resolution_ns = self.resolution_ns();
         let request = &placed.value;
-        let log = self.sessions.get(peer).and_then(|s| s.log(ssid, request.stream));
-        let log = log.filter(|l| l.kind == request.kind);
+        let session = self.sessions.get(peer).filter(|_| standing == Standing::Served);
+        let log = session.and_then(|s| s.log(request.stream)).filter(|l| l.kind == request.kind);
         let mut head = ReportHeader {
             status: if standing == Standing::NoRoom {
                 ReportStatus::Busy
