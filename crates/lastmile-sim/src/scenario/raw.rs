@@ -86,7 +86,8 @@ pub(super) struct RawLink {
     pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
     #[serde(default)]
     pub(super) one_way: bool,
-    pub(super) back: Option<Spanned<RawBack>>,
+    /// The other direction, where it differs: what it leaves out `fill_back` has taken from the link.
+    pub(super) back: Option<Spanned<Box<RawLink>>>,
 }
 
 /// A link's rate, its delay or both from some time on.
@@ -96,21 +97,6 @@ pub(super) struct RawLinkChange {
     pub(super) at: At<Span>,
     pub(super) rate: Option<At<Rate>>,
     pub(super) delay: Option<At<Span>>,
-}
-
-/// What differs in the other direction.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-pub(super) struct RawBack {
-    pub(super) rate: Option<At<Rate>>,
-    pub(super) delay: Option<At<Span>>,
-    pub(super) queue: Option<At<QueueLimit>>,
-    pub(super) overhead: Option<At<Bytes>>,
-    pub(super) discipline: Option<Spanned<Discipline>>,
-    pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) trace: Option<Spanned<TraceConfig>>,
-    pub(super) changes: Option<Vec<RawLinkChange>>,
-    pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
 }
 
 /// A channel on a link; flows are named as in `[[traffic]]`.

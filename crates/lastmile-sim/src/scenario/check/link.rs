@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::{At, Check, Checked, LARGEST_IP_PACKET};
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
 use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
-use crate::scenario::raw::{RawBack, RawLink, RawLinkChange};
+use crate::scenario::raw::{RawLink, RawLinkChange};
 
 /// What waits and what is on its way is kept in memory.
 const MAX_QUEUE_PACKETS: u32 = 1_000_000;
@@ -48,44 +48,34 @@ impl Check<'_> {
     }
 
     /// All of a direction but its channels.
-    pub(super) fn link(&self, forth: &RawLink, back: Option<&RawBack>, of: Direction) -> Checked<LinkConfig> {
+    pub(super) fn link(&self, raw: &RawLink, of: Direction) -> Checked<LinkConfig> {
         let refuse = |key: &str, reason: String| self.refuse(&self.link_key(of, key), reason);
-        let (own_rate, own_trace) = (back.and_then(|b| b.rate.as_ref()), back.and_then(|b| b.trace.as_ref()));
-        // One of them takes the place of the other.
-        let rate = own_rate.or(forth.rate.as_ref().filter(|_| own_trace.is_none()));
-        let trace = own_trace.or(forth.trace.as_ref().filter(|_| own_rate.is_none()));
-        if let Some(trace) = trace {
-            let scheduled =
-                changes_of(forth, back).is_some_and(|all| all.iter().any(|one| one.rate.is_some()));
-            let shaped = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref()).is_some();
-            let beside = [(rate.is_some(), "rate"), (scheduled, "changes"), (shaped, "shaper")];
+        let changes = raw.changes.as_deref().unwrap_or_default();
+        if let Some(trace) = &raw.trace {
+            let scheduled = changes.iter().any(|change| change.rate.is_some());
+            let beside =
+                [(raw.rate.is_some(), "rate"), (scheduled, "changes"), (raw.shaper.is_some(), "shaper")];
             if let Some((_, key)) = beside.iter().find(|(given, _)| *given) {
                 return self
                     .error(trace.span(), format!("the trace says how much goes, and so does `{key}`"));
             }
         }
-        let trace = trace.map(|trace| self.link_trace(trace)).transpose()?;
-        let delay = back.and_then(|b| b.delay.as_ref()).or(forth.delay.as_ref());
-        let queue = back.and_then(|b| b.queue.as_ref()).or(forth.queue.as_ref());
-        let overhead = back.and_then(|b| b.overhead.as_ref()).or(forth.overhead.as_ref());
-        let discipline = back.and_then(|b| b.discipline.as_ref()).or(forth.discipline.as_ref());
-        let shaper = back.and_then(|b| b.shaper.as_ref()).or(forth.shaper.as_ref());
-        let changes = changes_of(forth, back);
+        let trace = raw.trace.as_ref().map(|trace| self.link_trace(trace)).transpose()?;
         let config = LinkConfig {
-            rate: rate.map(|rate| self.rate(rate)).transpose()?,
-            delay: self.not_negative(delay)?.unwrap_or(Span::ZERO),
-            overhead: overhead.map_or(framing(trace.as_deref()), |at| at.get_ref().0),
+            rate: raw.rate.as_ref().map(|rate| self.rate(rate)).transpose()?,
+            delay: self.not_negative(raw.delay.as_ref())?.unwrap_or(Span::ZERO),
+            overhead: raw.overhead.as_ref().map_or(framing(trace.as_deref()), |at| at.get_ref().0),
             trace,
-            queue: queue.map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0),
-            discipline: discipline.map(|d| d.get_ref().clone()).unwrap_or_default(),
-            shaper: shaper.map(|s| s.get_ref().clone()),
-            schedule: self.link_changes(changes.map_or(&[], |changes| changes), of)?,
+            queue: raw.queue.as_ref().map_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS), |at| at.get_ref().0),
+            discipline: raw.discipline.as_ref().map(|d| d.get_ref().clone()).unwrap_or_default(),
+            shaper: raw.shaper.as_ref().map(|s| s.get_ref().clone()),
+            schedule: self.link_changes(changes, of)?,
             ..LinkConfig::default()
         };
         if config.overhead.0 > LARGEST_IP_PACKET {
             return refuse("overhead", format!("framing of more than {LARGEST_IP_PACKET} bytes"));
         }
-        if let Some(long) = delay.filter(|delay| delay.get_ref().0 > MAX_DELAY) {
+        if let Some(long) = raw.delay.as_ref().filter(|delay| delay.get_ref().0 > MAX_DELAY) {
             return self.error(long.span(), format!("longer than {MAX_DELAY}"));
         }
         if let Err(LinkConfigError { key, reason }) = config.check() {
@@ -95,7 +85,7 @@ impl Check<'_> {
             || config.trace.is_some()
             || config.shaper.is_some()
             || config.schedule.iter().any(|change| change.rate.is_some());
-        for (key, given) in [("queue", queue.is_some()), ("overhead", overhead.is_some())] {
+        for (key, given) in [("queue", raw.queue.is_some()), ("overhead", raw.overhead.is_some())] {
             if given && !waits {
                 return refuse(key, format!("without a rate nothing ever waits: name a rate, or no {key}"));
             }
@@ -191,8 +181,4 @@ fn framing(trace: Option<&Trace>) -> Bytes {
         Some(Quantity::Opportunities) => Bytes(u64::from(OPPORTUNITY) - 1_500),
         _ => Bytes::ZERO,
     }
-}
-
-fn changes_of<'a>(forth: &'a RawLink, back: Option<&'a RawBack>) -> Option<&'a Vec<RawLinkChange>> {
-    back.and_then(|b| b.changes.as_ref()).or(forth.changes.as_ref())
 }

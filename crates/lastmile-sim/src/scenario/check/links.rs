@@ -1,11 +1,35 @@
 //! Links, their queues and routers.
 
 use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::link::Direction;
-use super::{Check, Checked};
-use crate::scenario::raw::{RawBack, RawLink};
+use super::{Check, Checked, Place};
+use crate::scenario::raw::RawLink;
 use crate::scenario::{LinkSpec, Scenario};
+
+/// Lays the keys of each way back over those of its link.
+pub(in crate::scenario) fn fill_back(place: &Place<'_>, document: &mut DeTable<'_>) -> Checked<()> {
+    let Some(DeValue::Array(links)) = document.get_mut("link").map(Spanned::get_mut) else { return Ok(()) };
+    for (index, link) in links.iter_mut().enumerate() {
+        let DeValue::Table(link) = link.get_mut() else { continue };
+        let forth = link.clone();
+        let Some(DeValue::Table(back)) = link.get_mut("back").map(Spanned::get_mut) else { continue };
+        if let Some(key) = ["from", "to", "one_way", "back"].into_iter().find(|key| back.contains_key(*key)) {
+            let path = format!("link[{index}].back.{key}");
+            return Err(place.error_at(&path, "belongs to the whole link, not to its way back"));
+        }
+        let has = |key| back.contains_key(key);
+        // A rate and a trace take the place of each other.
+        let own = [("back", true), ("one_way", true), ("rate", has("trace")), ("trace", has("rate"))];
+        for (key, value) in
+            forth.into_iter().filter(|(key, _)| !own.contains(&(key.get_ref().as_ref(), true)))
+        {
+            back.entry(key).or_insert(value);
+        }
+    }
+    Ok(())
+}
 
 impl Check<'_> {
     pub(super) fn links(&self, scenario: &mut Scenario) -> Checked<()> {
@@ -18,10 +42,10 @@ impl Check<'_> {
             if let Some(back) = raw.back.as_ref().filter(|_| raw.one_way) {
                 return self.error(back.span(), "a link that is one_way has no way back");
             }
-            let back = raw.back.as_ref().map(Spanned::get_ref);
-            self.add_link(scenario, (from, to), (raw, None), Direction { link, back: false })?;
+            self.add_link(scenario, (from, to), raw, Direction { link, back: false })?;
             if !raw.one_way {
-                self.add_link(scenario, (to, from), (raw, back), Direction { link, back: true })?;
+                let back = raw.back.as_ref().map_or(raw, |back| back.get_ref());
+                self.add_link(scenario, (to, from), back, Direction { link, back: true })?;
             }
         }
         self.wlans(scenario)?;
@@ -82,16 +106,16 @@ impl Check<'_> {
         &self,
         scenario: &mut Scenario,
         (from, to): (usize, usize),
-        (raw, back): (&RawLink, Option<&RawBack>),
+        raw: &RawLink,
         of: Direction,
     ) -> Checked<()> {
         if scenario.links.iter().any(|other| (other.from, other.to) == (from, to)) {
             let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
             return self.error(raw.to.span(), format!("there is a link from {from} to {to} already"));
         }
-        let mut config = self.link(raw, back, of)?;
-        let losses = back.and_then(|b| b.losses.as_ref()).or(raw.losses.as_ref());
-        let (losses, loss_flows) = self.losses(losses.map_or(&[], |l| l.get_ref()), of)?;
+        let mut config = self.link(raw, of)?;
+        let losses = raw.losses.as_ref().map_or([].as_slice(), |losses| losses.get_ref());
+        let (losses, loss_flows) = self.losses(losses, of)?;
         config.losses = losses;
         scenario.links.push(LinkSpec { from, to, config, loss_flows });
         Ok(())

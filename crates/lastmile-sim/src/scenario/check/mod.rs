@@ -65,6 +65,7 @@ pub(super) fn load(
     copies::expand(&mut place)?;
     let mut document = place.document.clone();
     let roles = RawRoles::take(&place, &mut document)?;
+    links::fill_back(&place, &mut document)?;
     let document = Spanned::new(span, document);
     let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| {
         let mut error = place.toml_error(&e);
