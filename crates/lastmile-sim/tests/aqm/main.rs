@@ -7,7 +7,7 @@ mod codel;
 mod common;
 mod links;
 mod loss;
-mod red_sizes;
+mod red_poisson;
 mod red_tcp;
 mod shaper;
 mod traffic;
