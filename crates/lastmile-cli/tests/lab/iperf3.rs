@@ -95,16 +95,22 @@ fn apart(rate: f64, (low, high): (f64, f64)) -> f64 {
     if rate < low { rate / low - 1.0 } else { (rate / high - 1.0).max(0.0) }
 }
 
+/// Whether there is no lab here, or no iperf3; says so.
+fn no_iperf3() -> bool {
+    let missing = Command::new("iperf3").arg("--version").output().is_err();
+    no_lab()
+        || missing && {
+            eprintln!(
+                "lab: skipped: there is no iperf3 here: apt-get install iperf3, which scripts/setup.sh tries"
+            );
+            true
+        }
+}
+
 #[test]
 #[ignore = "meets the wall clock: runs alone"]
 fn wallclock_iperf3_gets_what_the_simulator_says() {
-    if no_lab() {
-        return;
-    }
-    if Command::new("iperf3").arg("--version").output().is_err() {
-        eprintln!(
-            "lab: skipped: there is no iperf3 here: apt-get install iperf3, which scripts/setup.sh tries"
-        );
+    if no_iperf3() {
         return;
     }
     let (scratch, mut wrong) = (Scratch::new("iperf3"), Vec::new());
@@ -140,14 +146,55 @@ fn the_simulator_saturates_the_same_cells() {
     }
 }
 
+/// What iperf3's server got of a TCP connection over one link of that rate, as a share of it at the IP layer.
+fn tcp(scratch: &Scratch, mbps: f64) -> Result<f64, Late> {
+    let (log, rate) = (scratch.path("tcp.json"), format!("link.0.rate={mbps} Mbit/s"));
+    let _ = std::fs::remove_file(&log);
+    let path = ["lab", "path", "--set", &rate, "--set", "traffic.cross.rate=100 kbit/s"];
+    let server = ["--in", "receiver", "--", "iperf3", "-s", "-1", "-J", "--logfile", &log];
+    let client = ["--in", "sender", "--", "iperf3", "-t", "2", "-c", "{receiver}"];
+    let ended = lastmile(&[&path[..], &server, &client].concat());
+    if let Some(late) = lateness(&ended) {
+        return Err(late);
+    }
+    let text = std::fs::read_to_string(&log).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let json: serde_json::Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let goodput = json["end"]["sum_received"]["bits_per_second"].as_f64().expect("a rate");
+    Ok(goodput * 1500.0 / 1448.0 / (mbps * 1e6))
+}
+
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_tcp_and_ping_are_not_refused_for_their_bursts() {
+    if no_iperf3() {
+        return;
+    }
+    let scratch = Scratch::new("tcp");
+    for mbps in [10.0, 30.0, 100.0] {
+        let name = format!("TCP over {mbps} Mbit/s");
+        let Some(share) = patiently(&name, || tcp(&scratch, mbps)) else { continue };
+        eprintln!("lab: scored: {name}: {:.1} % of it", share * 100.0);
+        assert!((0.75..1.0).contains(&share), "{name}: {share}");
+    }
+    if Command::new("ping").arg("-V").output().is_err() {
+        eprintln!("lab: skipped: there is no ping here");
+        return;
+    }
+    let ping = ["lab", "path", "--in", "sender", "--", "ping", "-c", "3", "-i", "0.2", "{receiver}"];
+    let pinged = patiently("ping", || match lastmile(&ping) {
+        ended if ended.code == Some(0) => Ok(()),
+        ended => Err(lateness(&ended).unwrap_or_else(|| panic!("{ended:?}"))),
+    });
+    if pinged.is_some() {
+        eprintln!("lab: scored: ping");
+    }
+}
+
 #[test]
 #[ignore = "meets the wall clock: runs alone"]
 fn wallclock_a_lab_takes_a_quarter_of_a_core_for_1_mbit_s() {
-    if no_lab() {
-        return;
-    }
-    if Command::new("iperf3").arg("--version").output().is_err() {
-        eprintln!("lab: skipped: there is no iperf3 here");
+    if no_iperf3() {
         return;
     }
     let server = ["lab", "path", "--json", "--in", "receiver", "--", "iperf3", "-s", "-1"];

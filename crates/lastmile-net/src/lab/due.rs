@@ -17,8 +17,8 @@ use lastmile_sim::roles::measure::{MakeEstimator, Session};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
+use super::entry::{Entry, MAX_NOTED, Probe};
 use super::lateness::LatenessCounts;
-use super::pump::{Entry, Probe};
 
 /// How far an estimate may move, as a share of the capacity, when lateness is taken out of it.
 pub const MOVED_MOST: f64 = 0.02;
@@ -44,7 +44,8 @@ pub(super) struct Judged {
     pub(super) moved: Moved,
     /// How late packets entered: probes by their senders' stamps, others by how long they may have waited.
     pub(super) entered: LatenessCounts,
-    /// Whether that is all: of round trips nothing could be said.
+    /// Whether that is all: of round trips nothing can be said, nor of endpoints that measure nothing, nor of what was too
+    /// much to note.
     pub(super) whole: bool,
 }
 
@@ -55,6 +56,8 @@ pub(super) struct Ran<'a> {
     /// The hosts that were outside.
     pub(super) hosts: &'a [usize],
     pub(super) sessions: &'a [Session],
+    /// Whether endpoints ran beside these that measure nothing.
+    pub(super) others: bool,
     pub(super) records: Records,
     /// What entered, in the order of entry, and how late probes left.
     pub(super) entries: &'a [Entry],
@@ -92,7 +95,9 @@ impl Ran<'_> {
             moved.simulated = Some(simulated.share);
         }
         let mut measures = self.sessions.iter().flat_map(|session| &session.measures);
-        let whole = measures.all(|(_, direction)| *direction != Direction::RoundTrip);
+        let whole = self.entries.len() < MAX_NOTED
+            && !self.others
+            && measures.all(|(_, direction)| *direction != Direction::RoundTrip);
         Ok(Judged { moved, entered, whole })
     }
 
@@ -295,6 +300,7 @@ mod tests {
             seed: 1,
             hosts: &[session.from, session.to],
             sessions: &sessions,
+            others: false,
             records,
             entries: &entries,
             exits: &[],

@@ -8,6 +8,7 @@ mod awake;
 pub mod child;
 pub mod due;
 mod endpoints;
+mod entry;
 pub mod ip;
 pub mod lateness;
 pub mod netns;

@@ -25,11 +25,10 @@ use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::network::host::Egress;
-use lastmile_sim::network::meter::udp_payload;
-use lastmile_sim::roles::probe;
 use lastmile_sim::runs::accounting::Watched;
 
 use super::awake::{Budget, Left, RunDelay, thread_time};
+use super::entry::{Entry, MAX_NOTED, Probe, Unseen};
 use super::ip;
 use super::lateness::{LatenessCounts, ProcessorTime};
 use super::tun::Tun;
@@ -52,8 +51,6 @@ const BEHIND_MOST: Span = Span::from_secs(1);
 /// While packets of our own measurements come, the pump does not sleep for so long after each: a sleeping core takes 50 to
 /// 200 us to wake up, which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
-/// Packets whose entry is noted, and probes whose exit is.
-const MAX_NOTED: usize = 1_000_000;
 
 /// Why a pump stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -78,46 +75,11 @@ pub enum PumpError {
     },
 }
 
-/// A packet of one of our streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Probe {
-    /// Whence.
-    pub from: IpAddr,
-    /// Whither: two sessions of one host number their streams alike.
-    pub to: IpAddr,
-    /// Its stream.
-    pub stream: u32,
-    /// Its place in the stream.
-    pub index: u16,
-}
-
-impl Probe {
-    fn of(datagram: &Datagram) -> Option<Probe> {
-        let (stream, index) = udp_payload(&datagram.payload).and_then(probe)?;
-        Some(Probe { from: datagram.from.ip(), to: datagram.to.ip(), stream, index })
-    }
-}
-
-/// A packet that entered the lab.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The engine's node of the host that sent it.
-    pub node: NodeId,
-    /// Whither, and how it is marked.
-    pub header: Datagram,
-    /// When it entered.
-    pub at: Time,
-    /// How long it may have waited before.
-    pub waited: Span,
-    /// What it is, if it belongs to a stream.
-    pub probe: Option<Probe>,
-}
-
 /// One host's link into the engine.
 struct Port {
     node: NodeId,
     tun: Tun,
-    last_empty: u64,
+    unseen: Unseen,
 }
 
 /// The pump of one lab.
@@ -153,7 +115,8 @@ pub struct Pump {
 impl Pump {
     /// A pump for a simulation whose external hosts have these devices.
     pub fn new(watched: Watched, ports: impl IntoIterator<Item = (NodeId, Tun)>) -> Pump {
-        let ports = ports.into_iter().map(|(node, tun)| Port { node, tun, last_empty: 0 }).collect();
+        let ports =
+            ports.into_iter().map(|(node, tun)| Port { node, tun, unseen: Unseen::default() }).collect();
         Pump {
             watched,
             ports,
@@ -190,7 +153,7 @@ impl Pump {
     }
 
     /// Has it note what enters, and how late probes leave.
-    pub fn noting(mut self) -> Pump {
+    pub(super) fn noting(mut self) -> Pump {
         self.noting = true;
         self
     }
@@ -217,17 +180,17 @@ impl Pump {
     }
 
     /// What entered, in the order of entry, where it was to be noted.
-    pub fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// How late probes left, where it was to be noted.
-    pub fn exits(&self) -> &[(Probe, Span)] {
+    pub(super) fn exits(&self) -> &[(Probe, Span)] {
         &self.exits
     }
 
     /// Between which hosts' numbers and addresses packets entered.
-    pub fn pairs(&self) -> &BTreeSet<(usize, IpAddr)> {
+    pub(super) fn pairs(&self) -> &BTreeSet<(usize, IpAddr)> {
         &self.pairs
     }
 
@@ -272,7 +235,7 @@ impl Pump {
             // Nobody else goes by this clock: what this thread took to start makes nothing late.
             self.started = began;
         }
-        self.ports.iter_mut().for_each(|port| port.last_empty = began);
+        self.ports.iter_mut().for_each(|port| port.unseen.empty(began));
         let mut buffer = vec![0; 65_536];
         let queued = RunDelay::of_this_thread();
         let used = thread_time();
@@ -343,18 +306,17 @@ impl Pump {
                 let before = monotonic();
                 let port = &mut self.ports[host];
                 let Some(n) = port.tun.read(buffer)? else {
-                    port.last_empty = before;
+                    port.unseen.empty(before);
                     break;
                 };
                 let at = monotonic();
-                let waited = at - port.last_empty;
+                let waited = port.unseen.waited(at);
                 let node = port.node;
                 match datagram(&buffer[..n]) {
                     Some(datagram) => self.enter(node, at, waited, datagram)?,
                     None => self.ignored += 1,
                 }
-                let took = monotonic() - before;
-                self.ports[host].last_empty += took;
+                self.ports[host].unseen.took(monotonic() - before);
             }
         }
         Ok(all)
@@ -363,7 +325,7 @@ impl Pump {
     /// Has a packet enter that was read at a time of CLOCK_MONOTONIC, after it may have waited for so long.
     fn enter(&mut self, node: NodeId, at: u64, waited: u64, datagram: Datagram) -> Result<(), PumpError> {
         let probe = Probe::of(&datagram);
-        if self.noting {
+        if self.noting || probe.is_some() {
             self.last_own = at;
         }
         self.pairs.insert((node.0 as usize, datagram.to.ip()));
@@ -427,7 +389,7 @@ impl Pump {
                 false => woken,
             };
             if !readable || woken - now > AT_ONCE_NS {
-                self.ports.iter_mut().for_each(|port| port.last_empty = port.last_empty.max(empty));
+                self.ports.iter_mut().for_each(|port| port.unseen.empty(empty));
             }
             // A signal ends the wait with nothing to read, and before its time.
             if readable || woken < due - spin {

@@ -277,6 +277,7 @@ pub fn run(
         let lateness = LabLateness::of(scenario, &pump, None, realtime);
         return Ok(lab.ran(&pump, lateness));
     }
+    let initiating = placed.iter().filter(|placed| !placed.answers).count();
     let recorded = Arc::new(Mutex::new(hooks.recorded.take()));
     let (mut answering, mut standing) = (Vec::new(), Vec::new());
     for (index, placed) in placed.into_iter().enumerate() {
@@ -326,11 +327,13 @@ pub fn run(
     let judged = match stopped {
         true => None,
         false => {
+            let sessions = sessions(scenario);
             let ran = Ran {
                 scenario,
                 seed,
                 hosts: &wanted,
-                sessions: &sessions(scenario),
+                others: initiating > sessions.len(),
+                sessions: &sessions,
                 records: running.measure.records(),
                 entries: pump.entries(),
                 exits: pump.exits(),
