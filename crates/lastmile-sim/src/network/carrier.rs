@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use lastmile::node::{Flow, PortId};
+use lastmile::node::{Datagram, Flow, PortId};
+use lastmile::time::Time;
 
-use super::engine::{Lost, Tell};
 use super::meter::{Meter, MeterConfig};
 use super::packets::Packets;
 
@@ -33,8 +33,18 @@ pub(crate) trait Carrier {
     /// The same, to be told of what comes.
     fn losses_mut(&mut self) -> &mut Losses;
 
+    /// What it has cost beside the engine's own events.
+    fn cost(&self) -> Cost;
+
     /// The flow of each packet that waits or is on its way.
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_>;
+}
+
+/// What a node has cost: the memory that it holds, and events that the engine does not see.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    pub(crate) memory: u64,
+    pub(crate) events: u64,
 }
 
 /// The true cause of a loss.
@@ -78,6 +88,47 @@ impl LossCause {
     /// Whether the queue before is to blame.
     pub fn is_congestion(self) -> bool {
         matches!(self, LossCause::Queue | LossCause::Early)
+    }
+}
+
+/// A packet that did not arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost<'a> {
+    /// When the queue dropped it, when a WLAN gave it up, or when it would have arrived.
+    pub at: Time,
+    /// The true cause.
+    pub cause: LossCause,
+    /// The packet.
+    pub datagram: &'a Datagram,
+}
+
+/// What a node that loses packets has been given to tell of them.
+pub(crate) struct Tell(pub(crate) Box<dyn FnMut(&Lost<'_>) + Send>);
+
+impl Tell {
+    pub(crate) fn lost(&mut self, lost: &Lost<'_>) {
+        (self.0)(lost);
+    }
+
+    /// The same, after what was there before.
+    fn after(self, before: Option<Tell>) -> Tell {
+        let Some(Tell(mut before)) = before else { return self };
+        let Tell(mut own) = self;
+        Tell(Box::new(move |lost| {
+            before(lost);
+            own(lost);
+        }))
+    }
+
+    /// Puts this behind what a slot holds.
+    pub(crate) fn join(self, slot: &mut Option<Tell>) {
+        *slot = Some(self.after(slot.take()));
+    }
+}
+
+impl core::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Tell")
     }
 }
 

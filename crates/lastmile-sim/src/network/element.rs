@@ -5,8 +5,7 @@ use core::convert::Infallible;
 use lastmile::node::{Input, Node, Output};
 use lastmile::time::Time;
 
-use crate::network::carrier::Carrier;
-use crate::network::engine::Cost;
+use crate::network::carrier::{Carrier, Cost};
 use crate::network::host::{Decided, External, Host};
 use crate::network::link::Link;
 use crate::network::tcp;
@@ -75,7 +74,7 @@ impl Element {
     pub(crate) fn cost(&self) -> Cost {
         let memory = match self {
             Element::Link(link) => return link.cost(),
-            Element::Wlan(wlan) => wlan.memory(),
+            Element::Wlan(wlan) => return wlan.cost(),
             Element::TcpSender(sender) => sender.memory(),
             Element::TcpReceiver(receiver) => receiver.memory(),
             _ => 0,

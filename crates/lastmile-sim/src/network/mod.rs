@@ -2,6 +2,7 @@
 //! traffic, hosts with clocks of their own, and the meters that look on.
 pub mod carrier;
 pub mod clock;
+mod config_error;
 pub mod element;
 pub mod engine;
 mod event_queue;

@@ -8,7 +8,7 @@ use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::{Codel, Discipline, Step, StepThreshold};
 
 /// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
-fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
+pub fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
     let mut state = 1_u64;
     let random = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -25,7 +25,7 @@ fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
 }
 
 /// What a link of 10 Mbit/s drops and marks of them.
-fn signals(discipline: Discipline, ecn: Ecn, arrivals: &[(u64, u32)]) -> (Vec<u64>, Vec<u64>) {
+pub fn signals(discipline: Discipline, ecn: Ecn, arrivals: &[(u64, u32)]) -> (Vec<u64>, Vec<u64>) {
     let queue = QueueLimit::Packets(100_000);
     let mut link =
         Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), queue, discipline, ..Default::default() });

@@ -5,8 +5,10 @@
 mod codel;
 #[path = "../common/mod.rs"]
 mod common;
+mod fq_codel;
 mod links;
 mod loss;
+mod pie;
 mod red_poisson;
 mod red_tcp;
 mod shaper;

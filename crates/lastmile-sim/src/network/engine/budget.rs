@@ -8,6 +8,7 @@
 use lastmile::units::Bytes;
 
 use super::{Engine, EngineError};
+use crate::network::carrier::Cost;
 
 /// What a run may cost. An engine that passes it stops with [`EngineError::OverBudget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +24,6 @@ impl Default for Budget {
     fn default() -> Budget {
         Budget { events: 10_000_000_000, memory: Bytes(2_000_000_000) }
     }
-}
-
-/// What a node has cost: the memory that it holds, and events that the engine does not see.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
-    pub(crate) memory: u64,
-    pub(crate) events: u64,
 }
 
 /// How often an engine looks, in events: for each node at most every sixteenth.

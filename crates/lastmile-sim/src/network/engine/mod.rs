@@ -31,13 +31,11 @@ mod types;
 mod view;
 
 pub use budget::Budget;
-pub(crate) use budget::Cost;
 use budget::Ledger;
 pub use routes::RouteChange;
 use routes::{Hop, Routes};
 use taps::Taps;
-pub(crate) use taps::Tell;
-pub use taps::{DecisionTap, Lost, LostTap, Tap};
+pub use taps::{DecisionTap, LostTap, Tap};
 pub use types::{EngineError, NodeId, RouterId, Target};
 
 /// Packets handed over and wakes at one moment, after which an engine calls itself stuck.

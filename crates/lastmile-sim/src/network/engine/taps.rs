@@ -8,7 +8,7 @@ use lastmile::node::Datagram;
 use lastmile::time::Time;
 
 use super::{Engine, NodeId};
-use crate::network::carrier::LossCause;
+use crate::network::carrier::{Lost, Tell};
 
 /// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
 pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
@@ -16,17 +16,6 @@ pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
 pub type LostTap = Box<dyn FnMut(Time, NodeId, &Lost<'_>) + Send>;
 /// Is told of every decision of an endpoint: when in the time of the engine, and the event.
 pub type DecisionTap = Box<dyn FnMut(Time, &Event) + Send>;
-
-/// A packet that did not arrive.
-#[derive(Clone, Copy, Debug)]
-pub struct Lost<'a> {
-    /// When the queue dropped it, when a WLAN gave it up, or when it would have arrived.
-    pub at: Time,
-    /// The true cause.
-    pub cause: LossCause,
-    /// The packet.
-    pub datagram: &'a Datagram,
-}
 
 #[derive(Default)]
 pub(super) struct Taps {
@@ -38,36 +27,6 @@ impl core::fmt::Debug for Taps {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (packets, decisions) = (self.packets.is_some(), self.decisions.is_some());
         f.debug_struct("Taps").field("packets", &packets).field("decisions", &decisions).finish()
-    }
-}
-
-/// What a node that loses packets has been given to tell of them.
-pub(crate) struct Tell(Box<dyn FnMut(&Lost<'_>) + Send>);
-
-impl Tell {
-    pub(crate) fn lost(&mut self, lost: &Lost<'_>) {
-        (self.0)(lost);
-    }
-
-    /// The same, after what was there before.
-    fn after(self, before: Option<Tell>) -> Tell {
-        let Some(Tell(mut before)) = before else { return self };
-        let Tell(mut own) = self;
-        Tell(Box::new(move |lost| {
-            before(lost);
-            own(lost);
-        }))
-    }
-
-    /// Puts this behind what a slot holds.
-    pub(crate) fn join(self, slot: &mut Option<Tell>) {
-        *slot = Some(self.after(slot.take()));
-    }
-}
-
-impl core::fmt::Debug for Tell {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Tell")
     }
 }
 

@@ -1,102 +1,17 @@
 //! What a link is made from: [`LinkConfig`].
 
-use core::str::FromStr;
 use std::sync::Arc;
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::Change;
+use crate::network::config_error::LinkConfigError;
 use crate::network::loss::Loss;
-use crate::network::queue::{Discipline, Shaper};
+use crate::network::meter::Profile;
+use crate::network::queue::{Discipline, QueueLimit, Shaper};
 use crate::network::trace::Trace;
-
-/// How much may wait. In files "50 packets" or "60 kB".
-///
-/// ```
-/// use lastmile::units::Bytes;
-/// use lastmile_sim::network::link::QueueLimit;
-/// assert_eq!("50 packets".parse(), Ok(QueueLimit::Packets(50)));
-/// assert_eq!("60 kB".parse(), Ok(QueueLimit::Bytes(Bytes(60_000))));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// So many packets of whatever size.
-    Packets(u32),
-    /// So many bytes on the wire.
-    Bytes(Bytes),
-}
-
-impl QueueLimit {
-    /// The queue of an ns-2 link with `queue-limit` `n`: there `DropTail` drops when the queue, with the
-    /// arriving packet, would reach `n`, so that n - 1 wait beside the packet in transmission.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::QueueLimit;
-    /// assert_eq!(QueueLimit::ns2(6), QueueLimit::Packets(5));
-    /// ```
-    pub fn ns2(n: u32) -> QueueLimit {
-        QueueLimit::Packets(n.saturating_sub(1))
-    }
-
-    /// Whether this, as a threshold, is above what a queue of that limit can hold.
-    pub(crate) fn exceeds(self, limit: QueueLimit) -> bool {
-        match (self, limit) {
-            (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
-            (QueueLimit::Bytes(threshold), QueueLimit::Bytes(limit)) => threshold > limit,
-            (QueueLimit::Packets(threshold), QueueLimit::Bytes(limit)) => {
-                u64::from(threshold) * SMALLEST_IP_PACKET > limit.0
-            }
-            // Framing is at most as large again as a packet.
-            (QueueLimit::Bytes(threshold), QueueLimit::Packets(limit)) => {
-                threshold.0 > u64::from(limit) * 2 * LARGEST_IP_PACKET
-            }
-        }
-    }
-
-    /// Whether a packet of `wire` bytes finds no room behind what waits.
-    #[inline]
-    pub(crate) fn is_full(self, packets: u32, bytes: u64, wire: u32) -> bool {
-        match self {
-            QueueLimit::Packets(limit) => packets >= limit,
-            QueueLimit::Bytes(limit) => bytes + u64::from(wire) > limit.0,
-        }
-    }
-}
-
-/// A text that is no queue limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a queue limit such as \"60 kB\" or \"50 packets\"")]
-pub struct ParseQueueLimitError(String);
-
-impl FromStr for QueueLimit {
-    type Err = ParseQueueLimitError;
-    fn from_str(text: &str) -> Result<QueueLimit, ParseQueueLimitError> {
-        let trimmed = text.trim();
-        let packets = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet"));
-        match packets {
-            Some(number) => number.trim().parse().map(QueueLimit::Packets).ok(),
-            None => text.parse().map(QueueLimit::Bytes).ok(),
-        }
-        .ok_or_else(|| ParseQueueLimitError(text.to_owned()))
-    }
-}
-
-impl core::fmt::Display for QueueLimit {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            QueueLimit::Packets(packets) => write!(f, "{packets} packets"),
-            QueueLimit::Bytes(bytes) => bytes.fmt(f),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for QueueLimit {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueueLimit, D::Error> {
-        crate::text::unit(deserializer)
-    }
-}
 
 /// When a link wakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -154,34 +69,6 @@ impl Default for LinkConfig {
     }
 }
 
-/// What is impossible in a [`LinkConfig`]: the key, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
-pub struct LinkConfigError {
-    /// Which field, as its path.
-    pub key: String,
-    /// What is wrong and what would do.
-    pub reason: String,
-}
-
-impl LinkConfigError {
-    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> LinkConfigError {
-        LinkConfigError { key: key.into(), reason: reason.into() }
-    }
-
-    pub(crate) fn within(self, key: &str) -> LinkConfigError {
-        LinkConfigError { key: format!("{key}: {}", self.key), ..self }
-    }
-
-    /// Refuses what is no probability.
-    pub(crate) fn probability(key: &str, p: f64) -> Result<(), LinkConfigError> {
-        if (0.0..=1.0).contains(&p) {
-            return Ok(());
-        }
-        Err(LinkConfigError::new(key, format!("{p} is not a probability (0 to 1)")))
-    }
-}
-
 impl LinkConfig {
     /// Refuses impossible values. A link made from them nevertheless does something harmless.
     pub fn check(&self) -> Result<(), LinkConfigError> {
@@ -207,6 +94,13 @@ impl LinkConfig {
         Ok(())
     }
 
+    /// What the link may send over time.
+    pub(crate) fn profile(&self) -> Profile {
+        let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
+        let tokens = self.shaper.as_ref().map(|shaper| shaper.rate);
+        Profile::new(self.rate, tokens, changes.collect()).with_trace(self.trace.clone())
+    }
+
     fn is_drop_tail(&self) -> bool {
         matches!(self.discipline, Discipline::DropTail(_))
     }
@@ -218,10 +112,3 @@ impl LinkConfig {
 
 /// The queue of a link whose scenario names none.
 pub const DEFAULT_QUEUE_PACKETS: u32 = 50;
-
-/// Larger packets count as this large: keeps 64-bit arithmetic of nanoseconds exact.
-pub const MAX_WIRE_BYTES: u64 = 1 << 30;
-
-/// The smallest and the largest packet on any wire, without framing.
-const SMALLEST_IP_PACKET: u64 = 28;
-pub(crate) const LARGEST_IP_PACKET: u64 = 65_535;

@@ -23,7 +23,7 @@ pub(super) struct Dequeue {
 impl Dequeue {
     pub(super) fn new(config: &LinkConfig, seed: u64, name: &str) -> Dequeue {
         Dequeue {
-            queue: config.discipline.queue(config, seed, name),
+            queue: config.discipline.queue(config.rate, seed, name),
             waits_since: 0,
             shaper: config.shaper.as_ref().map(Bucket::new),
             held: None,

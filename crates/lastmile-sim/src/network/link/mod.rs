@@ -19,11 +19,13 @@
 use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 
-use crate::network::carrier::{Carrier, LossCause, Losses};
-use crate::network::engine::Cost;
+use crate::network::carrier::{Carrier, Cost, LossCause, Losses};
+pub use crate::network::config_error::LinkConfigError;
 use crate::network::loss::Channel;
-use crate::network::meter::{Meter, MeterConfig, Profile};
+use crate::network::meter::{Meter, MeterConfig};
+pub use crate::network::packets::MAX_WIRE_BYTES;
 use crate::network::packets::{PACKET_MEMORY, Packets, Parcel};
+pub use crate::network::queue::limit::{ParseQueueLimitError, QueueLimit};
 
 mod common;
 mod computed;
@@ -39,11 +41,7 @@ mod transmitter;
 
 use common::{Common, UnderWay};
 use computed::Computed;
-pub(crate) use config::LARGEST_IP_PACKET;
-pub use config::{
-    DEFAULT_QUEUE_PACKETS, Events, LinkConfig, LinkConfigError, MAX_WIRE_BYTES, ParseQueueLimitError,
-    QueueLimit,
-};
+pub use config::{DEFAULT_QUEUE_PACKETS, Events, LinkConfig};
 pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
 use drops::DropLog;
@@ -119,7 +117,7 @@ impl Link {
                 drops: None,
                 losses: Losses::default(),
                 meters: Vec::new(),
-                profile: Profile::new(&config),
+                profile: config.profile(),
             },
             kind,
             own: Packets::default(),
@@ -143,11 +141,6 @@ impl Link {
             Kind::Dequeue(queue) => queue.under_way(),
         };
         self.common.ring.len() + queued
-    }
-
-    pub(crate) fn cost(&self) -> Cost {
-        let events = self.common.channel.as_ref().map_or(0, |channel| channel.looks);
-        Cost { memory: self.under_way() as u64 * PACKET_MEMORY, events }
     }
 
     /// Those of them that are a flow's.
@@ -316,6 +309,11 @@ impl Carrier for Link {
 
     fn losses_mut(&mut self) -> &mut Losses {
         &mut self.common.losses
+    }
+
+    fn cost(&self) -> Cost {
+        let events = self.common.channel.as_ref().map_or(0, |channel| channel.looks);
+        Cost { memory: self.under_way() as u64 * PACKET_MEMORY, events }
     }
 
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {

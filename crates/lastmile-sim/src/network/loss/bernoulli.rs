@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::network::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 /// Losses that know nothing of each other.

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::network::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 /// The Gilbert-Elliott channel. The chain starts in its stationary state and moves after each packet.

@@ -29,7 +29,7 @@ use serde::Deserialize;
 
 use super::slots::Slots;
 use super::{Air, Covers};
-use crate::network::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 

@@ -4,7 +4,7 @@ use lastmile::time::Span;
 use serde::Deserialize;
 
 use super::{Air, Covers};
-use crate::network::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 

@@ -11,7 +11,7 @@
 use lastmile::node::Flow;
 use serde::Deserialize;
 
-use super::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 mod bernoulli;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use lastmile::units::Rate;
 
-use crate::network::link::{Change, LinkConfig};
 use crate::network::trace::Trace;
 
 /// Where nothing limits.
@@ -24,20 +23,21 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    pub(crate) fn new(config: &LinkConfig) -> Profile {
-        let tokens = config.shaper.as_ref().map_or(UNLIMITED, |shaper| shaper.rate.bits_per_second().max(1));
+    /// Of a link with that rate, a shaper with so many tokens, and changes of the rate, in any order; of two at one
+    /// time the later in the list holds.
+    pub(crate) fn new(rate: Option<Rate>, tokens: Option<Rate>, mut changes: Vec<(u64, Rate)>) -> Profile {
         // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
-        let first = config.rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
-        let mut profile =
-            Profile { steps: vec![(0, first.min(tokens))], tokens, trace: config.trace.clone() };
-        let mut schedule: Vec<&Change> = config.schedule.iter().collect();
-        schedule.sort_by_key(|change| change.at);
-        for change in schedule {
-            if let Some(rate) = change.rate {
-                profile.steps.push((change.at.as_nanos(), rate.bits_per_second().min(tokens)));
-            }
-        }
-        profile
+        let least = |rate: Option<Rate>| rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
+        let tokens = least(tokens);
+        changes.sort_by_key(|change| change.0);
+        let changes = changes.into_iter().map(|(at, rate)| (at, rate.bits_per_second().min(tokens)));
+        let steps = [(0, least(rate).min(tokens))].into_iter().chain(changes).collect();
+        Profile { steps, tokens, trace: None }
+    }
+
+    /// A trace says the rate instead, if there is one.
+    pub(crate) fn with_trace(self, trace: Option<Arc<Trace>>) -> Profile {
+        Profile { trace, ..self }
     }
 
     /// Whether it ever limits anything.
@@ -82,6 +82,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::link::{Change, LinkConfig};
     use crate::network::queue::Shaper;
     use lastmile::time::{Span, Time};
     use lastmile::units::Bytes;
@@ -99,7 +100,7 @@ mod tests {
         // Out of order; a change of the delay alone changes nothing here; of two at one time the later holds.
         let delay = Change { at: Time::ZERO, rate: None, delay: Some(Span::from_millis(1)) };
         let schedule = vec![at(30, 0), delay, at(10, 8), at(10, 4), at(40, 10)];
-        let profile = Profile::new(&LinkConfig { rate: mbps(10), schedule, ..Default::default() });
+        let profile = (LinkConfig { rate: mbps(10), schedule, ..Default::default() }).profile();
         for (from, to, expected) in [
             (0, 10, 10.0),
             (0, 11, (10.0 * 10.0 + 4.0) / 11.0),
@@ -120,12 +121,12 @@ mod tests {
         let shaper = Some(Shaper { rate: Rate::ip(3_000_000), burst: Bytes(15_000) });
         let shaped = LinkConfig { rate: mbps(10), shaper: shaper.clone(), ..Default::default() };
         let schedule = vec![at(10, 2), at(20, 100)];
-        let profile = Profile::new(&LinkConfig { schedule: schedule.clone(), ..shaped });
+        let profile = (LinkConfig { schedule: schedule.clone(), ..shaped }).profile();
         assert_eq!(profile.mean(0, 30_000_000).map(f64::round), Some(2_666_667.0)); // (3 + 2 + 3) / 3
-        let only = Profile::new(&LinkConfig { shaper, ..Default::default() });
+        let only = (LinkConfig { shaper, ..Default::default() }).profile();
         assert_eq!(only.mean(0, 1), Some(3e6));
-        let from_then_on = Profile::new(&LinkConfig { schedule, ..Default::default() });
-        assert!(from_then_on.limits() && !Profile::new(&LinkConfig::default()).limits());
+        let from_then_on = (LinkConfig { schedule, ..Default::default() }).profile();
+        assert!(from_then_on.limits() && !LinkConfig::default().profile().limits());
         assert_eq!(
             (from_then_on.mean(0, 11_000_000), from_then_on.mean(10_000_000, 11_000_000)),
             (None, Some(2e6))
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_changed_by_hand_holds_until_the_schedule_says_otherwise() {
         let schedule = vec![at(10, 2), at(30, 6)];
-        let mut profile = Profile::new(&LinkConfig { rate: mbps(10), schedule, ..Default::default() });
+        let mut profile = (LinkConfig { rate: mbps(10), schedule, ..Default::default() }).profile();
         profile.change(20_000_000, Rate::ip(4_000_000));
         profile.change(20_000_000, Rate::ip(1_000_000));
         assert_eq!(profile.mean(20_000_000, 20_000_000), Some(1e6));

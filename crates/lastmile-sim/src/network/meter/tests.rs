@@ -9,7 +9,7 @@ fn read(bytes: &[u8]) -> Option<(u32, u16)> {
 }
 
 fn rate(bits_per_second: u64) -> Profile {
-    Profile::new(&LinkConfig { rate: Some(Rate::ip(bits_per_second)), ..Default::default() })
+    (LinkConfig { rate: Some(Rate::ip(bits_per_second)), ..Default::default() }).profile()
 }
 
 fn datagram(flow: u32, payload: Payload) -> Datagram {
@@ -86,7 +86,7 @@ fn a_step_within_the_window_counts_from_its_moment_on() {
     let ms = |n: i64| Time::ZERO + Span::from_millis(n);
     let step = Change { at: ms(10), rate: Some(Rate::ip(2_000_000)), delay: None };
     let link = LinkConfig { rate: Some(Rate::ip(8_000_000)), schedule: vec![step], ..Default::default() };
-    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), Profile::new(&link), 0);
+    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), link.profile(), 0);
     let probe = |index| datagram(1, Payload::Udp(vec![4, index]));
     meter.arrival(0, &probe(0), 30);
     // 2.5 kB of others: 10 kB are left of 12.5 kB in 20 ms.

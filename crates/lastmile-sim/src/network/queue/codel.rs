@@ -4,12 +4,12 @@
 //! the third drop after 50 ms instead of 70.7; 2 to 8 % more drops follow in an overload that lasts.
 
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::carrier::LossCause;
-use crate::network::link::{LinkConfig, LinkConfigError};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 
@@ -42,7 +42,7 @@ impl Parameters for Codel {
     const KEYS: &'static str = "`target` (5 ms), `interval` (100 ms), `mtu` (1500 B), `ecn` (false)";
     const SOURCE: &'static str = "RFC 8289";
 
-    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<State> {
+    fn queue(&self, _: Option<Rate>, _: Stream) -> Single<State> {
         Single::new(State::new(self))
     }
 

@@ -1,10 +1,10 @@
 //! Drop-tail: what finds no room is dropped. Where nothing else asks for an event per dequeue a link computes its
 //! departures beforehand, and this costs nothing.
 
+use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::{Law, Parameters, Single};
-use crate::network::link::LinkConfig;
 use crate::rng::Stream;
 
 /// No discipline beside the limit.
@@ -17,7 +17,7 @@ impl Parameters for DropTail {
     const KEYS: &'static str = "none";
     const SOURCE: &'static str = "the default";
 
-    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<DropTail> {
+    fn queue(&self, _: Option<Rate>, _: Stream) -> Single<DropTail> {
         Single::new(DropTail {})
     }
 }

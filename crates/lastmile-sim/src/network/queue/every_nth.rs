@@ -1,9 +1,10 @@
 //! Drops every n-th packet that comes, whatever waits: the example of CONTRIBUTING.md.
 
+use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::link::{LinkConfig, LinkConfigError};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 /// Which packets it drops.
@@ -25,7 +26,7 @@ impl Parameters for EveryNth {
     const KEYS: &'static str = "`n` (10)";
     const SOURCE: &'static str = "an example";
 
-    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<State> {
+    fn queue(&self, _: Option<Rate>, _: Stream) -> Single<State> {
         Single::new(State { n: self.n.max(1), came: 0 })
     }
 

@@ -9,12 +9,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use lastmile::node::Datagram;
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
+use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
 use crate::network::carrier::LossCause;
-use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 
@@ -70,7 +71,7 @@ impl Parameters for FqCodel {
     const KEYS: &'static str = "`limit` (10240 packets of all queues, instead of `queue`), `flows` (1024), `quantum` (1514 B), `target` (5 ms), `interval` (100 ms), `mtu` (1500 B), `ecn` (true)";
     const SOURCE: &'static str = "RFC 8290";
 
-    fn queue(&self, _: &LinkConfig, mut random: Stream) -> State {
+    fn queue(&self, _: Option<Rate>, mut random: Stream) -> State {
         let codel = self.codel();
         let flow =
             || FlowQueue { fifo: Fifo::default(), codel: codel::State::new(&codel), credits: 0, list: None };
@@ -247,7 +248,7 @@ mod tests {
     use lastmile::node::Ecn;
 
     fn state(config: &FqCodel) -> State {
-        config.queue(&LinkConfig::default(), Stream::new(1, "fq"))
+        config.queue(None, Stream::new(1, "fq"))
     }
 
     /// Ports of which no two share a queue.

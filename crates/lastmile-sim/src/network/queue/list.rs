@@ -45,10 +45,10 @@ macro_rules! disciplines {
                 match self { $($(#[$attr])* Discipline::$name(it) => it.check_limit(limit),)+ }
             }
 
-            pub(crate) fn queue(&self, link: &LinkConfig, seed: u64, name: &str) -> AnyQueue {
+            pub(crate) fn queue(&self, rate: Option<Rate>, seed: u64, name: &str) -> AnyQueue {
                 let random = Stream::new(seed, &format!("{name}/queue"));
                 match self {
-                    $($(#[$attr])* Discipline::$name(it) => AnyQueue::$name(it.queue(link, random)),)+
+                    $($(#[$attr])* Discipline::$name(it) => AnyQueue::$name(it.queue(rate, random)),)+
                 }
             }
 

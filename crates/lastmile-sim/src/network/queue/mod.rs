@@ -5,18 +5,21 @@
 //! one [`Fifo`], asked when a packet enters or when the transmitter fetches one; the others own what waits.
 
 use lastmile::node::Datagram;
+use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::carrier::LossCause;
-use super::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 mod fifo;
+pub(crate) mod limit;
 #[macro_use]
 mod list;
 mod shaper;
 
 pub(crate) use fifo::{Fifo, Law, Single, Verdict, Waiting};
+pub(crate) use limit::QueueLimit;
 pub(super) use shaper::Bucket;
 pub use shaper::Shaper;
 pub use step::StepThreshold;
@@ -43,7 +46,7 @@ pub(crate) trait Parameters: Default {
     /// Where it comes from.
     const SOURCE: &'static str;
 
-    fn queue(&self, link: &LinkConfig, random: Stream) -> Self::Queue;
+    fn queue(&self, rate: Option<Rate>, random: Stream) -> Self::Queue;
 
     /// Refuses impossible values.
     fn check(&self) -> Result<(), LinkConfigError> {

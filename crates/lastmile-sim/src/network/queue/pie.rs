@@ -5,11 +5,11 @@
 //! section 4.3 allows, and what Linux and ns-3 do unless told otherwise. PIE is always active (5.3 is optional).
 
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::{Ahead, Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::link::{LinkConfig, LinkConfigError};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 
@@ -68,7 +68,7 @@ impl Parameters for Pie {
     const KEYS: &'static str = "`target` (15 ms), `update` (15 ms), `alpha` (0.125), `beta` (1.25), `max_burst` (150 ms), `mean_packet` (1000 B), `ecn` (false), `mark_threshold` (0.1), `derandomize` (false)";
     const SOURCE: &'static str = "RFC 8033";
 
-    fn queue(&self, _: &LinkConfig, random: Stream) -> Single<State> {
+    fn queue(&self, _: Option<Rate>, random: Stream) -> Single<State> {
         Single::new(State::new(self, random))
     }
 

@@ -3,11 +3,12 @@
 //! section 7.
 
 use lastmile::node::Ecn;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
+use super::QueueLimit;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 
 /// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
@@ -63,8 +64,8 @@ impl Parameters for Red {
     const KEYS: &'static str = "`weight` (0.002), `min_threshold` (5 packets), `max_threshold` (15 packets; the unit of both decides what is averaged; not above what the queue holds), `max_probability` (0.02), `gentle` (false), `mean_packet` (1000 B), `wait` (false), `ecn` (false), `mark_beyond_max` (false)";
     const SOURCE: &'static str = "Floyd and Jacobson 1993, with ns-2's options";
 
-    fn queue(&self, link: &LinkConfig, random: Stream) -> Single<State> {
-        Single::new(State::new(self, link, random))
+    fn queue(&self, rate: Option<Rate>, random: Stream) -> Single<State> {
+        Single::new(State::new(self, rate, random))
     }
 
     fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
@@ -126,12 +127,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &Red, link: &LinkConfig, random: Stream) -> State {
+    pub(crate) fn new(config: &Red, rate: Option<Rate>, random: Stream) -> State {
         let number = |threshold| match threshold {
             QueueLimit::Packets(packets) => f64::from(packets),
             QueueLimit::Bytes(bytes) => bytes.0 as f64,
         };
-        let rate = link.rate.map_or(0.0, |rate| rate.bits_per_second() as f64);
+        let rate = rate.map_or(0.0, |rate| rate.bits_per_second() as f64);
         let mean_packet = config.mean_packet.0.max(1) as f64;
         State {
             weight: config.weight,
@@ -249,8 +250,8 @@ mod tests {
     use lastmile::units::Rate;
 
     fn state(config: Red) -> State {
-        let link = LinkConfig { rate: Some(Rate::ip(8_000_000)), ..Default::default() };
-        State::new(&config, &link, Stream::new(1, "red"))
+        let rate = Some(Rate::ip(8_000_000));
+        State::new(&config, rate, Stream::new(1, "red"))
     }
 
     #[test]

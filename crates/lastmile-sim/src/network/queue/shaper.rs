@@ -5,7 +5,7 @@
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
-use crate::network::link::LinkConfigError;
+use crate::network::config_error::LinkConfigError;
 use crate::text;
 
 /// Parameters of the shaper. The queue in front of it is the link's.

@@ -3,10 +3,12 @@
 
 use lastmile::node::Ecn;
 use lastmile::time::Span;
+use lastmile::units::Rate;
 use serde::Deserialize;
 
+use super::QueueLimit;
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 
@@ -50,7 +52,7 @@ impl Parameters for Step {
     const KEYS: &'static str = "`threshold` (below what the queue holds: `{ sojourn = \"1 ms\" }`, or `{ occupancy = \"5 packets\" }`), `classic` (false: only ECT(1) is marked)";
     const SOURCE: &'static str = "RFC 9332";
 
-    fn queue(&self, _: &LinkConfig, _: Stream) -> Single<Step> {
+    fn queue(&self, _: Option<Rate>, _: Stream) -> Single<Step> {
         Single::new(self.clone())
     }
 

@@ -13,8 +13,9 @@ use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
+use super::QueueLimit;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::link::{LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::config_error::LinkConfigError;
 use crate::rng::Stream;
 use crate::text;
 
@@ -157,8 +158,8 @@ impl Parameters for TcRed {
     const KEYS: &'static str = "`limit` (240 kB, instead of `queue`), `min` (a third of `max`), `max` (three times `min`, or a quarter of `limit`), `avpkt` (1000 B), `burst` ((2 `min` + `max`) / (3 `avpkt`)), `probability` (0.02), `bandwidth` (the link's), `ecn` (false), `harddrop` (false), `nodrop` (false), `adaptive` (false)";
     const SOURCE: &'static str = "`tc qdisc ... red` of Linux";
 
-    fn queue(&self, link: &LinkConfig, random: Stream) -> Single<State> {
-        Single::new(State::new(self, link, random))
+    fn queue(&self, rate: Option<Rate>, random: Stream) -> Single<State> {
+        Single::new(State::new(self, rate, random))
     }
 
     fn limit(&self) -> Option<QueueLimit> {
@@ -216,8 +217,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &TcRed, link: &LinkConfig, random: Stream) -> State {
-        let rate = config.bandwidth.or(link.rate).map_or(0.0, |rate| rate.bits_per_second() as f64);
+    pub(crate) fn new(config: &TcRed, rate: Option<Rate>, random: Stream) -> State {
+        let rate = config.bandwidth.or(rate).map_or(0.0, |rate| rate.bits_per_second() as f64);
         State {
             weight: 1.0 / f64::from(1_u32 << config.weight_log().unwrap_or(1)),
             min: config.min.0 as f64,
@@ -336,7 +337,7 @@ mod tests {
     }
 
     fn state(config: &TcRed) -> State {
-        State::new(config, &LinkConfig::default(), Stream::new(1, "red"))
+        State::new(config, None, Stream::new(1, "red"))
     }
 
     #[test]

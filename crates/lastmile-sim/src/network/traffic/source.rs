@@ -13,7 +13,7 @@ use super::cbr::Cbr;
 use super::onoff::{OnOff, OnOffLaw};
 use super::poisson::Poisson;
 use super::trace::Trace;
-use crate::network::link::MAX_WIRE_BYTES;
+use crate::network::packets::MAX_WIRE_BYTES;
 use crate::rng::Stream;
 
 /// The law by which a source sends.

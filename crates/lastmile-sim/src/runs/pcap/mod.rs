@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lastmile::node::Datagram;
 use lastmile::time::Time;
 
-use crate::network::engine::{Lost, NodeId};
+use crate::network::carrier::Lost;
+use crate::network::engine::NodeId;
 use crate::scenario::{Scenario, Simulation};
 
 mod headers;

@@ -18,7 +18,7 @@ use super::routes::Ways;
 use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
-use crate::network::link::LARGEST_IP_PACKET;
+use crate::network::queue::limit::LARGEST_IP_PACKET;
 use crate::roles::{RawRoles, Roles, TABLES};
 
 mod fits;

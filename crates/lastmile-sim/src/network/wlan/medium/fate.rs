@@ -4,8 +4,7 @@ use lastmile::node::{Datagram, PortId};
 use lastmile::time::Time;
 
 use super::{Medium, NEVER, OnAir};
-use crate::network::carrier::LossCause;
-use crate::network::engine::Lost;
+use crate::network::carrier::{LossCause, Lost};
 use crate::network::wlan::counters::Loss;
 
 impl Medium {

@@ -5,8 +5,8 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
-use crate::network::carrier::{Carrier, LossCause, Losses};
-use crate::network::link::{LinkConfig, Waits};
+use crate::network::carrier::{Carrier, Cost, LossCause, Losses};
+use crate::network::link::Waits;
 use crate::network::meter::{Meter, MeterConfig, Profile};
 use crate::network::packets::{PACKET_MEMORY, Packets};
 use crate::network::wlan::ampdu;
@@ -79,12 +79,6 @@ impl Medium {
         self.losses.of(flow)
     }
 
-    /// What waits and what is noted, in bytes.
-    pub(crate) fn memory(&self) -> u64 {
-        let queued: usize = self.stations.iter().map(|station| station.queue.len()).sum();
-        (queued + self.lost.len()) as u64 * PACKET_MEMORY
-    }
-
     /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.
     pub fn take_losses(&mut self) -> (Vec<Loss>, u64) {
         (std::mem::take(&mut self.lost), std::mem::take(&mut self.lost_unlogged))
@@ -127,7 +121,7 @@ impl Carrier for Medium {
     fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
         self.directions.get(usize::from(port.0))?;
         // The medium is everybody's: no rate here is the link's own.
-        let meter = Meter::new(config, Profile::new(&LinkConfig::default()), self.overhead);
+        let meter = Meter::new(config, Profile::new(None, None, Vec::new()), self.overhead);
         self.meters.push((port, meter));
         Some(self.meters.len() - 1)
     }
@@ -150,6 +144,11 @@ impl Carrier for Medium {
 
     fn losses_mut(&mut self) -> &mut Losses {
         &mut self.losses
+    }
+
+    fn cost(&self) -> Cost {
+        let queued: usize = self.stations.iter().map(|station| station.queue.len()).sum();
+        Cost { memory: (queued + self.lost.len()) as u64 * PACKET_MEMORY, events: 0 }
     }
 
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {

@@ -1,0 +1,96 @@
+//! [`QueueLimit`]: how much may wait.
+
+use core::str::FromStr;
+
+use lastmile::units::Bytes;
+use serde::{Deserialize, Deserializer};
+
+/// How much may wait. In files "50 packets" or "60 kB".
+///
+/// ```
+/// use lastmile::units::Bytes;
+/// use lastmile_sim::network::link::QueueLimit;
+/// assert_eq!("50 packets".parse(), Ok(QueueLimit::Packets(50)));
+/// assert_eq!("60 kB".parse(), Ok(QueueLimit::Bytes(Bytes(60_000))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many packets of whatever size.
+    Packets(u32),
+    /// So many bytes on the wire.
+    Bytes(Bytes),
+}
+
+impl QueueLimit {
+    /// The queue of an ns-2 link with `queue-limit` `n`: there `DropTail` drops when the queue, with the
+    /// arriving packet, would reach `n`, so that n - 1 wait beside the packet in transmission.
+    ///
+    /// ```
+    /// # use lastmile_sim::network::link::QueueLimit;
+    /// assert_eq!(QueueLimit::ns2(6), QueueLimit::Packets(5));
+    /// ```
+    pub fn ns2(n: u32) -> QueueLimit {
+        QueueLimit::Packets(n.saturating_sub(1))
+    }
+
+    /// Whether this, as a threshold, is above what a queue of that limit can hold.
+    pub(crate) fn exceeds(self, limit: QueueLimit) -> bool {
+        match (self, limit) {
+            (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
+            (QueueLimit::Bytes(threshold), QueueLimit::Bytes(limit)) => threshold > limit,
+            (QueueLimit::Packets(threshold), QueueLimit::Bytes(limit)) => {
+                u64::from(threshold) * SMALLEST_IP_PACKET > limit.0
+            }
+            // Framing is at most as large again as a packet.
+            (QueueLimit::Bytes(threshold), QueueLimit::Packets(limit)) => {
+                threshold.0 > u64::from(limit) * 2 * LARGEST_IP_PACKET
+            }
+        }
+    }
+
+    /// Whether a packet of `wire` bytes finds no room behind what waits.
+    #[inline]
+    pub(crate) fn is_full(self, packets: u32, bytes: u64, wire: u32) -> bool {
+        match self {
+            QueueLimit::Packets(limit) => packets >= limit,
+            QueueLimit::Bytes(limit) => bytes + u64::from(wire) > limit.0,
+        }
+    }
+}
+
+/// A text that is no queue limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a queue limit such as \"60 kB\" or \"50 packets\"")]
+pub struct ParseQueueLimitError(String);
+
+impl FromStr for QueueLimit {
+    type Err = ParseQueueLimitError;
+    fn from_str(text: &str) -> Result<QueueLimit, ParseQueueLimitError> {
+        let trimmed = text.trim();
+        let packets = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet"));
+        match packets {
+            Some(number) => number.trim().parse().map(QueueLimit::Packets).ok(),
+            None => text.parse().map(QueueLimit::Bytes).ok(),
+        }
+        .ok_or_else(|| ParseQueueLimitError(text.to_owned()))
+    }
+}
+
+impl core::fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            QueueLimit::Packets(packets) => write!(f, "{packets} packets"),
+            QueueLimit::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueLimit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<QueueLimit, D::Error> {
+        crate::text::unit(deserializer)
+    }
+}
+
+/// The smallest and the largest packet on any wire, without framing.
+const SMALLEST_IP_PACKET: u64 = 28;
+pub(crate) const LARGEST_IP_PACKET: u64 = 65_535;
