@@ -1,6 +1,6 @@
-// usage: pie --kind=udp|tcp --load=FACTOR --flows=N --rtt=MS --pie=0|1 ... --seed=N --dur=SECONDS
+// usage: pie --kind=udp|tcp --load=FACTOR --flows=N --rtt=MS --derandomize=0|1 --seed=N --dur=SECONDS
 // PIE (RFC 8033) before a link of 10 Mbit/s: mean sojourn time in the queue, goodput and drops from 10 s on.
-// udp: Poisson arrivals of 1000 B packets at load times the link's rate; tcp: N flows of NewReno.
+// udp: Poisson arrivals of 1000 B packets at load times the link's rate; tcp: N flows of Linux's Reno.
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
