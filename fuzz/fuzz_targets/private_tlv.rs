@@ -2,7 +2,7 @@
 #![no_main]
 
 use lastmile::wire::TlvValue;
-use lastmile::wire::private::{HelloReply, HelloRequest, ReportPage, ReportRequest, StreamTag, write_report};
+use lastmile::wire::private::{HelloReply, HelloRequest, ReportPage, ReportRequest, Schedule, StreamTag, write_report};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,6 +13,7 @@ fuzz_target!(|data: &[u8]| {
         again::<HelloRequest>(value);
         again::<HelloReply>(value);
         again::<StreamTag>(value);
+        again::<Schedule>(value);
         again::<ReportRequest>(value);
         if let Ok(request) = ReportRequest::decode_value(value) {
             assert!(usize::from(request.indices(1000).end) <= 1000);

@@ -118,6 +118,8 @@ impl TlvType {
     pub const STREAM: Self = Self(244);
     /// Our deferred report, [`super::private::ReportRequest`].
     pub const REPORT: Self = Self(245);
+    /// The departures of a reverse stream that is not evenly spaced, [`super::private::Schedule`].
+    pub const SCHEDULE: Self = Self(248);
 }
 
 /// A value that knows its TLV type and its encoding.

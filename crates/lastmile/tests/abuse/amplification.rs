@@ -8,7 +8,7 @@ use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile::wire::private::{HelloReply, ReportKind, ReportRequest, StreamTag, Token};
+use lastmile::wire::private::{HelloReply, ReportKind, ReportRequest, Schedule, StreamTag, Token};
 use lastmile::wire::{
     ControlCode, ErrorEstimate, HmacKey, Mode, PacketBuilder, Padding, ReflectedControl, SenderPacket,
     TlvFlags, TlvType, TlvValue, Tlvs, WireError, tlv_area,
@@ -227,6 +227,11 @@ impl Crowd {
             }
         }
         let group = grouped.then_some(&group[..]);
+        // Often one gap for each packet but the first, as it must be.
+        let gaps = if self.dice.happens(50) { usize::from(control.count).saturating_sub(1) } else { 7 };
+        let gap = self.dice.next() as u32 >> (4 + self.dice.below(28));
+        let schedule = Schedule { gaps: vec![gap; gaps.min(256)] };
+        let uneven = self.dice.happens(50);
         let datagram = match self.dice.below(10) {
             // As a program that goes on, or one that was started anew.
             0 => {
@@ -234,6 +239,7 @@ impl Crowd {
                 self.hello(from, if anew { [0; 16] } else { token })
             }
             1 | 2 => self.build(from, |b| b.tlv(&tag)?.tlv(&ControlCode::NoReply), pad),
+            3 | 4 if uneven => self.build(from, |b| put(b.tlv(&tag)?, &control, group)?.tlv(&schedule), pad),
             3 | 4 => self.build(from, |b| put(b.tlv(&tag)?, &control, group), pad),
             5 => self.build(from, |b| put(b, &control, group), pad),
             6 => self.build(from, |b| put(b.tlv(&tag)?.tlv(&ControlCode::NoReply)?, &control, group), pad),
@@ -377,6 +383,30 @@ fn a_stream_ends_within_a_second_of_its_request() {
     let lead = Span::from_millis(2);
     let at = |ms| Some(Span::from_millis(ms) + lead);
     assert_eq!(last, [at(999), at(1_000), None, None, at(1_000)]);
+}
+
+#[test]
+fn an_uneven_stream_leaves_as_its_schedule_says_within_the_same_bounds() {
+    let mut crowd = Crowd::new(false, Limits::default(), 1);
+    crowd.session(somebody(), 100_000);
+    let mut ask = |stream, count, ms: &[u32]| -> Vec<i64> {
+        let tag = StreamTag { stream, index: 0, count, burst: 0, token: crowd.own_token(somebody()) };
+        let schedule = Schedule { gaps: ms.iter().map(|ms| ms * 1_000_000).collect() };
+        let request = crowd.build(somebody(), |b| b.tlv(&tag)?.tlv(&control(count, 0))?.tlv(&schedule), 0);
+        let now = crowd.now;
+        let sent = crowd.deliver(request);
+        crowd.pass(Span::from_secs(2));
+        let leaving = sent.iter().filter(|t| t.id != TransmitId::UNTRACKED);
+        leaving.map(|t| (t.at - now).as_nanos() / 1_000_000).collect()
+    };
+    assert_eq!(ask(1, 4, &[10, 0, 80]), [2, 12, 12, 92]);
+    assert_eq!(ask(2, 3, &[600, 400]), [2, 602, 1_002]);
+    // Longer than a second, or with gaps for other packets than are asked for.
+    for (stream, gaps) in [(3, &[600, 401][..]), (4, &[1]), (5, &[1, 1, 1]), (6, &[4_000, 4_000])] {
+        assert_eq!(ask(stream, 3, gaps), [], "{gaps:?}");
+    }
+    // It is paid for like any other.
+    assert_eq!(ask(7, 100, &[1; 99]), []);
 }
 
 #[test]

@@ -206,7 +206,8 @@ impl Codec {
                 version_max: VERSION,
                 wanted: Abilities::ARRIVAL_REPORTS
                     | Abilities::REVERSE_STREAMS
-                    | Abilities::DEPARTURE_REPORTS,
+                    | Abilities::DEPARTURE_REPORTS
+                    | Abilities::SCHEDULES,
                 nonce: *nonce,
                 token: *token,
             })?,
@@ -246,7 +247,11 @@ impl Codec {
                     interval_ns: u32::try_from(what.interval.as_nanos()).unwrap_or(u32::MAX),
                     groups: false,
                 };
-                b.tlv(&tag)?.tlv(&control)?
+                let b = b.tlv(&tag)?.tlv(&control)?;
+                match &what.schedule {
+                    Some(schedule) => b.tlv(schedule)?,
+                    None => b,
+                }
             }
             Request::Forward { tag } => b.tlv(tag)?.tlv(&ControlCode::NoReply)?,
             Request::RoundTrip => b,

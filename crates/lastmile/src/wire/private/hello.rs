@@ -26,6 +26,8 @@ impl Abilities {
     pub const AUTHENTICATED: Self = Self(1 << 5);
     /// Sees the TTL or Hop Limit of what arrives.
     pub const HOP_LIMIT: Self = Self(1 << 6);
+    /// Sends reverse streams of uneven spacing, by a Schedule beside the request.
+    pub const SCHEDULES: Self = Self(1 << 7);
 
     /// Whether all of `other` are here.
     #[must_use]

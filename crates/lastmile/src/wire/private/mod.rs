@@ -1,4 +1,5 @@
-//! Our own TLVs, with type numbers of the experimental range (RFC 8972, 5.1): Hello 243, Stream 244, Report 245.
+//! Our own TLVs, with type numbers of the experimental range (RFC 8972, 5.1): Hello 243, Stream 244, Report 245,
+//! Schedule 248.
 //!
 //! Anybody may use such a number, so every value begins with a magic and a layout number; a value without them is
 //! somebody else's ([`WireError::NotOurs`]) and is treated as an unknown TLV. A plain STAMP reflector returns them
@@ -17,12 +18,14 @@
 //! - **Reverse stream**: one request with Stream (id, first index, count of the stream) and Reflected Test Packet
 //!   Control (number, length and interval of the packets for this request). Each reflected packet carries the Stream
 //!   tag with its own index. [`StreamTag::burst`] adds what the Control TLV cannot say, groups of packets back to
-//!   back, so that a run of packet pairs is one request. No Return Path (no reply) beside a Control TLV: the draft
+//!   back, so that a run of packet pairs is one request; a [`Schedule`] beside has the
+//!   gaps of a stream that is not evenly spaced. No Return Path (no reply) beside a Control TLV: the draft
 //!   forbids it. The times at which the packets left are fetched with a Report request for departures.
 //! - **Hello** first: versions, abilities, the address-proof token that Stream and Report echo, and the credit.
 
 mod hello;
 mod report;
+mod schedule;
 mod stream;
 
 pub use hello::{Abilities, HELLO_LEN, HelloReply, HelloRequest, Offer};
@@ -30,6 +33,7 @@ pub use report::{
     Arrival, MIN_REPORT_LEN, REPORT_ENTRY_LEN, REPORT_HEADER_LEN, ReportHeader, ReportKind, ReportPage,
     ReportRequest, ReportStatus, page_capacity, write_report,
 };
+pub use schedule::{MAX_GAPS, Schedule};
 pub use stream::{STREAM_LEN, StreamTag};
 
 use super::{TlvType, WireError};

@@ -69,6 +69,11 @@ impl<S: PacketSink> Prober<S> {
         let most = offer.map_or(usize::MAX, |o| usize::from(o.max_packets));
         let needed = match direction {
             Direction::Forward => Abilities::ARRIVAL_REPORTS,
+            Direction::Reverse
+                if StreamInFlight::requests(plan).iter().any(|what| what.schedule.is_some()) =>
+            {
+                Abilities::REVERSE_STREAMS | Abilities::DEPARTURE_REPORTS | Abilities::SCHEDULES
+            }
             Direction::Reverse => Abilities::REVERSE_STREAMS | Abilities::DEPARTURE_REPORTS,
             Direction::RoundTrip => Abilities::default(),
         };
@@ -115,7 +120,9 @@ impl<S: PacketSink> Prober<S> {
             Direction::RoundTrip => all + self.codec.reply_size(all, n),
             Direction::Forward => all + report,
             Direction::Reverse => {
-                all + report + self.codec.report_size(0) * StreamInFlight::requests_of(plan)
+                let requests = StreamInFlight::requests(plan);
+                all + report
+                    + requests.iter().map(|what| self.codec.report_size(0) + what.schedule_size()).sum()
             }
         }
     }
@@ -176,14 +183,15 @@ impl<S: PacketSink> Prober<S> {
         stream.first_id = self.next_id;
         let (token, count) = (self.token(), stream.len() as u16);
         if direction == Direction::Reverse {
-            for what in stream.reverse_requests() {
+            for what in StreamInFlight::requests(&stream.plan) {
                 let at = starts + what.offset;
+                stream.asked.push((self.codec.next_sequence(), self.codec.stamp(at), what.clone()));
+                let (size, packets) = (what.size, u64::from(what.count));
                 let request = Request::Reverse { token, stream: id, total: count, what };
-                stream.asked.push((self.codec.next_sequence(), self.codec.stamp(at), what));
                 let bytes = self.codec.encode(at, &request, None);
-                let size = self.ip_size(&bytes);
-                self.cost.control_bytes += size;
-                self.committed += size + what.size * u64::from(what.count);
+                let own = self.ip_size(&bytes);
+                self.cost.control_bytes += own;
+                self.committed += own + size * packets;
                 self.transmit(at, Ecn::NotEct, bytes);
             }
         } else {

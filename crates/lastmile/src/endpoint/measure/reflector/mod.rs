@@ -279,7 +279,10 @@ impl Reflector {
                 false
             }
             (Some(tag), _, Some(control)) if !wishes.no_reply => {
-                match self.reverse(now, &Asked { packet, tag, control: &control.value }) {
+                match self.reverse(
+                    now,
+                    &Asked { packet, tag, control: &control.value, schedule: wishes.schedule.as_ref() },
+                ) {
                     Reversed::Sent => return false,
                     Reversed::Ignored => {
                         self.counters.repeated += 1;

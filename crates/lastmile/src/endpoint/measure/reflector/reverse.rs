@@ -9,7 +9,7 @@ use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted, fair};
 use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
-use crate::wire::private::{ReportKind, StreamTag};
+use crate::wire::private::{ReportKind, Schedule, StreamTag};
 use crate::wire::{PacketBuilder, Padding, ReflectedControl, ReflectorPacket, WireError};
 
 /// A reverse stream is handed over this long before its first packet, so that a sending thread is awake.
@@ -38,6 +38,21 @@ pub(super) struct Asked<'a> {
     pub(super) packet: &'a Received,
     pub(super) tag: &'a StreamTag,
     pub(super) control: &'a ReflectedControl,
+    /// The gaps of a stream that is not evenly spaced.
+    pub(super) schedule: Option<&'a Schedule>,
+}
+
+impl Asked<'_> {
+    /// When its packets leave, counted from the first; `None` where the parts of the request contradict each other.
+    fn offsets(&self) -> Option<Vec<Span>> {
+        let count = usize::from(self.control.count);
+        if let Some(schedule) = self.schedule {
+            return (schedule.gaps.len() + 1 == count).then(|| schedule.offsets().collect());
+        }
+        let interval = Span::from_nanos(i64::from(self.control.interval_ns));
+        let group = usize::from(self.tag.burst.max(1));
+        Some((0..count).map(|k| interval * (k / group) as i64).collect())
+    }
 }
 
 /// A packet of a reverse stream that is to leave.
@@ -53,15 +68,15 @@ pub(super) struct Leaving {
 impl Reflector {
     /// Sends the packets that a request asks for, if nothing forbids it.
     pub(super) fn reverse(&mut self, now: Time, asked: &Asked<'_>) -> Reversed {
-        let Asked { packet: &Received { peer, .. }, tag, control } = *asked;
+        let Asked { packet: &Received { peer, .. }, tag, control, .. } = *asked;
         if control.count == 0 || control.groups {
             return Reversed::Ignored;
         }
         let payload = control.aligned_length();
         let size = Bytes(payload as u64) + IpVersion::of(peer).udp_overhead();
         let all = size * u64::from(control.count);
-        let interval = Span::from_nanos(i64::from(control.interval_ns));
-        let groups = i64::from((control.count - 1) / tag.burst.max(1));
+        let Some(offsets) = asked.offsets() else { return Reversed::Refused };
+        let lasts = offsets.last().copied().unwrap_or(Span::ZERO);
         let authenticated = self.config.key.is_some();
         let count = usize::from(control.count);
         let held = self.leaving_to.get(&source_prefix(peer.ip())).copied().unwrap_or(0);
@@ -70,7 +85,7 @@ impl Reflector {
         let Some(session) = self.sessions.get(peer) else { return Reversed::Refused };
         let allowed = size <= MAX_REVERSE_SIZE
             && payload >= self.least_payload
-            && interval * groups <= LONGEST_BURST
+            && lasts <= LONGEST_BURST
             && u32::from(tag.index) + u32::from(control.count) <= u32::from(tag.count)
             && count <= usize::from(MAX_PACKETS);
         if !allowed {
@@ -103,16 +118,16 @@ impl Reflector {
             Reversed::Sent
         });
         if verdict == Some(Reversed::Sent) {
-            (0..control.count).for_each(|k| self.plan(now, asked, k));
+            (0..control.count).zip(offsets).for_each(|(k, offset)| self.plan(now, asked, k, offset));
         }
         verdict.unwrap_or(Reversed::Refused)
     }
 
     /// Hands over packet `k` of those that were asked for.
-    fn plan(&mut self, now: Time, asked: &Asked<'_>, k: u16) {
-        let Asked { packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control } = *asked;
-        let interval = Span::from_nanos(i64::from(control.interval_ns));
-        let at = now + LEAD + interval * i64::from(k / tag.burst.max(1));
+    fn plan(&mut self, now: Time, asked: &Asked<'_>, k: u16, offset: Span) {
+        let Asked { packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control, .. } =
+            *asked;
+        let at = now + LEAD + offset;
         let Some(session) = self.sessions.get(peer) else { return };
         let (sequence, run) = (session.sequence, session.issued);
         session.sequence = sequence.wrapping_add(1);

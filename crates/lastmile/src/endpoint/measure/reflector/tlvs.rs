@@ -4,8 +4,8 @@ use super::{MAX_PACKETS, Received, Reflector, Standing};
 use crate::endpoint::measure::packets::VERSION;
 use crate::node::Ecn;
 use crate::wire::private::{
-    Abilities, HelloReply, HelloRequest, Offer, ReportHeader, ReportRequest, ReportStatus, StreamTag, Token,
-    write_report,
+    Abilities, HelloReply, HelloRequest, Offer, ReportHeader, ReportRequest, ReportStatus, Schedule,
+    StreamTag, Token, write_report,
 };
 use crate::wire::{
     ClassOfService, ControlCode, Mode, ReflectedControl, ReturnPath, ReversePathEcn, TLV_HEADER_LEN,
@@ -27,6 +27,7 @@ pub(super) struct Wishes {
     pub(super) tag: Option<StreamTag>,
     pub(super) report: Option<Placed<ReportRequest>>,
     pub(super) control: Option<Placed<ReflectedControl>>,
+    pub(super) schedule: Option<Schedule>,
     pub(super) no_reply: bool,
     pub(super) class: Option<ClassOfService>,
 }
@@ -55,6 +56,12 @@ pub(super) fn read(reflector: &Reflector, mode: Mode, bytes: &mut [u8], received
         TlvType::HELLO => keep(&mut wishes.hello, value, offset),
         TlvType::REPORT => keep(&mut wishes.report, value, offset),
         TlvType::REFLECTED_CONTROL => keep(&mut wishes.control, value, offset),
+        TlvType::SCHEDULE => {
+            let read = Schedule::decode_value(value);
+            let verdict = Verdict::of(&read);
+            wishes.schedule = wishes.schedule.take().or(read.ok());
+            verdict
+        }
         TlvType::STREAM => {
             let read = StreamTag::decode_value(value);
             wishes.tag = wishes.tag.or(read.as_ref().ok().copied());
@@ -150,7 +157,8 @@ impl Reflector {
                 | Abilities::DEPARTURE_REPORTS
                 | Abilities::ECN
                 | Abilities::KERNEL_RECEIVE_TIMES
-                | Abilities::HOP_LIMIT;
+                | Abilities::HOP_LIMIT
+                | Abilities::SCHEDULES;
             if self.config.key.is_some() { all | Abilities::AUTHENTICATED } else { all }
         };
         Offer {
