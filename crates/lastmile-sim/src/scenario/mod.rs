@@ -1,53 +1,6 @@
 //! Scenario files: hosts, links, traffic and measurements as TOML, and the engine made from them.
 //!
-//! ```toml
-//! name = "path"
-//! duration = "10 s"
-//! warm_up = "1 s"
-//!
-//! [host.sender]                                   # address and clock are optional
-//! [host.receiver]
-//! clock = { offset = "3 s", skew_ppm = 25.0, resolution = "1 us" }
-//!
-//! [[link]]                                        # both directions; a name that is no host is a router
-//! from = "sender"
-//! to = "receiver"
-//! rate = "10 Mbit/s"                              # left out: only a delay
-//! delay = "5 ms"
-//! queue = "60 kB"                                 # or "50 packets", the default
-//! overhead = "14 B"                               # framing around every IP packet
-//! discipline = { kind = "red" }                   # see docs/scenarios.md for the others
-//! changes = [{ at = "5 s", rate = "2 Mbit/s" }]   # and delay
-//! losses = [{ model = { kind = "bernoulli", rate = 0.01 }, flows = ["cross"] }] # without flows: all packets
-//! back = { rate = "2 Mbit/s", losses = [] }       # what differs the other way; or one_way = true
-//!
-//! [[wlan]]                                        # see WlanConfig; stations are hosts or routers by their names
-//! standard = "g"
-//! station = [{ name = "ap" }, { name = "receiver", ap = "ap", rate = "54 Mbit/s" }]
-//!
-//! [[traffic]]
-//! name = "cross"                                  # decides its random numbers
-//! kind = "poisson"                                # "cbr"; "onoff" with on and off, "pareto" also with shape; "trace";
-//!                                                 # "ftp"; "file" with bytes, "files" also with bytes_max and pause
-//! from = "sender"
-//! to = "receiver"
-//! rate = "4 Mbit/s"                               # of IP packets
-//! size = "1500 B"
-//! start = "0 s"
-//! stop = "10 s"
-//! changes = [{ at = "5 s", rate = "0 bit/s" }]    # the rate from then on
-//! # tcp = { recovery = "newreno" }                # options of a TCP connection, see TcpConfig
-//!
-//! [[measure]]
-//! from = "sender"
-//! to = "receiver"
-//! method = "wbest"
-//! direction = "forward"                           # "reverse", "round-trip", or "both", the default
-//! trains = 4                                      # any option of the method, see `lastmile methods wbest`
-//! start = "1 s"
-//! realtime = false
-//! ipv6 = false                                    # true: by the hosts' IPv6 addresses
-//! ```
+//! `docs/scenarios.md` has every key with an example; a test holds it to what is read here.
 //!
 //! **Limits.** Of each thing there are only so many, which `check` knows. What a run may cost is a [`Budget`] that the
 //! engine keeps to while it runs.
