@@ -82,19 +82,22 @@ fn drop_rates_and_mean_queues_are_those_of_ns_2() {
 fn large_and_small_packets_are_dropped_as_by_ns_2() {
     let packets = |min, max| [min, max].map(QueueLimit::Packets);
     let bytes = |min, max| [min, max].map(|n| QueueLimit::Bytes(Bytes(n)));
-    // Thresholds, gentle, wait, w_q, max_p, the mean packet; ns-2's means over the seeds 1 to 3.
-    for ([min_threshold, max_threshold], gentle, wait, weight, max_probability, mean_packet, ns2) in [
-        (bytes(10_000, 30_000), true, true, 0.002, 0.1, 1000, [8.82, 1.276, 24_384.0]),
-        (bytes(10_000, 30_000), false, false, 0.002, 0.1, 1000, [8.84, 1.754, 16_571.0]),
-        (bytes(5_000, 15_000), true, false, 0.02, 0.05, 500, [9.91, 1.758, 8_043.0]),
-        (packets(10, 30), true, true, 0.002, 0.1, 1000, [6.05, 6.05, 10_114.0]),
-        (packets(20, 60), false, false, 0.002, 0.1, 500, [5.585, 5.594, 12_880.0]),
+    // Thresholds, gentle, wait, use_mark_p_, w_q, max_p, the mean packet; ns-2's means over the seeds 1 to 3.
+    for (thresholds, gentle, wait, chance_beyond_max, weight, max_probability, mean_packet, ns2) in [
+        (bytes(10_000, 30_000), true, true, false, 0.002, 0.1, 1000, [8.82, 1.276, 24_384.0]),
+        (bytes(10_000, 30_000), false, false, false, 0.002, 0.1, 1000, [8.84, 1.754, 16_571.0]),
+        (bytes(10_000, 30_000), false, true, false, 0.002, 0.1, 1000, [7.06, 2.890, 21_647.0]),
+        (bytes(10_000, 30_000), false, true, true, 0.002, 0.1, 1000, [8.60, 1.400, 21_559.0]),
+        (bytes(5_000, 15_000), true, false, false, 0.02, 0.05, 500, [9.91, 1.758, 8_043.0]),
+        (packets(10, 30), true, true, false, 0.002, 0.1, 1000, [6.05, 6.05, 10_114.0]),
+        (packets(20, 60), false, false, false, 0.002, 0.1, 500, [5.585, 5.594, 12_880.0]),
     ] {
         let red = Red {
-            min_threshold,
-            max_threshold,
+            min_threshold: thresholds[0],
+            max_threshold: thresholds[1],
             gentle,
             wait,
+            chance_beyond_max,
             weight,
             max_probability,
             mean_packet: Bytes(mean_packet),

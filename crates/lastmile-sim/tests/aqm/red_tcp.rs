@@ -60,7 +60,7 @@ impl Cell {
             mean_packet: Bytes(mean_packet),
             wait: self.flag("wait", "1"),
             ecn: self.flag("ecn", "0"),
-            mark_beyond_max: self.flag("beyond", "0"),
+            chance_beyond_max: self.flag("beyond", "0"),
         }
     }
 

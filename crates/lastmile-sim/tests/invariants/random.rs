@@ -35,7 +35,7 @@ fn discipline() -> impl Strategy<Value = (Option<String>, String)> {
             let queue = format!("queue = \"{}\"", unit(min + more + room + 1));
             let red = format!(
                 "kind = \"red\", weight = {weight}, min_threshold = \"{}\", max_threshold = \"{}\", max_probability = {p}, \
-                 gentle = {gentle}, wait = {wait}, ecn = {ecn}, mark_beyond_max = {beyond}",
+                 gentle = {gentle}, wait = {wait}, ecn = {ecn}, chance_beyond_max = {beyond}",
                 unit(min),
                 unit(min + more)
             );

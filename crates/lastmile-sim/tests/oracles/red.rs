@@ -13,7 +13,7 @@ use crate::table::{Table, Within};
 const DROP_TAIL: &str = "queue = \"35 packets\"";
 const RED: &str = "queue = \"256000 B\", discipline = { kind = \"red\", weight = 0.0625, min_threshold = \"12000 B\", \
                    max_threshold = \"32000 B\", max_probability = 0.02, mean_packet = \"1000 B\", gentle = false, \
-                   wait = true, ecn = ECN, mark_beyond_max = ECN }";
+                   wait = true, ecn = ECN, chance_beyond_max = ECN }";
 
 /// Goodput in Mbit/s, mean queue in bytes, drops and marks.
 fn run(flows: usize, queue: &str, ecn: bool, seed: u64) -> [f64; 4] {

@@ -35,10 +35,11 @@ pub struct Red {
     pub wait: bool,
     /// Mark those packets that can be instead of dropping them early.
     pub ecn: bool,
-    /// Also mark, instead of dropping, where the average is beyond the range of the probability. RFC 3168
-    /// has such packets dropped; ns-2 does this with `use_mark_p_`. What cannot be marked is there dropped by
-    /// the same law with a probability of one, after which `wait` and byte mode let the next packet pass.
-    pub mark_beyond_max: bool,
+    /// Whether chance also decides where the average is beyond the range of the probability, which is one there: what
+    /// can be marked is marked, and after a drop or a mark `wait` and byte mode let packets pass, small ones more often.
+    /// Without it all are dropped there, also what could be marked (RFC 3168, section 7). ns-2's `use_mark_p_`, which is
+    /// on there unless told otherwise, with and without ECN.
+    pub chance_beyond_max: bool,
 }
 
 impl Default for Red {
@@ -54,14 +55,14 @@ impl Default for Red {
             mean_packet: Bytes(1000),
             wait: false,
             ecn: false,
-            mark_beyond_max: false,
+            chance_beyond_max: false,
         }
     }
 }
 
 impl Parameters for Red {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`weight` (0.002), `min_threshold` (5 packets), `max_threshold` (15 packets; the unit of both decides what is averaged; not above what the queue holds), `max_probability` (0.02), `gentle` (false), `mean_packet` (1000 B), `wait` (false), `ecn` (false), `mark_beyond_max` (false)";
+    const KEYS: &'static str = "`weight` (0.002), `min_threshold` (5 packets), `max_threshold` (15 packets; the unit of both decides what is averaged; not above what the queue holds), `max_probability` (0.02), `gentle` (false), `mean_packet` (1000 B), `wait` (false), `ecn` (false), `chance_beyond_max` (false)";
     const SOURCE: &'static str = "Floyd and Jacobson 1993, with ns-2's options";
 
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Single<State> {
@@ -114,7 +115,7 @@ pub(crate) struct State {
     mean_packet: f64,
     wait: bool,
     ecn: bool,
-    mark_beyond_max: bool,
+    chance_beyond_max: bool,
     /// Small packets that the link could send per nanosecond: 1/s of the paper.
     packets_per_ns: f64,
     average: f64,
@@ -144,7 +145,7 @@ impl State {
             mean_packet,
             wait: config.wait,
             ecn: config.ecn,
-            mark_beyond_max: config.mark_beyond_max,
+            chance_beyond_max: config.chance_beyond_max,
             packets_per_ns: rate / (8e9 * mean_packet),
             average: 0.0,
             idle_since: Some(0),
@@ -215,10 +216,7 @@ impl State {
             return Verdict::Accept;
         }
         let (base, by_chance) = self.base_probability();
-        // ns-2's use_mark_p_ is for all packets: with `wait` also those that cannot be marked have a gap between two
-        // drops there, at least a mean packet in byte mode.
-        let always_by_chance = self.mark_beyond_max && self.ecn;
-        if !by_chance && !always_by_chance {
+        if !by_chance && !self.chance_beyond_max {
             return Verdict::Drop;
         }
         if !self.above_min {
@@ -307,8 +305,8 @@ mod tests {
 
     #[test]
     fn marks_only_what_can_be_marked() {
-        let fill = |ecn, mark_beyond_max| {
-            let mut red = state(Red { weight: 1.0, ecn: true, mark_beyond_max, ..Red::default() });
+        let fill = |ecn, chance_beyond_max| {
+            let mut red = state(Red { weight: 1.0, ecn: true, chance_beyond_max, ..Red::default() });
             red.arrives(0, 10, 0, 1000, ecn, false);
             (red.arrives(0, 20, 0, 1000, ecn, false), red)
         };
