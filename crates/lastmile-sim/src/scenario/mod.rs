@@ -17,6 +17,7 @@ mod copies;
 pub(crate) mod error;
 mod handoffs;
 mod overrides;
+mod preset;
 pub(crate) mod raw;
 mod routes;
 mod spec;

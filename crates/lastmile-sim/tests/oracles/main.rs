@@ -7,6 +7,7 @@
 
 mod binomial;
 mod channel;
+mod presets;
 mod red;
 mod rig;
 mod same_losses;

@@ -141,23 +141,46 @@ impl Default for TcpConfig {
     }
 }
 
+/// What implementations do unless told otherwise: the names that a scenario's `preset` may have, and their keys of
+/// [`TcpConfig`].
+///
+/// - `linux`: CUBIC, SACK with RACK's rule for what was sent again, timestamps, an initial window of ten, ACKs delayed by 40 ms at
+///   most, each of which counts for all that it acknowledges. Linux' HyStart, pacing, tail loss probes, undoing of what was no
+///   loss, and its quick ACKs at the start are not modelled.
+/// - `ns2`: ns-2 2.35, an ACK for each segment, a minimum timeout of 200 ms on a clock of 10 ms, 3 s before the first
+///   round-trip time, an initial window of two. Its window of 20 is left out, and which of its agents is meant: Sack1 is
+///   [`Recovery::Sack1`]; its Vegas has no limited transmit.
+pub const PRESETS: [(&str, &str); 2] = [("linux", LINUX), ("ns2", NS2)];
+
+const LINUX: &str = r#"
+law = "cubic"
+segment = "1448 B" # options of 12 B with each
+header = "52 B"
+initial_window = 10 # RFC 6928
+delayed_ack = "40 ms" # TCP_DELACK_MIN
+min_rto = "200 ms"
+max_rto = "120 s"
+rack_retransmissions = true
+timestamps = true
+byte_counting = 65535 # no limit
+"#;
+
+const NS2: &str = r#"
+initial_window = 2
+delayed_ack = "0 s"
+min_rto = "200 ms"
+initial_rto = "3 s"
+tick = "10 ms"
+hold_ssthresh = false
+min_loss_window = 1
+deflation_stays = true
+recovery_burst = 2
+"#;
+
 impl TcpConfig {
-    /// What ns-2 2.35 does unless told otherwise: an ACK for each segment, a minimum timeout of 200 ms on a clock of
-    /// 10 ms, 3 s before the first round-trip time, an initial window of two. Its window of 20 is left out, and which of
-    /// its agents is meant: Sack1 is [`Recovery::Sack1`].
+    /// The preset `ns2` of [`PRESETS`].
     pub fn ns2() -> TcpConfig {
-        TcpConfig {
-            initial_window: Some(2),
-            delayed_ack: Span::ZERO,
-            min_rto: Span::from_millis(200),
-            initial_rto: Span::from_secs(3),
-            tick: Span::from_millis(10),
-            hold_ssthresh: false,
-            min_loss_window: 1,
-            deflation_stays: true,
-            recovery_burst: Some(2),
-            ..TcpConfig::default()
-        }
+        toml::from_str(NS2).unwrap_or_default()
     }
 
     /// Says what is impossible about it. A connection made of it all the same neither panics nor hangs.
@@ -261,7 +284,9 @@ mod tests {
             ("byte_counting", |c| c.byte_counting = Some(0)),
             ("min_loss_window", |c| c.min_loss_window = 0),
         ];
-        assert_eq!(TcpConfig::ns2().check(), Ok(()));
+        for (name, keys) in PRESETS {
+            assert_eq!(toml::from_str::<TcpConfig>(keys).unwrap().check(), Ok(()), "{name}");
+        }
         for (key, spoil) in wrong {
             let mut config = TcpConfig::default();
             spoil(&mut config);

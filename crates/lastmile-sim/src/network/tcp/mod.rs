@@ -3,7 +3,7 @@
 //! The growth and shrinking of the window is a law of [`lastmile::control::window`]; sequence numbers, ACKs, the
 //! retransmission timer and loss recovery are here. Sequence numbers count segments, there is no handshake and no
 //! closing, and data goes one way, as in ns-2's one-way TCP. What differs between implementations is an option of
-//! [`TcpConfig`], whose defaults are the standards'; [`TcpConfig::ns2`] has ns-2's.
+//! [`TcpConfig`], whose defaults are the standards'; [`PRESETS`] are Linux' and ns-2's.
 mod app;
 mod config;
 mod packet;
@@ -16,7 +16,7 @@ mod tests;
 mod types;
 
 pub use app::{App, FileSize};
-pub use config::{Impossible, Recovery, TcpConfig};
+pub use config::{Impossible, PRESETS, Recovery, TcpConfig};
 pub use packet::MAX_WINDOW;
 pub(crate) use packet::{Ack, Segment};
 pub use receiver::{Receiver, ReceiverCounters};

@@ -15,7 +15,7 @@ use super::copies;
 use super::error::Place;
 use super::raw::{At, RawClock, RawScenario};
 use super::routes::Ways;
-use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError};
+use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError, preset};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
 use crate::network::queue::limit::LARGEST_IP_PACKET;
@@ -62,6 +62,7 @@ pub(super) fn load(
     for replace in overrides {
         replace.apply(&mut place)?;
     }
+    preset::fill(&mut place)?;
     copies::expand(&mut place)?;
     let mut document = place.document.clone();
     let roles = RawRoles::take(&place, &mut document)?;
