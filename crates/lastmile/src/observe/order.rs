@@ -9,6 +9,8 @@ pub const ABSURD: Span = Span::from_secs(1);
 /// Arrivals that run backwards by less than this are reordering.
 const BACKWARDS: Span = Span::from_millis(1);
 
+/// Packets that are stamped within this of each other may have been taken by one interrupt, in any order.
+const BATCH: Span = Span::from_micros(250);
 /// So many packets before a step and behind it show that the delay has another level.
 const STEADY: usize = 2;
 
@@ -21,7 +23,7 @@ const STEADY: usize = 2;
 /// };
 /// let record = StreamRecord {
 ///     stream: 1, direction: Direction::Forward, pattern: Pattern::Train,
-///     planned: vec![Span::ZERO; 3], packets: vec![packet(0, 10), packet(1, 30), packet(2, 20)],
+///     planned: vec![Span::ZERO; 3], packets: vec![packet(0, 10), packet(1, 3_000_000), packet(2, 2_000_000)],
 ///     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
 /// };
 /// let order = Order::of(&record);
@@ -51,16 +53,16 @@ impl Order {
         let mut earliest = None;
         for (packet, good) in record.packets.iter().zip(&mut order.good).rev() {
             let Some(arrived) = packet.fate.arrived() else { continue };
-            if earliest.is_some_and(|earliest| earliest < arrived) {
-                order.overtaken += 1;
-                *good = false;
-            }
+            let behind = earliest.map_or(Span::ZERO, |earliest| arrived - earliest);
+            // Stamps of one receive batch differ by their noise alone.
+            order.overtaken += usize::from(behind > BATCH);
+            *good &= behind <= Span::ZERO;
             earliest = Some(earliest.map_or(arrived, |earliest| arrived.min(earliest)));
         }
         order
     }
 
-    /// Packets that arrived behind one that left later.
+    /// Packets that arrived clearly behind one that left later.
     pub fn overtaken(&self) -> usize {
         self.overtaken
     }
