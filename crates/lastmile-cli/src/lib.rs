@@ -11,6 +11,7 @@ mod ran;
 mod recorder;
 mod report;
 mod result;
+mod roles;
 mod scenarios;
 mod session;
 mod signals;

@@ -3,24 +3,30 @@
 use std::collections::BTreeMap;
 
 use lastmile::units::Bytes;
-use lastmile_sim::roles::measure::Outcome;
+use lastmile_sim::roles::Found;
 use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
 use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
 use crate::result::{Row, exit, table};
+use crate::roles::{Shown, shown};
 use crate::table::Table;
 
 /// What was measured, and what the scenario's own traffic got beside.
 pub(crate) struct Ran<'a> {
     rows: Vec<Row>,
+    shown: Vec<Shown>,
     network: &'a NetworkOutcome,
 }
 
 impl<'a> Ran<'a> {
-    pub(crate) fn new(outcomes: &[Outcome], network: &'a NetworkOutcome) -> Ran<'a> {
-        Ran { rows: outcomes.iter().filter_map(Row::of_outcome).collect(), network }
+    pub(crate) fn new(found: &Found, network: &'a NetworkOutcome) -> Ran<'a> {
+        Ran {
+            rows: found.measure.outcomes.iter().filter_map(Row::of_outcome).collect(),
+            shown: shown(found),
+            network,
+        }
     }
 
     /// How the measurements ended, where there were any.
@@ -35,6 +41,7 @@ impl<'a> Ran<'a> {
         all.insert("scenario".into(), json!(scenario));
         all.insert("seed".into(), json!(seed));
         all.insert("results".into(), serde_json::to_value(&self.rows)?);
+        all.extend(self.shown.iter().map(|shown| (shown.key.to_owned(), shown.rows.clone())));
         if let Value::Object(network) = serde_json::to_value(self.network)? {
             all.extend(network);
         }
@@ -46,6 +53,8 @@ impl<'a> Ran<'a> {
         if !self.rows.is_empty() {
             crate::say(table(&self.rows).trim_end());
         }
+        let tables: Vec<&str> = self.shown.iter().filter_map(|shown| shown.table.as_deref()).collect();
+        tables.iter().for_each(|table| crate::say(table.trim_end()));
         if !self.network.flows.is_empty() {
             crate::say(flow_table(&self.network.flows).trim_end());
         }

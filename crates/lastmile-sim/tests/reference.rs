@@ -32,7 +32,7 @@ fn every_example_loads() {
 }
 
 /// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
-const PLACES: [&str; 29] = [
+const PLACES: [&str; 30] = [
     "zzz = 1",
     "host.a.zzz = 1",
     "host.a.clock.zzz = 1",
@@ -62,6 +62,7 @@ const PLACES: [&str; 29] = [
     "handoff = [{ zzz = 1 }]",
     "traffic = [{ zzz = 1 }]",
     "traffic = [{ kind = \"zzz\" }]",
+    "stream = [{ zzz = 1 }]",
 ];
 
 /// The names in backticks after "expected" in serde's words for an unknown field or variant.

@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     let interrupted = signals::stopped();
     outputs.finish(&run.events, &run.found, run.end)?;
-    let ran = Ran::new(&run.found.measure.outcomes, &run.network);
+    let ran = Ran::new(&run.found, &run.network);
     if args.json {
         let mut all = ran.json("lab", &scenario.name, seed)?;
         all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
@@ -116,7 +116,7 @@ fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow:
         Some(option) if !measures => {
             format!("{option} is for a scenario's own measurements, and this one has none: leave it out")
         }
-        _ if programs.is_empty() && !measures && scenario.traffic.is_empty() => {
+        _ if programs.is_empty() && scenario.roles.is_empty() && scenario.traffic.is_empty() => {
             "the scenario has neither traffic nor measurements, so nothing would happen: run a program over it by \
              --in HOST -- COMMAND"
                 .to_owned()

@@ -23,8 +23,10 @@ use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
 
 // The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
 pub mod measure;
+pub mod stream;
 roles! {
     measure(measure::Measuring),
+    stream(stream::Streaming),
 }
 /// What makes the state machine that a table asks for.
 pub use measure::MakeEstimator as Make;

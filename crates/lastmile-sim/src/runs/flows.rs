@@ -116,7 +116,7 @@ fn carriers(simulation: &Simulation) -> impl Iterator<Item = &dyn Carrier> {
 }
 
 /// What each flow lost, by cause: everything is looked through once, however many flows there are.
-fn lost(simulation: &Simulation) -> BTreeMap<Flow, BTreeMap<&'static str, u64>> {
+pub(crate) fn lost(simulation: &Simulation) -> BTreeMap<Flow, BTreeMap<&'static str, u64>> {
     let mut lost = BTreeMap::<Flow, BTreeMap<&'static str, u64>>::new();
     for (flow, cause, packets) in carriers(simulation).flat_map(|carrier| carrier.losses().all()) {
         *lost.entry(flow).or_default().entry(cause.name()).or_insert(0) += packets;

@@ -346,4 +346,41 @@ start = "2 s"
             assert_eq!(prober_config(&scenario, &session, 1).peer.is_ipv6(), ipv6);
         }
     }
+
+    /// A measurement and two streams between the same hosts at once; a third stream goes the other way, by IPv6.
+    #[test]
+    fn a_measurement_and_streams_run_beside_each_other() {
+        let text = "name = \"x\"\nduration = \"6 s\"\n[host.a]\nclock = { offset = \"3 s\", skew_ppm = 40.0 }\n[host.b]\n\
+                    clock = { offset = \"1 s\" }\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n\
+                    queue = \"60 kB\"\n[[stream]]\nname = \"one\"\nfrom = \"a\"\nto = \"b\"\nrate = \"2 Mbit/s\"\n\
+                    [[stream]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nstart = \"1 s\"\nstop = \"4 s\"\n\
+                    [[stream]]\nfrom = \"b\"\nto = \"a\"\nrate = \"3 Mbit/s\"\nipv6 = true\n";
+        let scenario = Scenario::parse("x", &[text, &measure("a", "b", "start = \"2 s\"")].concat()).unwrap();
+        let make = |spec: &MeasureSpec| {
+            lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
+        };
+        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let streams = &run.found.stream.outcomes;
+        let expected = [("one", 2e6, 6.0), ("stream1", 1e6, 3.0), ("stream2", 3e6, 6.0)];
+        for (stream, (name, rate, seconds)) in streams.iter().zip(expected) {
+            assert_eq!((stream.stream.as_str(), stream.lost.len()), (name, 0), "{stream:?}");
+            let goodput = stream.goodput_bps.unwrap();
+            assert!((goodput / rate - 1.0).abs() < 0.02, "{stream:?}");
+            let least = (rate * seconds / 8.0 / 1_200.0) as u64;
+            assert!(stream.sent >= least && stream.sent < 2 * least, "{stream:?}");
+            assert!(stream.sent - stream.received < 20, "{stream:?}");
+            // 5 ms on the way, a packet of 1200 B takes 1 ms, and there are others.
+            assert!(stream.delay_mean_s.is_some_and(|delay| (0.0055..0.02).contains(&delay)), "{stream:?}");
+            // Twenty times a second, and not more than a few percent of what it is about.
+            assert!(stream.feedback_packets as f64 > seconds * 18.0, "{stream:?}");
+            assert!((stream.feedback_bytes as f64) < rate * seconds / 8.0 * 0.1, "{stream:?}");
+        }
+        // What the streams leave is what is measured: 7 of 10 Mbit/s there, and back.
+        let spare = run.found.measure.outcomes.iter().filter_map(|outcome| outcome.truth?.window);
+        for spare in spare.map(|rate| rate.bits_per_second()) {
+            assert!((6_500_000..7_500_000).contains(&spare), "{:?}", run.found.measure.outcomes);
+        }
+        assert_eq!(run.found.measure.outcomes.len(), 4);
+        assert!(run.found.measure.outcomes.iter().all(|outcome| outcome.estimate.is_some()));
+    }
 }

@@ -47,9 +47,12 @@ macro_rules! roles {
 
 // The list of roles, which is these lines.
 pub mod measure;
+pub mod stream;
 roles! {
     /// Of a measurement.
     Measure(measure),
+    /// Of a media stream.
+    Stream(stream),
 }
 
 impl From<Infallible> for Decision {

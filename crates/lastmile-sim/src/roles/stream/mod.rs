@@ -1,0 +1,305 @@
+//! Streaming: `[[stream]]`, RTP senders and receivers, and what each stream got.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lastmile::endpoint::any;
+use lastmile::endpoint::stream::{Decision, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lastmile::node::Ecn;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile::wire::{RtpPacket, is_rtcp};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Conversation, Ended, Made, Make, Place, Placed, Role, Surroundings, own_port};
+use crate::network::meter::udp_payload;
+use crate::network::traffic::Arrivals;
+use crate::rng::Stream;
+use crate::runs::{RunError, flows};
+use crate::scenario::check::{Check, Checked};
+use crate::scenario::raw::At;
+use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+
+mod outcome;
+
+pub use outcome::StreamOutcome;
+
+/// The first UDP port of receivers (RFC 3551, section 8), of which each has the next but one, and that of senders.
+const RECEIVER_PORTS: u16 = 5_004;
+const SENDER_PORTS: u16 = 42_000;
+/// IP, UDP and RTP headers, and a byte of payload.
+const SMALLEST: Bytes = Bytes(61);
+
+/// A `[[stream]]` table as it is read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct RawStream {
+    name: Option<Spanned<String>>,
+    from: Spanned<String>,
+    to: Spanned<String>,
+    rate: At<Rate>,
+    frame_rate: Option<Spanned<f64>>,
+    packet_size: Option<At<Bytes>>,
+    #[serde(default)]
+    ecn: Ecn,
+    feedback: Option<At<Span>>,
+    start: Option<At<Span>>,
+    stop: Option<At<Span>>,
+    #[serde(default)]
+    realtime: bool,
+    #[serde(default)]
+    ipv6: bool,
+}
+
+/// A `[[stream]]` table, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name.
+    pub name: String,
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// Rate of IP packets.
+    pub rate: Rate,
+    /// Frames in a second.
+    pub frame_rate: f64,
+    /// The largest packet, with its IP header.
+    pub packet_size: Bytes,
+    /// The ECN codepoint of media packets.
+    pub ecn: Ecn,
+    /// How often the receiver gives feedback.
+    pub feedback: Span,
+    /// When the first frame is made.
+    pub start: Time,
+    /// No frame is made from then on.
+    pub stop: Time,
+    /// Whether the lab's endpoints ask for real-time priority.
+    pub realtime: bool,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+}
+
+impl Spec {
+    fn conversation(&self, index: usize) -> Conversation {
+        Conversation {
+            name: Some(self.name.clone()),
+            from: (self.from, own_port(SENDER_PORTS, index)),
+            to: (self.to, RECEIVER_PORTS + 2 * index as u16),
+            ipv6: self.ipv6,
+            largest: (self.packet_size, SMALLEST),
+        }
+    }
+}
+
+/// What all streams of a run got.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Stream by stream, in the order of the file.
+    pub outcomes: Vec<StreamOutcome>,
+}
+
+/// What is kept of the streams while they run.
+pub struct Running(Vec<(Spec, Conversation, Arc<Mutex<Delays>>)>);
+
+/// When packets left that have not arrived, by their number, and how long the others took.
+#[derive(Default)]
+struct Delays {
+    left: BTreeMap<u16, Time>,
+    packets: u64,
+    total: Span,
+    longest: Span,
+}
+
+/// The role.
+pub(crate) struct Streaming;
+
+impl Role for Streaming {
+    type Raw = RawStream;
+    type Spec = Spec;
+    type Running = Running;
+    type Found = Found;
+
+    fn check(
+        check: &Check<'_>,
+        raw: &[Spanned<RawStream>],
+        scenario: &Scenario,
+        _check_method: &CheckMethod<'_>,
+    ) -> Checked<Vec<Spec>> {
+        let mut streams: Vec<Spec> = Vec::new();
+        for (index, spanned) in raw.iter().enumerate() {
+            let raw = spanned.get_ref();
+            let (from, to) = check.ends(scenario, &raw.from, &raw.to)?;
+            check.reach(scenario, to, from, &raw.to)?;
+            let name = match &raw.name {
+                Some(name) => {
+                    check.name(name)?;
+                    name.get_ref().clone()
+                }
+                None => format!("stream{index}"),
+            };
+            let taken = scenario.traffic.iter().map(|flow| &flow.name).chain(streams.iter().map(|s| &s.name));
+            if let Some(at) = raw.name.as_ref().filter(|_| taken.into_iter().any(|other| *other == name)) {
+                return check.error(at.span(), format!("another flow is called {name:?}"));
+            }
+            let frame_rate = raw.frame_rate.as_ref().map_or(30.0, |rate| *rate.get_ref());
+            if let Some(at) = raw.frame_rate.as_ref().filter(|_| !(0.1..=1_000.0).contains(&frame_rate)) {
+                return check.error(at.span(), format!("0.1 to 1000 frames in a second, not {frame_rate}"));
+            }
+            let packet_size = raw.packet_size.as_ref().map_or(Bytes(1_200), |size| size.get_ref().0);
+            if let Some(at) =
+                raw.packet_size.as_ref().filter(|_| !(SMALLEST.0..=9_000).contains(&packet_size.0))
+            {
+                return check.error(at.span(), format!("{SMALLEST} to 9000 B, not {packet_size}"));
+            }
+            let feedback = match &raw.feedback {
+                Some(at) if at.get_ref().0 < Span::from_millis(1) || at.get_ref().0 > Span::from_secs(5) => {
+                    return check.error(at.span(), "feedback every 1 ms to 5 s");
+                }
+                Some(at) => at.get_ref().0,
+                None => Span::from_millis(50),
+            };
+            let rate = check.rate(&raw.rate)?;
+            if rate.bits_per_second() > 10_000_000_000 {
+                return check.error(raw.rate.span(), "more than 10 Gbit/s");
+            }
+            let start = check.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
+            if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
+                return check.error(late.span(), "starts after the run's end");
+            }
+            let stop = check.not_negative(raw.stop.as_ref())?.unwrap_or(scenario.duration);
+            if let Some(early) = raw.stop.as_ref().filter(|_| stop <= start) {
+                return check.error(early.span(), "stops before it starts");
+            }
+            streams.push(Spec {
+                name,
+                from,
+                to,
+                rate,
+                frame_rate,
+                packet_size,
+                ecn: raw.ecn,
+                feedback,
+                start: Time::ZERO + start,
+                stop: Time::ZERO + stop,
+                realtime: raw.realtime,
+                ipv6: raw.ipv6,
+            });
+        }
+        Ok(streams)
+    }
+
+    fn conversations(scenario: &Scenario) -> Vec<Conversation> {
+        scenario.roles.stream.iter().enumerate().map(|(index, spec)| spec.conversation(index)).collect()
+    }
+
+    fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
+        let load = |spec: &Spec| TrafficSpec {
+            name: spec.name.clone(),
+            arrivals: Arrivals::Cbr,
+            from: spec.from,
+            to: spec.to,
+            rate: spec.rate,
+            size: spec.packet_size,
+            start: spec.start,
+            start_within: Span::ZERO,
+            stop: spec.stop,
+            changes: Vec::new(),
+            tcp: None,
+        };
+        scenario.roles.stream.iter().map(load).collect()
+    }
+
+    fn plan(scenario: &Scenario, seed: u64, _make: Make<'_>) -> Result<(Vec<Placed>, Running), RunError> {
+        let (mut placed, mut kept) = (Vec::new(), Vec::new());
+        for (index, spec) in scenario.roles.stream.iter().enumerate() {
+            let talk = spec.conversation(index);
+            let mut random = Stream::new(seed, &format!("stream/{}", spec.name));
+            let mut ssrc = || (random.unit() * f64::from(u32::MAX)) as u32;
+            let (own, others) = (ssrc(), ssrc());
+            let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
+            let one = spec.clone();
+            let sender = move |around: &Surroundings| {
+                let Spec { rate, frame_rate, packet_size, ecn, start, stop, .. } = one;
+                // A scenario's times are the run's, whatever the host's clock says.
+                let (start, stop) = (around.local(start), around.local(stop));
+                let epoch = around.epoch;
+                let config =
+                    SenderConfig { peer, ssrc: own, rate, frame_rate, packet_size, ecn, start, stop, epoch };
+                Made { endpoint: any(Sender::new(config.clone())), config: Box::new(config) }
+            };
+            let feedback = spec.feedback;
+            let receiver = move |around: &Surroundings| {
+                let config = ReceiverConfig { ssrc: others, feedback, epoch: around.epoch };
+                Made { endpoint: any(Receiver::new(config.clone())), config: Box::new(config) }
+            };
+            let place = |(host, port): (usize, u16)| Place { host, ipv6: spec.ipv6, port, number: 0 };
+            let realtime = spec.realtime;
+            placed.push(Placed { place: place(talk.from), answers: false, realtime, make: Box::new(sender) });
+            placed.push(Placed { place: place(talk.to), answers: true, realtime, make: Box::new(receiver) });
+            kept.push((spec.clone(), talk, Arc::default()));
+        }
+        Ok((placed, Running(kept)))
+    }
+
+    fn attach(running: &mut Running, _scenario: &Scenario, simulation: &mut Simulation) {
+        for (spec, talk, delays) in &running.0 {
+            let Some((flow, _)) = simulation.conversation(talk) else { continue };
+            let (sender, receiver) = (simulation.hosts[spec.from], simulation.hosts[spec.to]);
+            let delays = Arc::clone(delays);
+            simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
+                if datagram.flow != flow || (from != sender && to != receiver) {
+                    return;
+                }
+                let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes));
+                let Some(Ok(packet)) = rtp.map(RtpPacket::parse) else { return };
+                let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+                delays.saw(now, packet.header.sequence, from == sender, to == receiver);
+            }));
+        }
+    }
+
+    fn found(running: Running, ended: &Ended<'_>) -> Result<Found, RunError> {
+        let mut lost = flows::lost(ended.simulation);
+        let mut outcomes = Vec::new();
+        for (spec, talk, delays) in &running.0 {
+            let lost = ended.simulation.conversation(talk).and_then(|(flow, _)| lost.remove(&flow));
+            let delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+            let delay = (delays.packets > 0)
+                .then(|| (delays.total.as_secs_f64() / delays.packets as f64, delays.longest.as_secs_f64()));
+            let (sender, receiver) = (ended.number(talk.from, talk.ipv6), ended.number(talk.to, talk.ipv6));
+            let sent = ended.decisions(sender).find_map(|(_, what)| match what {
+                Decision::MediaEnded { why, sent } => Some((*why, *sent)),
+                _ => None,
+            });
+            let received = ended.decisions(receiver).find_map(|(_, what)| match what {
+                Decision::SourceLeft { received, .. } => Some(*received),
+                _ => None,
+            });
+            let host = |host: usize| ended.scenario.hosts[host].name.clone();
+            outcomes.push(StreamOutcome::new(
+                (spec, host(spec.from), host(spec.to)),
+                sent,
+                received,
+                lost.unwrap_or_default(),
+                delay,
+            ));
+        }
+        Ok(Found { outcomes })
+    }
+}
+
+impl Delays {
+    fn saw(&mut self, now: Time, number: u16, leaves: bool, arrives: bool) {
+        if leaves {
+            self.left.insert(number, now);
+        }
+        if arrives && let Some(left) = self.left.remove(&number) {
+            let took = now - left;
+            self.packets += 1;
+            self.total += took;
+            self.longest = self.longest.max(took);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! [`StreamOutcome`]: what one stream got.
+
+use std::collections::BTreeMap;
+
+use lastmile::endpoint::stream::{End, Received, Sent};
+
+use super::Spec;
+
+/// What one stream got over the whole run. Bytes and rates are those of IP packets.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct StreamOutcome {
+    /// Its name.
+    pub stream: String,
+    /// The sending host's name.
+    pub from: String,
+    /// The receiving host's name.
+    pub to: String,
+    /// The rate that it was to have.
+    pub rate_bps: u64,
+    /// Packets of media sent.
+    pub sent: u64,
+    /// Packets of media received, each once.
+    pub received: u64,
+    /// Packets lost, by true cause.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// The share of the packets sent that was not received; `None` where none was sent.
+    pub loss: Option<f64>,
+    /// What arrived, from the first packet to the last; `None` where fewer than two did.
+    pub goodput_bps: Option<f64>,
+    /// Mean time from departure to arrival.
+    pub delay_mean_s: Option<f64>,
+    /// The longest.
+    pub delay_max_s: Option<f64>,
+    /// Interarrival jitter at the end (RFC 3550, section 6.4.1).
+    pub jitter_s: Option<f64>,
+    /// Packets that arrived with a mark of congestion.
+    pub ecn_marked: u64,
+    /// Packets that the sender was told of.
+    pub acknowledged: u64,
+    /// Packets of RTCP that the receiver sent.
+    pub feedback_packets: u64,
+    /// Their bytes.
+    pub feedback_bytes: u64,
+    /// Why the sender ended; `None` where it never began.
+    pub ended: Option<End>,
+}
+
+impl StreamOutcome {
+    pub(super) fn new(
+        (spec, from, to): (&Spec, String, String),
+        sender: Option<(End, Sent)>,
+        receiver: Option<Received>,
+        lost: BTreeMap<&'static str, u64>,
+        delay: Option<(f64, f64)>,
+    ) -> StreamOutcome {
+        let (sent, received) =
+            (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
+        let seconds = (received.last - received.first).as_secs_f64();
+        StreamOutcome {
+            stream: spec.name.clone(),
+            from,
+            to,
+            rate_bps: spec.rate.bits_per_second(),
+            sent: sent.packets,
+            received: received.packets,
+            lost,
+            loss: (sent.packets > 0).then(|| 1.0 - received.packets as f64 / sent.packets as f64),
+            goodput_bps: (seconds > 0.0).then(|| received.bytes.0 as f64 * 8.0 / seconds),
+            delay_mean_s: delay.map(|delay| delay.0),
+            delay_max_s: delay.map(|delay| delay.1),
+            jitter_s: receiver.map(|received| received.jitter.as_secs_f64()),
+            ecn_marked: received.marked,
+            acknowledged: sent.acknowledged,
+            feedback_packets: received.feedback_packets,
+            feedback_bytes: received.feedback_bytes.0,
+            ended: sender.map(|(why, _)| why),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the two ends of a media stream decide.
+
+use core::net::SocketAddr;
+
+use crate::time::{Span, Time};
+use crate::units::{Bytes, Rate};
+
+/// What a sender has sent, and what it was told of it. Bytes are those of IP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Sent {
+    /// Packets of media.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Packets that feedback said arrived.
+    pub acknowledged: u64,
+    /// Of these, with a mark of congestion.
+    pub marked: u64,
+    /// Packets of RTCP that came back.
+    pub feedback_packets: u64,
+    /// Their bytes.
+    pub feedback_bytes: Bytes,
+}
+
+/// What a receiver has received of one source, and said of it. Bytes are those of IP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Received {
+    /// Packets of media, each once.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Packets that were missing at the end, between the first and the last that came.
+    pub lost: u64,
+    /// Packets that came a second time.
+    pub duplicates: u64,
+    /// Packets that came after a later one.
+    pub out_of_order: u64,
+    /// Packets with a mark of congestion.
+    pub marked: u64,
+    /// Interarrival jitter at the end (RFC 3550, section 6.4.1).
+    pub jitter: Span,
+    /// Packets of RTCP that were sent back.
+    pub feedback_packets: u64,
+    /// Their bytes.
+    pub feedback_bytes: Bytes,
+    /// When the first packet came.
+    pub first: Time,
+    /// When the last one did.
+    pub last: Time,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "event", rename_all = "kebab-case")
+)]
+#[non_exhaustive]
+pub enum Decision {
+    /// A sender began to send.
+    MediaStarted {
+        /// To whom.
+        peer: SocketAddr,
+        /// Its source's number.
+        ssrc: u32,
+        /// Its rate of IP packets.
+        rate: Rate,
+    },
+    /// A receiver's report came.
+    MediaReported {
+        /// Packets lost since the beginning, as the receiver counts them.
+        lost: i32,
+        /// Interarrival jitter.
+        jitter: Span,
+        /// Round-trip time, once a report of the sender's own was answered.
+        rtt: Option<Span>,
+    },
+    /// A sender has ended.
+    MediaEnded {
+        /// Why.
+        why: End,
+        /// What it sent.
+        sent: Sent,
+    },
+    /// A receiver knows a source: two packets came in sequence.
+    SourceFound {
+        /// Its address.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+    },
+    /// A source has left, or is silent.
+    SourceLeft {
+        /// Its address.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+        /// What came of it.
+        received: Received,
+    },
+}
+
+/// Why a sender has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum End {
+    /// It was to send until then.
+    Stop,
+    /// No feedback came for too long: nobody may be there, or the path carries nothing.
+    NoFeedback,
+    /// Whoever ran it ended the run.
+    Interrupted,
+}

@@ -1,0 +1,54 @@
+//! Streaming: a sender of RTP at a fixed rate and its receiver, as [`Node`](crate::node::Node)s.
+//!
+//! The sender makes frames that have a size and no content, and sends the packets of each evenly over the frame's time. The
+//! receiver answers with congestion control feedback (RFC 8888) at its interval and with receiver reports (RFC 3550) each
+//! second; the sender reports each second as well. RTP and RTCP share the port (RFC 5761); feedback between two reports
+//! stands alone in its datagram (RFC 5506).
+//!
+//! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
+//! whose feedback stops ends.
+
+mod event;
+mod receiver;
+mod sender;
+
+pub use event::{Decision, End, Received, Sent};
+pub use receiver::{Receiver, ReceiverConfig};
+pub use sender::{Sender, SenderConfig};
+
+use crate::node::Datagram;
+use crate::time::{Epoch, Span, Time};
+use crate::wire::TimestampFormat;
+
+/// Ticks of the media's clock in a second: that of video (RFC 3551, section 5).
+pub const CLOCK_RATE: u32 = 90_000;
+/// How often both ends report.
+const REPORT_EVERY: Span = Span::from_secs(1);
+
+/// A moment on the media's clock, modulo 2^32.
+fn ticks(at: Time) -> u32 {
+    (u128::from(at.as_nanos()) * u128::from(CLOCK_RATE) / 1_000_000_000) as u32
+}
+
+/// A moment as an NTP timestamp.
+fn ntp(epoch: Epoch, at: Time) -> u64 {
+    TimestampFormat::Ntp.from_unix_nanos(epoch.unix_nanos(at))
+}
+
+/// The middle 32 bits of an NTP timestamp.
+fn middle(ntp: u64) -> u32 {
+    (ntp >> 16) as u32
+}
+
+/// The whole number of which `low` is the lowest 16 bits that is nearest to another.
+fn nearest(to: u64, low: u16) -> Option<u64> {
+    let ahead = low.wrapping_sub(to as u16) as i16;
+    to.checked_add_signed(ahead.into())
+}
+
+/// The UDP payload, of a packet that comes from there.
+fn from_peer(datagram: &Datagram, peer: core::net::SocketAddr) -> Option<&[u8]> {
+    let same =
+        datagram.from.port() == peer.port() && datagram.from.ip().to_canonical() == peer.ip().to_canonical();
+    datagram.payload.udp().filter(|_| same)
+}

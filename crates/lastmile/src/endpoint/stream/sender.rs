@@ -1,0 +1,284 @@
+//! The sending end: frames of a fixed size at a fixed rate, reports, and what is made of feedback.
+
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+use super::event::{Decision, End, Sent};
+use super::{REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
+use crate::endpoint::Endpoint;
+use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::time::{Epoch, Span, Time};
+use crate::units::{Bytes, IpVersion, Rate};
+use crate::wire::{
+    RTP_HEADER_LEN, Rtcp, RtpHeader, SenderInfo, is_rtcp, write_goodbye, write_name, write_sender_report,
+};
+
+/// A dynamic payload type (RFC 3551, section 6).
+const PAYLOAD_TYPE: u8 = 96;
+/// Feedback that is still on its way is waited for so long after the last packet.
+const LINGER: Span = Span::from_secs(1);
+/// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
+const SILENCE: Span = Span::from_secs(10);
+/// Packets of which feedback is awaited: more than any path holds within its interval.
+const MAX_AWAITED: usize = 16_384;
+
+/// What a sender needs to know.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SenderConfig {
+    /// The receiver.
+    pub peer: SocketAddr,
+    /// The source's number, which nobody should guess.
+    pub ssrc: u32,
+    /// Rate of IP packets.
+    pub rate: Rate,
+    /// Frames in a second.
+    pub frame_rate: f64,
+    /// The largest packet, with its IP header.
+    pub packet_size: Bytes,
+    /// The ECN codepoint of media packets.
+    pub ecn: Ecn,
+    /// When the first frame is made.
+    pub start: Time,
+    /// No frame is made from then on.
+    pub stop: Time,
+    /// When the run started, for the stamps in reports.
+    pub epoch: Epoch,
+}
+
+/// The sending end of a stream.
+pub struct Sender {
+    config: SenderConfig,
+    started: bool,
+    /// When the stream ended, and why.
+    ended: Option<(Time, End)>,
+    finished: bool,
+    /// Frames made.
+    frames: u64,
+    sent: Sent,
+    /// Bytes of payload sent.
+    payload: u64,
+    /// The number of the first packet that is still awaited, and whether each from there on was acknowledged.
+    awaited: (u64, VecDeque<bool>),
+    next_report: Time,
+    last_feedback: Time,
+    out: VecDeque<Output<Decision>>,
+}
+
+impl Sender {
+    /// A sender that has sent nothing.
+    pub fn new(config: SenderConfig) -> Sender {
+        Sender {
+            started: false,
+            ended: None,
+            finished: false,
+            frames: 0,
+            sent: Sent::default(),
+            payload: 0,
+            awaited: (0, VecDeque::new()),
+            next_report: config.start,
+            last_feedback: config.start,
+            out: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// What it has sent so far.
+    pub fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    fn overhead(&self) -> Bytes {
+        IpVersion::of(self.config.peer).udp_overhead()
+    }
+
+    /// The time of a frame, and the IP bytes of all frames before it.
+    fn frame(&self, number: u64) -> (Time, u64) {
+        let seconds = number as f64 / self.config.frame_rate;
+        let bytes = self.config.rate.bits_per_second() as f64 / 8.0 * seconds;
+        (self.config.start + Span::from_secs_f64(seconds), bytes as u64)
+    }
+
+    fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
+        let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+        let datagram =
+            Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload) };
+        self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
+    }
+
+    /// Sends a frame's packets, evenly over its time.
+    fn send_frame(&mut self) {
+        let ((at, before), (next, after)) = (self.frame(self.frames), self.frame(self.frames + 1));
+        let header = RTP_HEADER_LEN as u64 + self.overhead().0;
+        let bytes = (after - before).max(header + 1);
+        let packets = bytes.div_ceil(self.config.packet_size.0.max(header + 1));
+        let (timestamp, gap) = (ticks(Time::ZERO + (at - self.config.start)), next - at);
+        for index in 0..packets {
+            let size = bytes * (index + 1) / packets - bytes * index / packets;
+            let number = self.sent.packets;
+            let fields = RtpHeader {
+                marker: index + 1 == packets,
+                payload_type: PAYLOAD_TYPE,
+                sequence: number as u16,
+                timestamp,
+                ssrc: self.config.ssrc,
+            };
+            let mut payload = Vec::with_capacity(size as usize);
+            fields.write(&mut payload);
+            payload.resize((size.max(header + 1) - self.overhead().0) as usize, 0);
+            self.sent.packets += 1;
+            self.sent.bytes += Bytes(payload.len() as u64) + self.overhead();
+            self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
+            self.awaited.1.push_back(false);
+            if self.awaited.1.len() > MAX_AWAITED {
+                self.awaited.1.pop_front();
+                self.awaited.0 += 1;
+            }
+            let due = at + Span::from_nanos((gap.as_nanos() as u64 * index / packets) as i64);
+            self.transmit(due, TransmitId::UNTRACKED, self.config.ecn, payload);
+        }
+        self.frames += 1;
+    }
+
+    fn report(&mut self, now: Time, leaves: bool) {
+        let info = SenderInfo {
+            ntp: ntp(self.config.epoch, now),
+            rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
+            packets: self.sent.packets as u32,
+            bytes: self.payload as u32,
+        };
+        let mut bytes = Vec::new();
+        write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);
+        write_name(&mut bytes, self.config.ssrc, "lastmile");
+        if leaves {
+            write_goodbye(&mut bytes, self.config.ssrc);
+        }
+        self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
+    }
+
+    fn end(&mut self, now: Time, why: End) {
+        if self.ended.is_none() {
+            self.report(now, true);
+            self.ended = Some((now, why));
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some((_, why)) = self.ended.filter(|_| !self.finished) else { return };
+        self.out.push_back(Output::Event(Decision::MediaEnded { why, sent: self.sent }));
+        self.finished = true;
+    }
+
+    fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
+        let own = self.config.ssrc;
+        let Some(bytes) = from_peer(datagram, self.config.peer).filter(|bytes| is_rtcp(bytes)) else {
+            return;
+        };
+        self.sent.feedback_packets += 1;
+        self.sent.feedback_bytes += datagram.ip_size();
+        for packet in Rtcp::all(bytes).map_while(Result::ok) {
+            match packet {
+                Rtcp::Feedback(feedback) => {
+                    for block in feedback.blocks().filter(|block| block.ssrc == own) {
+                        self.last_feedback = now;
+                        for (low, told) in block.reports().filter(|(_, told)| told.received) {
+                            self.acknowledge(low, told.ecn);
+                        }
+                    }
+                }
+                Rtcp::Receiver { blocks, .. } => {
+                    if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
+                        self.last_feedback = now;
+                        let passed = middle(ntp(self.config.epoch, now))
+                            .wrapping_sub(block.last_report)
+                            .wrapping_sub(block.delay);
+                        // Half of the range is the past: what a stepped clock or a liar says is no round trip.
+                        let rtt = (block.last_report != 0 && passed < 1 << 31)
+                            .then(|| Span::from_nanos(((u64::from(passed) * 1_000_000_000) >> 16) as i64));
+                        let jitter = Span::from_nanos(
+                            (u64::from(block.jitter) * 1_000_000_000 / u64::from(super::CLOCK_RATE)) as i64,
+                        );
+                        let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
+                        self.out.push_back(Output::Event(reported));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes note that a packet arrived, of those that were sent and are not known to have.
+    fn acknowledge(&mut self, low: u16, ecn: Ecn) {
+        let Some(last) = self.sent.packets.checked_sub(1) else { return };
+        let place = nearest(last, low).and_then(|number| number.checked_sub(self.awaited.0));
+        let Some(known) = place.and_then(|place| self.awaited.1.get_mut(place as usize)) else { return };
+        if !core::mem::replace(known, true) {
+            self.sent.acknowledged += 1;
+            self.sent.marked += u64::from(ecn == Ecn::Ce);
+        }
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if !self.started && now >= self.config.start && self.ended.is_none() {
+            self.started = true;
+            let SenderConfig { peer, ssrc, rate, .. } = self.config;
+            self.out.push_back(Output::Event(Decision::MediaStarted { peer, ssrc, rate }));
+        }
+        if let Some((at, _)) = self.ended {
+            if now >= at + LINGER {
+                self.finish();
+            }
+            return;
+        }
+        while self.frame(self.frames).0 <= now && self.frame(self.frames).0 < self.config.stop {
+            self.send_frame();
+        }
+        if self.started && now >= self.next_report {
+            self.report(now, false);
+            self.next_report = now + REPORT_EVERY;
+        }
+        if now >= self.last_feedback + SILENCE {
+            self.end(now, End::NoFeedback);
+        } else if now >= self.config.stop {
+            self.end(now, End::Stop);
+        }
+    }
+
+    fn wake(&self) -> Option<Time> {
+        match self.ended {
+            _ if self.finished => None,
+            Some((at, _)) => Some(at + LINGER),
+            None if !self.started => Some(self.config.start),
+            None => {
+                let frame = self.frame(self.frames).0;
+                Some(frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE))
+            }
+        }
+    }
+}
+
+impl Node for Sender {
+    type Event = Decision;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Datagram { datagram, .. } => self.on_rtcp(now, &datagram),
+            Input::Interrupted => {
+                self.end(now, End::Interrupted);
+                self.finish();
+            }
+            _ => {}
+        }
+        self.on_time(now);
+    }
+
+    fn poll(&mut self, _now: Time) -> Output<Decision> {
+        self.out.pop_front().unwrap_or_else(|| Output::Wait(self.wake()))
+    }
+}
+
+impl Endpoint for Sender {
+    fn is_finished(&self) -> bool {
+        self.finished && self.out.is_empty()
+    }
+}
