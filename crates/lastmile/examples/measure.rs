@@ -1,10 +1,8 @@
 // Measures the path to a host that runs `lastmile serve`, over std's sockets: `measure ADDRESS:PORT`.
 #![allow(missing_docs, clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)] // a driver's own
 use lastmile::estimate::{self, Conditions};
-use lastmile::{
-    Datagram, Decision, Direction, Endpoint, Epoch, Failure, Input, Measurement, Node, Output, PortId,
-};
-use lastmile::{Prober, ProberConfig, Span, Time};
+use lastmile::{Datagram, Decision, Direction, Epoch, Failure, Input, Measurement, Node, Output, PortId};
+use lastmile::{Endpoint, Prober, ProberConfig, Span, Time};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime};
 use std::{collections::BTreeMap, error::Error, io};

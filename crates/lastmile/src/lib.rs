@@ -25,7 +25,7 @@
 //!   packets left, sends a broken one again, and refuses a number where too many broke.
 //! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring when a packet really left and came. The kernel's
 //!   stamps are right to some 2 us; a time taken after the system call is not, and on a busy host by milliseconds. Say how
-//!   far yours are off (`timing_noise` of the method), and fast paths are refused rather than guessed.
+//!   far yours are off ([`estimate::Conditions`]), and fast paths are refused rather than guessed.
 //! - **A seed that nobody can guess**, from the system's random source, for [`ProberConfig`] and [`ReflectorConfig`]; a
 //!   simulation gives a constant.
 //! - **ECN and "don't fragment"**, where the method asks for them: std's sockets can neither set nor read them.
@@ -36,8 +36,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`node`], [`event`] | the contract between driver and endpoint, and what endpoints decide |
-//! | [`endpoint`] | [`Prober`], [`Reflector`] |
+//! | [`node`], [`event`] | the contract between driver and endpoint, and how decisions are ordered |
+//! | [`endpoint`] | the roles, a folder each: [`endpoint::measure`] has [`Prober`] and [`Reflector`] |
 //! | [`estimate`] | the methods: `estimate::METHODS` lists them |
 //! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate |
 //! | [`wire`], [`report`] | bytes, and what is known of a packet |

@@ -37,6 +37,11 @@ fn reflect(socket: &UdpSocket) -> Reflector {
 }
 
 #[test]
+fn the_front_page_example_fits_a_page() {
+    assert!(include_str!("../examples/measure.rs").lines().count() <= 60);
+}
+
+#[test]
 fn the_front_page_example_measures_over_std_sockets() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let peer = server.local_addr().unwrap();

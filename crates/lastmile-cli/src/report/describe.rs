@@ -50,6 +50,10 @@ pub(super) fn sentence(what: &endpoint::Decision) -> (Mood, String) {
         Decision::Warned { text } => (Mood::Neutral, format!("warning: {text}")),
         Decision::ClockStepped { by } => (Mood::Bad, format!("the clock was stepped by {by}")),
         Decision::SessionOpened { peer } => (Mood::Neutral, format!("session from {peer}")),
+        Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid } => {
+            let packets = no_session + no_room + over_budget + unpaid;
+            (Mood::Bad, format!("{packets} packets turned away for a limit, the last from {peer}"))
+        }
         Decision::SessionClosed { peer, received, sent } => {
             (Mood::Neutral, format!("end of {peer}: {received} received, {sent} sent"))
         }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{PEER, USAGE, closed_port};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::common::{PROGRAM, Scratch, Server, lastmile};
 
 #[test]
@@ -142,7 +145,7 @@ fn who_is_turned_away_is_told_of() {
         let mut server = Command::new(PROGRAM);
         server.args(["serve", "--bind", "127.0.0.1", "--port", port, "--sessions", "1"]);
         server.args(json.then_some("--json")).stdout(Stdio::piped());
-        let mut server = server.spawn().unwrap();
+        let server = server.spawn().unwrap();
         let measure = || lastmile(&["measure", &address, "--direction", "forward"]);
         // Until the server is there.
         let first =
@@ -150,7 +153,7 @@ fn who_is_turned_away_is_told_of() {
         assert!(matches!(first.code, Some(0 | 1)), "{first:?}");
         let second = measure();
         assert!(format!("{second:?}").contains("has no room for one more session"), "{second:?}");
-        server.kill().unwrap();
+        kill(Pid::from_raw(server.id() as i32), Signal::SIGINT).unwrap();
         let said = String::from_utf8(server.wait_with_output().unwrap().stdout).unwrap();
         let line = said.lines().find(|line| line.contains(sign)).unwrap_or_else(|| panic!("{said}"));
         let count = if json { "\"no_session\":1," } else { ": 1 for want of sessions, 0 for want of room" };
@@ -160,6 +163,10 @@ fn who_is_turned_away_is_told_of() {
             1,
             "no line for each packet: {said}"
         );
+        // All of them, in the end: the stream's packets, and the requests for its report that were answered "busy".
+        let end = said.lines().last().unwrap();
+        let counted = "turned away: ";
+        assert!(json || end.contains(counted) && end.contains(" for want of sessions, 0 for want"), "{end}");
     }
 }
 

@@ -167,6 +167,9 @@ fn decision() -> impl Strategy<Value = Decision> {
         any::<String>().prop_map(|text| Decision::Warned { text }),
         span().prop_map(|by| Decision::ClockStepped { by }),
         address().prop_map(|peer| Decision::SessionOpened { peer }),
+        (address(), any::<[u64; 4]>()).prop_map(|(peer, [no_session, no_room, over_budget, unpaid])| {
+            Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid }
+        }),
         (address(), bytes(), bytes()).prop_map(|(peer, received, sent)| Decision::SessionClosed {
             peer,
             received,
