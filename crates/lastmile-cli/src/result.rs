@@ -2,9 +2,10 @@
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
-use lastmile::estimate::{Interval, Quantity, TruthKind, Value};
+use lastmile::estimate::{Interval, Quantity, Refusal, TruthKind, Value};
 use lastmile::options::{Choice, Given};
 use lastmile::report::Direction;
+use lastmile::time::Time;
 use lastmile::units::Rate;
 use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::twin::Over;
@@ -22,6 +23,9 @@ pub(crate) struct Row {
     pub(crate) from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
+    /// When the session began, in a scenario's time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_seconds: Option<f64>,
     pub(crate) method: String,
     /// All options of the method as they were in force.
     pub(crate) options: Given,
@@ -39,6 +43,8 @@ pub(crate) struct Row {
     pub(crate) warning: Option<String>,
     /// Why there is no number.
     pub(crate) refused: Option<String>,
+    /// The refusal in a word that stays.
+    code: Option<&'static str>,
     #[serde(flatten)]
     pub(crate) cost: CostRow,
     #[serde(flatten)]
@@ -133,6 +139,7 @@ impl Row {
         Some(Row {
             from: None,
             to: None,
+            start_seconds: None,
             method: choice.name,
             options,
             asked: method.clone(),
@@ -145,6 +152,7 @@ impl Row {
             truth_kind: estimate.map(|e| e.truth_kind),
             warning: estimate.and_then(|e| e.warning.clone()),
             refused: refusal.map(ToString::to_string),
+            code: refusal.map(Refusal::code),
             cost: (*cost).into(),
             truth: None,
         })
@@ -173,6 +181,7 @@ impl Row {
         let mut row = Row::of(&decision)?;
         row.from = Some(outcome.from.clone());
         row.to = Some(outcome.to.clone());
+        row.start_seconds = Some((outcome.start - Time::ZERO).as_secs_f64());
         let rate = row.rate_bps.map(Rate::ip);
         row.truth = outcome.truth.map(|truth| {
             let estimate = outcome.estimate.as_ref();
@@ -311,7 +320,20 @@ pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lastmile::estimate::{Estimate, Refusal};
+
+    #[test]
+    fn every_code_is_documented() {
+        let docs = include_str!("../../../docs/json.md");
+        for code in Refusal::CODES {
+            assert!(docs.contains(&format!("| `{code}` |")), "{code} is not in docs/json.md");
+        }
+        assert_eq!(Refusal::TooLossy { lost: 1, sent: 2 }.code(), "too-lossy");
+        // Events have the same word.
+        let event = serde_json::to_value(Refusal::ByteLimit { limit: lastmile::units::Bytes(1) }).unwrap();
+        assert!(event.get("byte-limit").is_some(), "{event}");
+    }
+
+    use lastmile::estimate::Estimate;
 
     fn row(direction: Direction, warning: &str) -> Row {
         let estimate = Estimate {

@@ -132,6 +132,19 @@ fn a_series_is_lines_or_csv_and_a_page() {
 }
 
 #[test]
+fn a_measurement_begins_anew_every_so_often() {
+    let set = ["--set", "measure.0.every=2 s", "--set", "duration=9 s"];
+    let json = lastmile(&[&["sim", "path", "--json"], &set[..]].concat()).json();
+    let rows = json["results"].as_array().unwrap();
+    let starts: Vec<f64> = rows.iter().filter_map(|row| row["start_seconds"].as_f64()).collect();
+    assert_eq!(starts, [1.0, 1.0, 3.0, 3.0, 5.0, 5.0, 7.0, 7.0], "capacity and available bandwidth of each");
+    assert!(rows.iter().all(|row| row["code"].is_null() && row["truth_window_bps"].as_u64() > Some(0)));
+    let short =
+        lastmile(&["sim", "path", "--json", "--set", "measure.0.start=8 s", "--set", "duration=8100 ms"]);
+    assert_eq!(short.json()["results"][0]["code"], "run-over");
+}
+
+#[test]
 fn sweeps_over_any_key_and_over_none() {
     let scratch = Scratch::new("keys");
     let scenario = scratch.file("narrow.toml", SCENARIO);

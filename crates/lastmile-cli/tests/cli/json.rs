@@ -18,11 +18,11 @@ fn has_keys(value: &Value, keys: &str) {
     assert_eq!(keys_of(value), wanted, "{value:#}");
 }
 
-const ROW: &str = "method options direction quantity rate_bps more_than_bps layer interval truth_kind warning refused \
+const ROW: &str = "method options direction quantity rate_bps more_than_bps layer interval truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
-const TRUTHS: &str = "from to truth_capacity_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
+const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
                       truth_saturation_mean_bps error error_saturation";
 
 #[test]

@@ -140,6 +140,40 @@ pub struct Estimate {
     pub warning: Option<String>,
 }
 
+/// Gives each reason a word that stays, whatever becomes of its text.
+macro_rules! codes {
+    ($($variant:ident = $code:literal),+ $(,)?) => {
+        impl Refusal {
+            /// The words of all reasons.
+            pub const CODES: &[&str] = &[$($code),+];
+
+            /// The reason in one word that stays, for programs.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    $(Refusal::$variant { .. } => $code),+
+                }
+            }
+        }
+    };
+}
+codes! {
+    ScheduleBroken = "schedule-broken",
+    TooLossy = "too-lossy",
+    Reordered = "reordered",
+    Congested = "congested",
+    QueueFull = "queue-full",
+    ClockStepped = "clock-stepped",
+    NotConverged = "not-converged",
+    ByteLimit = "byte-limit",
+    TimeLimit = "time-limit",
+    Interrupted = "interrupted",
+    RunOver = "run-over",
+    NotRecorded = "not-recorded",
+    PeerSilent = "peer-silent",
+    PeerCannot = "peer-cannot",
+    Inconsistent = "inconsistent",
+}
+
 /// Why there is no number.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]

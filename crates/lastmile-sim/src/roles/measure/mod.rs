@@ -26,6 +26,9 @@ pub use session::{
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);
 
+/// Measurements that `every` may make of a scenario's.
+const MAX_REPETITIONS: u64 = 1_000;
+
 /// A `[[measure]]` table as it is read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
@@ -36,6 +39,7 @@ pub(crate) struct RawMeasure {
     #[serde(default)]
     direction: MeasureDirection,
     start: Option<At<Span>>,
+    every: Option<At<Span>>,
     #[serde(default)]
     realtime: bool,
     #[serde(default)]
@@ -132,7 +136,7 @@ impl Role for Measuring {
                 (Some(first), _) => first.start,
                 (None, _) => Time::ZERO + start,
             };
-            measures.push(MeasureSpec {
+            let spec = MeasureSpec {
                 from,
                 to,
                 method,
@@ -140,7 +144,20 @@ impl Role for Measuring {
                 start,
                 realtime: raw.realtime,
                 ipv6: raw.ipv6,
-            });
+            };
+            let Some(every) = &raw.every else {
+                measures.push(spec);
+                continue;
+            };
+            let (step, end) = (check.positive(every)?, Time::ZERO + scenario.duration);
+            let times = (end - start).as_nanos().unsigned_abs().div_ceil(step.as_nanos().unsigned_abs());
+            if measures.len() as u64 + times > MAX_REPETITIONS {
+                let reason = format!("more than {MAX_REPETITIONS} measurements in the run");
+                return check.error(every.span(), reason);
+            }
+            // Each is a session of its own.
+            let at = |turn: u64| start + step * turn as i64;
+            measures.extend((0..times).map(|turn| MeasureSpec { start: at(turn), ..spec.clone() }));
         }
         Ok(measures)
     }

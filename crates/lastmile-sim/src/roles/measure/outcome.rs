@@ -73,6 +73,8 @@ pub struct Outcome {
     pub method: String,
     /// The direction measured.
     pub direction: Direction,
+    /// When its session began, as the scenario has it.
+    pub start: Time,
     /// The number, or `None` where there is none that can be trusted.
     pub estimate: Option<Estimate>,
     /// Why there is none.
@@ -243,6 +245,7 @@ pub(super) fn found(scenario: &Scenario, session: &Session, decisions: &[&Decisi
             to: name(session.to),
             method: method.to_owned(),
             direction,
+            start: session.start(),
             estimate: estimate.cloned(),
             refusal: refusal.cloned(),
             cost,

@@ -69,7 +69,7 @@ impl Session {
     }
 }
 
-/// The sessions of a scenario: its measurements, gathered by pair of hosts.
+/// The sessions of a scenario: its measurements, gathered by pair of hosts and start.
 pub fn sessions(scenario: &Scenario) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for spec in &scenario.roles.measure {
@@ -80,7 +80,8 @@ pub fn sessions(scenario: &Scenario) -> Vec<Session> {
             MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
         };
         let added = directions.iter().map(|&direction| (spec.clone(), direction));
-        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6) == (spec.from, spec.to, spec.ipv6)) {
+        let of = (spec.from, spec.to, spec.ipv6, spec.start);
+        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6, s.start()) == of) {
             Some(session) => session.measures.extend(added),
             None => sessions.push(Session {
                 index: sessions.len(),
