@@ -330,7 +330,7 @@ fn the_form_is_the_documented_one() {
         lines,
         [
             format!(
-                r#"{{"lastmile":"recording","version":1,"world":"sim","seed":"{zeros}","epoch":0,"config":null}}"#
+                r#"{{"lastmile":"recording","version":1,"world":"sim","role":"","seed":"{zeros}","epoch":0,"config":null}}"#
             ),
             r#"{"now":9,"input":{"datagram":{"port":0,"at":7,"from":"10.0.0.1:8620","to":"10.0.0.2:5000","flow":0,"ecn":"not-ect","dscp":0,"hop_limit":64,"udp":"ab01","len":44}}}"#.to_owned(),
             r#"{"end":{"inputs":1,"events":0,"streams":0}}"#.to_owned(),
