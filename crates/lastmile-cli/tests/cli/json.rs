@@ -74,7 +74,7 @@ fn truths_of_a_wlan() {
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
-    has_keys(&json, "world scenario seed simulated_seconds interrupted results flows links wlans");
+    has_keys(&json, "world scenario seed simulated_seconds interrupted results flows links wlans streams");
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
     let flow =
         "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
