@@ -50,7 +50,9 @@ struct Source {
     received: Received,
     /// IP bytes that came from it, of media or not, and that went back.
     balance: (Bytes, Bytes),
-    /// Packets that were not yet told twice.
+    /// The number after one that was too far ahead to be believed.
+    far: Option<u64>,
+    /// Packets that were not yet told twice, or of which a copy may still come.
     arrivals: BTreeMap<u64, (Time, Ecn)>,
     /// The first packet of the feedback before, and of the next.
     told: (u64, u64),
@@ -116,6 +118,8 @@ impl Receiver {
     }
 
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
+        // What came is counted once, however many reports of however many sources stand in it.
+        let mut came = datagram.ip_size();
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             let of = |ssrc: u32| {
                 let own = move |s: &Source| (s.peer, s.ssrc) == (datagram.from, ssrc);
@@ -125,14 +129,16 @@ impl Receiver {
                 Rtcp::Sender { ssrc, info, .. } => {
                     if let Some(place) = of(ssrc) {
                         let source = &mut self.sources[place];
-                        source.balance.0 += datagram.ip_size();
+                        source.balance.0 += core::mem::take(&mut came);
                         source.last_heard = now;
                         source.sender_report = Some((middle(info.ntp), now));
                     }
                 }
                 Rtcp::Goodbye { ssrc: Some(ssrc) } => {
                     if let Some(place) = of(ssrc) {
-                        self.answer(now, place, true);
+                        if self.sources[place].known {
+                            self.answer(now, place, true);
+                        }
                         self.leave(place);
                     }
                 }
@@ -169,7 +175,7 @@ impl Receiver {
         source.received.feedback_bytes += size;
         // Each packet is told twice, so that one lost feedback packet loses nothing.
         source.told = (source.told.1, source.highest + 1);
-        source.arrivals = source.arrivals.split_off(&source.told.0);
+        source.forget();
         let (id, port) = (TransmitId::UNTRACKED, source.port);
         self.out.push_back(Output::Transmit(Transmit { id, at: now, port, datagram }));
     }
@@ -222,6 +228,7 @@ impl Source {
             highest: base - 1,
             base,
             known: false,
+            far: None,
             received: Received { first: now, last: now, ..Received::default() },
             balance: (Bytes::ZERO, Bytes::ZERO),
             arrivals: BTreeMap::new(),
@@ -238,14 +245,19 @@ impl Source {
     /// Takes a packet in; says whether it belongs to the source's sequence.
     fn take(&mut self, at: Time, sequence: u16, timestamp: u32, size: Bytes, ecn: Ecn) -> bool {
         let Some(number) = nearest(self.highest, sequence) else { return false };
-        let fits = number <= self.highest + MAX_DROPOUT && number + MAX_MISORDER >= self.highest;
-        if !fits || number < self.base {
+        if number < self.base || number + MAX_MISORDER < self.highest {
             return false;
         }
+        // An outage may be longer than what is believed of one packet: the second in sequence proves it.
+        if number > self.highest + MAX_DROPOUT && self.far.replace(number + 1) != Some(number) {
+            return false;
+        }
+        self.far = None;
         if let Some((_, before)) = self.arrivals.get_mut(&number) {
             // A mark of any copy counts (RFC 8888, section 3.1).
-            if ecn == Ecn::Ce {
+            if ecn == Ecn::Ce && *before != Ecn::Ce {
                 *before = ecn;
+                self.received.marked += 1;
             }
             self.received.duplicates += 1;
             return true;
@@ -253,11 +265,9 @@ impl Source {
         self.known |= number == self.highest + 1 && number > self.base;
         self.received.out_of_order += u64::from(number < self.highest);
         self.highest = self.highest.max(number);
-        if number >= self.told.0 {
-            self.arrivals.insert(number, (at, ecn));
-            if self.arrivals.len() > 2 * MAX_TOLD {
-                self.arrivals.pop_first();
-            }
+        self.arrivals.insert(number, (at, ecn));
+        if self.arrivals.len() > 2 * MAX_TOLD {
+            self.arrivals.pop_first();
         }
         self.received.packets += 1;
         self.received.bytes += size;
@@ -270,6 +280,12 @@ impl Source {
             self.jitter.0 = self.jitter.0.saturating_add(apart).saturating_sub((self.jitter.0 + 8) >> 4);
         }
         true
+    }
+
+    /// Forgets packets that were told twice and of which no copy would be taken any more.
+    fn forget(&mut self) {
+        let copies = self.highest.saturating_sub(MAX_MISORDER);
+        self.arrivals = self.arrivals.split_off(&self.told.0.min(copies));
     }
 
     fn expected(&self) -> u64 {

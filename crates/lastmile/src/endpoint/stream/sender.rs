@@ -58,8 +58,8 @@ pub struct Sender {
     sent: Sent,
     /// Bytes of payload sent.
     payload: u64,
-    /// The number of the first packet that is still awaited, and whether each from there on was acknowledged.
-    awaited: (u64, VecDeque<bool>),
+    /// The number of the first packet that is still awaited, and how each from there on arrived, as far as is known.
+    awaited: (u64, VecDeque<Option<Ecn>>),
     next_report: Time,
     last_feedback: Time,
     out: VecDeque<Output<Decision>>,
@@ -129,7 +129,7 @@ impl Sender {
             self.sent.packets += 1;
             self.sent.bytes += Bytes(payload.len() as u64) + self.overhead();
             self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
-            self.awaited.1.push_back(false);
+            self.awaited.1.push_back(None);
             if self.awaited.1.len() > MAX_AWAITED {
                 self.awaited.1.pop_front();
                 self.awaited.0 += 1;
@@ -212,9 +212,13 @@ impl Sender {
         let Some(last) = self.sent.packets.checked_sub(1) else { return };
         let place = nearest(last, low).and_then(|number| number.checked_sub(self.awaited.0));
         let Some(known) = place.and_then(|place| self.awaited.1.get_mut(place as usize)) else { return };
-        if !core::mem::replace(known, true) {
-            self.sent.acknowledged += 1;
-            self.sent.marked += u64::from(ecn == Ecn::Ce);
+        let before = known.replace(ecn);
+        self.sent.acknowledged += u64::from(before.is_none());
+        match (before, ecn) {
+            // A copy of it came without the mark.
+            (Some(Ecn::Ce), _) => *known = before,
+            (_, Ecn::Ce) => self.sent.marked += 1,
+            _ => {}
         }
     }
 
@@ -230,6 +234,10 @@ impl Sender {
             }
             return;
         }
+        if now >= self.last_feedback + SILENCE {
+            // Before what else is due: a sender that was held up sends nobody all that it missed.
+            return self.end(now, End::NoFeedback);
+        }
         while self.frame(self.frames).0 <= now && self.frame(self.frames).0 < self.config.stop {
             self.send_frame();
         }
@@ -237,9 +245,7 @@ impl Sender {
             self.report(now, false);
             self.next_report = now + REPORT_EVERY;
         }
-        if now >= self.last_feedback + SILENCE {
-            self.end(now, End::NoFeedback);
-        } else if now >= self.config.stop {
+        if now >= self.config.stop {
             self.end(now, End::Stop);
         }
     }
