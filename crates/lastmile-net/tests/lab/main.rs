@@ -21,6 +21,7 @@ use lastmile_net::lab::due::MOVED_MOST;
 use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
+use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, Outcome};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
@@ -246,6 +247,62 @@ fn sessions_twin() {
     );
 }
 
+/// A measurement and two streams, one of them back, between the same two hosts at once.
+fn streams() -> String {
+    let stream = |name, from, to, rate| {
+        format!(
+            "[[stream]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\nstart = \"300 ms\"\n"
+        )
+    };
+    [
+        head(TWO).replace("20 s", "4 s"),
+        link("sender", "receiver", TEN),
+        measure("sender", "receiver", "method = \"capprobe\"\ndirection = \"forward\""),
+        stream("there", "sender", "receiver", "2 Mbit/s"),
+        stream("back", "receiver", "sender", "1 Mbit/s"),
+    ]
+    .concat()
+}
+
+/// Each stream got its rate, lost nothing and was told of it, and the measurement beside them found the capacity.
+fn are_all_there(found: &Found) -> Result<String, String> {
+    let mut seen = Vec::new();
+    for (stream, rate) in found.stream.outcomes.iter().zip([2e6, 1e6]) {
+        let share = stream.goodput_bps.unwrap_or_default() / rate;
+        if (share - 1.0).abs() > 0.02 || !stream.lost.is_empty() || stream.feedback_bytes == 0 {
+            return Err(format!("{stream:?}"));
+        }
+        seen.push(format!("{} at {share:.3}", stream.stream));
+    }
+    match &found.measure.outcomes[..] {
+        [Outcome { estimate: Some(estimate), .. }] if seen.len() == 2 => {
+            let ratio = estimate.value.rate().and_then(|rate| rate.ratio(Rate::ip(10_000_000)));
+            seen.push(format!("capacity at {:.3}", ratio.unwrap_or(f64::NAN)));
+            match ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= 0.03) {
+                true => Ok(seen.join(", ")),
+                false => Err(seen.join(", ")),
+            }
+        }
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn streams_in_the_lab() -> Verdict {
+    let scenario = Scenario::parse("story", &streams()).expect("scenario");
+    let config = LabConfig { seed: 5, realtime: realtime(), ..LabConfig::default() };
+    match run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false)) {
+        Err(error) => failed(error),
+        Ok(run) => late(&run.lateness).unwrap_or_else(|| Verdict::Scored(are_all_there(&run.found))),
+    }
+}
+
+#[test]
+fn streams_twin() {
+    let scenario = Scenario::parse("story", &streams()).expect("scenario");
+    let run = simulate(&scenario, 5, &maker(Span::ZERO), Hooks::default()).expect("run");
+    are_all_there(&run.found).expect("a measurement and two streams at one time");
+}
+
 fn realtime() -> bool {
     RealTime::fifo(10).is_ok()
 }
@@ -373,6 +430,15 @@ fn tell(name: &str, run: impl Fn() -> Verdict) -> Option<Result<bool, String>> {
             eprintln!("lab: skipped: {why}");
             None
         }
+    }
+}
+
+#[test]
+#[ignore = "meets the wall clock: runs alone"]
+fn wallclock_streams() {
+    eprintln!();
+    if let Some(Err(wrong)) = tell("a measurement and two streams", streams_in_the_lab) {
+        panic!("{wrong}");
     }
 }
 
