@@ -1,0 +1,16 @@
+//! RTP packets: parsed within their bounds; a header that was read is written and read again as the same.
+#![no_main]
+
+use lastmile::wire::{RTP_HEADER_LEN, RtpPacket};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(packet) = RtpPacket::parse(data) else { return };
+    let extension = packet.extension.map_or(0, |(_, words)| 4 + words.len());
+    assert!(RTP_HEADER_LEN + extension + packet.payload.len() <= data.len());
+    let mut out = Vec::new();
+    packet.header.write(&mut out);
+    out.extend(packet.payload);
+    let again = RtpPacket::parse(&out).expect("it was just written");
+    assert_eq!((again.header, again.payload), (packet.header, packet.payload));
+});
