@@ -1,6 +1,6 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy and stamp-suite. Exits with 0 or at the first difference.
+# scapy, stamp-suite and rtc-rtcp. Exits with 0 or at the first difference.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -41,7 +41,10 @@ interop/.venv/bin/pip install --quiet --disable-pip-version-check -r interop/req
 interop/.venv/bin/python interop/scapy_check.py
 
 say "codec against stamp-suite as a library"
-cargo run --quiet --manifest-path interop/Cargo.toml
+cargo run --quiet --manifest-path interop/Cargo.toml --bin lastmile-interop
+
+say "RTCP against rtc-rtcp as a library"
+cargo run --quiet --manifest-path interop/Cargo.toml --bin rtcp
 
 say "programs"
 [ -x "$suite" ] || cargo install --quiet stamp-suite --version 1.0.0 --locked --root "$root/interop/target/stamp-suite"
