@@ -11,7 +11,7 @@
 //! leaves, it is all that the clock can be held against.
 //!
 //! Waking up makes a packet 50 to 200 us late. Only packets of our own measurements are met awake; of others the path's
-//! own times are what counts ([`scale`](super::scale)), and a pump that stayed awake for them would take a core.
+//! own times are what counts (`scale`), and a pump that stayed awake for them would take a core.
 
 use std::collections::BTreeSet;
 use std::io;

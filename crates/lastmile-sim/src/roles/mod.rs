@@ -1,6 +1,6 @@
 //! Roles: what pairs of endpoints do in a scenario, from its tables to its results.
 //!
-//! Each role has a folder here. Its [`Role`] says what stands in its table of a scenario file, which endpoints that
+//! Each role has a folder here. Its `Role` says what stands in its table of a scenario file, which endpoints that
 //! makes, and what came of them. Beside the folders it is named in the list below alone: reading, checking, building and
 //! running, in the simulator and in the lab, go by the list.
 

@@ -1,8 +1,8 @@
 //! What a queue drops or marks before it is full, and in which order it sends: one discipline per file; and the shaper
 //! behind it.
 //!
-//! A discipline is its [`Parameters`], as scenario files have them, and a [`Queue`] at work. Most are a [`Law`] over
-//! one [`Fifo`], asked when a packet enters or when the transmitter fetches one; the others own what waits.
+//! A discipline is its `Parameters`, as scenario files have them, and a `Queue` at work. Most are a `Law` over
+//! one `Fifo`, asked when a packet enters or when the transmitter fetches one; the others own what waits.
 
 use lastmile::node::Datagram;
 use lastmile::units::Rate;
