@@ -18,7 +18,8 @@ use lastmile_sim::scenario::{Scenario, Simulation};
 
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
-use crate::recorder::{Recorded, ScenarioRecorder};
+use crate::recorder::ScenarioRecorder;
+use crate::roles::Recorded;
 use crate::spool::Spool;
 
 /// How long a decision of an endpoint in the lab may take to be told: a hundred times what a run may be late.
@@ -30,7 +31,7 @@ pub(crate) struct OutputArgs {
     /// Write the decisions, every lost packet with its cause, and the planned changes to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Write everything that the first session's prober was told to FILE, for `lastmile replay` and `lastmile report`
+    /// Write everything that the first endpoint (prober, or sender of a stream) was told to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Write what every flow, link and WLAN did in each step of time to FILE, as CSV if its name ends in .csv, else as JSON
@@ -80,8 +81,8 @@ impl OutputArgs {
         let (recorder, mut hooks) = match &self.record {
             None => (None, Hooks::default()),
             Some(file) => {
-                let what = Recorded::of(scenario, world, noise, seed)?;
-                let (recorder, hooks) = ScenarioRecorder::create(file, what)?;
+                let what = Recorded { world, noise, method_seed: seed };
+                let (recorder, hooks) = ScenarioRecorder::create(file, scenario, what)?;
                 (Some(recorder), hooks)
             }
         };

@@ -1,40 +1,26 @@
 //! `lastmile conformance`: every registered name in every world, recorded and replayed.
 
-use std::io::{self, Write};
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::anyhow;
-use lastmile::classify;
-use lastmile::endpoint::Endpoint;
-use lastmile::endpoint::measure::{Decision, Each, Limits, Prober, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::event::Event;
-use lastmile::node::Recorded;
-use lastmile::options::Choice;
-use lastmile::report::{Direction, StreamRecord};
+use lastmile::report::Direction;
 use lastmile::time::Span;
-use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
-use lastmile_net::recording::{Reader, SharedRecorder, World};
-use lastmile_net::udp::{UdpConfig, UdpSocket};
-use lastmile_sim::roles::measure::MeasureSpec;
+use lastmile_net::recording::{Reader, World};
 use lastmile_sim::runs::simulate;
 use lastmile_sim::scenario::Scenario;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::network::random_seed;
-use crate::options::{self, KERNEL_NOISE};
-use crate::recorder::{self, ScenarioRecorder};
-use crate::session::{Session, replay};
+use crate::options::KERNEL_NOISE;
+use crate::recorder::ScenarioRecorder;
+use crate::roles::{self, Buffer, Case, Recorded};
+use crate::session::replay;
 use crate::table::Table;
 use crate::{scenarios, signals};
 
-/// Take every registered method and classifier through all three worlds, and replay what was recorded
+/// Take every registered method and classifier and both ends of a stream through all three worlds, and replay what was recorded
 ///
-/// Each name measures one path in the simulator, in the lab and over loopback sockets. Replaying a recording in virtual
+/// Each name has one path in the simulator, in the lab and over loopback sockets. Replaying a recording in virtual
 /// time must give the live run's decisions byte for byte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -85,67 +71,12 @@ from = "sender"
 to = "receiver"
 rate = "4 Mbit/s"
 size = "1500 B"
-[[measure]]
-from = "sender"
-to = "receiver"
-method = "METHOD"
-direction = "DIRECTION"
-start = "100 ms"
 "#;
-
-/// A recording in memory.
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// One name in one direction.
-struct Case {
-    kind: &'static str,
-    name: &'static str,
-    method: Choice,
-    direction: Direction,
-}
-
-/// Every name in every direction that it has, with its brief options or its defaults.
-fn cases(full: bool) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for method in options::methods() {
-        let mut choice = Choice::named(method.name);
-        if !full {
-            choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
-        }
-        let mut directions = vec![Direction::Forward, Direction::Reverse];
-        if method.round_trip {
-            directions.push(Direction::RoundTrip);
-        }
-        for direction in directions {
-            cases.push(Case { kind: "method", name: method.name, method: choice.clone(), direction });
-        }
-    }
-    for lda in classify::CLASSIFIERS {
-        cases.push(Case {
-            kind: "classifier",
-            name: lda.name,
-            method: Choice::named("wbest").with("classifier", lda.name),
-            direction: Direction::Forward,
-        });
-    }
-    cases
-}
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
     let mut rows = Vec::new();
-    let mut cases = cases(args.full);
+    let mut cases = roles::cases(args.full);
     if let Some(unknown) = args.names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         return Err(
             Exit::Usage.blame(anyhow!("nothing is called {unknown:?}; see lastmile methods and classifiers"))
@@ -206,7 +137,7 @@ fn row(case: &Case, world: World) -> anyhow::Result<Row> {
             return Ok(row);
         }
     };
-    let bytes = std::mem::take(&mut *buffer.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let bytes = buffer.take();
     let reader = Reader::new("the recording", bytes.as_slice())?;
     row.inputs = bytes.windows(9).filter(|w| w == b"\"input\":{" || w == b"\"input\":\"").count() as u64;
     let replayed = replay(reader, None)?;
@@ -231,25 +162,21 @@ type Recording = Result<(Buffer, Option<String>), String>;
 fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
     match world {
         World::Sim | World::Lab => record_scenario(case, world),
-        World::Real => record_loopback(case),
+        World::Real => Ok(Ok(((case.over_loopback)()?, None))),
     }
 }
 
 fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     let noise = if world == World::Lab { KERNEL_NOISE } else { Span::ZERO };
-    let text = CANONICAL
-        .replace("METHOD", &case.method.to_string())
-        .replace("DIRECTION", &case.direction.to_string());
+    let text = [CANONICAL, &case.table].concat();
     let scenario = Scenario::parse_with("conformance", &text, &[], &scenarios::check_method)?;
     let mut late = None;
     // A lab that was late is tried again; even then its recording must replay.
     for _ in 0..TRIES {
         let buffer = Buffer::default();
-        let measurements = vec![(case.direction, case.method.clone().into())];
-        let what = recorder::Recorded { world, noise, method_seed: 0, measurements };
-        let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), what);
-        let make =
-            |_: &MeasureSpec| options::estimator(&case.method, noise, 0).map_err(|error| error.to_string());
+        let what = Recorded { world, noise, method_seed: 0 };
+        let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), &scenario, case.which, what);
+        let make = scenarios::maker(noise, 0);
         let (events, found, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
             (run.events, run.found, None)
@@ -275,40 +202,3 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
 
 /// Runs of a lab that is late.
 const TRIES: usize = 3;
-
-fn record_loopback(case: &Case) -> anyhow::Result<Recording> {
-    let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-    let socket = UdpSocket::open(&UdpConfig::new(bind))?;
-    let peer = socket.local_addr();
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    let seed = random_seed()?;
-    let reflector = std::thread::spawn(move || -> io::Result<()> {
-        let mut driver = Driver::new(vec![socket], DriverConfig::default())?;
-        let config = ReflectorConfig {
-            epoch: driver.epoch(),
-            limits: Limits::unlimited(),
-            ..ReflectorConfig::new(seed)
-        };
-        driver.run(&mut Reflector::new(config), &mut |_: &Event<Decision>| {}, &flag, |_| false)
-    });
-    let mut driver = Driver::new(vec![UdpSocket::open(&UdpConfig::new(bind))?], DriverConfig::default())?;
-    let config = ProberConfig { epoch: driver.epoch(), ..ProberConfig::new(peer, random_seed()?) };
-    let session = Session::of(&config, KERNEL_NOISE, 0, vec![(case.direction, case.method.clone().into())]);
-    let buffer = Buffer::default();
-    let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
-    let kept = recorder.clone();
-    let keep = Each(move |record: &StreamRecord| kept.record(record));
-    let prober = Prober::with_sink(config, session.measurements()?, keep);
-    let (tell, told) = (recorder.clone(), recorder.clone());
-    let mut node = Recorded::new(prober, move |now, input| tell.input(now, input));
-    let ran = driver.run(&mut node, &mut |event: &Event<Decision>| told.event(event), signals::stop(), |n| {
-        n.node().is_finished()
-    });
-    stop.store(true, Ordering::Relaxed);
-    let served = reflector.join().map_err(|_| anyhow!("the reflector's thread panicked"))?;
-    ran?;
-    served?;
-    recorder.finish()?;
-    Ok(Ok((buffer, None)))
-}

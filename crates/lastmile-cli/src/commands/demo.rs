@@ -13,8 +13,9 @@ use lastmile_sim::scenario::Scenario;
 
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
-use crate::recorder::{Recorded, ScenarioRecorder};
+use crate::recorder::ScenarioRecorder;
 use crate::result::{Row, table};
+use crate::roles::Recorded;
 use crate::{scenarios, signals};
 
 /// Show it: measure paths whose truth is known, with real packets, within seconds
@@ -123,8 +124,9 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
         let (recorder, hooks) = match html {
             None => (None, Hooks::default()),
             Some(page) => {
-                let what = Recorded::of(scenario, World::Lab, KERNEL_NOISE, seed)?;
-                let (recorder, hooks) = ScenarioRecorder::create(&page.with_extension("jsonl"), what)?;
+                let what = Recorded { world: World::Lab, noise: KERNEL_NOISE, method_seed: seed };
+                let file = page.with_extension("jsonl");
+                let (recorder, hooks) = ScenarioRecorder::create(&file, scenario, what)?;
                 (Some(recorder), hooks)
             }
         };

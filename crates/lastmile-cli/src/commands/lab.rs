@@ -106,15 +106,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 
 /// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
 fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow::Result<()> {
-    let measures = !scenario.roles.measure.is_empty();
-    let of_measurements = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
-    let ignored = of_measurements.iter().find(|(given, _)| *given).map(|(_, option)| option);
+    let of_endpoints = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
+    let ignored = of_endpoints.iter().find(|(given, _)| *given).map(|(_, option)| option);
     let refused = match ignored {
         Some(option) if !programs.is_empty() => format!(
-            "{option} is for a scenario's own measurements, and programs run instead of them: leave it out"
+            "{option} is for a scenario's own endpoints, and programs run instead of them: leave it out"
         ),
-        Some(option) if !measures => {
-            format!("{option} is for a scenario's own measurements, and this one has none: leave it out")
+        Some(option) if scenario.roles.is_empty() => {
+            format!("{option} is for a scenario's own endpoints, and this one has none: leave it out")
         }
         _ if programs.is_empty() && scenario.roles.is_empty() && scenario.traffic.is_empty() => {
             "the scenario has neither traffic nor measurements, so nothing would happen: run a program over it by \

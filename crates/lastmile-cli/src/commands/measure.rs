@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
 use crate::result::{Row, counted, exit, once, table};
-use crate::session::Session;
+use crate::roles::measure::Session;
 use crate::signals;
 
 /// Measure what the path to HOST carries, and what of it is left

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{Estimate, Outcome, replay as replay_streams};
-use lastmile::report::Direction;
+use lastmile::report::{Direction, StreamRecord};
 use lastmile_net::recording::Reader;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::network::read_key;
@@ -15,7 +16,7 @@ use crate::options::{KERNEL_NOISE, MethodArgs};
 use crate::result::{Row, exit, table};
 use crate::session::{Replayed, replay};
 
-/// Do a recorded measurement again, or run another method on its time stamps
+/// Do a recorded measurement or stream again, or run another method on a measurement's time stamps
 ///
 /// Without options the recorded inputs are replayed in virtual time, and the decisions must be those of the recording,
 /// byte for byte. With --streams the method named is run on the recorded streams instead.
@@ -41,6 +42,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let key = args.key_file.as_deref().map(read_key).transpose()?;
     let reader = Reader::open(&args.file).map_err(|error| Exit::Usage.blame(error))?;
     let replayed = replay(reader, key)?;
+    // Endpoints that measure nothing have no results, and owe none.
+    let measures =
+        replayed.events.is_empty() || replayed.events.iter().any(|e| e.what.of::<Decision>().is_some());
     let rows = match args.streams {
         true => on_streams(&args.method, &replayed)?,
         false => {
@@ -56,19 +60,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let text = json!({ "recording": args.file, "decisions": replayed.events.len(), "results": rows });
         crate::say(&serde_json::to_string_pretty(&text)?);
     } else {
-        crate::say(table(&rows).trim_end());
+        if measures {
+            crate::say(table(&rows).trim_end());
+        }
         if !args.streams {
             crate::say(&format!("{} decisions, all as recorded", replayed.events.len()));
         }
     }
-    Ok(exit(&rows))
+    Ok(if measures { exit(&rows) } else { None })
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
 fn on_streams(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>> {
+    let read = |record: &Value| StreamRecord::deserialize(record);
+    let recorded: Vec<StreamRecord> = replayed
+        .records
+        .iter()
+        .map(read)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Exit::Usage.blame(anyhow!("the recording's streams: {error}")))?;
     let mut rows = Vec::new();
     for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
-        let streams: Vec<_> = replayed.streams.iter().filter(|s| s.direction == direction).cloned().collect();
+        let streams: Vec<_> = recorded.iter().filter(|s| s.direction == direction).cloned().collect();
         if streams.is_empty() {
             continue;
         }

@@ -82,6 +82,33 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
 }
 
+/// Where nothing is measured, the first stream's sender is recorded, and has no results to print: it began, had a report in each second,
+/// and ended.
+#[test]
+fn a_stream_is_recorded_replayed_and_drawn() {
+    let scratch = Scratch::new("recorded-stream");
+    let scenario = "name = \"x\"\nduration = \"2 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+                    [[stream]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nframe_rate = 29.97\n";
+    let (scenario, file) = (scratch.file("stream.toml", scenario), scratch.path("stream.jsonl"));
+    assert_eq!(lastmile(&["sim", &scenario, "--record", &file]).code, Some(0));
+    let replayed = lastmile(&["replay", &file]);
+    assert_eq!(
+        (replayed.code, replayed.stdout.as_str()),
+        (Some(0), "4 decisions, all as recorded\n"),
+        "{replayed:?}"
+    );
+    lastmile(&["replay", &file, "--streams"]).is_error(1, &["the recording holds no streams"]);
+    assert_eq!(lastmile(&["report", &file]).code, Some(0));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let other = scratch.file("other.jsonl", text.replacen("\"role\":\"stream\"", "\"role\":\"juggler\"", 1));
+    lastmile(&["replay", &other]).is_error(USAGE, &["juggler", "unknown here"]);
+    // A decision that the inputs do not bring about is told.
+    let turned = text.replacen("\"sent\":{\"packets\":", "\"sent\":{\"packets\":9", 1);
+    assert_ne!(turned, text);
+    let turned = scratch.file("turned.jsonl", &turned);
+    lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-ended"]);
+}
+
 #[test]
 fn recordings_and_event_files() {
     let scratch = Scratch::new("recordings");

@@ -1,0 +1,262 @@
+//! Measurements: how their probers are recorded and built again, and each method's and classifier's cases.
+
+use std::any::Any;
+use std::net::SocketAddr;
+
+use anyhow::anyhow;
+use lastmile::classify;
+use lastmile::endpoint::measure::{
+    Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
+};
+use lastmile::endpoint::{AnyEndpoint, any};
+use lastmile::node::Flow;
+use lastmile::options::Choice;
+use lastmile::report::{Direction, StreamRecord};
+use lastmile::time::{Epoch, Span, Time};
+use lastmile::units::Bytes;
+use lastmile_net::recording::{Header, SharedRecorder, World};
+use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+use lastmile_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use super::loopback::{Buffer, Driven, loopback};
+use super::{Case, HeaderOf, Recorded, Role, Shown};
+use crate::exit::Exit;
+use crate::network::random_seed;
+use crate::options::{self, KERNEL_NOISE};
+
+/// Its place in the list.
+pub(super) const ROLE: Role = Role { name: NAME, shown: |_| None::<Shown>, header, endpoint, cases };
+
+const NAME: &str = "measure";
+
+/// The first session of a scenario, once its prober's configuration is known.
+fn header(scenario: &Scenario, what: Recorded) -> HeaderOf {
+    let measured = |(spec, direction): &(MeasureSpec, Direction)| (*direction, spec.method.clone().into());
+    let sessions = sessions(scenario);
+    let measurements = sessions.first().map(|first| first.measures.iter().map(measured).collect());
+    Box::new(move |config: &dyn Any| {
+        let config = config.downcast_ref::<ProberConfig>()?;
+        Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world, config))
+    })
+}
+
+fn endpoint(header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint> {
+    let session: Session = super::recorded(header)?;
+    if session.keyed && key.is_none() {
+        return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
+    }
+    let config = session.config(key, header.seed, header.epoch);
+    Ok(any(Prober::new(config, session.measurements()?)))
+}
+
+/// Every name in every direction that it has, with its brief options or its defaults.
+fn cases(full: bool) -> Vec<Case> {
+    let case = |kind, name, method: Choice, direction: Direction| Case {
+        kind,
+        name,
+        direction,
+        table: format!(
+            "[[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\n\
+             direction = \"{direction}\"\nstart = \"100 ms\"\n"
+        ),
+        which: 0,
+        over_loopback: Box::new(move || over_loopback(&method, direction)),
+    };
+    let mut cases = Vec::new();
+    for method in options::methods() {
+        let mut choice = Choice::named(method.name);
+        if !full {
+            choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
+        }
+        let mut directions = vec![Direction::Forward, Direction::Reverse];
+        if method.round_trip {
+            directions.push(Direction::RoundTrip);
+        }
+        cases.extend(
+            directions.into_iter().map(|direction| case("method", method.name, choice.clone(), direction)),
+        );
+    }
+    cases.extend(classify::CLASSIFIERS.iter().map(|lda| {
+        let choice = Choice::named("wbest").with("classifier", lda.name);
+        case("classifier", lda.name, choice, Direction::Forward)
+    }));
+    cases
+}
+
+fn over_loopback(method: &Choice, direction: Direction) -> anyhow::Result<Buffer> {
+    let (reflectors, probers) = (random_seed()?, random_seed()?);
+    let reflector = move |epoch| {
+        let config =
+            ReflectorConfig { epoch, limits: Limits::unlimited(), ..ReflectorConfig::new(reflectors) };
+        Ok(Driven::unrecorded(any(Reflector::new(config))))
+    };
+    let buffer = Buffer::default();
+    let prober = |peer, epoch| {
+        let config = ProberConfig { epoch, ..ProberConfig::new(peer, probers) };
+        let session = Session::of(&config, KERNEL_NOISE, 0, vec![(direction, method.clone().into())]);
+        let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
+        let kept = recorder.clone();
+        let keep = Each(move |record: &StreamRecord| kept.record(record));
+        let prober = Prober::with_sink(config, session.measurements()?, keep);
+        Ok(Driven { endpoint: any(prober), recorder: Some(recorder) })
+    };
+    loopback(reflector, prober)?;
+    Ok(buffer)
+}
+
+/// A method with its options, and what events call it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "Choice", from = "MeasuredForm")]
+pub(crate) struct Measured {
+    pub(crate) choice: Choice,
+    label: String,
+}
+
+impl From<Choice> for Measured {
+    fn from(choice: Choice) -> Measured {
+        Measured { label: choice.to_string(), choice }
+    }
+}
+
+impl From<Measured> for Choice {
+    fn from(measured: Measured) -> Choice {
+        measured.choice
+    }
+}
+
+/// How recordings name a method: by a text with its options, or before those, by a table with a key for each option that
+/// there was.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MeasuredForm {
+    Choice(Choice),
+    Table(serde_json::Map<String, serde_json::Value>),
+}
+
+impl From<MeasuredForm> for Measured {
+    fn from(form: MeasuredForm) -> Measured {
+        use serde_json::Value;
+        let table = match form {
+            MeasuredForm::Choice(choice) => return choice.into(),
+            MeasuredForm::Table(table) => table,
+        };
+        let label = table.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut choice = Choice::named(&label);
+        for (key, value) in table.iter().filter(|(key, _)| *key != "method") {
+            let bare = match value {
+                Value::Object(rate) => rate.get("bits_per_second").map(|bps| format!("{bps} bit/s")),
+                // Of methods without trains these said one.
+                Value::Number(one) if key == "trains" && one.as_u64() == Some(1) => None,
+                Value::Number(number) => Some(number.to_string()),
+                Value::String(text) => Some(text.clone()),
+                Value::Bool(true) => Some("true".to_owned()),
+                _ => None,
+            };
+            choice = bare.iter().fold(choice, |choice, value| choice.with(key, value));
+        }
+        Measured { choice, label }
+    }
+}
+
+/// All that determines a prober beside its key, its seed and its epoch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) peer: SocketAddr,
+    /// Whether it had a key; the key itself is never written.
+    pub(crate) keyed: bool,
+    pub(crate) max_bytes: Option<Bytes>,
+    pub(crate) max_time: Option<Span>,
+    pub(crate) start: Time,
+    pub(crate) resolution: Span,
+    pub(crate) dscp: u8,
+    pub(crate) flow: Flow,
+    /// Uncertainty of stamps beyond their resolution.
+    pub(crate) noise: Span,
+    /// Seeds what the methods draw.
+    pub(crate) method_seed: u64,
+    pub(crate) measurements: Vec<(Direction, Measured)>,
+}
+
+impl Session {
+    /// The session of a prober with that configuration.
+    pub(crate) fn of(
+        config: &ProberConfig,
+        noise: Span,
+        method_seed: u64,
+        measurements: Vec<(Direction, Measured)>,
+    ) -> Session {
+        Session {
+            peer: config.peer,
+            keyed: config.key.is_some(),
+            max_bytes: config.max_bytes,
+            max_time: config.max_time,
+            start: config.start,
+            resolution: config.resolution,
+            dscp: config.dscp,
+            flow: config.flow,
+            noise,
+            method_seed,
+            measurements,
+        }
+    }
+
+    /// The first line of its recording.
+    pub(crate) fn header(&self, world: World, config: &ProberConfig) -> anyhow::Result<Header> {
+        let role = NAME.to_owned();
+        Ok(Header {
+            world,
+            role,
+            seed: config.seed,
+            epoch: config.epoch,
+            config: serde_json::to_value(self)?,
+        })
+    }
+
+    /// The methods' state machines.
+    pub(crate) fn measurements(&self) -> anyhow::Result<Vec<Measurement>> {
+        let one = |(direction, measured): &(Direction, Measured)| {
+            let estimator = options::estimator(&measured.choice, self.noise, self.method_seed)
+                .map_err(|error| options::refused(&error))?;
+            Ok(Measurement { method: measured.label.clone(), direction: *direction, estimator })
+        };
+        self.measurements.iter().map(one).collect()
+    }
+
+    fn config(&self, key: Option<Key>, seed: [u8; 32], epoch: Epoch) -> ProberConfig {
+        ProberConfig {
+            key,
+            epoch,
+            max_bytes: self.max_bytes,
+            max_time: self.max_time,
+            start: self.start,
+            resolution: self.resolution,
+            dscp: self.dscp,
+            flow: self.flow,
+            ..ProberConfig::new(self.peer, seed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_name_methods_by_a_text_and_older_ones_by_a_table() {
+        let read = |text: &str| -> Measured { serde_json::from_str(text).unwrap() };
+        let measured = read("\"wbest(trains=4)\"");
+        assert_eq!((measured.label.as_str(), measured.choice.options.len()), ("wbest(trains=4)", 1));
+        assert_eq!(serde_json::to_string(&measured).unwrap(), "\"wbest(trains=4)\"");
+        let older = r#"{"method":"wbest","trains":4,"train_length":null,"packet_size":700,"conservative":false,
+            "faithful":true,"classifier":"spike","capacity":{"bits_per_second":1500000,"layer":"ip"}}"#;
+        let older = read(older);
+        assert_eq!(older.label, "wbest");
+        let options =
+            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700, trains=4)";
+        assert_eq!(older.choice.to_string(), options);
+        assert!(options::estimator(&older.choice, Span::ZERO, 0).is_ok());
+        let older = read(r#"{"method":"capprobe","trains":1,"faithful":false}"#);
+        assert_eq!(older.choice.to_string(), "capprobe");
+    }
+}

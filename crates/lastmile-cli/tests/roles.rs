@@ -1,0 +1,90 @@
+//! The program, the lab and the rooms of the simulator know roles through their lists: files outside of a role's own folders
+//! that name one are those below, which measuring left behind, and nobody adds to them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Where a role may be named: its own folders, with the lists beside them.
+const OWN: [&str; 3] = ["lastmile/src/endpoint/", "lastmile-sim/src/roles/", "lastmile-cli/src/roles/"];
+
+/// Commands that are measuring's own, what draws and prints its results, and the library's front page.
+const MEASURING: [&str; 17] = [
+    "lastmile/src/lib.rs",
+    "lastmile-cli/src/commands/accuracy/mod.rs",
+    "lastmile-cli/src/commands/accuracy/text.rs",
+    "lastmile-cli/src/commands/demo.rs",
+    "lastmile-cli/src/commands/measure.rs",
+    "lastmile-cli/src/commands/replay.rs",
+    "lastmile-cli/src/commands/serve.rs",
+    "lastmile-cli/src/commands/sweep/mod.rs",
+    "lastmile-cli/src/network.rs",
+    "lastmile-cli/src/report/describe.rs",
+    "lastmile-cli/src/report/mod.rs",
+    "lastmile-cli/src/report/streams.rs",
+    "lastmile-cli/src/report/summary.rs",
+    "lastmile-cli/src/report/timeline.rs",
+    "lastmile-cli/src/result.rs",
+    "lastmile-cli/src/scenarios.rs",
+    "lastmile-cli/src/session.rs",
+];
+
+/// What should go by the list and does not yet.
+const LEFT: [&str; 5] = [
+    "lastmile-cli/src/commands/lab.rs",
+    "lastmile-cli/src/commands/sim.rs",
+    "lastmile-cli/src/ran.rs",
+    "lastmile-net/src/lab/due.rs",
+    "lastmile-net/src/lab/run.rs",
+];
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The role that code names, outside of comments and unit tests.
+fn named(code: &str) -> Option<&'static str> {
+    let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.collect::<Vec<_>>().join("\n");
+    let names = |role: &&&str| {
+        let paths = ["roles::", "endpoint::", "roles.", "found.", "running.", "endpoint::{", "roles::{"];
+        paths.iter().any(|path| code.contains(&format!("{path}{role}")))
+    };
+    ["measure", "stream"].iter().find(names).copied()
+}
+
+#[test]
+fn roles_are_named_in_their_own_folders() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = BTreeSet::new();
+    for name in ["lastmile", "lastmile-sim", "lastmile-net", "lastmile-cli"] {
+        for file in files(&crates.join(name).join("src")) {
+            let path = file.strip_prefix(crates).unwrap().to_str().unwrap().to_owned();
+            let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
+            if is_test || OWN.iter().any(|own| path.starts_with(own)) {
+                continue;
+            }
+            let Some(role) = named(&std::fs::read_to_string(&file).unwrap()) else { continue };
+            assert_eq!(
+                role, "measure",
+                "{path} names a role that needs no exception: see `Role` in its crate"
+            );
+            found.insert(path);
+        }
+    }
+    let known: BTreeSet<String> = MEASURING.iter().chain(&LEFT).map(|&path| path.to_owned()).collect();
+    let more: Vec<_> = found.difference(&known).collect();
+    assert!(more.is_empty(), "these name a role outside of its folders: {more:?}; go by the list of roles");
+    let fewer: Vec<_> = known.difference(&found).collect();
+    assert!(fewer.is_empty(), "these name no role any more: take them off the test's lists: {fewer:?}");
+}
+
+#[test]
+fn a_named_role_is_seen() {
+    assert_eq!(named("use lastmile_sim::roles::stream::Found;"), Some("stream"));
+    assert_eq!(named("let rows = run.found.measure.outcomes;"), Some("measure"));
+    assert_eq!(named("// roles::stream\nuse lastmile::endpoint::{AnyEndpoint, any};"), None);
+    assert_eq!(named("#[cfg(test)]\nmod tests { use lastmile_sim::roles::stream; }"), None);
+    assert_eq!(named("\n#[cfg(test)]\nmod tests { use lastmile_sim::roles::stream; }"), None);
+}
