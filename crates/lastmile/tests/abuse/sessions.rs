@@ -280,6 +280,43 @@ fn a_lying_peer_cannot_hold_a_session() {
     }
 }
 
+/// Times that nobody's clock can have shown are believed of nobody, whatever they would say of a clock.
+#[test]
+fn an_impossible_report_is_refused_and_the_peer_named() {
+    type Lie = fn(TlvType, &mut [u8]);
+    // Behind the report's 48 octets an entry has 8, of which 6 are nanoseconds since the first.
+    let second: Lie = |kind, value| {
+        if kind == TlvType::REPORT {
+            value[48 + 8 * 11..][..6].copy_from_slice(&1_000_000_000_u64.to_be_bytes()[2..]);
+        }
+    };
+    let backwards: Lie = |kind, value| {
+        if kind == TlvType::REPORT {
+            value[48..54].copy_from_slice(&95_000_000_u64.to_be_bytes()[2..]);
+            value[48 + 8 * 39..][..6].fill(0);
+        }
+    };
+    let lies = [
+        (second, "1.000 s apart", vec![Direction::Forward, Direction::Reverse]),
+        (backwards, "0.095 s apart", vec![Direction::Forward]),
+    ];
+    for (lie, claimed, directions) in lies {
+        for direction in directions {
+            let liar = Liar { honest: reflector(None), lie };
+            let mut world = world(config(None), direction, vec![pairs(20), pairs(20)], liar);
+            world.run(Span::from_secs(15));
+            let [why] = &world.refusals()[..] else { panic!("{:?}", world.events) };
+            let which = if direction == Direction::Forward { "arrivals" } else { "departures" };
+            assert!(
+                why.contains(&format!("{} reports {which} {claimed}", peer_address())),
+                "{direction}: {why}"
+            );
+            assert!(why.contains("passed here"), "{why}");
+            assert!(world.prober.sink().is_empty(), "not believed");
+        }
+    }
+}
+
 fn time_limit_holds(limit: Span, loss: u64, delay: i64, keyed: bool, seed: u64) {
     let key = key("a key of many bytes").filter(|_| keyed);
     let config = ProberConfig { max_time: Some(limit), ..config(key.clone()) };

@@ -18,6 +18,11 @@ pub(super) struct Stamp {
     pub(super) late: bool,
 }
 
+/// Two clocks may differ by this share in their rates: 500 ppm, twice what crystals do.
+const CLOCK_RATES: f64 = 500e-6;
+/// A host may take its stamps by so much too early or too late.
+const CLOCK_SLACK: Span = Span::from_millis(5);
+
 #[derive(Debug)]
 pub(super) struct StreamInFlight {
     pub(super) id: u32,
@@ -95,6 +100,35 @@ impl StreamInFlight {
             self.longest_gap = self.longest_gap.max(at - last);
             self.last_arrival = Some(last.max(at));
         }
+    }
+
+    /// What no clock can have shown: the earliest and the latest stamp of the other side that contradict each other, by
+    /// how much they claim to lie apart, and how much they could, where the report came at `now`.
+    ///
+    /// Whatever the other clock's offset is, every stamp of its was made after the plan's time of that packet, or of
+    /// the request for it, and before the report came: one that is so much older than the newest left no later than that.
+    pub(super) fn impossible(&self, now: Time) -> Option<(Span, Span)> {
+        let (stamps, resolution) = match self.direction {
+            Direction::Forward => (&self.arrivals, self.rx_resolution),
+            Direction::Reverse => (&self.departures, self.tx_resolution),
+            Direction::RoundTrip => return None,
+        };
+        let span = |ns: i128| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let newest = stamps.iter().flatten().map(|stamp| stamp.ns).max()?;
+        let contradicts = |(i, stamp): (usize, &Option<Stamp>)| {
+            let claimed = span(i128::from(newest) - i128::from(stamp.as_ref()?.ns));
+            let asked = match self.direction {
+                Direction::Reverse => {
+                    let request = self.asked.iter().find(|(_, _, what)| what.holds(i as u16));
+                    request.map_or(Span::ZERO, |(_, _, what)| what.offset)
+                }
+                _ => self.plan.packets[i].offset,
+            };
+            let passed = now - (self.starts + asked);
+            let allowed = passed + passed.scaled(CLOCK_RATES) + CLOCK_SLACK + resolution * 2;
+            (claimed > allowed).then_some((claimed, passed))
+        };
+        stamps.iter().enumerate().find_map(contradicts)
     }
 
     /// The record, as the estimators want it.

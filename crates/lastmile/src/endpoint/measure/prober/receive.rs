@@ -2,7 +2,7 @@
 
 use super::{Phase, Prober, Try};
 use crate::endpoint::measure::event::{Decision, PacketSink};
-use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
+use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, Request, VERSION};
 use crate::endpoint::measure::stream::Stamp;
 use crate::estimate::Refusal;
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
@@ -178,9 +178,23 @@ impl<S: PacketSink> Prober<S> {
         let pages = page.head.pages.min(stream.len().div_ceil(PAGE_ENTRIES) as u16);
         let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else { return };
         if next < pages {
-            self.enter(now, Phase::Reporting(stream, next));
-        } else {
-            self.judge(now, stream);
+            return self.enter(now, Phase::Reporting(stream, next));
+        }
+        // A step that the peer noticed explains what is otherwise impossible.
+        let told = stream.clock_stepped;
+        match stream.impossible(now).filter(|_| !told) {
+            None => self.judge(now, stream),
+            Some((claimed, passed)) => {
+                self.cost.streams_discarded += 1;
+                let token = self.token();
+                self.courtesy(now, &Request::Release { token, stream: stream.id }, false);
+                let which = if kind == ReportKind::Departures { "departures" } else { "arrivals" };
+                let peer = self.config.peer;
+                self.refuse(now, Refusal::Inconsistent(format!(
+                    "{peer} reports {which} {:.3} s apart, and only {:.3} s passed here from the first of them to the report: its report is false, or its clock is wrong",
+                    claimed.as_secs_f64(), passed.as_secs_f64()
+                )));
+            }
         }
     }
 
