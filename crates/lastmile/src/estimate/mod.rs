@@ -123,9 +123,13 @@ pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcom
 
 /// Whether a recorded stream is what a plan asks for.
 fn fits(plan: &StreamPlan, record: &StreamRecord) -> bool {
-    // Reflectors round sizes down to multiples of four (asymmetrical-pkts, 3), and some add an HMAC TLV of 20 bytes.
-    let alike = |planned: Bytes, got: Bytes| got.0 + 4 > planned.0 && got.0 <= planned.0 + 20;
     plan.pattern == record.pattern
         && plan.packets.len() == record.packets.len()
         && plan.packets.iter().zip(&record.packets).all(|(p, r)| alike(p.size, r.size))
+}
+
+/// Whether a packet from a reflector has the size that was planned. Reflectors round sizes down to multiples of four
+/// (asymmetrical-pkts, 3), and some add an HMAC TLV of 20 bytes.
+pub(crate) fn alike(planned: Bytes, got: Bytes) -> bool {
+    got.0 + 4 > planned.0 && got.0 <= planned.0 + 20
 }

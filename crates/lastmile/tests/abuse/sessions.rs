@@ -2,7 +2,7 @@
 
 use lastmile::endpoint::measure::Decision;
 use lastmile::endpoint::measure::{Key, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::Step;
+use lastmile::estimate::{Step, StreamPlan};
 use lastmile::node::{Input, Node, Output, Payload};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -62,18 +62,89 @@ fn a_closed_port_is_said_at_once() {
 fn a_plain_stamp_reflector_serves_round_trips_and_nothing_else() {
     for echo_tlvs in [true, false] {
         for direction in [Direction::Forward, Direction::Reverse] {
-            let plain = PlainReflector { echo_tlvs, out: Vec::new() };
+            let plain = PlainReflector { echo_tlvs, octets: 44, out: Vec::new() };
             let (why, _) = refusal(config(None), direction, plain);
             assert!(why.contains("speaks plain STAMP only") && why.contains("lastmile serve"), "{why}");
         }
-        let plain = PlainReflector { echo_tlvs, out: Vec::new() };
-        let mut world = world(config(None), Direction::RoundTrip, vec![pairs(10)], plain);
-        world.run(Span::from_secs(5));
-        world.check_records();
-        let record = &world.prober.sink()[0];
-        assert_eq!(record.rtt(0), Some(Span::from_millis(20)));
-        // The reply may be smaller; what crossed the path in the larger size is what counts.
-        assert!(record.packets.iter().all(|p| p.size == Bytes(1_488)));
+    }
+    let plain = PlainReflector { echo_tlvs: true, octets: 0, out: Vec::new() };
+    let mut world = world(config(None), Direction::RoundTrip, vec![pairs(10)], plain);
+    world.run(Span::from_secs(5));
+    world.check_records();
+    let record = &world.prober.sink()[0];
+    assert_eq!(record.rtt(0), Some(Span::from_millis(20)));
+    assert!(record.packets.iter().all(|p| p.size == Bytes(1_488)));
+}
+
+/// TWAMP Light responders answer in a size of their own: what comes back at another size says nothing of a narrow way back.
+#[test]
+fn replies_of_another_size_than_their_requests_are_refused_with_both_sizes() {
+    for (octets, size, advice) in [(44, 72, false), (110, 138, true), (1_900, 1_928, true)] {
+        let plain = PlainReflector { echo_tlvs: false, octets, out: Vec::new() };
+        let (why, _) = refusal(config(None), Direction::RoundTrip, plain);
+        assert!(
+            why.contains(&format!("{} answers packets of 1488 B with replies of {size} B", peer_address())),
+            "{why}"
+        );
+        assert_eq!(why.contains(&format!("--packet-size {size}")), advice, "{why}");
+    }
+    // At the replies' own size both ways are alike.
+    let plain = PlainReflector { echo_tlvs: false, octets: 110, out: Vec::new() };
+    let small = Step::Send(StreamPlan::pairs(10, Bytes(138), Span::from_millis(5)));
+    let mut world = world(config(None), Direction::RoundTrip, vec![small], plain);
+    world.run(Span::from_secs(5));
+    assert_eq!(world.prober.sink().len(), 1, "{:?}", world.refusals());
+}
+
+#[test]
+fn replies_that_are_no_stamp_are_counted_and_named() {
+    let foreign = || PlainReflector { echo_tlvs: false, octets: 38, out: Vec::new() };
+    let (why, _) = refusal(config(None), Direction::RoundTrip, foreign());
+    assert!(why.contains("answers, but not in STAMP: 5 replies of 38 octets"), "{why}");
+    let (why, _) = refusal(config(key("a key of many bytes")), Direction::Forward, foreign());
+    assert!(why.contains("not in STAMP: ") && why.contains(" replies of 38 octets"), "{why}");
+}
+
+/// Forgets all that it knew at some time, and has another secret then.
+struct Restarted {
+    reflector: Reflector,
+    at: Time,
+    key: Option<Key>,
+}
+
+impl Node for Restarted {
+    type Event = Decision;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        if now >= self.at {
+            self.at = Time::from_nanos(u64::MAX);
+            let key = self.key.clone();
+            self.reflector = Reflector::new(ReflectorConfig { key, ..ReflectorConfig::new([7; 32]) });
+        }
+        self.reflector.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output<Decision> {
+        self.reflector.poll(now)
+    }
+}
+
+/// To a peer that knows nothing of a session any more, hello is said again, and the stream sent again.
+#[test]
+fn a_server_that_was_started_again_is_said_hello_to_again() {
+    for key in [None, key("a key of many bytes")] {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            // Before, within and behind the first of two streams of half a second, as the peer's clock has it.
+            for ms in [5_025, 5_400, 5_700, 5_900] {
+                let at = Time::ZERO + Span::from_millis(ms);
+                let peer = Restarted { reflector: reflector(key.clone()), at, key: key.clone() };
+                let steps = vec![pairs(100), pairs(100)];
+                let mut world = world(config(key.clone()), direction, steps, peer);
+                world.run(Span::from_secs(20));
+                world.check_records();
+                assert_eq!(world.prober.sink().len(), 2, "{direction} at {ms} ms: {:?}", world.refusals());
+                assert!(world.refusals()[0].contains("no convergence"), "{:?}", world.refusals());
+            }
+        }
     }
 }
 
@@ -125,7 +196,7 @@ fn a_reverse_measurement_alone_earns_its_credit_and_says_so() {
 
 #[test]
 fn a_reverse_stream_of_several_seconds_is_whole() {
-    let slow = Step::Send(lastmile::estimate::StreamPlan::pairs(30, Bytes(1_488), Span::from_millis(100)));
+    let slow = Step::Send(StreamPlan::pairs(30, Bytes(1_488), Span::from_millis(100)));
     let mut world = world(config(None), Direction::Reverse, vec![slow], reflector(None));
     world.run(Span::from_secs(20));
     world.check_records();
@@ -150,7 +221,7 @@ fn a_pause_of_a_minute_keeps_the_session() {
 #[test]
 fn a_minute_of_round_trips_first_spoils_no_stream_after_it() {
     for key in [None, key("a key of many bytes")] {
-        let slow = || Step::Send(lastmile::estimate::StreamPlan::pairs(30, Bytes(1_488), Span::from_secs(2)));
+        let slow = || Step::Send(StreamPlan::pairs(30, Bytes(1_488), Span::from_secs(2)));
         let measurements = vec![
             measurement(Direction::RoundTrip, vec![slow()]),
             measurement(Direction::Forward, vec![pairs(5)]),

@@ -424,9 +424,12 @@ impl Node for Nobody {
     }
 }
 
-/// A Session-Reflector of RFC 8762 alone: base packets, no TLVs looked at; they are echoed, or left out.
+/// A Session-Reflector of RFC 8762 alone: base packets, no TLVs looked at; they are echoed, or the reply has a
+/// size of its own.
 pub(crate) struct PlainReflector {
     pub(crate) echo_tlvs: bool,
+    /// Octets of UDP payload of all replies that echo nothing; less than a base packet is no STAMP.
+    pub(crate) octets: usize,
     pub(crate) out: Vec<Transmit>,
 }
 
@@ -445,6 +448,8 @@ impl Node for PlainReflector {
         reply[36..38].copy_from_slice(&request[12..14]);
         if self.echo_tlvs {
             reply.extend_from_slice(&request[44..]);
+        } else {
+            reply.resize(self.octets, 0);
         }
         let datagram = Datagram::udp(datagram.to, datagram.from, reply);
         self.out.push(Transmit { id: TransmitId::UNTRACKED, at: now, port, datagram });

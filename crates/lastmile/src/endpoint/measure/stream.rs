@@ -39,6 +39,8 @@ pub(super) struct StreamInFlight {
     /// Reverse: the requests that were sent, with the sequence number and stamp that replies repeat.
     pub(super) asked: Vec<(u32, u64, ReverseRequest)>,
     sizes: Vec<Bytes>,
+    /// Round trip: a packet's size and that of its reply, where they are not alike.
+    pub(super) unlike: Option<(Bytes, Bytes)>,
     /// When a packet last arrived here, and the longest time between two of them.
     pub(super) last_arrival: Option<Time>,
     pub(super) longest_gap: Span,
@@ -69,6 +71,7 @@ impl StreamInFlight {
             departures: vec![None; n],
             arrivals: vec![None; n],
             asked: Vec::new(),
+            unlike: None,
             last_arrival: None,
             longest_gap: Span::ZERO,
             answered: 0,

@@ -87,6 +87,10 @@ pub struct Prober<S: PacketSink = ()> {
     /// When that was asked to which the peer last gave an answer: its session there was alive then, or may be begun.
     welcome: Time,
     failure: Option<Failure>,
+    /// Packets from the peer that are no STAMP, and the UDP payloads of the smallest and the largest.
+    foreign: Option<(u64, usize, usize)>,
+    /// The peer knew nothing of the last stream, and was said hello again.
+    renewed: bool,
     rtt: Span,
     /// What the path has been seen to carry at least.
     seen: Rate,
@@ -124,6 +128,8 @@ impl<S: PacketSink> Prober<S> {
             peer: None,
             welcome: Time::ZERO,
             failure: None,
+            foreign: None,
+            renewed: false,
             rtt: Span::ZERO,
             seen: Rate::ip(0),
             unanswered: Bytes::ZERO,
@@ -356,7 +362,8 @@ impl<S: PacketSink> Prober<S> {
 
     fn on_silence(&mut self, now: Time) {
         let tries = self.waiting.as_ref().map_or(0, |w| w.tries.len());
-        let closed = self.failure == Some(Failure::PortClosed);
+        // Later it may be starting again.
+        let closed = self.failure == Some(Failure::PortClosed) && matches!(self.phase, Phase::Hello);
         let asked = self.waiting.as_ref().and_then(|w| w.tries.first()).map_or(now, |t| t.sent);
         let may_still_come = now < asked + self.patience(self.unanswered);
         if (tries < TRIES || may_still_come) && !closed {
@@ -370,9 +377,17 @@ impl<S: PacketSink> Prober<S> {
             Phase::Hello if self.codec.is_authenticated() => {
                 return self.enter(now, Phase::KeyCheck);
             }
-            Phase::Hello | Phase::KeyCheck => Refusal::PeerCannot(match self.failure {
-                Some(failure) => format!("{peer}: {failure}"),
-                None => {
+            Phase::Hello | Phase::KeyCheck => Refusal::PeerCannot(match (self.foreign, self.failure) {
+                (Some((count, least, most)), _) => {
+                    let replies = if count == 1 { "reply" } else { "replies" };
+                    let octets =
+                        if least == most { format!("{least}") } else { format!("{least} to {most}") };
+                    format!(
+                        "{peer} answers, but not in STAMP: {count} {replies} of {octets} octets; run `lastmile serve` or a STAMP reflector (RFC 8762) there"
+                    )
+                }
+                (None, Some(failure)) => format!("{peer}: {failure}"),
+                (None, None) => {
                     format!("{peer} does not answer: no STAMP reflector there, or a firewall drops UDP to it")
                 }
             }),

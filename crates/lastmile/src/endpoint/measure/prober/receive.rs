@@ -2,14 +2,15 @@
 
 use super::{Phase, Prober, Try};
 use crate::endpoint::measure::event::{Decision, PacketSink};
-use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, Request, VERSION};
+use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
 use crate::endpoint::measure::stream::Stamp;
-use crate::estimate::Refusal;
+use crate::estimate::{Refusal, alike};
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
 use crate::report::Direction;
 use crate::time::{Span, Time};
 use crate::units::Bytes;
 use crate::wire::private::{Abilities, HelloReply, ReportKind, ReportPage, ReportStatus};
+use crate::wire::{Mode, ReflectorPacket};
 
 /// A peer may say so often that a stream's report is not ready; with [`UNREADY_WAIT`] longer than any request lasts.
 const UNREADY: u32 = 40;
@@ -28,7 +29,7 @@ impl<S: PacketSink> Prober<S> {
             _ => self.codec.decode(bytes),
         };
         // What cannot be read, or answers nothing that was asked, is not from our peer or not for us.
-        let Ok(replied) = replied else { return };
+        let Ok(replied) = replied else { return self.on_foreign(bytes) };
         if !self.codec.made(replied.sequence) {
             return;
         }
@@ -58,6 +59,14 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
+    /// Counts a packet from the peer's address that is no STAMP, so that it is not called silent.
+    fn on_foreign(&mut self, bytes: &[u8]) {
+        if ReflectorPacket::parse(Mode::Open, bytes).is_err() {
+            let (count, least, most) = self.foreign.unwrap_or((0, usize::MAX, 0));
+            self.foreign = Some((count + 1, least.min(bytes.len()), most.max(bytes.len())));
+        }
+    }
+
     fn on_stream_packet(&mut self, now: Time, replied: &Replied<'_>, at: Time, datagram: &Datagram) -> bool {
         let token = self.token();
         let Phase::Streaming(stream) = &mut self.phase else { return false };
@@ -75,8 +84,11 @@ impl<S: PacketSink> Prober<S> {
                 if let Some(packet) = planned
                     && self.codec.stamp(stream.starts + packet.offset) == replied.stamp
                 {
-                    // A reflector without TLVs answers with less; the larger of the two is what took its time.
-                    stream.on_arrival(index, at, datagram.ecn, size.max(packet.size));
+                    let sent = packet.size;
+                    if !alike(sent, size) {
+                        stream.unlike = Some((sent, size));
+                    }
+                    stream.on_arrival(index, at, datagram.ecn, size.max(sent));
                 }
             }
             (Reply::ReverseRefused, Direction::Reverse) if stream.request_for(replied).is_some() => {
@@ -149,6 +161,19 @@ impl<S: PacketSink> Prober<S> {
                 }
                 return;
             }
+            // It was started again, or a NAT gave us another address there: a hello begins a new session.
+            ReportStatus::UnknownStream if !self.renewed => {
+                self.renewed = true;
+                let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else {
+                    return;
+                };
+                self.cost.streams_discarded += 1;
+                match self.admit(now, stream.direction, &stream.plan) {
+                    Ok(()) => self.enter(now, Phase::Credit(stream.plan, 0)),
+                    Err(refusal) => self.refuse(now, refusal),
+                }
+                return;
+            }
             status => {
                 let why = match status {
                     ReportStatus::CreditExhausted => "has spent its budget for this address; try again later",
@@ -178,23 +203,9 @@ impl<S: PacketSink> Prober<S> {
         let pages = page.head.pages.min(stream.len().div_ceil(PAGE_ENTRIES) as u16);
         let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else { return };
         if next < pages {
-            return self.enter(now, Phase::Reporting(stream, next));
-        }
-        // A step that the peer noticed explains what is otherwise impossible.
-        let told = stream.clock_stepped;
-        match stream.impossible(now).filter(|_| !told) {
-            None => self.judge(now, stream),
-            Some((claimed, passed)) => {
-                self.cost.streams_discarded += 1;
-                let token = self.token();
-                self.courtesy(now, &Request::Release { token, stream: stream.id }, false);
-                let which = if kind == ReportKind::Departures { "departures" } else { "arrivals" };
-                let peer = self.config.peer;
-                self.refuse(now, Refusal::Inconsistent(format!(
-                    "{peer} reports {which} {:.3} s apart, and only {:.3} s passed here from the first of them to the report: its report is false, or its clock is wrong",
-                    claimed.as_secs_f64(), passed.as_secs_f64()
-                )));
-            }
+            self.enter(now, Phase::Reporting(stream, next));
+        } else {
+            self.judge(now, stream);
         }
     }
 

@@ -64,7 +64,7 @@ impl<S: PacketSink> Prober<S> {
     }
 
     /// Whether a stream may be sent: the peer can take it, and the limits hold beyond it.
-    fn admit(&self, now: Time, direction: Direction, plan: &StreamPlan) -> Result<(), Refusal> {
+    pub(super) fn admit(&self, now: Time, direction: Direction, plan: &StreamPlan) -> Result<(), Refusal> {
         let offer = self.peer.as_ref();
         let most = offer.map_or(usize::MAX, |o| usize::from(o.max_packets));
         let needed = match direction {
@@ -226,7 +226,41 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
+    /// Why a stream says nothing of the path, whatever a method would make of it: the peer is to blame.
+    fn disbelieve(&self, now: Time, stream: &StreamInFlight) -> Option<Refusal> {
+        let peer = self.config.peer;
+        if let Some((sent, got)) = stream.unlike {
+            let instead = match got >= self.codec.smallest_probe() {
+                true => format!(", or measure with --packet-size {}", got.0),
+                false => String::new(),
+            };
+            return Some(Refusal::PeerCannot(format!(
+                "{peer} answers packets of {sent} with replies of {got} (IP layer): the way back is measured at another size, and the narrower of the two ways would be overestimated; use a reflector that answers in the size of the request, as `lastmile serve` does{instead}"
+            )));
+        }
+        // A step that the peer noticed explains what is otherwise impossible.
+        let (claimed, passed) = stream.impossible(now).filter(|_| !stream.clock_stepped)?;
+        let which = if stream.direction == Direction::Reverse { "departures" } else { "arrivals" };
+        Some(Refusal::Inconsistent(format!(
+            "{peer} reports {which} {:.3} s apart, and only {:.3} s passed here from the first of them to the report: its report is false, or its clock is wrong",
+            claimed.as_secs_f64(),
+            passed.as_secs_f64()
+        )))
+    }
+
+    fn release(&mut self, now: Time, stream: &StreamInFlight) {
+        if stream.direction != Direction::RoundTrip {
+            self.courtesy(now, &Request::Release { token: self.token(), stream: stream.id }, false);
+        }
+    }
+
     pub(super) fn judge(&mut self, now: Time, stream: StreamInFlight) {
+        self.renewed = false;
+        if let Some(refusal) = self.disbelieve(now, &stream) {
+            self.cost.streams_discarded += 1;
+            self.release(now, &stream);
+            return self.refuse(now, refusal);
+        }
         let record = stream.record();
         self.sink.stream(&record);
         let arrived = |p: &&PacketReport| p.fate != Fate::Lost;
@@ -248,7 +282,7 @@ impl<S: PacketSink> Prober<S> {
         match stream.direction {
             Direction::RoundTrip if stream.arrived() > 0 => self.silent_streams = 0,
             Direction::RoundTrip => self.silent_streams += 1,
-            _ => self.courtesy(now, &Request::Release { token: self.token(), stream: stream.id }, false),
+            _ => self.release(now, &stream),
         }
         if self.silent_streams >= SILENT_STREAMS {
             return self.refuse_all(now, &Refusal::PeerSilent);
