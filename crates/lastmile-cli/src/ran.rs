@@ -6,32 +6,27 @@ use lastmile::units::Bytes;
 use lastmile_sim::roles::Found;
 use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
 use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
+use lastmile_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
-use crate::result::{Row, exit, table};
 use crate::roles::{Shown, shown};
 use crate::table::Table;
 
-/// What was measured, and what the scenario's own traffic got beside.
+/// What the endpoints found, role by role, and what the scenario's own traffic got beside.
 pub(crate) struct Ran<'a> {
-    rows: Vec<Row>,
     shown: Vec<Shown>,
     network: &'a NetworkOutcome,
 }
 
 impl<'a> Ran<'a> {
-    pub(crate) fn new(found: &Found, network: &'a NetworkOutcome) -> Ran<'a> {
-        Ran {
-            rows: found.measure.outcomes.iter().filter_map(Row::of_outcome).collect(),
-            shown: shown(found),
-            network,
-        }
+    pub(crate) fn new(scenario: &Scenario, found: &Found, network: &'a NetworkOutcome) -> Ran<'a> {
+        Ran { shown: shown(scenario, found), network }
     }
 
-    /// How the measurements ended, where there were any.
-    pub(crate) fn exit(&self, any: bool) -> Option<Exit> {
-        if any { exit(&self.rows) } else { None }
+    /// The exit code that the endpoints' results deserve, where success is not it.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.shown.iter().find_map(|shown| shown.exit)
     }
 
     /// The document of `--json`, to which each world adds what it alone has.
@@ -40,7 +35,6 @@ impl<'a> Ran<'a> {
         all.insert("world".into(), json!(world));
         all.insert("scenario".into(), json!(scenario));
         all.insert("seed".into(), json!(seed));
-        all.insert("results".into(), serde_json::to_value(&self.rows)?);
         all.extend(self.shown.iter().map(|shown| (shown.key.to_owned(), shown.rows.clone())));
         if let Value::Object(network) = serde_json::to_value(self.network)? {
             all.extend(network);
@@ -50,9 +44,6 @@ impl<'a> Ran<'a> {
 
     /// The tables for people.
     pub(crate) fn say(&self) {
-        if !self.rows.is_empty() {
-            crate::say(table(&self.rows).trim_end());
-        }
         let tables: Vec<&str> = self.shown.iter().filter_map(|shown| shown.table.as_deref()).collect();
         tables.iter().for_each(|table| crate::say(table.trim_end()));
         if !self.network.flows.is_empty() {

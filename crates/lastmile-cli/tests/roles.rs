@@ -28,14 +28,8 @@ const MEASURING: [&str; 17] = [
     "lastmile-cli/src/session.rs",
 ];
 
-/// What should go by the list and does not yet.
-const LEFT: [&str; 5] = [
-    "lastmile-cli/src/commands/lab.rs",
-    "lastmile-cli/src/commands/sim.rs",
-    "lastmile-cli/src/ran.rs",
-    "lastmile-net/src/lab/due.rs",
-    "lastmile-net/src/lab/run.rs",
-];
+/// What should go by the list and does not yet: lateness is judged by what it does to measurements alone.
+const LEFT: [&str; 1] = ["lastmile-net/src/lab/due.rs"];
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     let interrupted = signals::stopped();
     outputs.finish(&run.events, &run.found, run.end)?;
-    let ran = Ran::new(&run.found, &run.network);
+    let ran = Ran::new(&scenario, &run.found, &run.network);
     if args.json {
         let mut all = ran.json("lab", &scenario.name, seed)?;
         all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
@@ -90,7 +90,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             }
         }
         say_lateness(&run.lateness);
-        if run.lateness.refused.is_some() && programs.is_empty() && scenario.roles.measure.is_empty() {
+        if run.lateness.refused.is_some() && programs.is_empty() && scenario.roles.is_empty() {
             crate::say("`lastmile sim` prints the flows of the same run in virtual time");
         }
     }
@@ -100,7 +100,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}")))
         }
         _ if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
-        _ => Ok(ran.exit(programs.is_empty() && !scenario.roles.measure.is_empty())),
+        // Programs ran instead of the scenario's own endpoints.
+        Some(_) => Ok(None),
+        None => Ok(ran.exit()),
     }
 }
 

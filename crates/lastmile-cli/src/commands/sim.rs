@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     drop(progress);
     outputs.finish(&run.events, &run.found, run.engine.now())?;
-    let ran = Ran::new(&run.found, &run.network);
+    let ran = Ran::new(&scenario, &run.found, &run.network);
     let lasted = run.engine.now() - Time::ZERO;
     if args.json {
         let mut all = ran.json("sim", &scenario.name, seed)?;
@@ -57,5 +57,5 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(&format!("{}, seed {seed}, {lasted} of virtual time{how}", scenario.name));
         ran.say();
     }
-    Ok(if run.stopped { Some(Exit::Interrupted) } else { ran.exit(!scenario.roles.measure.is_empty()) })
+    Ok(if run.stopped { Some(Exit::Interrupted) } else { ran.exit() })
 }

@@ -15,20 +15,33 @@ use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::Bytes;
 use lastmile_net::recording::{Header, SharedRecorder, World};
+use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown};
 use crate::exit::Exit;
 use crate::network::random_seed;
 use crate::options::{self, KERNEL_NOISE};
+use crate::result::{Row, exit, table};
 
 /// Its place in the list.
-pub(super) const ROLE: Role = Role { name: NAME, shown: |_| None::<Shown>, header, endpoint, cases };
+pub(super) const ROLE: Role = Role { name: NAME, shown, header, endpoint, cases };
 
 const NAME: &str = "measure";
+
+fn shown(scenario: &Scenario, found: &Found) -> Shown {
+    let rows: Vec<Row> = found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
+    Shown {
+        key: "results",
+        rows: json!(rows),
+        table: (!rows.is_empty()).then(|| table(&rows)),
+        exit: if scenario.roles.measure.is_empty() { None } else { exit(&rows) },
+    }
+}
 
 /// The first session of a scenario, once its prober's configuration is known.
 fn header(scenario: &Scenario, what: Recorded) -> HeaderOf {

@@ -1,5 +1,5 @@
 //! What the program has of each role: how its endpoints are recorded and built again, its cases in `conformance`, and what
-//! it shows of a run beside the measurements' own rows.
+//! it shows of a run.
 
 use std::any::Any;
 
@@ -28,8 +28,8 @@ const ROLES: &[Role] = &[measure::ROLE, stream::ROLE];
 struct Role {
     /// What its recordings call it.
     name: &'static str,
-    /// What it shows of a run, beside rows of results.
-    shown: fn(&Found) -> Option<Shown>,
+    /// What it shows of a run.
+    shown: fn(&Scenario, &Found) -> Shown,
     /// Makes the first line of a recording of one of its endpoints.
     header: fn(&Scenario, Recorded) -> HeaderOf,
     /// The recorded endpoint, as it was at its start.
@@ -43,6 +43,8 @@ pub(crate) struct Shown {
     pub(crate) key: &'static str,
     pub(crate) rows: Value,
     pub(crate) table: Option<String>,
+    /// The exit code that these deserve, where success is not it.
+    pub(crate) exit: Option<Exit>,
 }
 
 /// What a recording needs to know before the run.
@@ -72,8 +74,8 @@ pub(crate) struct Case {
 }
 
 /// What all roles show.
-pub(crate) fn shown(found: &Found) -> Vec<Shown> {
-    ROLES.iter().filter_map(|role| (role.shown)(found)).collect()
+pub(crate) fn shown(scenario: &Scenario, found: &Found) -> Vec<Shown> {
+    ROLES.iter().map(|role| (role.shown)(scenario, found)).collect()
 }
 
 /// What makes the first line of a recording, of an endpoint of whatever role.

@@ -115,7 +115,7 @@ fn over_loopback(which: usize) -> anyhow::Result<Buffer> {
     Ok(buffer)
 }
 
-fn shown(found: &Found) -> Option<Shown> {
+fn shown(_: &Scenario, found: &Found) -> Shown {
     let found = &found.stream;
     let mut table = Table::new(&[
         "stream",
@@ -151,5 +151,5 @@ fn shown(found: &Found) -> Option<Shown> {
         ]);
     }
     let table = (!found.outcomes.is_empty()).then(|| table.text());
-    Some(Shown { key: "streams", rows: json!(found.outcomes), table })
+    Shown { key: "streams", rows: json!(found.outcomes), table, exit: None }
 }

@@ -13,12 +13,14 @@ use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
 use lastmile::node::Payload;
 use lastmile::report::{Direction, Fate, StreamRecord};
 use lastmile::time::{Span, Time};
-use lastmile_sim::roles::measure::{MakeEstimator, Session};
+use lastmile_sim::roles::Running;
+use lastmile_sim::roles::measure::{MakeEstimator, Session, sessions};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::entry::{Entry, MAX_NOTED, Probe};
 use super::lateness::LatenessCounts;
+use super::pump::Pump;
 
 /// How far an estimate may move, as a share of the capacity, when lateness is taken out of it.
 pub const MOVED_MOST: f64 = 0.02;
@@ -55,7 +57,7 @@ pub(super) struct Ran<'a> {
     pub(super) seed: u64,
     /// The hosts that were outside.
     pub(super) hosts: &'a [usize],
-    pub(super) sessions: &'a [Session],
+    pub(super) sessions: Vec<Session>,
     /// Whether endpoints ran beside these that measure nothing.
     pub(super) others: bool,
     pub(super) records: Records,
@@ -66,7 +68,30 @@ pub(super) struct Ran<'a> {
     pub(super) end: Time,
 }
 
-impl Ran<'_> {
+impl<'a> Ran<'a> {
+    /// A run's measurements, of so many endpoints that begin.
+    pub(super) fn of(
+        scenario: &'a Scenario,
+        seed: u64,
+        hosts: &'a [usize],
+        initiating: usize,
+        running: &Running,
+        pump: &'a Pump,
+    ) -> Ran<'a> {
+        let sessions = sessions(scenario);
+        Ran {
+            scenario,
+            seed,
+            hosts,
+            others: initiating > sessions.len(),
+            sessions,
+            records: running.measure.records(),
+            entries: pump.entries(),
+            exits: pump.exits(),
+            end: pump.engine().now(),
+        }
+    }
+
     /// Holds its results against what they would have been in time.
     pub(super) fn judged(&self, make: MakeEstimator<'_>) -> Result<Judged, RunError> {
         let probes = self.probes();
@@ -263,7 +288,7 @@ mod tests {
     use lastmile::estimate::{Conditions, build as estimator};
     use lastmile::node::{Datagram, Model};
     use lastmile_sim::network::engine::NodeId;
-    use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+    use lastmile_sim::roles::measure::MeasureSpec;
     use lastmile_sim::runs::{Hooks, simulate};
     use lastmile_sim::scenario::builtin;
 
@@ -299,7 +324,7 @@ mod tests {
             scenario: &scenario,
             seed: 1,
             hosts: &[session.from, session.to],
-            sessions: &sessions,
+            sessions: sessions.clone(),
             others: false,
             records,
             entries: &entries,

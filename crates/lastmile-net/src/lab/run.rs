@@ -11,7 +11,6 @@ use std::time::Duration;
 use lastmile::endpoint::Event;
 use lastmile::time::Time;
 use lastmile_sim::network::engine::Budget;
-use lastmile_sim::roles::measure::sessions;
 use lastmile_sim::roles::{Ended, Found, Make, Place, Running};
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
 use lastmile_sim::runs::series::SeriesPlan;
@@ -326,21 +325,7 @@ pub fn run(
     let stopped = stop.load(Ordering::Relaxed);
     let judged = match stopped {
         true => None,
-        false => {
-            let sessions = sessions(scenario);
-            let ran = Ran {
-                scenario,
-                seed,
-                hosts: &wanted,
-                others: initiating > sessions.len(),
-                sessions: &sessions,
-                records: running.measure.records(),
-                entries: pump.entries(),
-                exits: pump.exits(),
-                end: pump.engine().now(),
-            };
-            Some(ran.judged(make)?)
-        }
+        false => Some(Ran::of(scenario, seed, &wanted, initiating, &running, &pump).judged(make)?),
     };
     let lateness = LabLateness::of(scenario, &pump, judged.as_ref(), realtime);
     let moved = judged.map(|judged| judged.moved);
