@@ -1,5 +1,5 @@
-//! Captures read back by programs that were not written here: the crates `pcap-file` and `etherparse`, and tshark where
-//! it is installed.
+//! Captures read back: by the crates that also write them, `pcap-file` and `etherparse`, and by tshark where it is
+//! installed.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -28,65 +28,13 @@ impl Write for Shared {
     }
 }
 
-const SCENARIO: &str = r#"
-name = "two"
-duration = "1 s"
-[host.a]
-[host.b]
-[[link]]
-from = "a"
-to = "b"
-rate = "1 Mbit/s"
-delay = "7 ms"
-queue = "3 packets"
-[[traffic]]
-name = "t"
-kind = "trace"
-packets = "0.1 1250\n0.1 1250\n0.1 1250\n0.1 1250\n0.1 1250\n0.4 100\n"
-from = "a"
-to = "b"
-"#;
+fn six_packets() -> Scenario {
+    Scenario::parse("six-packets.toml", include_str!("scenarios/six-packets.toml")).unwrap()
+}
 
-/// Two TCP connections and short files over a narrow link that marks, drops and loses.
-const TCP: &str = r#"
-name = "tcp"
-duration = "6 s"
-[host.a]
-[host.b]
-[[link]]
-from = "a"
-to = "m"
-rate = "100 Mbit/s"
-delay = "2 ms"
-queue = "1000 packets"
-[[link]]
-from = "m"
-to = "b"
-rate = "5 Mbit/s"
-delay = "10 ms"
-queue = "15 packets"
-losses = [{ model = { kind = "bernoulli", rate = 0.005 } }]
-[[traffic]]
-name = "sack"
-kind = "ftp"
-from = "a"
-to = "b"
-tcp = { recovery = "sack" }
-[[traffic]]
-name = "newreno"
-kind = "ftp"
-from = "a"
-to = "b"
-tcp = { recovery = "newreno" }
-[[traffic]]
-name = "files"
-kind = "files"
-bytes = "1 kB"
-bytes_max = "30 kB"
-pause = "200 ms"
-from = "a"
-to = "b"
-"#;
+fn three_tcp() -> Scenario {
+    Scenario::parse("three-tcp.toml", include_str!("scenarios/three-tcp.toml")).unwrap()
+}
 
 fn captured(scenario: &Scenario, select: &Select) -> (Vec<u8>, Simulation) {
     let mut run = build(scenario, 1, vec![]).unwrap();
@@ -176,7 +124,7 @@ fn read(file: &[u8]) -> Read {
 
 #[test]
 fn every_interface_has_its_packets_at_their_times() {
-    let (file, _) = captured(&Scenario::parse("two.toml", SCENARIO).unwrap(), &Select::All);
+    let (file, _) = captured(&six_packets(), &Select::All);
     let read = read(&file);
     assert_eq!(read.names, ["a", "b", "a>b", "b>a"]);
     let of =
@@ -209,7 +157,7 @@ fn sender_of(run: &Simulation, flow: usize) -> lastmile_sim::network::tcp::Sende
 /// What is told of each connection, by the sender's port, is what the simulator counted.
 #[test]
 fn tcp_is_tcp() {
-    let scenario = Scenario::parse("tcp.toml", TCP).unwrap();
+    let scenario = three_tcp();
     let (file, run) = captured(&scenario, &only("a"));
     let read = read(&file);
     assert_eq!(read.names, ["a"]);
@@ -333,7 +281,7 @@ impl Write for Full {
 
 #[test]
 fn a_full_disk_is_an_error() {
-    let scenario = Scenario::parse("two.toml", SCENARIO).unwrap();
+    let scenario = six_packets();
     for room in [0, 100, 1_000] {
         let mut run = build(&scenario, 1, vec![]).unwrap();
         let capture = Capture::attach(&scenario, &mut run, &Select::All, Full(room));
@@ -364,7 +312,7 @@ fn tshark(name: &str, file: &[u8], filter: &str, fields: &[&str]) -> Option<Vec<
 
 #[test]
 fn tshark_reads_it() {
-    let (file, _) = captured(&Scenario::parse("two.toml", SCENARIO).unwrap(), &Select::All);
+    let (file, _) = captured(&six_packets(), &Select::All);
     let fields = ["frame.interface_name", "frame.time_epoch", "ip.len", "udp.dstport"];
     let Some(lines) = tshark("udp", &file, "frame.interface_name == \"b\"", &fields) else { return };
     assert_eq!(lines[0], "b\t0.117000000\t1250\t9");
@@ -373,7 +321,7 @@ fn tshark_reads_it() {
 
 #[test]
 fn tshark_finds_the_retransmissions_that_the_simulator_counted() {
-    let scenario = Scenario::parse("tcp.toml", TCP).unwrap();
+    let scenario = three_tcp();
     let (file, run) = captured(&scenario, &only("a"));
     // What is sent again within 3 ms of new data tshark calls out of order: without a handshake it knows no RTT.
     let filter = "tcp.analysis.retransmission || tcp.analysis.out_of_order";

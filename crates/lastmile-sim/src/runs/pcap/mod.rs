@@ -18,9 +18,19 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lastmile::node::Datagram;
 use lastmile::time::Time;
+use pcap_file::pcapng::PcapNgBlock;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::network::carrier::Lost;
 use crate::network::engine::NodeId;
@@ -28,11 +38,17 @@ use crate::scenario::{Scenario, Simulation};
 
 mod headers;
 mod tcp;
-mod writer;
 
 use headers::write_packet;
 use tcp::Connection;
-use writer::{About, INBOUND, OUTBOUND, Writer};
+
+/// No packet has more bytes than this; those without bytes of their own have some 50.
+const SNAP: u32 = 65_535;
+/// Characters; an option has at most 65,535 bytes.
+const MAX_DESCRIPTION: usize = 10_000;
+/// Of a packet's flags (`epb_flags`).
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
 
 /// Which interfaces are written.
 ///
@@ -92,8 +108,37 @@ struct Interface {
     lost_since: BTreeMap<&'static str, u64>,
 }
 
-struct File<W> {
-    writer: Writer<W>,
+/// The writer, or its first error: nothing is written after it.
+struct Blocks<W: Write>(io::Result<PcapNgWriter<W>>);
+
+impl<W: Write> Blocks<W> {
+    fn new(out: W) -> Blocks<W> {
+        let section = SectionHeaderBlock {
+            endianness: Endianness::Little,
+            options: vec![SectionHeaderOption::UserApplication("lastmile".into())],
+            ..SectionHeaderBlock::default()
+        };
+        Blocks(PcapNgWriter::with_section_header(out, section).map_err(io_error))
+    }
+
+    fn write<'a>(&mut self, block: impl PcapNgBlock<'a>) {
+        if let Ok(writer) = &mut self.0
+            && let Err(error) = writer.write_pcapng_block(block)
+        {
+            self.0 = Err(io_error(error));
+        }
+    }
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+struct File<W: Write> {
+    blocks: Blocks<W>,
     interfaces: Vec<Interface>,
     /// Of each node of the engine, its interface and whether that is a host's.
     nodes: Vec<Option<(usize, bool)>>,
@@ -112,16 +157,25 @@ impl<W: Write> File<W> {
         let flow = self.flows.get(datagram.flow.0 as usize).copied().flatten();
         let connection = flow.and_then(|connection| self.connections.get_mut(connection));
         let original = write_packet(datagram, connection, &mut self.packet);
-        let mut comment = String::new();
+        let mut options = Vec::new();
+        if direction != 0 {
+            options.push(EnhancedPacketOption::Flags(direction));
+        }
         let lost = std::mem::take(&mut interface.lost_since);
         if !lost.is_empty() {
             let causes: Vec<_> = lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
-            comment = format!("lost before this packet: {}", causes.join(", "));
+            options.push(EnhancedPacketOption::DropCount(lost.values().sum()));
+            let comment = format!("lost before this packet: {}", causes.join(", "));
+            options.push(EnhancedPacketOption::Comment(comment.into()));
         }
-        let about =
-            About { interface: number, at: now, direction, lost: lost.values().sum(), comment: &comment };
         interface.packets += 1;
-        self.writer.packet(&about, &self.packet, original);
+        self.blocks.write(EnhancedPacketBlock {
+            interface_id: number,
+            timestamp: Duration::from_nanos(now.as_nanos()),
+            original_len: original,
+            data: self.packet.as_slice().into(),
+            options,
+        });
     }
 
     fn tap(&mut self, now: Time, from: NodeId, to: NodeId, datagram: &Datagram) {
@@ -145,19 +199,24 @@ impl<W: Write> File<W> {
 }
 
 /// A capture under way. Keeps the first error of its writer until [`finish`](Capture::finish).
-pub struct Capture<W>(Arc<Mutex<File<W>>>);
+pub struct Capture<W: Write>(Arc<Mutex<File<W>>>);
 
 impl<W: Write + Send + 'static> Capture<W> {
     /// Begins to write all that the simulation's interfaces carry, or those that are selected.
     pub fn attach(scenario: &Scenario, simulation: &mut Simulation, select: &Select, out: W) -> Capture<W> {
-        let mut writer = Writer::new(out);
-        writer.section();
+        let mut blocks = Blocks::new(out);
         let mut written = 0;
         let names = interfaces(scenario);
         let mut all = vec![Interface::default(); names.len()];
         for (name, (interface, description)) in names.iter().zip(all.iter_mut().zip(descriptions(scenario))) {
             if select.has(name) {
-                writer.interface(name, &description);
+                let options = vec![
+                    InterfaceDescriptionOption::IfName(name.into()),
+                    InterfaceDescriptionOption::IfDescription(description.into()),
+                    InterfaceDescriptionOption::IfTsResol(9), // 10^-9 s
+                ];
+                // Raw IP, IPv4 and IPv6 alike.
+                blocks.write(InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: SNAP, options });
                 interface.number = Some(written);
                 written += 1;
             }
@@ -173,7 +232,7 @@ impl<W: Write + Send + 'static> Capture<W> {
             }
         }
         let file =
-            File { writer, interfaces: all, nodes, flows, connections, packet: Vec::new(), last: Time::ZERO };
+            File { blocks, interfaces: all, nodes, flows, connections, packet: Vec::new(), last: Time::ZERO };
         let file = Arc::new(Mutex::new(file));
         let shared = Arc::clone(&file);
         simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
@@ -192,13 +251,22 @@ impl<W: Write + Send + 'static> Capture<W> {
     /// The first error of the writer, at whatever packet it was.
     pub fn finish(self) -> io::Result<()> {
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let File { writer, interfaces, last, .. } = &mut *file;
+        let File { blocks, interfaces, last, .. } = &mut *file;
         for interface in interfaces.iter() {
-            if let Some(number) = interface.number {
-                writer.statistics(number, *last, interface.packets, interface.lost);
+            if let Some(interface_id) = interface.number {
+                let options = vec![
+                    InterfaceStatisticsOption::IsbIfRecv(interface.packets),
+                    InterfaceStatisticsOption::IsbIfDrop(interface.lost),
+                ];
+                // The crate takes the two halves of this time as they stand in the file, the high one first.
+                let timestamp = last.as_nanos().rotate_left(32);
+                blocks.write(InterfaceStatisticsBlock { interface_id, timestamp, options });
             }
         }
-        writer.finish()
+        match &mut blocks.0 {
+            Ok(writer) => writer.get_mut().flush(),
+            Err(error) => Err(std::mem::replace(error, io::ErrorKind::Other.into())),
+        }
     }
 }
 
@@ -211,7 +279,8 @@ fn descriptions(scenario: &Scenario) -> impl Iterator<Item = String> {
     });
     let wlans = scenario.wlans.iter().map(|wlan| {
         let stations: Vec<_> = wlan.config.station.iter().map(|station| station.name.as_str()).collect();
-        format!("WLAN of {}", stations.join(", "))
+        let text = format!("WLAN of {}", stations.join(", "));
+        text.chars().take(MAX_DESCRIPTION).collect()
     });
     hosts.chain(links).chain(wlans)
 }

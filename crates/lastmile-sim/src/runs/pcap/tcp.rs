@@ -7,15 +7,12 @@
 
 use std::collections::VecDeque;
 
+use etherparse::TcpOptionElement::{Noop, SelectiveAcknowledgement};
+use etherparse::{TcpHeader, TcpOptions};
 use lastmile::node::Model;
 
 use crate::network::tcp::{Ack, Segment};
 
-const CWR: u8 = 0x80;
-const ECE: u8 = 0x40;
-const ACK: u8 = 0x10;
-const HEADER: usize = 20;
-const MAX_HEADER: usize = 60;
 /// Short segments that are remembered one by one: one is under way at most, before the next file begins.
 const REMEMBERED: usize = 64;
 
@@ -56,50 +53,36 @@ impl Connection {
     }
 }
 
-/// A TCP header, and how many bytes of data follow it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    /// Without ports and checksum, which are zero: options included, a multiple of four bytes.
-    pub(super) bytes: Vec<u8>,
-    /// Data that is not there: its bytes count as zeros.
-    pub(super) data: usize,
-}
-
-/// The header of a model packet of that connection; `None` where it is neither segment nor ACK. `room` is what the
-/// packet's size leaves beside the IP header: what the options do not fill of it, padding does, and an ACK whose SACK
-/// blocks need more than that is longer than it was simulated.
-pub(super) fn header(connection: &mut Connection, model: &Model, room: usize) -> Option<Header> {
+/// The header of a model packet of that connection, ports and checksum still zero, and how many bytes of data, all
+/// zeros, follow it; `None` where it is neither segment nor ACK. `room` is what the packet's size leaves beside the IP
+/// header: what the options do not fill of it, padding does, and an ACK whose SACK blocks need more than that is longer
+/// than it was simulated.
+pub(super) fn header(connection: &mut Connection, model: &Model, room: usize) -> Option<(TcpHeader, usize)> {
+    let mut header = TcpHeader { ack: true, window_size: 65_535, ..TcpHeader::default() };
+    let (mut options, mut data) = (Vec::new(), 0);
     if let Some(segment) = Segment::read(model) {
         connection.note(&segment);
-        let data = segment.bytes as usize;
-        let flags = ACK | if segment.cwr { CWR } else { 0 };
-        let number = connection.number(segment.seq);
-        let bytes = fixed(number, 1, flags, &[], room.saturating_sub(data));
-        return Some(Header { bytes, data });
-    }
-    let ack = Ack::read(model)?;
-    let mut options = Vec::new();
-    let blocks: Vec<_> = ack.blocks.iter().filter(|(start, end)| end > start).collect();
-    if !blocks.is_empty() {
-        options.extend_from_slice(&[1, 1, 5, 2 + 8 * blocks.len() as u8]); // two no-operations align it
-        for &&(start, end) in &blocks {
-            options.extend_from_slice(&connection.number(start).to_be_bytes());
-            options.extend_from_slice(&connection.number(end).to_be_bytes());
+        data = segment.bytes as usize;
+        header.cwr = segment.cwr;
+        (header.sequence_number, header.acknowledgment_number) = (connection.number(segment.seq), 1);
+    } else {
+        let ack = Ack::read(model)?;
+        header.ece = ack.ece;
+        (header.sequence_number, header.acknowledgment_number) = (1, connection.number(ack.next));
+        let numbers = |&(start, end): &(u64, u64)| (connection.number(start), connection.number(end));
+        let mut blocks = ack.blocks.iter().filter(|(start, end)| end > start).map(numbers);
+        if let Some(first) = blocks.next() {
+            let more = [blocks.next(), blocks.next(), blocks.next()];
+            // Two no-operations align it.
+            options = vec![Noop, Noop, SelectiveAcknowledgement(first, more)];
         }
     }
-    let flags = ACK | if ack.ece { ECE } else { 0 };
-    Some(Header { bytes: fixed(1, connection.number(ack.next), flags, &options, room), data: 0 })
-}
-
-fn fixed(number: u32, acknowledged: u32, flags: u8, options: &[u8], room: usize) -> Vec<u8> {
-    let length = (HEADER + options.len()).max(room.min(MAX_HEADER)).next_multiple_of(4);
-    let mut out = vec![0; 4]; // the ports
-    out.extend_from_slice(&number.to_be_bytes());
-    out.extend_from_slice(&acknowledged.to_be_bytes());
-    out.extend_from_slice(&[(length as u8 / 4) << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
-    out.extend_from_slice(options);
-    out.resize(length, 1); // no-operations
-    out
+    header.set_options(&options).ok()?;
+    let padding =
+        room.saturating_sub(data + header.header_len()).min(TcpOptions::MAX_LEN - header.options.len());
+    options.resize(options.len() + padding.next_multiple_of(4), Noop);
+    header.set_options(&options).ok()?;
+    Some((header, data))
 }
 
 #[cfg(test)]
@@ -108,8 +91,8 @@ mod tests {
 
     fn segment(connection: &mut Connection, seq: u64, bytes: u32) -> (u32, usize, usize) {
         let model = Segment { seq, sent: 7, bytes, cwr: false }.model(40);
-        let header = header(connection, &model, model.ip_size as usize - 20).unwrap();
-        (u32::from_be_bytes(header.bytes[4..8].try_into().unwrap()), header.bytes.len(), header.data)
+        let (header, data) = header(connection, &model, model.ip_size as usize - 20).unwrap();
+        (header.sequence_number, header.header_len(), data)
     }
 
     #[test]
@@ -133,19 +116,20 @@ mod tests {
         let mut it = Connection::new(10);
         let blocks = [(7, 9), (4, 5), (3, 3)];
         let model = Ack { next: 3, echo: 0, ece: true, blocks }.model(40);
-        let header = header(&mut it, &model, 20).unwrap();
-        assert_eq!((header.bytes.len(), header.data), (40, 0));
-        assert_eq!(header.bytes[4..14], [0, 0, 0, 1, 0, 0, 0, 31, 0xa0, 0x50]);
-        assert_eq!(header.bytes[20..24], [1, 1, 5, 18]);
-        assert_eq!(header.bytes[24..40], [0, 0, 0, 71, 0, 0, 0, 91, 0, 0, 0, 41, 0, 0, 0, 51]);
+        let (header, data) = header(&mut it, &model, 20).unwrap();
+        let bytes = header.to_bytes();
+        assert_eq!((bytes.len(), data), (40, 0));
+        assert_eq!(bytes[4..14], [0, 0, 0, 1, 0, 0, 0, 31, 0xa0, 0x50]);
+        assert_eq!(bytes[20..24], [1, 1, 5, 18]);
+        assert_eq!(bytes[24..40], [0, 0, 0, 71, 0, 0, 0, 91, 0, 0, 0, 41, 0, 0, 0, 51]);
     }
 
     #[test]
     fn room_beside_the_data_is_padded() {
         let mut it = Connection::new(1000);
         let model = Segment { seq: 0, sent: 0, bytes: 1000, cwr: true }.model(52);
-        let header = header(&mut it, &model, 1032).unwrap();
-        assert_eq!((header.bytes.len(), header.bytes[12], header.bytes[13]), (32, 0x80, 0x90));
+        let bytes = header(&mut it, &model, 1032).unwrap().0.to_bytes();
+        assert_eq!((bytes.len(), bytes[12], bytes[13]), (32, 0x80, 0x90));
         assert!(super::header(&mut it, &Model::default(), 20).is_none());
     }
 }
