@@ -19,22 +19,6 @@ impl Engine {
         self.slots.get(node.0 as usize).map(|slot| &slot.element)
     }
 
-    /// A node, if it is a link.
-    pub fn link(&self, node: NodeId) -> Option<&Link> {
-        match self.element(node)? {
-            Element::Link(link) => Some(link),
-            _ => None,
-        }
-    }
-
-    /// A node, if it is a WLAN.
-    pub fn wlan(&self, node: NodeId) -> Option<&Medium> {
-        match self.element(node)? {
-            Element::Wlan(wlan) => Some(wlan),
-            _ => None,
-        }
-    }
-
     /// A node, if it is a WLAN, to take its losses.
     pub fn wlan_mut(&mut self, node: NodeId) -> Option<&mut Medium> {
         match &mut self.slots.get_mut(node.0 as usize)?.element {
@@ -42,36 +26,30 @@ impl Engine {
             _ => None,
         }
     }
+}
 
+macro_rules! nodes_of_a_kind {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident($of:ty);)+) => {
+        impl Engine {$(
+            $(#[$doc])*
+            pub fn $name(&self, node: NodeId) -> Option<&$of> {
+                if let Element::$kind(it) = self.element(node)? { Some(it) } else { None }
+            }
+        )+}
+    };
+}
+
+nodes_of_a_kind! {
+    /// A node, if it is a link.
+    link: Link(Link);
+    /// A node, if it is a WLAN.
+    wlan: Wlan(Medium);
     /// A node, if it is a sink.
-    pub fn sink(&self, node: NodeId) -> Option<&Sink> {
-        match self.element(node)? {
-            Element::Sink(sink) => Some(sink),
-            _ => None,
-        }
-    }
-
+    sink: Sink(Sink);
     /// A node, if it is the sending end of a TCP connection.
-    pub fn tcp_sender(&self, node: NodeId) -> Option<&tcp::Sender> {
-        match self.element(node)? {
-            Element::TcpSender(sender) => Some(sender),
-            _ => None,
-        }
-    }
-
+    tcp_sender: TcpSender(tcp::Sender);
     /// A node, if it is the receiving end of a TCP connection.
-    pub fn tcp_receiver(&self, node: NodeId) -> Option<&tcp::Receiver> {
-        match self.element(node)? {
-            Element::TcpReceiver(receiver) => Some(receiver),
-            _ => None,
-        }
-    }
-
+    tcp_receiver: TcpReceiver(tcp::Receiver);
     /// A node, if it is an external host.
-    pub fn external(&self, node: NodeId) -> Option<&External> {
-        match self.element(node)? {
-            Element::External(external) => Some(external),
-            _ => None,
-        }
-    }
+    external: External(External);
 }
