@@ -1,6 +1,7 @@
 //! From a checked [`Scenario`] to an engine ready to run.
 
 use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
 
 use lastmile::endpoint::{Decision, Endpoint, any};
 use lastmile::node::{Flow, PortId};
@@ -143,6 +144,9 @@ pub fn build(
         engine.connect(node, Target::Router(routers[index]));
         hosts.push(node);
     }
+    let traffic = scenario.traffic.iter().zip(&labels).map(|(spec, &flow)| (spec.name.as_str(), flow));
+    let forth = talks.iter().filter_map(|(talk, there, _)| Some((talk.name.as_deref()?, *there)));
+    let named: BTreeMap<&str, Flow> = traffic.chain(forth).collect();
     let mut links = Vec::new();
     let drops = scenario.handoffs.iter().any(|handoff| handoff.old_queue == OldQueue::Drop);
     for spec in &scenario.links {
@@ -152,7 +156,7 @@ pub fn build(
             config.events = Events::PerDequeue;
         }
         for (loss, flows) in config.losses.iter_mut().zip(&spec.loss_flows) {
-            loss.flows = flows.iter().filter_map(|&flow| Some(labels.get(flow)?.0)).collect();
+            loss.flows = flows.iter().map(|name| named.get(name.as_str()).unwrap_or(&NOBODY).0).collect();
         }
         let name = format!("link/{}>{}", scenario.vertex_name(spec.from), scenario.vertex_name(spec.to));
         let node = engine.add(Link::seeded(config, seed, &name))?;
@@ -255,6 +259,9 @@ fn labels(scenario: &Scenario, taken: usize) -> Vec<Flow> {
 fn labels_of(spec: &super::TrafficSpec) -> u32 {
     if spec.tcp.is_some() { 2 } else { 1 }
 }
+
+/// A flow that a channel is for and that a scenario made in code does not have.
+const NOBODY: Flow = Flow(u32::MAX);
 
 /// The port to which the simulator's own traffic goes: discard (RFC 863).
 const DISCARD: u16 = 9;

@@ -5,6 +5,8 @@
 //! **Limits.** Of each thing there are only so many, which `check` knows. What a run may cost is a [`Budget`] that the
 //! engine keeps to while it runs.
 
+use std::collections::BTreeMap;
+
 use lastmile::node::PortId;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
@@ -109,6 +111,13 @@ impl Scenario {
     /// Indices beyond those are directions of WLANs: of the first WLAN in their order, then of the next.
     pub fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         self.ways().path(from, to)
+    }
+
+    /// From which host to which each flow goes that has a name: the traffic, and what endpoints send whom they talk to.
+    pub(crate) fn named_flows(&self) -> BTreeMap<String, (usize, usize)> {
+        let traffic = self.traffic.iter().map(|flow| (flow.name.clone(), (flow.from, flow.to)));
+        let talks = self.conversations().into_iter();
+        traffic.chain(talks.filter_map(|talk| Some((talk.name?, (talk.from.0, talk.to.0))))).collect()
     }
 
     /// The WLAN's number and the medium's port of an index that [`path`](Scenario::path) gives beyond the links.

@@ -99,7 +99,7 @@ pub(super) struct RawLinkChange {
     pub(super) delay: Option<At<Span>>,
 }
 
-/// A channel on a link; flows are named as in `[[traffic]]`.
+/// A channel on a link; flows are named as in `[[traffic]]` and `[[stream]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLoss {

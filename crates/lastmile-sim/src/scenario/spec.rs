@@ -48,9 +48,8 @@ pub struct LinkSpec {
     pub to: usize,
     /// Rate, delay, queue and channels.
     pub config: LinkConfig,
-    /// For each of the configuration's losses the traffic that it is for, by its place in
-    /// [`Scenario::traffic`](super::Scenario::traffic); empty for all packets.
-    pub loss_flows: Vec<Vec<usize>>,
+    /// For each of the configuration's losses the names of the flows that it is for; empty for all packets.
+    pub loss_flows: Vec<Vec<String>>,
 }
 
 /// A WLAN. Its stations are hosts or routers by their names.

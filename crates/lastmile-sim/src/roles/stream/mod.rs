@@ -140,8 +140,9 @@ impl Role for Streaming {
                 None => format!("stream{index}"),
             };
             let taken = scenario.traffic.iter().map(|flow| &flow.name).chain(streams.iter().map(|s| &s.name));
-            if let Some(at) = raw.name.as_ref().filter(|_| taken.into_iter().any(|other| *other == name)) {
-                return check.error(at.span(), format!("another flow is called {name:?}"));
+            if taken.into_iter().any(|other| *other == name) {
+                let at = raw.name.as_ref().map_or(spanned.span(), Spanned::span);
+                return check.error(at, format!("another flow is called {name:?}"));
             }
             let frame_rate = raw.frame_rate.as_ref().map_or(30.0, |rate| *rate.get_ref());
             if let Some(at) = raw.frame_rate.as_ref().filter(|_| !(0.1..=1_000.0).contains(&frame_rate)) {

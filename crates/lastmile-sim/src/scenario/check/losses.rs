@@ -9,15 +9,15 @@ use super::{Check, Checked};
 use crate::network::link::LinkConfigError;
 use crate::network::loss::{ErrorModel, Loss};
 use crate::scenario::Scenario;
-use crate::scenario::raw::{RawLoss, RawTraffic};
+use crate::scenario::raw::RawLoss;
 
 impl Check<'_> {
-    /// The channels of a direction, and for each the flows that it is for.
+    /// The channels of a direction, and for each the names of the flows that it is for.
     pub(super) fn losses(
         &self,
         raw: &[Spanned<RawLoss>],
         of: Direction,
-    ) -> Checked<(Vec<Loss>, Vec<Vec<usize>>)> {
+    ) -> Checked<(Vec<Loss>, Vec<Vec<String>>)> {
         let (mut losses, mut flows) = (Vec::new(), Vec::new());
         let mut names = BTreeSet::new();
         let list = self.link_key(of, "losses");
@@ -56,65 +56,51 @@ impl Check<'_> {
         Ok((losses, flows))
     }
 
-    fn named_flows(&self, names: Option<&[Spanned<String>]>, list: &str) -> Checked<Vec<usize>> {
+    fn named_flows(&self, names: Option<&[Spanned<String>]>, list: &str) -> Checked<Vec<String>> {
         if names.is_some_and(<[_]>::is_empty) {
             return self.refuse(list, "an empty list: leave it out for all packets, or the channel for none");
         }
         let mut flows = Vec::new();
         let mut seen = BTreeSet::new();
         for flow in names.into_iter().flatten() {
-            match self.traffic_by_name().get(flow.get_ref().as_str()) {
-                Some(found) if !seen.insert(*found) => {
-                    return self.error(flow.span(), format!("{:?} is named twice", flow.get_ref()));
-                }
-                Some(&found) => flows.push(found),
-                None => {
-                    return self.error(flow.span(), format!("no traffic is called {:?}", flow.get_ref()));
-                }
+            if !seen.insert(flow.get_ref()) {
+                return self.error(flow.span(), format!("{:?} is named twice", flow.get_ref()));
             }
+            flows.push(flow.get_ref().clone());
         }
         Ok(flows)
     }
 
-    /// The place of each flow in the file.
-    fn traffic_by_name(&self) -> &BTreeMap<String, usize> {
-        self.traffic_by_name.get_or_init(|| {
-            let name = |(index, raw): (usize, &Spanned<RawTraffic>)| {
-                let own = raw.get_ref().name.as_ref().map(|name| name.get_ref().clone());
-                (own.unwrap_or_else(|| format!("traffic{index}")), index)
-            };
-            self.raw.traffic.iter().enumerate().map(name).collect()
-        })
-    }
-
-    /// Refuses a channel for flows that do not come by, in no direction that has it.
+    /// Refuses a channel for flows that there are not, or that do not come by in any direction that has it.
     pub(super) fn losses_met(&self, scenario: &Scenario) -> Checked<()> {
-        // By flow, so that the path of each is looked for once: the links whose channels name it, and the places of the
-        // channel and the name there.
-        let mut named: BTreeMap<usize, Vec<(usize, usize, usize)>> = BTreeMap::new();
-        for (link, spec) in scenario.links.iter().enumerate() {
-            for (channel, flows) in spec.loss_flows.iter().enumerate() {
-                for (at, &flow) in flows.iter().enumerate() {
-                    named.entry(flow).or_default().push((link, channel, at));
-                }
-            }
+        if scenario.links.iter().all(|link| link.loss_flows.iter().all(Vec::is_empty)) {
+            return Ok(());
         }
-        let directions = if named.is_empty() { Vec::new() } else { self.directions() };
-        for (flow, places) in named {
-            let Some(flow) = scenario.traffic.get(flow) else { continue };
-            let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
-            let path: BTreeSet<usize> = path.into_iter().collect();
-            for (link, channel, at) in places {
-                let Some(&of) = directions.get(link) else { continue };
-                let other = Direction { back: !of.back, ..of };
-                // A list that both directions have is met where either is.
-                let beside = if of.back { link.checked_sub(1) } else { Some(link + 1) };
-                let list = self.link_key(of, "losses");
-                let shared =
-                    !self.raw.link[of.link].get_ref().one_way && self.link_key(other, "losses") == list;
-                if !path.contains(&link) && !beside.is_some_and(|beside| shared && path.contains(&beside)) {
-                    let reason = format!("packets of {:?} do not come by this link", flow.name);
-                    return self.refuse(&format!("{list}[{channel}].flows[{at}]"), reason);
+        let (directions, ends) = (self.directions(), scenario.named_flows());
+        // By flow, so that the path of each is looked for once.
+        let mut paths: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (link, (spec, &of)) in scenario.links.iter().zip(&directions).enumerate() {
+            if spec.loss_flows.iter().all(Vec::is_empty) {
+                continue;
+            }
+            let list = self.link_key(of, "losses");
+            let other = Direction { back: !of.back, ..of };
+            // A list that both directions have is met where either is.
+            let beside = if of.back { link.checked_sub(1) } else { Some(link + 1) };
+            let shared = !self.raw.link[of.link].get_ref().one_way && self.link_key(other, "losses") == list;
+            for (channel, flows) in spec.loss_flows.iter().enumerate() {
+                for (at, flow) in flows.iter().enumerate() {
+                    let key = || format!("{list}[{channel}].flows[{at}]");
+                    let Some(&(from, to)) = ends.get(flow.as_str()) else {
+                        return self.refuse(&key(), format!("no traffic or stream is called {flow:?}"));
+                    };
+                    let path = paths.entry(flow).or_insert_with(|| {
+                        self.path(scenario, from, to).unwrap_or_default().into_iter().collect()
+                    });
+                    if !path.contains(&link) && !beside.is_some_and(|beside| shared && path.contains(&beside))
+                    {
+                        return self.refuse(&key(), format!("packets of {flow:?} do not come by this link"));
+                    }
                 }
             }
         }

@@ -3,7 +3,6 @@
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
-use std::collections::BTreeMap;
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -76,7 +75,7 @@ pub(super) fn load(
         }
         error
     })?;
-    let check = Check { place, raw: &raw, ways: OnceCell::new(), traffic_by_name: OnceCell::new() };
+    let check = Check { place, raw: &raw, ways: OnceCell::new() };
     check.scenario(&roles, check_method)
 }
 
@@ -84,7 +83,6 @@ pub(crate) struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
-    traffic_by_name: OnceCell<BTreeMap<String, usize>>,
 }
 
 impl Check<'_> {
