@@ -10,7 +10,7 @@ use crate::observe::judge;
 use crate::observe::order::Order;
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 
 /// A tool keeps one of these. Its `step` begins with [`Base::step`], its `on_stream` with [`Base::judge`].
 ///
@@ -167,6 +167,13 @@ impl Base {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
         }
+    }
+
+    /// Says that the path, and not the user, chose the size of the packets.
+    pub fn warn_shrunk(&mut self, from: Bytes, to: Bytes) {
+        self.warn(format!(
+            "packets of {from} do not pass this path, as behind a VPN: measured with {to} (--packet-size)"
+        ));
     }
 
     /// All that was said, and `more`.

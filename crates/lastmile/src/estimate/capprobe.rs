@@ -299,6 +299,17 @@ impl Estimator for CapProbe {
         Step::Send(StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share)))
     }
 
+    fn shrink(&mut self, size: Bytes) -> bool {
+        let planned = self.sizes[0];
+        let shrinks = size < planned && self.streams.is_empty();
+        if shrinks {
+            self.base.warn_shrunk(planned, size);
+            self.config.packet_size = Some(size);
+            self.sizes = self.config.sizes();
+        }
+        shrinks
+    }
+
     fn on_stream(&mut self, record: &StreamRecord) {
         if self.base.is_done() {
             return;

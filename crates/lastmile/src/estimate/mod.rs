@@ -78,6 +78,12 @@ pub trait Estimator: Send {
     /// Takes in what became of the stream that [`step`](Estimator::step) asked for.
     fn on_stream(&mut self, record: &StreamRecord);
 
+    /// Takes note that packets of more than `size` do not reach the other side, before anything was learnt from any; true
+    /// where it was about to send larger ones, and sends none any more. What cannot change its size says false.
+    fn shrink(&mut self, _size: Bytes) -> bool {
+        false
+    }
+
     /// What it can already vouch for, where it is not asked any more: a limit was reached, or the user had enough.
     /// Nothing once [`step`](Estimator::step) has said [`Step::Done`].
     fn so_far(&self) -> Vec<Estimate> {

@@ -437,6 +437,16 @@ impl Estimator for Wbest {
         }
     }
 
+    fn shrink(&mut self, size: Bytes) -> bool {
+        let planned = self.config.packet_size;
+        let shrinks = size < planned && self.pair_streams.is_empty() && self.trains.is_empty();
+        if shrinks {
+            self.base.warn_shrunk(planned, size);
+            self.config.packet_size = size;
+        }
+        shrinks
+    }
+
     fn so_far(&self) -> Vec<Estimate> {
         // Bursts may yet overturn what pairs say, so that nothing counts before the trains.
         if self.base.is_done() || !matches!(self.phase, Phase::Train) {

@@ -34,7 +34,7 @@ prop_compose! {
         forgeries in 0_u64..60,
     ) -> Path {
         let (delay, jitter) = (Span::from_millis(delay), Span::from_millis(jitter));
-        Path { delay, jitter, loss, duplicates, replays, flips: 0, cuts: 0, forgeries }
+        Path { delay, jitter, loss, duplicates, replays, flips: 0, cuts: 0, forgeries, mtu: None }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a session does when something is wrong: it ends, soon, and says who is to blame; and its limits are hard.
 
 use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::measure::{Key, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::estimate::{Step, StreamPlan};
+use lastmile::endpoint::measure::{Key, Measurement, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::estimate::{Conditions, Step, StreamPlan, build};
 use lastmile::node::{Input, Node, Output, Payload};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -386,6 +386,43 @@ fn an_impossible_report_is_refused_and_the_peer_named() {
             assert!(world.prober.sink().is_empty(), "not believed");
         }
     }
+}
+
+/// Behind a VPN full-sized packets vanish and small ones pass: the methods go on with what fits, and say so.
+#[test]
+fn a_path_with_a_small_mtu_is_measured_with_packets_that_fit() {
+    for (mtu, fits) in [(1_420, 1_400), (1_300, 1_280)] {
+        for direction in DIRECTIONS {
+            for method in ["wbest", "capprobe"] {
+                let estimator = build(&method.parse().unwrap(), &Conditions::default()).unwrap();
+                let measurements = vec![Measurement { method: method.into(), direction, estimator }];
+                let path = Path { mtu: Some(mtu), ..NEAR };
+                let mut world = World::new(config(None), measurements, reflector(None), path, 1);
+                world.run(Span::from_secs(60));
+                let warning = world.events.iter().find_map(|event| match event {
+                    Decision::Estimated { estimate, .. } => estimate.warning.clone(),
+                    _ => None,
+                });
+                let case = format!("{method} {direction} at {mtu}: {:?}", world.events);
+                let warning = warning.unwrap_or_else(|| panic!("{case}"));
+                assert!(warning.contains("packets of 1488 B do not pass this path"), "{case}");
+                assert!(warning.contains(&format!("measured with {fits} B")), "{case}");
+                let records = world.prober.sink().iter().filter(|record| record.lost() == 0);
+                assert!(records.flat_map(|r| &r.packets).all(|p| p.size.0 <= fits), "{case}");
+            }
+        }
+    }
+}
+
+/// A method that cannot change its size is refused after one payment that bought nothing.
+#[test]
+fn nothing_is_paid_twice_in_vain() {
+    let path = Path { mtu: Some(1_420), ..NEAR };
+    let measurements = vec![measurement(Direction::Reverse, vec![pairs(30)])];
+    let mut world = World::new(config(None), measurements, reflector(None), path, 1);
+    world.run(Span::from_secs(20));
+    assert!(world.refusals()[0].contains("packets of 1488 B"), "{:?}", world.refusals());
+    assert!(world.cost().credit_bytes <= Bytes(60 * 1_488), "{:?}", world.cost());
 }
 
 fn time_limit_holds(limit: Span, loss: u64, delay: i64, keyed: bool, seed: u64) {

@@ -51,6 +51,8 @@ pub(crate) struct Path {
     pub(crate) cuts: u64,
     /// A packet of somebody off the path, with the right addresses, whenever a packet passes.
     pub(crate) forgeries: u64,
+    /// Larger packets vanish.
+    pub(crate) mtu: Option<u64>,
 }
 
 pub(crate) const NEAR: Path = Path {
@@ -62,6 +64,7 @@ pub(crate) const NEAR: Path = Path {
     flips: 0,
     cuts: 0,
     forgeries: 0,
+    mtu: None,
 };
 
 /// Runs the streams that it is given and ends.
@@ -274,7 +277,9 @@ impl<P: Node> World<P> {
         for _ in 0..copies {
             let jitter = Span::from_nanos(self.dice.below(self.path.jitter.as_nanos() as u64) as i64);
             let arrives = at + self.path.delay + jitter;
-            if self.dice.happens(self.path.loss) {
+            if self.dice.happens(self.path.loss)
+                || self.path.mtu.is_some_and(|mtu| datagram.ip_size().0 > mtu)
+            {
                 continue;
             }
             let mut copy = datagram.clone();

@@ -91,6 +91,10 @@ pub struct Prober<S: PacketSink = ()> {
     foreign: Option<(u64, usize, usize)>,
     /// The peer knew nothing of the last stream, and was said hello again.
     renewed: bool,
+    /// The largest packets that pass, as far as is known.
+    fits: Bytes,
+    /// Our token and the credit that the peer counted before the last payment.
+    before_paying: (Token, u64),
     rtt: Span,
     /// What the path has been seen to carry at least.
     seen: Rate,
@@ -130,6 +134,8 @@ impl<S: PacketSink> Prober<S> {
             failure: None,
             foreign: None,
             renewed: false,
+            fits: Bytes(u64::MAX),
+            before_paying: ([0; 16], 0),
             rtt: Span::ZERO,
             seen: Rate::ip(0),
             unanswered: Bytes::ZERO,

@@ -1,5 +1,6 @@
 //! What the session makes of what arrives: replies, packets of streams, reports, departures.
 
+use super::steps::largest;
 use super::{Phase, Prober, Try};
 use crate::endpoint::measure::event::{Decision, PacketSink};
 use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
@@ -143,6 +144,7 @@ impl<S: PacketSink> Prober<S> {
 
     fn on_report(&mut self, now: Time, page: &ReportPage<'_>) {
         let Phase::Reporting(stream, wanted) = &mut self.phase else { return };
+        let planned = largest(&stream.plan);
         let kind = match stream.direction {
             Direction::Reverse => ReportKind::Departures,
             _ => ReportKind::Arrivals,
@@ -172,6 +174,13 @@ impl<S: PacketSink> Prober<S> {
                     Ok(()) => self.enter(now, Phase::Credit(stream.plan, 0)),
                     Err(refusal) => self.refuse(now, refusal),
                 }
+                return;
+            }
+            // Small packets pass, and this was sent to a session that is new.
+            ReportStatus::UnknownStream if self.shrunk(planned) => {
+                self.cost.streams_discarded += 1;
+                self.phase = Phase::Step;
+                self.waiting = None;
                 return;
             }
             status => {
@@ -222,6 +231,8 @@ impl<S: PacketSink> Prober<S> {
 
     pub(super) fn on_failed(&mut self, now: Time, id: Option<TransmitId>, reason: Failure) {
         self.failure = Some(reason);
+        // It is the size, which a new session would not change.
+        self.renewed |= reason == Failure::TooBig;
         if let Some(id) = id {
             self.on_sent(id, None);
         }
