@@ -91,33 +91,3 @@ fn losses_make_tcp_slower_and_their_cause_is_known() {
     let lossy = goodputs("wlh", 222, &[])[0];
     assert!((60e3..105e3).contains(&lossy), "{lossy}");
 }
-
-#[test]
-fn a_wlan_in_a_file_carries_what_arithmetic_says() {
-    // ORACLES 1.2: 802.11g at 54 Mbit/s, 1500 B, short slot, ACK 34 us: 30.50 Mbit/s.
-    let text = r#"
-name = "air"
-duration = "5 s"
-[host.server]
-[host.client]
-[[link]]
-from = "server"
-to = "ap"
-[[wlan]]
-standard = "g"
-station = [{ name = "ap" }, { name = "client", ap = "ap" }]
-[[traffic]]
-name = "all"
-kind = "cbr"
-from = "server"
-to = "client"
-rate = "60 Mbit/s"
-size = "1500 B"
-"#;
-    let scenario = Scenario::parse("air.toml", text).unwrap();
-    let mut run = build(&scenario, 1, vec![]).unwrap();
-    let watch = FlowWatch::begin(&run);
-    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
-    let flows = watch.end(&scenario, &run);
-    assert!((flows[0].goodput_bps.unwrap() / 30.50e6 - 1.0).abs() < 0.01, "{flows:?}");
-}
