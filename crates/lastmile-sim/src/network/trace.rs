@@ -272,6 +272,20 @@ impl Reader {
         Ok(Some((libm::round(at) as u64, number(value, self.trace.units.1)?)))
     }
 
+    /// What its values are.
+    pub(crate) fn quantity(&self) -> Quantity {
+        self.trace.quantity
+    }
+
+    /// Leaves out whole turns that are over at `now`. Of values the turn under way says all that counts: it begins with one.
+    pub(crate) fn skip_to(&mut self, now: u64) {
+        let length = self.trace.length;
+        if self.trace.repeat && now.saturating_sub(self.base) >= length {
+            self.base = now / length * length;
+            self.failed = self.failed.take().or_else(|| self.rewind().err());
+        }
+    }
+
     /// What comes next, in nanoseconds from the run's start: again and again, where the trace repeats.
     pub(crate) fn next(&mut self) -> Option<(u64, f64)> {
         if self.failed.is_some() {

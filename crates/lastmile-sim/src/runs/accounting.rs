@@ -7,9 +7,10 @@ use lastmile::time::{Span, Time};
 
 use crate::network::engine::{Engine, EngineError, NodeId};
 use crate::network::link::Link;
+use crate::network::wlan::Medium;
 use crate::runs::flows::{FlowOutcome, FlowWatch};
 use crate::runs::series::{Series, SeriesPlan, Snapshot};
-use crate::scenario::{LinkSpec, Scenario, Simulation};
+use crate::scenario::{LinkSpec, Scenario, Simulation, WlanSpec};
 
 /// What the scenario's own traffic got, and what its links and WLANs carried.
 ///
@@ -124,7 +125,10 @@ impl Watched {
         let mut stops: Vec<_> = stops.filter(|&(at, _)| at > warm_up && at < Time::MAX).collect();
         stops.sort_unstable_by(|a, b| b.cmp(a));
         let links = scenario.links.iter().zip(&simulation.links);
-        let traced = links.filter(|link| link.0.config.trace.is_some()).map(|link| *link.1).collect();
+        let links = links.filter(|link| link.0.config.trace.is_some()).map(|link| *link.1);
+        let driven = |wlan: &WlanSpec| wlan.config.station.iter().any(|station| station.trace.is_some());
+        let wlans = scenario.wlans.iter().zip(&simulation.wlans).filter(|wlan| driven(wlan.0));
+        let traced = links.chain(wlans.map(|wlan| *wlan.1)).collect();
         Watched { simulation, warm_up, flows: None, before: None, stops, series: None, traced }
     }
 
@@ -160,7 +164,9 @@ impl Watched {
         }
         self.simulation.engine.run_until(end)?;
         for &node in &self.traced {
-            if let Some(why) = self.simulation.engine.link(node).and_then(Link::trace_failure) {
+            let engine = &self.simulation.engine;
+            let link = engine.link(node).and_then(Link::trace_failure);
+            if let Some(why) = link.or_else(|| engine.wlan(node).and_then(Medium::trace_failure)) {
                 return Err(EngineError::Trace { node: node.0, why: why.to_owned() });
             }
         }

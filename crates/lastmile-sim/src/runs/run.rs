@@ -169,6 +169,7 @@ mod tests {
 
     use super::*;
     use crate::roles::measure::{MeasureSpec, Outcome, Session, prober_config, sessions};
+    use crate::runs::series::SeriesRow;
 
     fn sessions_of(measures: &str) -> Result<Vec<Session>, String> {
         let link = |from| format!("[[link]]\nfrom = \"{from}\"\nto = \"middle\"\n");
@@ -359,7 +360,27 @@ start = "2 s"
         let make = |spec: &MeasureSpec| {
             lastmile::estimate::build(&spec.method, &Default::default()).map_err(|e| e.to_string())
         };
-        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let rows = Arc::clone(&told);
+        let tell = Box::new(move |row: &SeriesRow| rows.lock().unwrap().push(row.clone()));
+        let series = Some(SeriesPlan { step: Span::from_millis(500), tell });
+        let run = simulate(&scenario, 1, &make, Hooks { series, ..Hooks::default() }).unwrap();
+        // The series has each stream as the run's end has it.
+        let rows = told.lock().unwrap();
+        for (name, rate, running) in [("one", 2e6, 12), ("stream1", 1e6, 6), ("stream2", 3e6, 12)] {
+            let own: Vec<_> = rows.iter().filter(|row| row.row == "flow" && row.name == name).collect();
+            let busy =
+                own.iter().filter(|row| row.delay_s.is_some_and(|delay| (0.005..0.05).contains(&delay)));
+            assert!(own.len() == 12 && (running..=running + 1).contains(&busy.count()), "{name}: {own:?}");
+            let mean = |of: fn(&SeriesRow) -> Option<f64>| {
+                own.iter().map(|row| of(row).unwrap()).sum::<f64>() / f64::from(running as u32)
+            };
+            let (sent, arrived) = (mean(|row| row.sent_bps), mean(|row| row.goodput_bps));
+            assert!(
+                (arrived / rate - 1.0).abs() < 0.03 && (sent / rate - 1.0).abs() < 0.03,
+                "{name}: {own:?}"
+            );
+        }
         let streams = &run.found.stream.outcomes;
         let expected = [("one", 2e6, 6.0), ("stream1", 1e6, 3.0), ("stream2", 3e6, 6.0)];
         for (stream, (name, rate, seconds)) in streams.iter().zip(expected) {

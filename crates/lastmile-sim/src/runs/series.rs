@@ -12,7 +12,7 @@ use crate::network::link::Waits;
 use crate::network::traffic::SinkCounters;
 use crate::runs::flows::{counters, sent};
 use crate::runs::pcap::link_name;
-use crate::scenario::{Scenario, Simulation};
+use crate::scenario::{FlowCounts, Scenario, Simulation};
 
 /// The shortest step.
 pub const MIN_STEP: Span = Span::from_millis(1);
@@ -72,6 +72,7 @@ struct Hop {
 pub(super) struct Snapshot {
     pub(super) at: Time,
     flows: Vec<(SinkCounters, u64)>,
+    roles_flows: Vec<FlowCounts>,
     links: Vec<Hop>,
     /// Of each WLAN, for how long its medium was busy, and its directions by their ports.
     wlans: Vec<(Span, Vec<Hop>)>,
@@ -123,6 +124,7 @@ impl Snapshot {
         Snapshot {
             at,
             flows: flows.map(|flow| (counters(simulation, flow), sent(simulation, flow))).collect(),
+            roles_flows: simulation.roles_flows.iter().map(|(_, flow)| flow.counts()).collect(),
             links: simulation.links.iter().map(link).collect(),
             wlans: simulation.wlans.iter().map(wlan).collect(),
         }
@@ -213,6 +215,19 @@ impl Series {
                 sent_bps: size.map(|size| (sent - sent_before) as f64 * size.bits() as f64 / seconds),
                 delay_s: (packets > 0).then_some(delay),
                 window_packets: tcp.map(|tcp| tcp.cwnd()),
+                ..row("flow", name)
+            });
+        }
+        for ((name, _), (new, old)) in
+            simulation.roles_flows.iter().zip(now.roles_flows.iter().zip(&before.roles_flows))
+        {
+            let packets = new.packets - old.packets;
+            let delay = (new.total_delay - old.total_delay).as_secs_f64() / packets as f64;
+            let rate = |new: Bytes, old: Bytes| Some((new.0 - old.0) as f64 * 8.0 / seconds);
+            rows.push(SeriesRow {
+                goodput_bps: rate(new.arrived, old.arrived),
+                sent_bps: rate(new.sent, old.sent),
+                delay_s: (packets > 0).then_some(delay),
                 ..row("flow", name)
             });
         }

@@ -1,10 +1,14 @@
 //! From a checked [`Scenario`] to an engine ready to run.
 
+use std::sync::Arc;
+
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 use lastmile::endpoint::{Decision, Endpoint, any};
 use lastmile::node::{Flow, PortId};
+use lastmile::time::Span;
+use lastmile::units::Bytes;
 
 use super::{OldQueue, Scenario, handoffs};
 use crate::network::clock::HostClock;
@@ -56,6 +60,25 @@ pub enum BuildError {
     Wlan(#[from] WlanError),
 }
 
+/// What a flow of a role has sent and received up to now, IP bytes; each packet counts once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowCounts {
+    /// Bytes sent.
+    pub sent: Bytes,
+    /// Bytes that arrived.
+    pub arrived: Bytes,
+    /// Packets that arrived.
+    pub packets: u64,
+    /// How long these took, added up.
+    pub total_delay: Span,
+}
+
+/// What has such counts while a run goes.
+pub trait CountedFlow: core::fmt::Debug + Send + Sync {
+    /// Up to now.
+    fn counts(&self) -> FlowCounts;
+}
+
 /// An engine made from a scenario, and where its parts are.
 ///
 /// ```
@@ -89,6 +112,8 @@ pub struct Simulation {
     /// What endpoints send each other by the ports that the scenario's roles have, each way a flow.
     talks: Vec<Talk>,
     seed: u64,
+    /// The flows of roles that can be counted while the run goes, by their names: each role adds its own.
+    pub roles_flows: Vec<(String, Arc<dyn CountedFlow>)>,
 }
 
 /// A conversation with the flows there and back.
@@ -241,7 +266,19 @@ pub fn build(
         engine.route(routers[to], flow, end);
     }
     handoffs::plan(scenario, &mut engine, &routers, hop, &flows);
-    Ok(Simulation { engine, hosts, links, wlans, sources, sinks, traffic_flows: labels, pairs, talks, seed })
+    Ok(Simulation {
+        engine,
+        hosts,
+        links,
+        wlans,
+        sources,
+        sinks,
+        traffic_flows: labels,
+        pairs,
+        talks,
+        seed,
+        roles_flows: Vec::new(),
+    })
 }
 
 /// The labels of the traffic's packets, where `taken` flows come before; a TCP connection has one more, for its ACKs.

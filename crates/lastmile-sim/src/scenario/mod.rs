@@ -27,7 +27,7 @@ mod spec;
 use crate::roles::Roles;
 use routes::{Edge, Ways};
 
-pub use build::{Attach, BuildError, Simulation, build};
+pub use build::{Attach, BuildError, CountedFlow, FlowCounts, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use overrides::Override;

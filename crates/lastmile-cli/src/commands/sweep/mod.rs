@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::network::wlan::StationTrace;
 use lastmile_sim::runs::sweep::{Parameter, Plan, Run, Sweep};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Scenario, TrafficSpec};
@@ -166,7 +167,14 @@ fn traces(scenario: &Scenario) -> u64 {
         _ => hash,
     };
     let links = scenario.links.iter().filter_map(|link| link.config.trace.as_ref());
-    links.fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
+    let stations = scenario.wlans.iter().flat_map(|wlan| &wlan.config.station);
+    let stations = stations.filter_map(|station| match station.trace.as_ref()? {
+        StationTrace::Open(trace) => Some(trace),
+        StationTrace::Named(_) => None,
+    });
+    links
+        .chain(stations)
+        .fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
 }
 
 /// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.

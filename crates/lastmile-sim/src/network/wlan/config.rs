@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
-use super::schedule::StationChange;
+use super::schedule::{StationChange, StationTrace};
 use crate::text;
 
 /// Where a station is heard from: path loss and noise between it and its access point.
@@ -82,6 +82,8 @@ pub struct StationConfig {
     pub channel: Option<ChannelConfig>,
     /// What changes of it during the run.
     pub schedule: Vec<StationChange>,
+    /// A trace that says its rate, its signal to noise ratio or its distance, instead of `schedule`.
+    pub trace: Option<StationTrace>,
 }
 
 impl Default for StationConfig {
@@ -97,6 +99,7 @@ impl Default for StationConfig {
             down_frame_error: None,
             channel: None,
             schedule: Vec::new(),
+            trace: None,
         }
     }
 }

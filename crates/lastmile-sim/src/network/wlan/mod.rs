@@ -29,4 +29,4 @@ pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotT
 pub use config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 pub use counters::{Airtime, DirectionCounters, Loss};
 pub use medium::Medium;
-pub use schedule::StationChange;
+pub use schedule::{StationChange, StationTrace};

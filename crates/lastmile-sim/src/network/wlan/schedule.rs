@@ -1,13 +1,17 @@
-//! What changes of a client during a run: its rates and its channel, as when it moves.
+//! What changes of a client during a run: its rates and its channel, as when it moves; by a list, or by a trace.
+
+use std::sync::Arc;
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use serde::Deserialize;
 
-use super::config::{StationConfig, WlanConfig, WlanError};
+use super::channel::Channel;
+use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
 use super::phy::Phy;
 use super::rate::Controller;
 use super::setup::{Direction, bandwidth_hz, ladder, named_rate, refuse};
+use crate::network::trace::{Quantity, Reader, Trace, TraceConfig};
 use crate::text;
 
 /// The most changes of one client.
@@ -46,6 +50,84 @@ pub struct StationChange {
     pub snr_db: Option<f64>,
 }
 
+/// The trace that drives a client, both ways: as a scenario names it, or open.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "TraceConfig")]
+pub enum StationTrace {
+    /// Named, which is not enough for a medium.
+    Named(TraceConfig),
+    /// Looked through.
+    Open(Arc<Trace>),
+}
+
+impl From<TraceConfig> for StationTrace {
+    fn from(config: TraceConfig) -> StationTrace {
+        StationTrace::Named(config)
+    }
+}
+
+/// A trace as one direction reads it.
+#[derive(Debug)]
+struct Driven {
+    reader: Reader,
+    /// The value that comes next, at [`Schedule::next`].
+    value: f64,
+    /// Of each of the standard's rates in bit/s: its number, and rate control that begins with it. Empty where the trace says
+    /// something else.
+    rates: Vec<(f64, usize, Controller)>,
+    /// The channel, and how wide it is, where the trace moves the client in it.
+    channel: Option<(ChannelConfig, f64)>,
+}
+
+impl Driven {
+    fn new(
+        config: &WlanConfig,
+        phy: &Phy,
+        client: &StationConfig,
+        trace: &StationTrace,
+    ) -> Result<Driven, WlanError> {
+        let error = |reason: &str| refuse(client, "trace", reason);
+        let StationTrace::Open(trace) = trace else { return Err(error("it was not opened")) };
+        if !client.schedule.is_empty() {
+            return Err(error("the trace says what changes, and so does `schedule`"));
+        }
+        let kind = client.rate_control;
+        let rate = |(top, rate): (usize, &super::phy::PhyRate)| {
+            (f64::from(rate.kbps) * 1e3, top, Controller::new(kind, ladder(phy, top, config, kind)))
+        };
+        let (rates, channel) = match trace.quantity() {
+            Quantity::Opportunities => return Err(error("opportunities are for links")),
+            Quantity::Rate => (phy.rates().iter().enumerate().map(rate).collect(), None),
+            Quantity::Snr | Quantity::Distance => {
+                let channel = client
+                    .channel
+                    .clone()
+                    .ok_or_else(|| error("the client has no channel that could change"))?;
+                (Vec::new(), Some((channel, bandwidth_hz(config))))
+            }
+        };
+        Ok(Driven { reader: Reader::new(Arc::clone(trace)), value: 0.0, rates, channel })
+    }
+
+    /// The fastest of the standard's rates that is no faster, to half a percent; otherwise the slowest.
+    fn rate(&self) -> Option<(usize, Controller)> {
+        let slower = self.rates.iter().filter(|(rate, ..)| *rate <= self.value * 1.005);
+        let found = slower.max_by(|a, b| a.0.total_cmp(&b.0));
+        let found = found.or_else(|| self.rates.iter().min_by(|a, b| a.0.total_cmp(&b.0)));
+        found.map(|(_, top, controller)| (*top, controller.clone()))
+    }
+
+    /// Moves the client in its channel.
+    fn place(&mut self, channel: &mut Channel) {
+        let Some((config, bandwidth)) = &mut self.channel else { return };
+        match self.reader.quantity() {
+            Quantity::Distance => (config.distance_m, config.snr_db) = (self.value, None),
+            _ => config.snr_db = Some(self.value),
+        }
+        channel.move_to(config.mean_snr_db(*bandwidth));
+    }
+}
+
 /// The same, checked, of one direction.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -60,6 +142,7 @@ pub(super) struct Change {
 pub(super) struct Schedule {
     pub(super) next: Option<u64>,
     changes: Vec<Change>,
+    trace: Option<Box<Driven>>,
 }
 
 impl Schedule {
@@ -72,6 +155,16 @@ impl Schedule {
     ) -> Result<Schedule, WlanError> {
         if client.schedule.len() > MAX_CHANGES {
             return Err(refuse(client, "schedule", format!("more than {MAX_CHANGES} changes")));
+        }
+        if let Some(trace) = &client.trace {
+            let mut schedule = Schedule::default();
+            let mut driven = Driven::new(config, phy, client, trace)?;
+            schedule.next = driven.reader.next().map(|(at, value)| {
+                driven.value = value;
+                at
+            });
+            schedule.trace = Some(Box::new(driven));
+            return Ok(schedule);
         }
         let mut changes = Vec::new();
         let mut channel = client.channel.clone();
@@ -122,7 +215,12 @@ impl Schedule {
             });
         }
         changes.reverse();
-        Ok(Schedule { next: changes.last().map(|c| c.at), changes })
+        Ok(Schedule { next: changes.last().map(|c| c.at), changes, trace: None })
+    }
+
+    /// Why its trace cannot be read any more, if it cannot.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.trace.as_ref()?.reader.failure()
     }
 }
 
@@ -130,6 +228,9 @@ impl Direction {
     /// Makes the changes whose time has come.
     #[cold]
     pub(super) fn change(&mut self, now: Time) {
+        if self.schedule.trace.is_some() {
+            return self.follow(now);
+        }
         while let Some(change) = self.schedule.changes.pop_if(|change| change.at <= now.as_nanos()) {
             if let Some((top_rate, controller)) = change.controller {
                 (self.top_rate, self.controller) = (top_rate, controller);
@@ -140,5 +241,28 @@ impl Direction {
             }
         }
         self.schedule.next = self.schedule.changes.last().map(|c| c.at);
+    }
+
+    /// Does what the trace says of now.
+    fn follow(&mut self, now: Time) {
+        let Some(driven) = &mut self.schedule.trace else { return };
+        let mut value = driven.value;
+        driven.reader.skip_to(now.as_nanos());
+        loop {
+            let next = driven.reader.next();
+            self.schedule.next = next.map(|(at, _)| at);
+            match next {
+                Some((at, later)) if at <= now.as_nanos() => value = later,
+                _ => {
+                    driven.value = value;
+                    if let Some((top, controller)) = driven.rate().filter(|(top, _)| *top != self.top_rate) {
+                        (self.top_rate, self.controller) = (top, controller);
+                    }
+                    self.channel.iter_mut().for_each(|channel| driven.place(channel));
+                    driven.value = next.map_or(value, |(_, later)| later);
+                    return;
+                }
+            }
+        }
     }
 }

@@ -207,6 +207,7 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
                 ("down_frame_error", station.down_frame_error.is_some()),
                 ("channel", station.channel.is_some()),
                 ("schedule", !station.schedule.is_empty()),
+                ("trace", station.trace.is_some()),
             ];
             if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
                 return Err(refuse(station, key, "belongs to each client, and counts both ways"));

@@ -19,7 +19,7 @@ use crate::rng::Stream;
 use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::raw::At;
-use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+use crate::scenario::{CheckMethod, CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec};
 
 mod outcome;
 
@@ -104,11 +104,10 @@ pub struct Found {
 pub struct Running(Vec<(Spec, Conversation, Arc<Mutex<Delays>>)>);
 
 /// When packets left that have not arrived, by their number, and how long the others took.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Delays {
     left: BTreeMap<u16, Time>,
-    packets: u64,
-    total: Span,
+    counts: FlowCounts,
     longest: Span,
 }
 
@@ -248,6 +247,7 @@ impl Role for Streaming {
         for (spec, talk, delays) in &running.0 {
             let Some((flow, _)) = simulation.conversation(talk) else { continue };
             let (sender, receiver) = (simulation.hosts[spec.from], simulation.hosts[spec.to]);
+            simulation.roles_flows.push((spec.name.clone(), Arc::<Mutex<Delays>>::clone(delays)));
             let delays = Arc::clone(delays);
             simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
                 if datagram.flow != flow || (from != sender && to != receiver) {
@@ -256,7 +256,7 @@ impl Role for Streaming {
                 let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes));
                 let Some(Ok(packet)) = rtp.map(RtpPacket::parse) else { return };
                 let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
-                delays.saw(now, packet.header.sequence, from == sender, to == receiver);
+                delays.saw((now, datagram.ip_size()), packet.header.sequence, from == sender, to == receiver);
             }));
         }
     }
@@ -267,8 +267,9 @@ impl Role for Streaming {
         for (spec, talk, delays) in &running.0 {
             let lost = ended.simulation.conversation(talk).and_then(|(flow, _)| lost.remove(&flow));
             let delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
-            let delay = (delays.packets > 0)
-                .then(|| (delays.total.as_secs_f64() / delays.packets as f64, delays.longest.as_secs_f64()));
+            let FlowCounts { packets, total_delay, .. } = delays.counts;
+            let delay = (packets > 0)
+                .then(|| (total_delay.as_secs_f64() / packets as f64, delays.longest.as_secs_f64()));
             let (sender, receiver) = (ended.number(talk.from, talk.ipv6), ended.number(talk.to, talk.ipv6));
             let sent = ended.decisions(sender).find_map(|(_, what)| match what {
                 Decision::MediaEnded { why, sent } => Some((*why, *sent)),
@@ -291,15 +292,23 @@ impl Role for Streaming {
     }
 }
 
+impl CountedFlow for Mutex<Delays> {
+    fn counts(&self) -> FlowCounts {
+        self.lock().unwrap_or_else(PoisonError::into_inner).counts
+    }
+}
+
 impl Delays {
-    fn saw(&mut self, now: Time, number: u16, leaves: bool, arrives: bool) {
+    fn saw(&mut self, (now, size): (Time, Bytes), number: u16, leaves: bool, arrives: bool) {
         if leaves {
             self.left.insert(number, now);
+            self.counts.sent += size;
         }
         if arrives && let Some(left) = self.left.remove(&number) {
             let took = now - left;
-            self.packets += 1;
-            self.total += took;
+            self.counts.packets += 1;
+            self.counts.arrived += size;
+            self.counts.total_delay += took;
             self.longest = self.longest.max(took);
         }
     }

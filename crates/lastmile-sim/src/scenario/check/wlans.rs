@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use toml::Spanned;
 
 use super::{Check, Checked};
-use crate::network::wlan::{Medium, Standard, StationConfig, WlanConfig};
+use crate::network::trace::Quantity;
+use crate::network::wlan::{Medium, Standard, StationConfig, StationTrace, WlanConfig};
 use crate::scenario::{Scenario, WlanSpec};
 
 /// Packets in the queues of one WLAN's stations, and losses noted one by one: both are kept in memory.
@@ -26,15 +27,17 @@ const OF_STANDARDS: [(&str, &[Standard]); 8] = [
 const OF_DISTANCE: [&str; 5] =
     ["distance_m", "tx_power_dbm", "reference_loss_db", "exponent", "noise_figure_db"];
 /// What belongs to each client, and counts both ways.
-const OF_CLIENTS: [&str; 7] =
-    ["rate", "down_rate", "rate_control", "frame_error", "down_frame_error", "channel", "schedule"];
+const OF_CLIENTS: [&str; 8] =
+    ["rate", "down_rate", "rate_control", "frame_error", "down_frame_error", "channel", "schedule", "trace"];
 
 impl Check<'_> {
     pub(super) fn wlans(&self, scenario: &mut Scenario) -> Checked<()> {
         let ends = |edge: super::super::Edge| (edge.from, edge.to);
         let mut joined: BTreeSet<_> = scenario.edges().into_iter().map(ends).collect();
         for (index, spanned) in self.raw.wlan.iter().enumerate() {
-            let (config, at) = (spanned.get_ref(), format!("wlan[{index}]"));
+            let (mut config, at) = (spanned.get_ref().clone(), format!("wlan[{index}]"));
+            self.open_traces(&mut config, &at)?;
+            let config = &config;
             self.meaningless(config, &at)?;
             let mut vertices = Vec::new();
             for (number, station) in config.station.iter().enumerate() {
@@ -77,6 +80,18 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Opens the traces that drive stations.
+    fn open_traces(&self, config: &mut WlanConfig, at: &str) -> Checked<()> {
+        for (number, station) in config.station.iter_mut().enumerate() {
+            if let Some(StationTrace::Named(named)) = &station.trace {
+                let span = self.place.span_of(&format!("{at}.station[{number}].trace"));
+                let opened = self.open_trace(&Spanned::new(span, named.clone()))?;
+                station.trace = Some(StationTrace::Open(opened));
+            }
+        }
+        Ok(())
+    }
+
     /// A station's name with its place in the file.
     pub(super) fn station_name(&self, wlan: usize, station: usize, name: &str) -> Spanned<String> {
         let at = self.place.span_of(&format!("wlan[{wlan}].station[{station}].name"));
@@ -111,7 +126,9 @@ impl Check<'_> {
         let Some(channel) = &station.channel else { return Ok(()) };
         let has = |key: &str| self.place.has(&format!("{at}.channel.{key}"));
         // A client that begins with a given ratio may come to have a distance.
-        let moves = station.schedule.iter().any(|change| change.distance_m.is_some());
+        let driven =
+            matches!(&station.trace, Some(StationTrace::Open(t)) if t.quantity() == Quantity::Distance);
+        let moves = driven || station.schedule.iter().any(|change| change.distance_m.is_some());
         let stray = OF_DISTANCE.into_iter().find(|key| has(key) && (!moves || *key == "distance_m"));
         if let Some(key) = stray.filter(|_| channel.snr_db.is_some()) {
             let reason =

@@ -51,6 +51,11 @@ impl Medium {
         self.airtime.total() - Span::from_nanos(self.busy_until.saturating_sub(now.as_nanos()) as i64)
     }
 
+    /// Why a trace that drives a client cannot be read any more, if it cannot.
+    pub fn trace_failure(&self) -> Option<&str> {
+        self.directions.iter().find_map(|direction| direction.schedule.failure())
+    }
+
     /// The air that a station used as a sender, responses to it included.
     pub fn station_airtime(&self, station: usize) -> Span {
         self.directions.iter().filter(|d| d.from == station).map(|d| d.counters.airtime).sum()
