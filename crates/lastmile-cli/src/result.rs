@@ -2,7 +2,7 @@
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
-use lastmile::estimate::{Interval, Quantity, Refusal, TruthKind, Value};
+use lastmile::estimate::{Estimate, Interval, Quantity, Refusal, TruthKind, Value};
 use lastmile::options::{Choice, Given};
 use lastmile::report::Direction;
 use lastmile::time::Time;
@@ -43,8 +43,8 @@ pub(crate) struct Row {
     pub(crate) warning: Option<String>,
     /// Why there is no number.
     pub(crate) refused: Option<String>,
-    /// The refusal in a word that stays.
-    code: Option<&'static str>,
+    /// The refusal, or the warnings, in words that stay, with spaces between.
+    code: Option<String>,
     #[serde(flatten)]
     pub(crate) cost: CostRow,
     #[serde(flatten)]
@@ -118,6 +118,12 @@ pub(crate) fn relative_error(estimate: Option<Rate>, truth: Option<Rate>) -> Opt
     Some(estimate?.ratio(truth?)? - 1.0)
 }
 
+/// The codes of an estimate's warnings, each once.
+fn codes(estimate: &Estimate) -> Option<String> {
+    let all = once(estimate.warnings.iter().map(|warning| (warning.code.code(), ())));
+    (!all.is_empty()).then(|| all.iter().map(|(code, _)| *code).collect::<Vec<_>>().join(" "))
+}
+
 impl Row {
     /// The row of a decision, if it is a result.
     pub(crate) fn of(what: &Decision) -> Option<Row> {
@@ -150,9 +156,9 @@ impl Row {
             layer: "ip",
             interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
             truth_kind: estimate.map(|e| e.truth_kind),
-            warning: estimate.and_then(|e| e.warning.clone()),
+            warning: estimate.and_then(Estimate::warning),
             refused: refusal.map(ToString::to_string),
-            code: refusal.map(Refusal::code),
+            code: refusal.map(Refusal::code).map(str::to_owned).or_else(|| estimate.and_then(codes)),
             cost: (*cost).into(),
             truth: None,
         })
@@ -320,29 +326,48 @@ pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile::estimate::{Warning, WarningCode};
+    use lastmile_net::lab::lateness::CODES as LATENESS_CODES;
 
     #[test]
     fn every_code_is_documented() {
         let docs = include_str!("../../../docs/json.md");
-        for code in Refusal::CODES {
+        for code in Refusal::CODES.iter().chain(WarningCode::CODES).chain(LATENESS_CODES) {
             assert!(docs.contains(&format!("| `{code}` |")), "{code} is not in docs/json.md");
         }
         assert_eq!(Refusal::TooLossy { lost: 1, sent: 2 }.code(), "too-lossy");
         // Events have the same word.
         let event = serde_json::to_value(Refusal::ByteLimit { limit: lastmile::units::Bytes(1) }).unwrap();
         assert!(event.get("byte-limit").is_some(), "{event}");
+        let warning = Warning { code: WarningCode::CoarseStamps, text: "w".into() };
+        let recorded = serde_json::to_value(&warning).unwrap();
+        assert_eq!(recorded, serde_json::json!({ "code": "coarse-stamps", "text": "w" }));
     }
 
-    use lastmile::estimate::Estimate;
+    #[test]
+    fn a_row_has_the_codes_of_its_warnings_each_once() {
+        let said = |code| Warning { code, text: "w".into() };
+        use WarningCode::{BatchedStamps, RoundTrip};
+        let code = |warnings: Vec<Warning>| row_of(Direction::Forward, warnings).code;
+        assert_eq!(code(vec![]), None);
+        assert_eq!(
+            code([RoundTrip, BatchedStamps, RoundTrip].map(said).into()).as_deref(),
+            Some("round-trip batched-stamps")
+        );
+    }
 
-    fn row(direction: Direction, warning: &str) -> Row {
+    fn row(direction: Direction, text: &str) -> Row {
+        row_of(direction, vec![Warning { code: WarningCode::Other, text: text.to_owned() }])
+    }
+
+    fn row_of(direction: Direction, warnings: Vec<Warning>) -> Row {
         let estimate = Estimate {
             quantity: Quantity::Capacity,
             value: Value::Is(Rate::ip(10_000_000)),
             interval: None,
             truth_kind: TruthKind::Queue,
             streams: Vec::new(),
-            warning: Some(warning.to_owned()),
+            warnings,
         };
         let (method, cost) = ("wbest".to_owned(), Cost::default());
         Row::of(&Decision::Estimated { method, direction, estimate, cost }).unwrap()

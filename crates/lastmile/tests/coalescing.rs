@@ -44,7 +44,7 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
                     seen.left.push((rate.bits_per_second() as f64 - truth) / path.capacity);
                 }
                 (_, Value::MoreThan(rate)) => {
-                    assert!(estimate.warning.is_some(), "a bound without its reason");
+                    assert!(!estimate.warnings.is_empty(), "a bound without its reason");
                     seen.bounds.push(rate.bits_per_second() as f64 / path.capacity);
                 }
             }

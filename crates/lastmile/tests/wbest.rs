@@ -366,7 +366,7 @@ fn a_train_that_may_overflow_an_access_point_says_so() {
         else {
             panic!("it is idle")
         };
-        let warning = found.last().and_then(|estimate| estimate.warning.clone()).unwrap_or_default();
+        let warning = found.last().and_then(|estimate| estimate.warning()).unwrap_or_default();
         assert_eq!(
             warning.contains("may overflow the queue of an access point"),
             warned,

@@ -182,7 +182,7 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
             (run.events, run.found, None)
         } else {
             match run_lab(&scenario, &make, LabConfig { seed: 1, realtime: false, hooks }, signals::stop()) {
-                Ok(run) => (run.events, run.found, run.lateness.refused),
+                Ok(run) => (run.events, run.found, run.lateness.refused.map(|why| why.to_string())),
                 Err(LabRunError::Lab(
                     error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }),
                 )) => {

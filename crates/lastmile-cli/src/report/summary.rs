@@ -13,7 +13,8 @@ pub(super) fn section(run: &Run) -> String {
     if run.results.is_empty() {
         return "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n".to_owned();
     }
-    let remarks = once(run.results.iter().filter_map(|event| Some((remark(event)?, event.order()))));
+    let said: Vec<_> = run.results.iter().filter_map(|event| Some((remark(event)?, event.order()))).collect();
+    let remarks = once(said.iter().map(|(text, order)| (text.as_str(), *order)));
     let row = |event: &Event| row(event, &remarks);
     let rows: String = run.results.iter().filter_map(row).collect();
     let more = match run.results.len() {
@@ -33,9 +34,9 @@ pub(super) fn section(run: &Run) -> String {
 /// Remarks, and the results that each was made on.
 type Remarks<'a> = [(&'a str, Vec<(Time, u32, u64)>)];
 
-fn remark(event: &Event) -> Option<&str> {
+fn remark(event: &Event) -> Option<String> {
     match event.what.of()? {
-        Decision::Estimated { estimate, .. } => estimate.warning.as_deref(),
+        Decision::Estimated { estimate, .. } => estimate.warning(),
         _ => None,
     }
 }
@@ -95,7 +96,7 @@ fn numbers(cost: &Cost) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lastmile::estimate::{Estimate, Quantity, TruthKind, Value};
+    use lastmile::estimate::{Estimate, Quantity, TruthKind, Value, Warning, WarningCode};
     use lastmile::report::Direction;
     use lastmile::units::Rate;
 
@@ -108,7 +109,10 @@ mod tests {
                 interval: None,
                 truth_kind: TruthKind::Queue,
                 streams: Vec::new(),
-                warning: Some("stamped <in> batches".into()),
+                warnings: vec![Warning {
+                    code: WarningCode::BatchedStamps,
+                    text: "stamped <in> batches".into(),
+                }],
             };
             let (method, direction, cost) = ("wbest".into(), Direction::Forward, Cost::default());
             let what = Decision::Estimated { method, direction, estimate, cost }.into();

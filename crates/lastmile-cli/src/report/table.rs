@@ -34,6 +34,8 @@ pub(super) fn cell(key: &str, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Array(items) => items.iter().map(|item| cell(key, item)).collect::<Vec<_>>().join("; "),
+        // A code beside its words.
+        Value::Object(items) if items.contains_key("text") => cell("text", &items["text"]),
         Value::Object(items) if items.contains_key("low_bps") => {
             let of = |key: &str| items.get(key).map_or_else(String::new, |value| cell(key, value));
             format!("{} to {}", of("low_bps"), of("high_bps"))

@@ -95,7 +95,7 @@ fn recording() -> Vec<u8> {
             }),
             truth_kind: TruthKind::Queue,
             streams,
-            warning: None,
+            warnings: Vec::new(),
         },
         cost,
     };

@@ -9,6 +9,7 @@
 //! got what it gets in virtual time whatever the clock did; how late the pump handled what was due (each arrival, departure
 //! and timer) says whether it went on in real time, under the same rule.
 
+use core::fmt;
 use std::fs;
 
 use lastmile::time::Span;
@@ -145,6 +146,34 @@ impl LatenessCounts {
     }
 }
 
+/// The codes of a [`LatenessRefusal`], in the order of its reasons: packets or moments too late; measurements whose numbers
+/// moved; a host's device without room.
+pub const CODES: &[&str] = &["too-late", "moved", "device-full"];
+
+/// Why results of a run must not be believed.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct LatenessRefusal {
+    /// Of [`CODES`], with spaces between, in words that stay.
+    pub code: String,
+    /// For people, one line.
+    pub text: String,
+}
+
+impl fmt::Display for LatenessRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl LatenessRefusal {
+    /// Of those reasons that there are, each beside its code.
+    fn of(reasons: [Option<String>; 3]) -> Option<LatenessRefusal> {
+        let (code, text): (Vec<&str>, Vec<String>) =
+            CODES.iter().zip(reasons).filter_map(|(code, text)| Some((*code, text?))).unzip();
+        (!code.is_empty()).then(|| LatenessRefusal { code: code.join(" "), text: text.join("; ") })
+    }
+}
+
 /// How late the lab was.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LabLateness {
@@ -181,7 +210,7 @@ pub struct LabLateness {
     /// Whether the pump had real-time priority.
     pub realtime: bool,
     /// Why results of this run must not be believed, if so.
-    pub refused: Option<String>,
+    pub refused: Option<LatenessRefusal>,
     /// Whether what was stolen explains the lateness.
     #[serde(skip)]
     explained: bool,
@@ -266,7 +295,6 @@ impl LabLateness {
         let dropped = (device_drops > 0).then(|| {
             format!("{device_drops} packets were lost at a host's device that had no room, not on the path")
         });
-        let reasons: Vec<String> = too_late.into_iter().chain(wrong).chain(dropped).collect();
         LabLateness {
             packets,
             events: moments,
@@ -280,7 +308,7 @@ impl LabLateness {
             stolen,
             core: 0.0,
             realtime: false,
-            refused: (!reasons.is_empty()).then(|| reasons.join("; ")),
+            refused: LatenessRefusal::of([too_late, wrong, dropped]),
             explained: explains(stolen, least),
         }
     }
@@ -341,13 +369,14 @@ mod tests {
         let all = late.clone();
         (0..9).for_each(|_| late.add(5_000));
         let why = of(&late, 0.0).refused.expect("one of ten");
+        assert_eq!(why.code, "too-late");
         assert_eq!(
-            why,
+            why.text,
             "1 of 10 packets (10.0 %) were carried 200 us or more too late: this machine is too busy for the lab"
         );
-        assert!(of(&late, 0.02).refused.is_some_and(|why| why.contains("hypervisor took 2.0 %")));
+        assert!(of(&late, 0.02).refused.is_some_and(|why| why.text.contains("hypervisor took 2.0 %")));
         // A tick in two seconds makes nothing late from beginning to end: a lab that is slow by itself stays to blame.
-        assert!(of(&all, 0.02).refused.is_some_and(|why| why.ends_with("too busy for the lab")));
+        assert!(of(&all, 0.02).refused.is_some_and(|why| why.text.ends_with("too busy for the lab")));
         let is_hypervisors =
             [(&late, 0.0), (&late, 0.002), (&late, 0.003), (&all, 0.003), (&all, 0.02), (&all, 0.03)]
                 .map(|(late, stolen)| of(late, stolen).is_hypervisors());
@@ -374,17 +403,20 @@ mod tests {
         assert_eq!((harmless.late, harmless.moved, harmless.refused), (1, Some(0.004), None));
         let wrong = of(&judged(0.031, true), 0.0);
         assert_eq!(
-            wrong.refused.as_deref(),
-            Some(
+            wrong.refused.as_ref().map(|why| (why.code.as_str(), why.text.as_str())),
+            Some((
+                "moved",
                 "with every probe in time forward wbest would have found capacity 10 Mbit/s, not 10.3 Mbit/s, \
                  3.1 % of the capacity apart: this machine is too busy for the lab"
-            )
+            ))
         );
         assert!(!wrong.is_hypervisors() && of(&judged(0.031, true), 0.003).is_hypervisors());
         let none_left = of(&judged(f64::INFINITY, true), 0.0);
         assert!(none_left.refused.is_some() && none_left.moved.is_none());
         // Of a round trip nothing could be told: its packets count as a program's.
-        assert!(of(&judged(0.0, false), 0.0).refused.is_some_and(|why| why.starts_with("1 of 10 packets")));
+        assert!(
+            of(&judged(0.0, false), 0.0).refused.is_some_and(|why| why.text.starts_with("1 of 10 packets"))
+        );
     }
 
     #[test]
@@ -396,7 +428,9 @@ mod tests {
         assert!(!lateness.is_hypervisors(), "a full device is the lab's own fault");
         assert_eq!(lateness.device_drops, 3);
         assert!(
-            lateness.refused.is_some_and(|why| why.starts_with("3 packets were lost at a host's device"))
+            lateness
+                .refused
+                .is_some_and(|why| why.text.starts_with("3 packets were lost at a host's device"))
         );
     }
 
@@ -413,7 +447,7 @@ mod tests {
         assert_eq!((on_time.p50, on_time.worst), (Span::from_micros(5), Span::from_micros(300)));
         assert_eq!(on_time.refused, None);
         due.add(300_000);
-        let late = of(&due).refused.expect("2 of 101");
+        let late = of(&due).refused.expect("2 of 101").text;
         assert!(late.starts_with("2 of 101 moments (2.0 %) were handled 200 us or more too late"), "{late}");
     }
 }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
-use lastmile::estimate::{Estimate, Interval, IntervalMethod, Quantity, Refusal, TruthKind, Value};
+use lastmile::estimate::{
+    Estimate, Interval, IntervalMethod, Quantity, Refusal, TruthKind, Value, Warning, WarningCode,
+};
 use lastmile::node::{Datagram, Ecn, Failure, Flow, Input, Model, Payload, PortId, TransmitId};
 use lastmile::observe::StreamVerdict;
 use lastmile::report::{Direction, Fate, PacketReport, Pattern, StreamRecord};
@@ -101,6 +103,7 @@ fn cost() -> impl Strategy<Value = Cost> {
 
 fn estimate() -> impl Strategy<Value = Estimate> {
     use IntervalMethod::{BootstrapGaps, MedianOrderStatistics, StudentTrains};
+    let code = select(vec![WarningCode::LowerBound, WarningCode::BatchedStamps, WarningCode::Other]);
     let method = select(vec![MedianOrderStatistics, BootstrapGaps, StudentTrains]);
     let interval = (rate(), rate(), 0.0_f64..1.0, method)
         .prop_map(|(low, high, confidence, method)| Interval { low, high, confidence, method });
@@ -110,15 +113,15 @@ fn estimate() -> impl Strategy<Value = Estimate> {
         prop::option::of(interval),
         select(vec![TruthKind::Queue, TruthKind::Saturation]),
         prop::collection::vec(any::<u32>(), 0..4),
-        prop::option::of(any::<String>()),
+        prop::collection::vec((code, any::<String>()).prop_map(|(code, text)| Warning { code, text }), 0..3),
     )
-        .prop_map(|(quantity, value, interval, truth_kind, streams, warning)| Estimate {
+        .prop_map(|(quantity, value, interval, truth_kind, streams, warnings)| Estimate {
             quantity,
             value,
             interval,
             truth_kind,
             streams,
-            warning,
+            warnings,
         })
 }
 

@@ -335,7 +335,7 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
 
 /// What a lab that was too late comes to.
 pub(crate) fn late(lateness: &LabLateness) -> Option<Verdict> {
-    let why = lateness.refused.clone()?;
+    let why = lateness.refused.as_ref()?.to_string();
     Some(Verdict::Late(Late { why, hypervisors: lateness.is_hypervisors() }))
 }
 

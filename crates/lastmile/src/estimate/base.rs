@@ -4,7 +4,9 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
-use crate::estimate::{Conditions, Estimate, Outcome, Quantity, Refusal, Step, TruthKind, Value};
+use crate::estimate::{
+    Conditions, Estimate, Outcome, Quantity, Refusal, Step, TruthKind, Value, Warning, WarningCode,
+};
 use crate::observe::StreamVerdict;
 use crate::observe::judge;
 use crate::observe::order::Order;
@@ -39,7 +41,7 @@ pub struct Base {
     /// Packets that arrived behind one that left later, of so many.
     pub(super) reordered: (usize, usize),
     round_trip: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Base {
@@ -162,24 +164,24 @@ impl Base {
     }
 
     /// Says something beside the result, once.
-    pub fn warn(&mut self, text: impl Into<String>) {
-        let text = text.into();
-        if !self.warnings.contains(&text) {
-            self.warnings.push(text);
+    pub fn warn(&mut self, code: WarningCode, text: impl Into<String>) {
+        let warning = Warning { code, text: text.into() };
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 
     /// Says that the path, and not the user, chose the size of the packets.
     pub fn warn_shrunk(&mut self, from: Bytes, to: Bytes) {
-        self.warn(format!(
+        let text = format!(
             "packets of {from} do not pass this path, as behind a VPN: measured with {to} (--packet-size)"
-        ));
+        );
+        self.warn(WarningCode::PacketSize, text);
     }
 
     /// All that was said, and `more`.
-    pub fn said(&self, more: impl IntoIterator<Item = String>) -> Option<String> {
-        let all: Vec<String> = self.warnings.iter().cloned().chain(more).collect();
-        (!all.is_empty()).then(|| all.join("; "))
+    pub fn said(&self, more: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+        self.warnings.iter().cloned().chain(more).collect()
     }
 
     /// An estimate without an interval, with all that was said.
@@ -190,7 +192,7 @@ impl Base {
             interval: None,
             truth_kind: TruthKind::Queue,
             streams: streams.to_vec(),
-            warning: self.said(None),
+            warnings: self.said(None),
         }
     }
 }

@@ -26,7 +26,8 @@
 use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
 use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::{
-    Base, Conditions, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, bits_per_second,
+    Base, Conditions, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
+    bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
@@ -158,14 +159,15 @@ impl CapProbe {
     }
 
     fn done(&mut self, value: Value, why: Option<String>) {
-        why.into_iter().for_each(|why| self.base.warn(why));
+        why.into_iter().for_each(|why| self.base.warn(WarningCode::LowerBound, why));
         if self.base.round_trip() {
             self.base.warn(
+                WarningCode::RoundTrip,
                 "measured there and back: replies have their requests' size, so that the narrower direction counts",
             );
         }
         if self.sizes != self.config.sizes() {
-            self.base.warn(format!("measured with packets of {}", self.sizes[0]));
+            self.base.warn(WarningCode::PacketSize, format!("measured with packets of {}", self.sizes[0]));
         }
         // Of a minimum no interval with a tested coverage is known.
         self.base.found(vec![self.base.estimate(Quantity::Capacity, value, &self.streams)]);

@@ -17,7 +17,9 @@ pub use base::{Base, bits_per_second};
 pub use burst_check::COALESCING;
 pub use method::{Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
-pub use result::{Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, Value};
+pub use result::{
+    Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, Value, Warning, WarningCode,
+};
 
 use crate::options::{self, Choice, ChoiceError};
 use crate::report::StreamRecord;

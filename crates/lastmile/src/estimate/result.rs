@@ -137,26 +137,81 @@ pub struct Estimate {
     /// The streams it was made from: the truth is taken over their windows.
     pub streams: Vec<u32>,
     /// What the user should know beside the number.
-    pub warning: Option<String>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub warnings: Vec<Warning>,
 }
 
-/// Gives each reason a word that stays, whatever becomes of its text.
+impl Estimate {
+    /// The texts of all warnings in one line.
+    pub fn warning(&self) -> Option<String> {
+        let texts: Vec<&str> = self.warnings.iter().map(|warning| warning.text.as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}
+
+/// What the user should know beside a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Warning {
+    /// For programs.
+    pub code: WarningCode,
+    /// For people, one line.
+    pub text: String,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum WarningCode {
+    /// The number is a lower bound, and why.
+    LowerBound,
+    /// Fewer streams than the method wants.
+    Partial,
+    /// Streams went there and back.
+    RoundTrip,
+    /// Packets had another size than was asked for.
+    PacketSize,
+    /// Trains are longer than the queue of many an access point.
+    LongTrain,
+    /// Arrivals were stamped in batches.
+    BatchedStamps,
+    /// Stamps are too coarse for a part of the method.
+    CoarseStamps,
+    /// The rules of the original program, without our checks.
+    Faithful,
+    /// What none of these says.
+    Other,
+}
+
+/// Gives each variant a word that stays, whatever becomes of its text.
 macro_rules! codes {
-    ($($variant:ident = $code:literal),+ $(,)?) => {
-        impl Refusal {
-            /// The words of all reasons.
+    ($kind:ident: $($variant:ident = $code:literal),+ $(,)?) => {
+        impl $kind {
+            /// The words of all variants.
             pub const CODES: &[&str] = &[$($code),+];
 
-            /// The reason in one word that stays, for programs.
+            /// The variant in one word that stays, for programs.
             pub fn code(&self) -> &'static str {
                 match self {
-                    $(Refusal::$variant { .. } => $code),+
+                    $($kind::$variant { .. } => $code),+
                 }
             }
         }
     };
 }
-codes! {
+codes! { WarningCode:
+    LowerBound = "lower-bound",
+    Partial = "partial",
+    RoundTrip = "round-trip",
+    PacketSize = "packet-size",
+    LongTrain = "long-train",
+    BatchedStamps = "batched-stamps",
+    CoarseStamps = "coarse-stamps",
+    Faithful = "faithful",
+    Other = "other",
+}
+codes! { Refusal:
     ScheduleBroken = "schedule-broken",
     TooLossy = "too-lossy",
     Reordered = "reordered",

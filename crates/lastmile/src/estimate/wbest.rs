@@ -34,7 +34,7 @@ use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
-    bits_per_second,
+    Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
@@ -177,9 +177,10 @@ impl Wbest {
             base: Base::new(conditions),
         };
         if train >= LONG_TRAIN {
-            wbest.base.warn(format!(
+            let text = format!(
                 "a train of {train} packets may overflow the queue of an access point, which holds 40 to 300"
-            ));
+            );
+            wbest.base.warn(WarningCode::LongTrain, text);
         }
         Ok(wbest)
     }
@@ -254,7 +255,7 @@ impl Wbest {
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
             Some(Finding::MoreThan(bound, why)) => {
                 let streams = core::mem::take(&mut check.streams);
-                self.base.warn(format!("{why}; what is left of it is unknown"));
+                self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
                 let bound = Value::MoreThan(bound);
                 self.base.found(vec![self.base.estimate(Quantity::Capacity, bound, &streams)]);
             }
@@ -314,7 +315,8 @@ impl Wbest {
         self.train_streams.push(record.stream);
         let largest = Batches::of(record).largest();
         if largest > 1 {
-            self.base.warn("arrivals were stamped in batches; only the last of each was used");
+            let text = "arrivals were stamped in batches; only the last of each was used";
+            self.base.warn(WarningCode::BatchedStamps, text);
         }
         if self.trains.len() >= self.config.trains.max(1) {
             self.finish();
@@ -330,7 +332,8 @@ impl Wbest {
         let plain = 1.0 - record.lost() as f64 / n.max(1) as f64;
         let Some(mut classifier) = self.classifier.take() else { return plain };
         if record.rx_resolution > classifier.resolution_needed() {
-            self.base.warn("stamps are too coarse for the loss classifier; all losses count as wireless");
+            let text = "stamps are too coarse for the loss classifier; all losses count as wireless";
+            self.base.warn(WarningCode::CoarseStamps, text);
             self.classifier = Some(classifier);
             return plain;
         }
@@ -353,7 +356,7 @@ impl Wbest {
         self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
     }
 
-    fn available_estimate(&self, warning: Option<String>) -> Estimate {
+    fn available_estimate(&self, warnings: Vec<Warning>) -> Estimate {
         let available = self.available();
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
@@ -371,13 +374,13 @@ impl Wbest {
             interval,
             truth_kind: TruthKind::Queue,
             streams: self.train_streams.clone(),
-            warning,
+            warnings,
         }
     }
 
     fn finish(&mut self) {
         if self.config.faithful {
-            self.base.warn(FAITHFUL);
+            self.base.warn(WarningCode::Faithful, FAITHFUL);
         }
         if self.contradicts_capacity() {
             return self.base.refuse(Refusal::Inconsistent(format!(
@@ -385,12 +388,12 @@ impl Wbest {
                 bits_per_second(self.capacity.rate)
             )));
         }
-        let warning = self.base.said(None);
+        let warnings = self.base.said(None);
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
-            found.push(self.capacity.estimate(&self.pair_streams, warning.clone()));
+            found.push(self.capacity.estimate(&self.pair_streams, warnings.clone()));
         }
-        found.push(self.available_estimate(warning));
+        found.push(self.available_estimate(warnings));
         self.base.found(found);
     }
 }
@@ -418,6 +421,7 @@ impl Estimator for Wbest {
         self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
         if record.direction == Direction::RoundTrip {
             self.base.warn(
+                WarningCode::RoundTrip,
                 "measured there and back: what is left is at most that of either direction, and less than both where others load both",
             );
         }
@@ -452,14 +456,16 @@ impl Estimator for Wbest {
         if self.base.is_done() || !matches!(self.phase, Phase::Train) {
             return Vec::new();
         }
-        let faithful = self.config.faithful.then(|| FAITHFUL.to_owned());
+        let said = |code, text: String| Warning { code, text };
+        let faithful = self.config.faithful.then(|| said(WarningCode::Faithful, FAITHFUL.to_owned()));
         let mut found = Vec::new();
         if self.config.capacity.is_none() {
             found.push(self.capacity.estimate(&self.pair_streams, self.base.said(faithful.clone())));
         }
         if !self.trains.is_empty() && !self.contradicts_capacity() {
             let part = format!("from {} of {} trains", self.trains.len(), self.config.trains);
-            found.push(self.available_estimate(self.base.said(faithful.into_iter().chain([part]))));
+            let all = faithful.into_iter().chain([said(WarningCode::Partial, part)]);
+            found.push(self.available_estimate(self.base.said(all)));
         }
         found
     }

@@ -2,7 +2,8 @@
 //! become intervals.
 
 use crate::estimate::{
-    Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, bits_per_second, wbest::WbestConfig,
+    Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, Warning, bits_per_second,
+    wbest::WbestConfig,
 };
 use crate::observe::stats;
 use crate::time::Span;
@@ -51,7 +52,7 @@ impl Capacity {
     }
 
     /// What is said of it, from the pairs of these streams.
-    pub(super) fn estimate(&self, streams: &[u32], warning: Option<String>) -> Estimate {
+    pub(super) fn estimate(&self, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
         Estimate {
             quantity: Quantity::Capacity,
             value: Value::Is(bits_per_second(self.rate)),
@@ -63,7 +64,7 @@ impl Capacity {
             }),
             truth_kind: TruthKind::Queue,
             streams: streams.to_vec(),
-            warning,
+            warnings,
         }
     }
 

@@ -400,7 +400,7 @@ fn a_path_with_a_small_mtu_is_measured_with_packets_that_fit() {
                 let mut world = World::new(config(None), measurements, reflector(None), path, 1);
                 world.run(Span::from_secs(60));
                 let warning = world.events.iter().find_map(|event| match event {
-                    Decision::Estimated { estimate, .. } => estimate.warning.clone(),
+                    Decision::Estimated { estimate, .. } => estimate.warning(),
                     _ => None,
                 });
                 let case = format!("{method} {direction} at {mtu}: {:?}", world.events);

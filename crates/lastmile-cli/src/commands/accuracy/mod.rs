@@ -282,7 +282,7 @@ fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBa
                 let make = scenarios::maker(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
                 let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
-                (run.found.measure.outcomes, run.lateness.refused, run.moved)
+                (run.found.measure.outcomes, run.lateness.refused.map(|why| why.to_string()), run.moved)
             }
         };
         bar.inc(1);

@@ -25,7 +25,7 @@ use crate::scenario::{Scenario, Simulation};
 /// };
 /// let mut estimate = Estimate {
 ///     quantity: Quantity::AvailableBandwidth, value: Value::Is(Rate::ip(23_000_000)), interval: None,
-///     truth_kind: TruthKind::Queue, streams: vec![1], warning: None,
+///     truth_kind: TruthKind::Queue, streams: vec![1], warnings: vec![],
 /// };
 /// assert_eq!(truth.of(&estimate), rate(20));
 /// estimate.truth_kind = TruthKind::Saturation;
