@@ -13,7 +13,7 @@ help:
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
-# Checks that Rust is new enough and there is a C and C++ compiler (installed by apt-get where it is missing), rustfmt and clippy.
+# Checks that Rust is new enough and there is a C compiler (installed by apt-get where it is missing), rustfmt and clippy.
 setup:
 	@scripts/setup.sh
 
