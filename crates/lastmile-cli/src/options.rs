@@ -135,11 +135,11 @@ impl MethodArgs {
 impl MethodLists {
     fn read(methods: &str, given: &[(&'static Opt, String)]) -> Result<MethodLists, clap::Error> {
         let mut all = Vec::new();
-        for method in options::split_outside(methods) {
+        for method in options::split_outside(methods, ',') {
             let mut choices = vec![choice(method)?];
             for (opt, values) in given {
                 let with = |choice: &Choice| -> Vec<Choice> {
-                    options::split_outside(values).map(|value| choice.clone().with(opt.name, value)).collect()
+                    options::split_outside(values, ',').map(|value| choice.clone().with(opt.name, value)).collect()
                 };
                 choices = choices.iter().flat_map(with).collect();
             }

@@ -39,8 +39,9 @@
 //! | [`node`], [`event`] | the contract between driver and endpoint, and how decisions are ordered |
 //! | [`endpoint`] | the roles, a folder each: [`endpoint::measure`] has [`Prober`] and [`Reflector`] |
 //! | [`estimate`] | the methods: `estimate::METHODS` lists them |
-//! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate |
+//! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate: `control::build` makes a rate controller for any host |
 //! | [`wire`], [`report`] | bytes, and what is known of a packet |
+//! | [`telemetry`] | what an algorithm knows at the moment |
 //! | [`units`], [`time`] | rates that know their layer, clocks that do not mix |
 pub mod classify;
 pub mod control;
@@ -51,6 +52,7 @@ pub mod node;
 pub mod observe;
 pub mod options;
 pub mod report;
+pub mod telemetry;
 pub mod time;
 pub mod units;
 pub mod wire;

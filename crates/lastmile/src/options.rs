@@ -182,7 +182,7 @@ impl FromStr for Choice {
             },
         };
         let mut choice = Choice::named(name.trim());
-        for part in split_outside(rest) {
+        for part in split_outside(rest, ',') {
             let Some((option, value)) = part.split_once('=') else {
                 let error = OptionError::new(part.trim(), "has no value: write it as name=value");
                 return Err(error.of(&choice.name));
@@ -193,13 +193,14 @@ impl FromStr for Choice {
     }
 }
 
-/// The parts between commas that stand in no parentheses; none of an empty text.
+/// The parts between separators that stand in no parentheses; none of an empty text.
 ///
 /// ```
 /// use lastmile::options::split_outside;
-/// assert_eq!(split_outside("wbest(trains=1, pairs=9),capprobe").collect::<Vec<_>>(), ["wbest(trains=1, pairs=9)", "capprobe"]);
+/// let parts: Vec<_> = split_outside("wbest(trains=1, pairs=9),capprobe", ',').collect();
+/// assert_eq!(parts, ["wbest(trains=1, pairs=9)", "capprobe"]);
 /// ```
-pub fn split_outside(text: &str) -> impl Iterator<Item = &str> {
+pub fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let parts = text.split(move |c| {
         match c {
@@ -207,7 +208,7 @@ pub fn split_outside(text: &str) -> impl Iterator<Item = &str> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        c == ',' && depth == 0
+        c == separator && depth == 0
     });
     parts.filter(|part| !part.trim().is_empty())
 }

@@ -1,12 +1,13 @@
-//! `docs/methods.md` is what the tables of methods and classifiers say.
+//! `docs/methods.md` is what the tables of methods, classifiers and rate controllers say.
 
 use std::fmt::Write;
 
 use lastmile::classify::CLASSIFIERS;
+use lastmile::control::CONTROLLERS;
 use lastmile::estimate::METHODS;
 use lastmile::options::Opt;
 
-const HEAD: &str = "# Methods and classifiers
+const HEAD: &str = "# Methods, classifiers and rate controllers
 
 What each can be told, as `lastmile methods NAME` and `lastmile classifiers NAME` print it; this page is made of the tables in
 their files. An option is written
@@ -16,7 +17,17 @@ their files. An option is written
 - behind a name wherever one is taken: `wbest(train_length=20)`, `--classifier 'spike(start=0.4)'`.
 ";
 
+const CONTROL: &str = "
+# Rate controllers
+
+A name may have a loss classifier in front: `tfrc+zbs`, `tfrc(preset=ns-2)+spike(start=0.4)`; `tfrc-wireless` is `tfrc+spike`. What
+each needs and does is in [rate-control.md](rate-control.md).
+";
+
 fn table(out: &mut String, options: &[Opt]) {
+    if options.is_empty() {
+        return out.push_str("It has no options.\n");
+    }
     out.push_str("| option | kind | default | possible | what it does | from |\n|---|---|---|---|---|---|\n");
     for opt in options {
         let default = opt.default().map_or_else(String::new, |default| default.to_string());
@@ -35,7 +46,14 @@ fn the_page_of_methods_is_what_the_tables_say() {
     page.push_str("\n# Loss classifiers\n");
     for lda in CLASSIFIERS {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", lda.name, lda.about, lda.paper).unwrap();
+        writeln!(page, "Stamps of arrival: {}.\n", lda.resolution).unwrap();
         table(&mut page, lda.options);
+    }
+    page.push_str(CONTROL);
+    for scheme in CONTROLLERS {
+        writeln!(page, "\n## `{}`\n\n{} ({}).\n", scheme.name, scheme.about, scheme.paper).unwrap();
+        writeln!(page, "Needs {}; where its host knows less: {}.\n", scheme.needs, scheme.below).unwrap();
+        table(&mut page, scheme.options);
     }
     // UPDATE=1 writes the file anew; read the difference before committing it.
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md");

@@ -1,2 +1,162 @@
-//! From estimate and loss class to a rate or a window: one file per scheme.
+//! From feedback to a rate: one file or folder per scheme, and the one interface by which hosts reach them.
+//!
+//! A [`RateController`] is hosted by the simulator, by this project's RTP, and by other people's stacks: webrtc-rs, QUIC,
+//! GStreamer. A host tells it of packets ([`Sent`]), of what became of them ([`Feedback`]) and of the rest ([`Signal`]), and
+//! reads a rate ([`Output`]). Which ones exist is [`CONTROLLERS`]; a name may have a loss classifier in front, as in
+//! `tfrc+zbs` ([`Composition`]). `docs/rate-control.md` has what each needs and how each departs from its source.
+
+mod composition;
+mod decision;
+mod discriminated;
+mod feedback;
+mod setting;
 pub mod window;
+
+pub use composition::Composition;
+pub(crate) use decision::Decisions;
+pub use decision::{Action, Decision};
+pub use discriminated::Discriminated;
+pub use feedback::{
+    Fate, Feedback, Information, LossTruth, LostBy, PacketClass, Report, RouteChange, Sent, Signal, Source,
+    Summary,
+};
+pub use setting::Setting;
+
+use crate::classify;
+use crate::options::{self, ChoiceError, Entry, Given, Opt, OptionError};
+use crate::telemetry::Visitor;
+use crate::time::Time;
+use crate::units::{Bytes, Rate};
+
+/// What a controller wants of its host at the moment. Rates are those of IP packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Output {
+    /// What encoders and other sources should make, all of a transport's streams together.
+    pub target: Rate,
+    /// At which rate the pacer may release packets.
+    pub pacing: Rate,
+    /// Bytes that may be in flight, where the scheme limits them.
+    pub window: Option<Bytes>,
+    /// What to fill up with padding while sources make less.
+    pub padding: Rate,
+    /// The controller would learn from more packets than the sources make.
+    pub keep_probing: bool,
+}
+
+impl Output {
+    /// One rate for sources and pacer, and nothing else.
+    pub fn rate(rate: Rate) -> Output {
+        Output { target: rate, pacing: rate, window: None, padding: Rate::ip(0), keep_probing: false }
+    }
+}
+
+/// A rate control scheme: one for each transport; a stream's target is a share of the transport's.
+///
+/// It has no clock. Times never go backwards from call to call; if a host's do, the controller goes on with what it has.
+/// Nothing in feedback can make it panic, allocate, or give a rate that is not finite, positive and within its [`Setting`].
+///
+/// ```
+/// use lastmile::{control::*, time::{Span, Time}, units::{Bytes, Rate}};
+/// let setting = Setting { start: Some(Rate::ip(300_000)), ..Setting::default() };
+/// let mut controller = build(&"fixed".parse()?, &setting)?;
+/// let sent = Sent::media(0, Bytes(1200), Time::ZERO);
+/// controller.on_sent(Time::ZERO, &sent);
+/// let now = Time::ZERO + Span::from_millis(40);
+/// let mut reports = [Report { sent, fate: Fate::arrived(Time::from_nanos(77_000_000)) }];
+/// controller.on_feedback(now, &mut Feedback::exact(&mut reports, None));
+/// assert_eq!(controller.output().target, Rate::ip(300_000));
+/// # Ok::<(), lastmile::options::ChoiceError>(())
+/// ```
+pub trait RateController: core::fmt::Debug + Send + Sync {
+    /// A packet left. Hosts that cannot tell may leave this out: reports carry the same.
+    fn on_sent(&mut self, now: Time, sent: &Sent);
+
+    /// Feedback came.
+    fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>);
+
+    /// Something else became known.
+    fn on_signal(&mut self, now: Time, signal: Signal);
+
+    /// When [`on_timeout`](Self::on_timeout) is to be called; may change with every other call.
+    fn poll_timeout(&self) -> Option<Time>;
+
+    /// That time has come.
+    fn on_timeout(&mut self, now: Time);
+
+    /// What it asks of its host, until there is nothing more.
+    fn poll_action(&mut self) -> Option<Action> {
+        None
+    }
+
+    /// What it decided, until there is nothing more. Who does not ask loses the oldest.
+    fn poll_decision(&mut self) -> Option<Decision> {
+        None
+    }
+
+    /// What it wants right now.
+    fn output(&self) -> Output;
+
+    /// Shows what it knows.
+    fn telemetry(&self, visitor: &mut dyn Visitor);
+}
+
+/// A registered rate control scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Controller {
+    /// Its name.
+    pub name: &'static str,
+    /// What it goes by, in one line.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub paper: &'static str,
+    /// What it has to be told of packets to work as its source says.
+    pub needs: Information,
+    /// What it does where its host knows less.
+    pub below: &'static str,
+    /// What it can be told.
+    pub options: &'static [Opt],
+    /// Makes one; [`build`] says whose option is wrong.
+    pub make: fn(&Given, &Setting) -> Made,
+}
+
+/// A controller, or which option is wrong with it.
+pub type Made = Result<Box<dyn RateController>, OptionError>;
+
+impl Entry for Controller {
+    const WHAT: &'static str = "rate controller";
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn options(&self) -> &'static [Opt] {
+        self.options
+    }
+}
+
+options::registry! {
+    /// All schemes, in the order in which they are listed.
+    ///
+    /// ```
+    /// assert!(lastmile::control::CONTROLLERS.iter().any(|scheme| scheme.name == "fixed"));
+    /// ```
+    pub const CONTROLLERS: Controller;
+    fixed,
+}
+
+/// Makes a controller, with its classifier in front.
+///
+/// ```
+/// use lastmile::control::{Setting, build};
+/// let error = build(&"wishful".parse()?, &Setting::default()).err().unwrap();
+/// assert!(error.to_string().starts_with("there is no rate controller \"wishful\"; known: "));
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn RateController>, ChoiceError> {
+    let scheme = options::find(CONTROLLERS, &composition.controller.name)?;
+    setting.check().map_err(|error| error.of(scheme.name))?;
+    let controller =
+        (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
+    Ok(match &composition.classifier {
+        None => controller,
+        Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
+    })
+}

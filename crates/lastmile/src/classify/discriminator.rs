@@ -1,0 +1,202 @@
+//! [`Discriminator`]: a classifier at work. It steps aside while times of arrival are too coarse for it, and its verdicts
+//! are counted, against the truth where a simulation tells it.
+
+use super::{Arrival, Classifier, Loss, LossClass, Spike, SpikeRtt};
+use crate::control::Decision;
+use crate::options::{Choice, ChoiceError};
+use crate::telemetry::Visitor;
+use crate::time::Span;
+
+/// How losses were judged, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounts {
+    /// Judged to be congestion.
+    pub congestion: u64,
+    /// Judged to be wireless.
+    pub wireless: u64,
+    /// Of those whose cause is known, lost to congestion, and judged wireless all the same.
+    pub congestion_missed: u64,
+    /// Of those whose cause is known, lost to congestion.
+    pub congestion_known: u64,
+    /// Of those whose cause is known, lost by the wireless link, and judged congestion all the same.
+    pub wireless_missed: u64,
+    /// Of those whose cause is known, lost by the wireless link.
+    pub wireless_known: u64,
+}
+
+impl LossCounts {
+    /// The share of packets lost to congestion that were judged wireless (LDA, section IV: Mc).
+    ///
+    /// ```
+    /// use lastmile::classify::LossCounts;
+    /// let counts = LossCounts { congestion_known: 4, congestion_missed: 1, ..LossCounts::default() };
+    /// assert_eq!((counts.mc(), counts.mw()), (Some(0.25), None));
+    /// ```
+    pub fn mc(&self) -> Option<f64> {
+        (self.congestion_known > 0).then(|| self.congestion_missed as f64 / self.congestion_known as f64)
+    }
+
+    /// The share of packets lost by the wireless link that were judged congestion (LDA, section IV: Mw).
+    pub fn mw(&self) -> Option<f64> {
+        (self.wireless_known > 0).then(|| self.wireless_missed as f64 / self.wireless_known as f64)
+    }
+
+    fn count(&mut self, class: LossClass, truth: Option<LossClass>) {
+        let missed = u64::from(truth.is_some_and(|truth| truth != class));
+        match class {
+            LossClass::Congestion => self.congestion += 1,
+            LossClass::Wireless => self.wireless += 1,
+        }
+        match truth {
+            Some(LossClass::Congestion) => {
+                self.congestion_known += 1;
+                self.congestion_missed += missed;
+            }
+            Some(LossClass::Wireless) => {
+                self.wireless_known += 1;
+                self.wireless_missed += missed;
+            }
+            None => {}
+        }
+    }
+}
+
+/// Who judges at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judge {
+    Own,
+    Spike,
+    SpikeRtt,
+}
+
+/// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
+/// `spike-rtt`.
+///
+/// ```
+/// use lastmile::{classify::*, time::Span};
+/// let mut discriminator = Discriminator::new(&"spike".parse()?)?;
+/// assert!(discriminator.suit(Some(Span::from_millis(1))).is_none());
+/// assert!(discriminator.suit(None).is_some());
+/// assert_eq!(discriminator.judge(), "spike-rtt");
+/// # Ok::<(), lastmile::options::ChoiceError>(())
+/// ```
+#[derive(Debug)]
+pub struct Discriminator {
+    name: &'static str,
+    own: Box<dyn Classifier>,
+    spike: Spike,
+    spike_rtt: SpikeRtt,
+    judge: Judge,
+    counts: LossCounts,
+}
+
+impl Discriminator {
+    /// One that judges by the classifier of that name.
+    pub fn new(choice: &Choice) -> Result<Discriminator, ChoiceError> {
+        let name = super::find(&choice.name)?.name;
+        let (own, spike, spike_rtt) = (super::build(choice)?, Spike::default(), SpikeRtt::default());
+        Ok(Discriminator { name, own, spike, spike_rtt, judge: Judge::Own, counts: LossCounts::default() })
+    }
+
+    /// Chooses who judges while times of arrival have that resolution, or none; says so if that is another than before.
+    pub fn suit(&mut self, resolution: Option<Span>) -> Option<Decision> {
+        let suits =
+            |needs: Span| needs == Span::MAX || resolution.is_some_and(|resolution| resolution <= needs);
+        let needs = self.own.resolution_needed();
+        let judge = match () {
+            () if suits(needs) => Judge::Own,
+            () if suits(self.spike.resolution_needed()) => Judge::Spike,
+            () => Judge::SpikeRtt,
+        };
+        if judge == core::mem::replace(&mut self.judge, judge) {
+            return None;
+        }
+        let (from, to) = (self.name, self.judge());
+        Some(match judge {
+            Judge::Own => Decision::Restored { to },
+            _ => Decision::FellBack { from, to, needs, resolution },
+        })
+    }
+
+    /// The name of who judges.
+    pub fn judge(&self) -> &'static str {
+        match self.judge {
+            Judge::Own => self.name,
+            Judge::Spike => "spike",
+            Judge::SpikeRtt => "spike-rtt",
+        }
+    }
+
+    /// A packet arrived. All who might have to judge are told.
+    pub fn on_arrival(&mut self, arrival: &Arrival) {
+        self.own.on_arrival(arrival);
+        self.spike.on_arrival(arrival);
+        self.spike_rtt.on_arrival(arrival);
+    }
+
+    /// A packet was lost: why?
+    pub fn classify(&mut self, loss: &Loss) -> LossClass {
+        let class = match self.judge {
+            Judge::Own => self.own.classify(loss),
+            Judge::Spike => self.spike.classify(loss),
+            Judge::SpikeRtt => self.spike_rtt.classify(loss),
+        };
+        self.counts.count(class, loss.truth);
+        class
+    }
+
+    /// The packets take another way.
+    pub fn on_route_change(&mut self) {
+        self.own.on_route_change();
+        self.spike.on_route_change();
+        self.spike_rtt.on_route_change();
+    }
+
+    /// How losses were judged so far.
+    pub fn counts(&self) -> LossCounts {
+        self.counts
+    }
+
+    /// Shows who judges, the counts, and what the classifier knows.
+    pub fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.state("classifier", self.judge());
+        visitor.number("losses judged congestion", "", self.counts.congestion as f64);
+        visitor.number("losses judged wireless", "", self.counts.wireless as f64);
+        for (name, share) in [("Mc", self.counts.mc()), ("Mw", self.counts.mw())] {
+            share.into_iter().for_each(|share| visitor.number(name, "", share));
+        }
+        self.own.telemetry(visitor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_against_their_true_cause() {
+        let mut counts = LossCounts::default();
+        let (c, w) = (LossClass::Congestion, LossClass::Wireless);
+        for (class, truth) in
+            [(c, Some(c)), (w, Some(c)), (c, Some(w)), (w, Some(w)), (w, Some(w)), (c, None)]
+        {
+            counts.count(class, truth);
+        }
+        assert_eq!((counts.congestion, counts.wireless), (3, 3));
+        assert_eq!((counts.mc(), counts.mw()), (Some(0.5), Some(1.0 / 3.0)));
+    }
+
+    #[test]
+    fn a_classifier_steps_aside_for_coarse_stamps_once_and_comes_back_once() {
+        let mut discriminator = Discriminator::new(&"spike".parse().unwrap()).unwrap();
+        let coarse = Some(Span::from_millis(10));
+        let fell = discriminator.suit(coarse);
+        let needs = Span::from_millis(1);
+        assert_eq!(
+            fell,
+            Some(Decision::FellBack { from: "spike", to: "spike-rtt", needs, resolution: coarse })
+        );
+        assert_eq!(discriminator.suit(coarse), None);
+        assert_eq!(discriminator.suit(Some(needs)), Some(Decision::Restored { to: "spike" }));
+    }
+}

@@ -1,0 +1,107 @@
+//! Names that compose: `tfrc+zbs` is the controller `tfrc` with the loss classifier `zbs` in front.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::options::{Choice, OptionError, split_outside};
+
+/// A controller and the classifier in front of it, each with the options given to it.
+///
+/// ```
+/// use lastmile::control::Composition;
+/// let composed: Composition = "tfrc(preset=ns-2)+zbs(equal-size=true)".parse()?;
+/// assert_eq!(composed.controller.name, "tfrc");
+/// assert_eq!(composed.to_string(), "tfrc(preset=ns-2)+zbs(equal_size=true)");
+/// assert_eq!("tfrc-wireless".parse::<Composition>()?.to_string(), "tfrc+spike");
+/// assert!("tfrc+spike+zbs".parse::<Composition>().is_err());
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+pub struct Composition {
+    /// The scheme that sets the rate.
+    pub controller: Choice,
+    /// What tells it which losses are no congestion.
+    pub classifier: Option<Choice>,
+}
+
+/// Names that papers use, and what they mean.
+const ALIASES: &[(&str, &str, &str)] = &[("tfrc-wireless", "tfrc", "spike")];
+
+impl FromStr for Composition {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Composition, OptionError> {
+        let mut parts = split_outside(text, '+').map(str::parse::<Choice>);
+        let wrong = |reason: &str| Err(OptionError::new(text, reason));
+        let Some(controller) = parts.next() else { return wrong("names no rate controller") };
+        let mut controller = controller?;
+        let mut classifier = parts.next().transpose()?;
+        if let Some((_, name, before)) = ALIASES.iter().find(|(alias, ..)| *alias == controller.name) {
+            if classifier.is_some() {
+                return wrong("has two loss classifiers: its name stands for one already");
+            }
+            controller.name = (*name).to_owned();
+            classifier = Some(Choice::named(*before));
+        }
+        if parts.next().is_some() {
+            return wrong("has more than one loss classifier");
+        }
+        Ok(Composition { controller, classifier })
+    }
+}
+
+impl fmt::Display for Composition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.controller)?;
+        self.classifier.iter().try_for_each(|classifier| write!(f, "+{classifier}"))
+    }
+}
+
+impl From<Composition> for String {
+    fn from(composition: Composition) -> String {
+        composition.to_string()
+    }
+}
+
+impl TryFrom<String> for Composition {
+    type Error = OptionError;
+    fn try_from(text: String) -> Result<Composition, OptionError> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_printed() {
+        for text in ["fixed", "fixed+spike", "fixed(a=1)+spike(end=0.1, start=0.4)", "a(b=c+d)+e"] {
+            assert_eq!(text.parse::<Composition>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "tfrc-wireless(preset=ns-2)".parse::<Composition>().unwrap().to_string(),
+            "tfrc(preset=ns-2)+spike"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_controller_is_refused_with_a_reason() {
+        for (text, said) in [
+            ("", "names no rate controller"),
+            ("a+b+c", "a+b+c has more than one loss classifier"),
+            ("tfrc-wireless+zbs", "tfrc-wireless+zbs has two loss classifiers"),
+        ] {
+            let refused = text.parse::<Composition>().unwrap_err().to_string();
+            assert!(refused.trim_start().starts_with(said), "{refused}");
+        }
+        let unknown =
+            super::super::build(&"fixed+oracle".parse().unwrap(), &Default::default()).err().unwrap();
+        assert!(unknown.to_string().starts_with("there is no loss classifier \"oracle\""), "{unknown}");
+    }
+}

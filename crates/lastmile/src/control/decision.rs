@@ -1,0 +1,103 @@
+//! What a controller decides: events, and what it asks of its host.
+
+use std::collections::VecDeque;
+
+use crate::classify::LossClass;
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+/// Something that a controller, or the classifier in front of it, decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "event", rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Decision {
+    /// A lost packet was judged.
+    LossJudged {
+        /// The packet's number.
+        id: u64,
+        /// The verdict.
+        class: LossClass,
+        /// Who judged.
+        by: &'static str,
+        /// What really lost it, where a simulation says so.
+        truth: Option<LossClass>,
+    },
+    /// A classifier stepped aside, since times of arrival are too coarse for it or missing.
+    FellBack {
+        /// Who stepped aside.
+        from: &'static str,
+        /// Who judges instead.
+        to: &'static str,
+        /// The coarsest stamps with which the first would work.
+        needs: Span,
+        /// What the feedback has; nothing where it has no times of arrival.
+        resolution: Option<Span>,
+    },
+    /// A classifier judges again.
+    Restored {
+        /// Which.
+        to: &'static str,
+    },
+    /// A loss event began (RFC 5348, section 5.2).
+    LossEvent {
+        /// The number of the packet that began it.
+        id: u64,
+        /// The loss event rate with it.
+        loss_event_rate: f64,
+    },
+    /// The first rise of the rate is over.
+    SlowStartEnded {
+        /// The rate from now on.
+        rate: Rate,
+    },
+    /// No feedback came for too long, and the rate was cut.
+    NoFeedback {
+        /// The rate from now on.
+        rate: Rate,
+    },
+}
+
+/// What a controller asks its host to do. Asking for packets back to back is possible in no other way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Send packets to measure with.
+    Probe {
+        /// How many.
+        packets: u16,
+        /// How large each is at the IP layer.
+        size: Bytes,
+        /// Between them; nothing for back to back.
+        gap: Option<Span>,
+    },
+    /// Have feedback sent so often.
+    FeedbackEvery(Span),
+    /// Have the encoder make a picture that needs none before it.
+    KeyFrame,
+}
+
+/// How many decisions wait for a host that does not fetch them; older ones are dropped.
+const WAITING: usize = 64;
+
+/// Decisions that wait to be fetched. Takes no memory after it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Decisions(VecDeque<Decision>);
+
+impl Default for Decisions {
+    fn default() -> Decisions {
+        Decisions(VecDeque::with_capacity(WAITING))
+    }
+}
+
+impl Decisions {
+    pub(crate) fn push(&mut self, decision: Decision) {
+        if self.0.len() == WAITING {
+            self.0.pop_front();
+        }
+        self.0.push_back(decision);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Decision> {
+        self.0.pop_front()
+    }
+}
