@@ -50,7 +50,7 @@ impl Node for Planner {
         let base = *self.base.get_or_insert(now);
         match input {
             Input::Sent { id, at } => self.answers.push((id.0, Ok(at))),
-            Input::Failed { id: Some(id), reason } => self.answers.push((id.0, Err(reason))),
+            Input::Failed { id: Some(id), reason, .. } => self.answers.push((id.0, Err(reason))),
             _ => {}
         }
         while self.batches.front().is_some_and(|(at, _)| base + *at <= now) {

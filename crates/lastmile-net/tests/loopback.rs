@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::measure::Decision;
 use lastmile::endpoint::measure::{Measurement, Prober, ProberConfig, Reflector, ReflectorConfig};
+use lastmile::endpoint::stream::{self, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lastmile::endpoint::{Decided, Endpoint, Endpoints, any};
 use lastmile::estimate::{Estimator, Outcome, Refusal, Step, StreamPlan};
 use lastmile::event::Event;
+use lastmile::node::{Ecn, PortId};
 use lastmile::report::{Direction, StreamRecord};
-use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
 use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::udp::{UdpConfig, UdpSocket};
 
@@ -112,4 +114,75 @@ fn a_closed_port_is_said_at_once() {
     driver.run(&mut prober, &mut observer, &AtomicBool::new(false), Prober::is_finished).unwrap();
     assert!(refusals[0].contains("nothing listens on that port"), "{refusals:?}");
     assert!(started.elapsed().as_millis() < 500);
+}
+
+/// One host has a prober and the sender of a stream, the other a reflector and the stream's receiver: a driver each.
+#[test]
+fn hosts_carry_several_endpoints() {
+    let open = || UdpSocket::open(&UdpConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
+    let far = [open(), open()];
+    let [reflecting, receiving] = [far[0].local_addr(), far[1].local_addr()];
+    let stop = AtomicBool::new(false);
+    let (near_events, far_events) = std::thread::scope(|scope| {
+        let far = scope.spawn(|| {
+            let mut driver = Driver::new(far.into(), DriverConfig::default()).unwrap();
+            let epoch = driver.epoch();
+            let reflector = Reflector::new(ReflectorConfig { epoch, ..ReflectorConfig::new([7; 32]) });
+            let receiver = Receiver::new(ReceiverConfig { ssrc: 2, feedback: Span::from_millis(50), epoch });
+            let mut host = Endpoints::new([(Some(20), any(reflector)), (Some(21), any(receiver))]);
+            let mut events = Vec::new();
+            let mut decided = |event: &Event<Decided>| events.push(event.what.clone().event(event.at, 0));
+            driver.run(&mut host, &mut decided, &stop, |_| false).unwrap();
+            events
+        });
+        let mut driver = Driver::new(vec![open(), open()], DriverConfig::default()).unwrap();
+        let epoch = driver.epoch();
+        let measurement = |direction| Measurement {
+            method: "one-stream".into(),
+            direction,
+            estimator: Box::new(OneStream(Some(StreamPlan::pairs(10, Bytes(1488), Span::from_millis(2))))),
+        };
+        let both = [Direction::Forward, Direction::Reverse].map(measurement);
+        let prober =
+            Prober::new(ProberConfig { epoch, ..ProberConfig::new(reflecting, [5; 32]) }, both.into());
+        let sender = Sender::new(SenderConfig {
+            peer: receiving,
+            ssrc: 1,
+            rate: Rate::ip(2_000_000),
+            frame_rate: 30.0,
+            packet_size: Bytes(1200),
+            ecn: Ecn::Ect0,
+            start: Time::ZERO,
+            stop: Time::ZERO + Span::from_millis(500),
+            epoch,
+        });
+        let mut host = Endpoints::new([(Some(10), any(prober)), (Some(11), any(sender))]);
+        let mut events = Vec::new();
+        let mut decided = |event: &Event<Decided>| events.push(event.what.clone().event(event.at, 0));
+        let done = |host: &Endpoints| host.is_finished(PortId(0)) && host.is_finished(PortId(1));
+        driver.run(&mut host, &mut decided, &AtomicBool::new(false), done).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        (events, far.join().unwrap())
+    });
+    let of = |events: &[lastmile::endpoint::Event], node| -> Vec<_> {
+        events.iter().filter(|event| event.node == node).map(|event| event.what.clone()).collect()
+    };
+    let judged = of(&near_events, 10);
+    let is_whole = |what: &&lastmile::endpoint::Decision| {
+        matches!(what.of(), Some(Decision::StreamJudged { packets: 20, lost: 0, .. }))
+    };
+    assert_eq!(judged.iter().filter(is_whole).count(), 2, "{judged:#?}");
+    let Some(stream::Decision::MediaEnded { why: stream::End::Stop, sent }) =
+        of(&near_events, 11).last().and_then(|what| what.of().cloned())
+    else {
+        panic!("{near_events:#?}")
+    };
+    // Half a second of 2 Mbit/s, and each packet is told of.
+    assert!((120_000..=130_000).contains(&sent.bytes.0) && sent.acknowledged == sent.packets, "{sent:?}");
+    let left = of(&far_events, 21);
+    let Some(stream::Decision::SourceLeft { received, .. }) = left.last().and_then(|what| what.of()) else {
+        panic!("{left:#?}")
+    };
+    assert_eq!((received.packets, received.lost), (sent.packets, 0));
+    assert!(matches!(of(&far_events, 20).first().and_then(|w| w.of()), Some(Decision::SessionOpened { .. })));
 }

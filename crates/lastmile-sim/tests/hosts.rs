@@ -86,7 +86,10 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
     run.engine.run_until(ms(100)).unwrap();
     let seen = inputs(&log);
     // A time that has passed means at once; nobody has that address.
-    assert_eq!(seen[0].1, Input::Failed { id: Some(TransmitId(3)), reason: Failure::Unreachable });
+    assert_eq!(
+        seen[0].1,
+        Input::Failed { port: PortId(0), id: Some(TransmitId(3)), reason: Failure::Unreachable }
+    );
     assert_eq!(seen[1].1, Input::ClockStepped { by: Span::from_millis(3) });
     assert_eq!(seen[1].0, Time::ZERO + Span::from_micros(5_020_020));
     assert_eq!(seen[2].1, Input::Sent { id: TransmitId(1), at: ms(5_030) });

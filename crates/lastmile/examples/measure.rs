@@ -51,7 +51,7 @@ pub(crate) fn drive(s: &UdpSocket, prober: &mut Prober, mut tell: impl FnMut(Dec
         while let Some(first) = planned.first_entry().filter(|first| first.key().0 <= now()) {
             let packet = first.remove(); // what is due leaves back to back, before the prober is told of any
             let sent = s.send_to(packet.datagram.payload.udp().unwrap_or_default(), packet.datagram.to);
-            let failed = Input::Failed { id: Some(packet.id), reason: Failure::Host };
+            let failed = Input::Failed { port: packet.port, id: Some(packet.id), reason: Failure::Host };
             inputs.push(sent.map_or(failed, |_| Input::Sent { id: packet.id, at: now() }));
         }
         inputs.extend(wake.filter(|&at| at <= now()).map(|_| Input::Wake));

@@ -239,6 +239,8 @@ pub enum Input {
     },
     /// A packet of this node did not leave, or the network reported it undeliverable.
     Failed {
+        /// The port by which it was sent.
+        port: PortId,
         /// The packet's name, where the driver can tell.
         id: Option<TransmitId>,
         /// What is wrong.

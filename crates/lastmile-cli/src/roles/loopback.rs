@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::anyhow;
-use lastmile::endpoint::{AnyEndpoint, Endpoint, Event};
-use lastmile::node::{Input, Recorded};
+use lastmile::endpoint::{AnyEndpoint, Decided, Endpoints, any};
+use lastmile::event::Event;
+use lastmile::node::{Input, PortId, Recorded};
 use lastmile::time::{Epoch, Time};
 use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::recording::SharedRecorder;
@@ -49,45 +48,40 @@ impl Driven {
     }
 }
 
-/// Runs what begins until it has finished, and what answers it beside it until then.
+/// Runs what begins until it has finished, and what answers it beside it until then: one host carries both.
 pub(super) fn loopback(
-    answer: impl FnOnce(Epoch) -> anyhow::Result<Driven> + Send,
+    answer: impl FnOnce(Epoch) -> anyhow::Result<Driven>,
     begin: impl FnOnce(SocketAddr, Epoch) -> anyhow::Result<Driven>,
 ) -> anyhow::Result<()> {
     let open = || UdpSocket::open(&UdpConfig::new(SocketAddr::from(([127, 0, 0, 1], 0))));
     let (answering, beginning) = (open()?, open()?);
     let peer = answering.local_addr();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let answering = scope.spawn(|| drive(answering, &stop, answer));
-        let ran = drive(beginning, signals::stop(), |epoch| begin(peer, epoch));
-        stop.store(true, Ordering::Relaxed);
-        let answered = answering.join().map_err(|_| anyhow!("the answering thread panicked"))?;
-        ran.and(answered)
-    })
-}
-
-fn drive(
-    socket: UdpSocket,
-    stop: &AtomicBool,
-    make: impl FnOnce(Epoch) -> anyhow::Result<Driven>,
-) -> anyhow::Result<()> {
-    let mut driver = Driver::new(vec![socket], DriverConfig::default())?;
-    let Driven { endpoint, recorder } = make(driver.epoch())?;
-    let tell = recorder.clone();
-    let mut node = Recorded::new(endpoint, move |now: Time, input: &Input| {
-        if let Some(recorder) = &tell {
-            recorder.input(now, input);
-        }
-    });
-    let mut decided = |event: &Event| {
-        if let Some(recorder) = &recorder {
-            recorder.event(event);
+    let mut driver = Driver::new(vec![answering, beginning], DriverConfig::default())?;
+    let epoch = driver.epoch();
+    let mut recorders = Vec::new();
+    let mut told = |Driven { endpoint, recorder }: Driven| {
+        let number = recorders.len() as u32;
+        recorders.push(recorder.clone());
+        let tell = move |now: Time, input: &Input| {
+            if let Some(recorder) = &recorder {
+                recorder.input(now, input);
+            }
+        };
+        (Some(number), any(Recorded::new(endpoint, tell)))
+    };
+    let mut host = Endpoints::new([told(answer(epoch)?), told(begin(peer, epoch)?)]);
+    let mut decided = |event: &Event<Decided>| {
+        let of = event.what.number.and_then(|number| recorders.get(number as usize)?.as_ref());
+        if let Some(recorder) = of {
+            // A recording is of one endpoint, whatever its number here.
+            recorder.event(&Event { node: 0, ..event.what.clone().event(event.at, 0) });
         }
     };
-    driver.run(&mut node, &mut decided, stop, |node| node.is_finished())?;
-    if let Some(recorder) = &recorder {
-        recorder.finish()?;
+    driver.run(&mut host, &mut decided, signals::stop(), |host| host.is_finished(PortId(1)))?;
+    if host.is_finished(PortId(1)) {
+        // What answers is told that it is over; of what has finished nothing comes any more.
+        driver.interrupt(&mut host, &mut decided);
     }
+    recorders.iter().flatten().try_for_each(|recorder| recorder.finish().map(drop))?;
     Ok(())
 }

@@ -235,7 +235,7 @@ impl Driver {
             let input = match event {
                 SocketEvent::Sent { id, .. } if !self.awaited.remove(&id) => continue,
                 SocketEvent::Sent { id, at } => Input::Sent { id: TransmitId(id), at: self.time(at) },
-                SocketEvent::Error(error) => Input::Failed { id: None, reason: failure(error.fault) },
+                SocketEvent::Error(error) => Input::Failed { port, id: None, reason: failure(error.fault) },
             };
             self.tell(self.now(), input, node, on_event);
         }
@@ -274,9 +274,9 @@ impl Driver {
     ) {
         match result {
             Departed::Left { id, at } => self.unstamped.push_back((at, id)),
-            Departed::Failed { id, reason } => {
+            Departed::Failed { port, id, reason } => {
                 if self.awaited.remove(&id) {
-                    let input = Input::Failed { id: Some(TransmitId(id)), reason };
+                    let input = Input::Failed { port, id: Some(TransmitId(id)), reason };
                     self.tell(self.now(), input, node, on_event);
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lastmile::node::{Failure, Transmit, TransmitId};
+use lastmile::node::{Failure, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -21,7 +21,7 @@ pub(super) const PRIORITY: i32 = 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Departed {
     Left { id: u64, at: u64 },
-    Failed { id: u64, reason: Failure },
+    Failed { port: PortId, id: u64, reason: Failure },
 }
 
 /// Sends packets that leave together; says what became of those that the node waits for.
@@ -52,7 +52,7 @@ pub(super) fn transmit(sockets: &[UdpSocket], packets: &[Transmit]) -> Vec<Depar
                     _ => Failure::Host,
                 };
                 if let Some(refused) = outgoing.get(done).filter(|o| o.stamp) {
-                    departed.push(Departed::Failed { id: refused.id, reason });
+                    departed.push(Departed::Failed { port: first.port, id: refused.id, reason });
                 }
                 done += 1;
             }
@@ -63,8 +63,8 @@ pub(super) fn transmit(sockets: &[UdpSocket], packets: &[Transmit]) -> Vec<Depar
 
 /// The answer to a packet that this driver cannot send: no such port, or not made of bytes.
 fn impossible(transmit: &Transmit) -> Option<Departed> {
-    let id = transmit.id.0;
-    (transmit.id != TransmitId::UNTRACKED).then_some(Departed::Failed { id, reason: Failure::Host })
+    let (port, id) = (transmit.port, transmit.id.0);
+    (transmit.id != TransmitId::UNTRACKED).then_some(Departed::Failed { port, id, reason: Failure::Host })
 }
 
 fn outgoing(transmit: &Transmit) -> Option<Outgoing<'_>> {

@@ -9,23 +9,22 @@
 
 use std::collections::HashMap;
 
-use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
 use lastmile::node::Payload;
 use lastmile::report::{Direction, Fate, StreamRecord};
 use lastmile::time::{Span, Time};
-use lastmile_sim::roles::Running;
-use lastmile_sim::roles::measure::{MakeEstimator, Session, sessions};
+use lastmile_sim::roles::{Make, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::entry::{Entry, MAX_NOTED, Probe};
 use super::lateness::LatenessCounts;
 use super::pump::Pump;
+use super::roles::{Told, told};
 
 /// How far an estimate may move, as a share of the capacity, when lateness is taken out of it.
 pub const MOVED_MOST: f64 = 0.02;
 
-/// The streams of each session, as they were recorded or would have been.
+/// The streams of each conversation, as they were recorded or would have been.
 type Records = Vec<Vec<StreamRecord>>;
 
 /// What moved how far.
@@ -57,9 +56,8 @@ pub(super) struct Ran<'a> {
     pub(super) seed: u64,
     /// The hosts that were outside.
     pub(super) hosts: &'a [usize],
-    pub(super) sessions: Vec<Session>,
-    /// Whether endpoints ran beside these that measure nothing.
-    pub(super) others: bool,
+    /// Whose packets were recorded.
+    pub(super) told: Vec<Told<'a>>,
     pub(super) records: Records,
     /// What entered, in the order of entry, and how late probes left.
     pub(super) entries: &'a [Entry],
@@ -69,23 +67,22 @@ pub(super) struct Ran<'a> {
 }
 
 impl<'a> Ran<'a> {
-    /// A run's measurements, of so many endpoints that begin.
+    /// A run's endpoints.
     pub(super) fn of(
         scenario: &'a Scenario,
         seed: u64,
         hosts: &'a [usize],
-        initiating: usize,
         running: &Running,
+        make: Make<'a>,
         pump: &'a Pump,
     ) -> Ran<'a> {
-        let sessions = sessions(scenario);
+        let (told, records) = told(scenario, running, make);
         Ran {
             scenario,
             seed,
             hosts,
-            others: initiating > sessions.len(),
-            sessions,
-            records: running.measure.records(),
+            told,
+            records,
             entries: pump.entries(),
             exits: pump.exits(),
             end: pump.engine().now(),
@@ -93,7 +90,7 @@ impl<'a> Ran<'a> {
     }
 
     /// Holds its results against what they would have been in time.
-    pub(super) fn judged(&self, make: MakeEstimator<'_>) -> Result<Judged, RunError> {
+    pub(super) fn judged(&self) -> Result<Judged, RunError> {
         let probes = self.probes();
         let mut entered = LatenessCounts::default();
         let late = |entry: &Entry| {
@@ -110,31 +107,31 @@ impl<'a> Ran<'a> {
         let mut moved = Moved::default();
         if answers {
             let due = self.taken_out(&probes, &late);
-            self.compare(make, &self.records, &due, &mut moved)?;
+            self.compare(&self.records, &due, &mut moved)?;
         } else {
             let came = self.simulated(&probes, |_| Span::ZERO)?;
             let due = self.simulated(&probes, |entry| late[entry].unwrap_or_default())?;
             let mut simulated = Moved::default();
-            self.compare(make, &came, &due, &mut simulated)?;
-            self.compare(make, &self.records, &due, &mut moved)?;
+            self.compare(&came, &due, &mut simulated)?;
+            self.compare(&self.records, &due, &mut moved)?;
             moved.simulated = Some(simulated.share);
         }
-        let mut measures = self.sessions.iter().flat_map(|session| &session.measures);
+        let mut streams = self.records.iter().flatten();
         let whole = self.entries.len() < MAX_NOTED
-            && !self.others
-            && measures.all(|(_, direction)| *direction != Direction::RoundTrip);
+            && self.told.len() == self.scenario.conversations().len()
+            && streams.all(|stream| stream.direction != Direction::RoundTrip);
         Ok(Judged { moved, entered, whole })
     }
 
     /// Where each probe is in the records. Replies of a round trip carry no number by which they could be told.
     fn probes(&self) -> HashMap<Probe, (usize, usize, usize)> {
         let mut probes = HashMap::new();
-        for (s, (session, records)) in self.sessions.iter().zip(&self.records).enumerate() {
-            let address = |host: usize| self.scenario.hosts[host].address(session.ipv6);
+        for (s, (talk, records)) in self.told.iter().zip(&self.records).enumerate() {
+            let address = |host: usize| self.scenario.hosts[host].address(talk.ipv6);
             for (r, record) in records.iter().enumerate() {
                 let (from, to) = match record.direction {
-                    Direction::Forward => (address(session.from), address(session.to)),
-                    Direction::Reverse => (address(session.to), address(session.from)),
+                    Direction::Forward => (address(talk.from), address(talk.to)),
+                    Direction::Reverse => (address(talk.to), address(talk.from)),
                     Direction::RoundTrip => continue,
                 };
                 for index in 0..record.packets.len() {
@@ -202,93 +199,26 @@ impl<'a> Ran<'a> {
     }
 
     /// Holds the results of two sets of the same streams against each other.
-    fn compare(
-        &self,
-        make: MakeEstimator<'_>,
-        before: &Records,
-        after: &Records,
-        moved: &mut Moved,
-    ) -> Result<(), RunError> {
-        for ((session, before), after) in self.sessions.iter().zip(before).zip(after) {
-            // What the measurements were given, one after the other: as many streams as each asks for.
-            let mut first = 0;
-            let twice = session.measurements(make)?.into_iter().zip(session.measurements(make)?);
-            for (one, mut other) in twice {
-                let mut one = Counting { estimator: one.estimator, streams: 0 };
-                let was = replay(&mut one, &before[first..]);
-                let own = first..first + one.streams;
-                first = own.end;
-                let (share, what) = difference(&was, &replay(&mut *other.estimator, &after[own]));
-                if share > moved.share {
-                    moved.share = share;
-                    moved.what = format!("{} {} {what}", other.direction, other.method);
-                }
+    fn compare(&self, before: &Records, after: &Records, moved: &mut Moved) -> Result<(), RunError> {
+        for ((told, before), after) in self.told.iter().zip(before).zip(after) {
+            let (share, what) = (told.moved)(before, after)?;
+            if share > moved.share {
+                (moved.share, moved.what) = (share, what);
             }
         }
         Ok(())
     }
 }
 
-/// An estimator whose streams are counted.
-struct Counting {
-    estimator: Box<dyn Estimator>,
-    streams: usize,
-}
-
-impl Estimator for Counting {
-    fn step(&mut self) -> Step {
-        self.estimator.step()
-    }
-
-    fn on_stream(&mut self, record: &StreamRecord) {
-        self.streams += 1;
-        self.estimator.on_stream(record);
-    }
-}
-
-/// How far an outcome is from what it was, as a share of the capacity, and both in words.
-fn difference(was: &Outcome, is: &Outcome) -> (f64, String) {
-    let (was, is) = match (was, is) {
-        (Outcome::Found(was), Outcome::Found(is)) => (was, is),
-        (Outcome::Refused(_), Outcome::Refused(_)) => return (0.0, String::new()),
-        (Outcome::Found(_), Outcome::Refused(why)) => {
-            return (f64::INFINITY, format!("would have been refused: {why}"));
-        }
-        (Outcome::Refused(why), Outcome::Found(_)) => {
-            return (f64::INFINITY, format!("would not have been refused, as it was: {why}"));
-        }
-    };
-    let of =
-        |all: &[Estimate], quantity: Quantity| all.iter().find(|e| e.quantity == quantity).map(|e| e.value);
-    let capacity = of(was, Quantity::Capacity).and_then(|value| value.rate());
-    let mut furthest = (0.0, String::new());
-    for Estimate { quantity, value: before, .. } in was {
-        let Some(after) = of(is, *quantity) else {
-            return (f64::INFINITY, format!("would have found no {quantity}"));
-        };
-        let share = match (before.rate(), after.rate()) {
-            (Some(before), Some(after)) => {
-                let scale = capacity.unwrap_or(before).bits_per_second().max(1);
-                before.bits_per_second().abs_diff(after.bits_per_second()) as f64 / scale as f64
-            }
-            (None, None) => 0.0,
-            _ => f64::INFINITY,
-        };
-        if share > furthest.0 {
-            furthest = (share, format!("would have found {quantity} {after}, not {before}"));
-        }
-    }
-    furthest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::roles::measure::of;
 
     use lastmile::estimate::{Conditions, build as estimator};
     use lastmile::node::{Datagram, Model};
     use lastmile_sim::network::engine::NodeId;
-    use lastmile_sim::roles::measure::MeasureSpec;
+    use lastmile_sim::roles::measure::{MeasureSpec, sessions};
     use lastmile_sim::runs::{Hooks, simulate};
     use lastmile_sim::scenario::builtin;
 
@@ -324,8 +254,7 @@ mod tests {
             scenario: &scenario,
             seed: 1,
             hosts: &[session.from, session.to],
-            sessions: sessions.clone(),
-            others: false,
+            told: vec![of(session.clone(), &make)],
             records,
             entries: &entries,
             exits: &[],
@@ -333,7 +262,7 @@ mod tests {
         };
         // What was recorded is what late probes gave.
         ran.records = ran.simulated(&ran.probes(), |_| Span::ZERO).unwrap();
-        let judged = ran.judged(&make).unwrap();
+        let judged = ran.judged().unwrap();
         assert!(judged.whole && judged.entered.packets() == entries.len() as u64);
         judged.moved
     }

@@ -14,6 +14,7 @@ pub mod lateness;
 pub mod netns;
 pub mod programs;
 pub mod pump;
+mod roles;
 pub mod run;
 mod scale;
 #[cfg(test)]

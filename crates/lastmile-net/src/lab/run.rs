@@ -276,7 +276,6 @@ pub fn run(
         let lateness = LabLateness::of(scenario, &pump, None, realtime);
         return Ok(lab.ran(&pump, lateness));
     }
-    let initiating = placed.iter().filter(|placed| !placed.answers).count();
     let recorded = Arc::new(Mutex::new(hooks.recorded.take()));
     let (mut answering, mut standing) = (Vec::new(), Vec::new());
     for (index, placed) in placed.into_iter().enumerate() {
@@ -325,7 +324,7 @@ pub fn run(
     let stopped = stop.load(Ordering::Relaxed);
     let judged = match stopped {
         true => None,
-        false => Some(Ran::of(scenario, seed, &wanted, initiating, &running, &pump).judged(make)?),
+        false => Some(Ran::of(scenario, seed, &wanted, &running, make, &pump).judged()?),
     };
     let lateness = LabLateness::of(scenario, &pump, judged.as_ref(), realtime);
     let moved = judged.map(|judged| judged.moved);

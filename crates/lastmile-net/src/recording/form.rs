@@ -77,9 +77,20 @@ pub(super) enum LineOut<E, R> {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum InputForm {
     Datagram(PacketForm),
-    Sent { id: TransmitId, at: Time },
-    Failed { id: Option<TransmitId>, reason: Failure },
-    ClockStepped { by: Span },
+    Sent {
+        id: TransmitId,
+        at: Time,
+    },
+    Failed {
+        /// Left out where it is the only one.
+        #[serde(default, skip_serializing_if = "is_first")]
+        port: PortId,
+        id: Option<TransmitId>,
+        reason: Failure,
+    },
+    ClockStepped {
+        by: Span,
+    },
     Wake,
     Interrupted,
 }
@@ -134,7 +145,7 @@ impl InputForm {
                 InputForm::Datagram(packet)
             }
             &Input::Sent { id, at } => InputForm::Sent { id, at },
-            &Input::Failed { id, reason } => InputForm::Failed { id, reason },
+            &Input::Failed { port, id, reason } => InputForm::Failed { port, id, reason },
             &Input::ClockStepped { by } => InputForm::ClockStepped { by },
             Input::Wake => InputForm::Wake,
             Input::Interrupted => InputForm::Interrupted,
@@ -158,12 +169,16 @@ impl InputForm {
                 Input::Datagram { port, at, datagram }
             }
             InputForm::Sent { id, at } => Input::Sent { id, at },
-            InputForm::Failed { id, reason } => Input::Failed { id, reason },
+            InputForm::Failed { port, id, reason } => Input::Failed { port, id, reason },
             InputForm::ClockStepped { by } => Input::ClockStepped { by },
             InputForm::Wake => Input::Wake,
             InputForm::Interrupted => Input::Interrupted,
         })
     }
+}
+
+fn is_first(port: &PortId) -> bool {
+    port.0 == 0
 }
 
 /// The bytes without their trailing zeros; `None` where no packet is so large.

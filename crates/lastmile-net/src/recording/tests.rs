@@ -82,7 +82,11 @@ fn input() -> impl Strategy<Value = Input> {
             datagram
         }),
         (id(), time()).prop_map(|(id, at)| Input::Sent { id, at }),
-        (prop::option::of(id()), reason).prop_map(|(id, reason)| Input::Failed { id, reason }),
+        (prop::option::of(id()), reason).prop_map(|(id, reason)| Input::Failed {
+            port: PortId(id.map_or(0, |id| (id.0 % 3) as u16)),
+            id,
+            reason
+        }),
         span().prop_map(|by| Input::ClockStepped { by }),
         Just(Input::Wake),
         Just(Input::Interrupted),

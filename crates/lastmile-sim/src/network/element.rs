@@ -2,11 +2,12 @@
 
 use core::convert::Infallible;
 
+use lastmile::endpoint::Decided;
 use lastmile::node::{Input, Node, Output};
 use lastmile::time::Time;
 
 use crate::network::carrier::{Carrier, Cost};
-use crate::network::host::{Decided, External, Host};
+use crate::network::host::{External, Host};
 use crate::network::link::Link;
 use crate::network::tcp;
 use crate::network::traffic::{Sink, Source};

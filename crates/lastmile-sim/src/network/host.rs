@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use lastmile::endpoint::{AnyEndpoint, Decision};
+use lastmile::endpoint::{AnyEndpoint, Decided, Endpoints};
 use lastmile::node::{Datagram, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
 
@@ -140,44 +140,16 @@ impl Seat {
     }
 }
 
-/// What an endpoint at a host decided.
-///
-/// ```
-/// use lastmile::{endpoint::measure, time::Span};
-/// use lastmile_sim::network::host::Decided;
-/// let what = measure::Decision::ClockStepped { by: Span::ZERO }.into();
-/// assert_eq!(Decided { number: Some(7), seq: 0, what }.number, Some(7));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decided {
-    /// The endpoint's number; its host's if there is none.
-    pub number: Option<u32>,
-    /// How many decisions it had made before.
-    pub seq: u64,
-    /// What it decided.
-    pub what: Decision,
-}
-
-/// A seat that is taken.
-struct Taken {
-    seat: Seat,
-    /// When the endpoint wants to be woken: as it said, and in the engine's time.
-    wake: Option<(Time, Time)>,
-    /// It was given something and has not yet said `Wait`. The first poll of all gives it its chance to start without
-    /// being told anything.
-    stirred: bool,
-    decisions: u64,
-}
-
 /// A host that carries endpoints, told apart by UDP port. To the engine it speaks the engine's time, to the endpoints
 /// its own clock's.
 pub struct Host {
-    seats: Vec<Taken>,
+    endpoints: Endpoints,
+    /// The IP version and UDP port of each.
+    places: Vec<(bool, u16)>,
     addresses: (Ipv4Addr, Ipv6Addr),
     book: AddressBook,
     clock: HostClock,
-    /// What is to leave, each with its endpoint's place.
-    outbox: Plan<(usize, TransmitId, Datagram)>,
+    outbox: Plan<Transmit>,
     /// Announced steps still to come.
     steps: VecDeque<Step>,
     counters: HostCounters,
@@ -198,9 +170,11 @@ impl Host {
         clock: HostClock,
     ) -> Host {
         let steps = clock.announced().copied().collect();
-        let taken = |seat| Taken { seat, wake: None, stirred: true, decisions: 0 };
+        let places = seats.iter().map(|seat| (seat.ipv6, seat.port)).collect();
+        let endpoints = Endpoints::new(seats.into_iter().map(|seat| (seat.number, seat.endpoint)));
         Host {
-            seats: seats.into_iter().map(taken).collect(),
+            endpoints,
+            places,
             addresses,
             book,
             clock,
@@ -220,54 +194,49 @@ impl Host {
         &self.clock
     }
 
-    fn tell(&mut self, now: Time, at: usize, input: Input) {
-        let taken = &mut self.seats[at];
-        taken.seat.endpoint.handle(self.clock.read(now), input);
-        taken.stirred = true;
-    }
-
-    fn tell_all(&mut self, now: Time, input: &Input) {
-        (0..self.seats.len()).for_each(|at| self.tell(now, at, input.clone()));
+    fn tell(&mut self, now: Time, input: Input) {
+        self.endpoints.handle(self.clock.read(now), input);
     }
 
     /// Whose a packet to that address is.
-    fn seat_of(&self, to: SocketAddr) -> Option<usize> {
-        let own = |taken: &Taken| (taken.seat.ipv6, taken.seat.port) == (to.is_ipv6(), to.port());
-        let own = self.seats.iter().position(own);
-        own.or_else(|| self.seats.iter().position(|taken| taken.seat.port == 0))
+    fn port_of(&self, to: SocketAddr) -> Option<PortId> {
+        let own = self.places.iter().position(|&place| place == (to.is_ipv6(), to.port()));
+        let own = own.or_else(|| self.places.iter().position(|&(_, port)| port == 0));
+        own.map(|place| PortId(place as u16))
     }
 
-    fn plan(&mut self, now: Time, seat: usize, transmit: Transmit) {
-        let Transmit { id, at, mut datagram, .. } = transmit;
+    fn plan(&mut self, now: Time, mut transmit: Transmit) {
+        let Datagram { from, to, .. } = &mut transmit.datagram;
         // Leaving the source address or its port open is leaving it to the driver, which is the host.
-        if datagram.from.ip().is_unspecified() {
-            datagram.from.set_ip(match datagram.to {
+        if from.ip().is_unspecified() {
+            from.set_ip(match to {
                 SocketAddr::V4(_) => IpAddr::V4(self.addresses.0),
                 SocketAddr::V6(_) => IpAddr::V6(self.addresses.1),
             });
         }
-        if datagram.from.port() == 0 {
-            datagram.from.set_port(self.seats[seat].seat.port);
+        if from.port() == 0 {
+            from.set_port(self.places[usize::from(transmit.port.0)].1);
         }
-        self.outbox.add(self.clock.when(at).max(now), (seat, id, datagram));
+        self.outbox.add(self.clock.when(transmit.at).max(now), transmit);
     }
 
     /// Sends a packet whose time has come. The endpoint hears of it first: with no delay on the way, a reply
     /// could otherwise come before.
-    fn depart(&mut self, now: Time, seat: usize, id: TransmitId, mut datagram: Datagram) -> Option<Transmit> {
+    fn depart(&mut self, now: Time, transmit: Transmit) -> Option<Transmit> {
+        let Transmit { id, port, mut datagram, .. } = transmit;
         // Of other packets nobody waits to hear: rule 4 of the loop.
         let tracked = id != TransmitId::UNTRACKED;
         let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else {
             self.counters.unroutable += 1;
             if tracked {
-                self.tell(now, seat, Input::Failed { id: Some(id), reason: Failure::Unreachable });
+                self.tell(now, Input::Failed { port, id: Some(id), reason: Failure::Unreachable });
             }
             return None;
         };
         datagram.flow = flow;
         self.counters.sent += 1;
         if tracked {
-            self.tell(now, seat, Input::Sent { id, at: self.clock.stamp(now) });
+            self.tell(now, Input::Sent { id, at: self.clock.stamp(now) });
         }
         Some(Transmit { id, at: now, port: PortId(0), datagram })
     }
@@ -279,61 +248,44 @@ impl Node for Host {
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { datagram, .. } => {
-                let Some(seat) = self.seat_of(datagram.to) else {
+                let Some(port) = self.port_of(datagram.to) else {
                     self.counters.port_closed += 1;
                     return;
                 };
                 self.counters.received += 1;
-                let at = self.clock.stamp(now);
-                self.tell(now, seat, Input::Datagram { port: PortId(0), at, datagram });
+                self.tell(now, Input::Datagram { port, at: self.clock.stamp(now), datagram });
             }
             Input::Wake => {
                 while let Some(step) = self.steps.front().copied()
                     && step.at <= now
                 {
                     self.steps.pop_front();
-                    self.tell_all(now, &Input::ClockStepped { by: step.by });
+                    self.tell(now, Input::ClockStepped { by: step.by });
                 }
-                for at in 0..self.seats.len() {
-                    if let Some((wanted, _)) = self.seats[at].wake
-                        && wanted <= self.clock.read(now)
-                    {
-                        self.seats[at].wake = None;
-                        self.tell(now, at, Input::Wake);
-                    }
-                }
+                self.tell(now, Input::Wake);
             }
-            other => self.tell_all(now, &other),
+            other => self.tell(now, other),
         }
     }
 
     fn poll(&mut self, now: Time) -> Output<Decided> {
         loop {
-            for at in 0..self.seats.len() {
-                while self.seats[at].stirred {
-                    let taken = &mut self.seats[at];
-                    match taken.seat.endpoint.poll(self.clock.read(now)) {
-                        Output::Transmit(transmit) => self.plan(now, at, transmit),
-                        Output::Event(what) => {
-                            let (number, seq) = (taken.seat.number, taken.decisions);
-                            taken.decisions += 1;
-                            return Output::Event(Decided { number, seq, what });
-                        }
-                        Output::Wait(wake) => {
-                            taken.wake = wake.map(|at| (at, self.clock.when(at)));
-                            taken.stirred = false;
-                        }
-                    }
+            let wake = match self.endpoints.poll(self.clock.read(now)) {
+                Output::Transmit(transmit) => {
+                    self.plan(now, transmit);
+                    continue;
                 }
-            }
-            let Some((seat, id, datagram)) = self.outbox.take_due(now) else { break };
-            if let Some(transmit) = self.depart(now, seat, id, datagram) {
+                Output::Event(decided) => return Output::Event(decided),
+                Output::Wait(wake) => wake.map(|at| self.clock.when(at)),
+            };
+            let Some(due) = self.outbox.take_due(now) else {
+                let step = self.steps.front().map(|step| step.at);
+                return Output::Wait([wake, step, self.outbox.next()].into_iter().flatten().min());
+            };
+            if let Some(transmit) = self.depart(now, due) {
                 return Output::Transmit(transmit);
             }
         }
-        let wakes = self.seats.iter().filter_map(|taken| taken.wake.map(|(_, engine)| engine));
-        let step = self.steps.front().map(|step| step.at);
-        Output::Wait(wakes.chain(step).chain(self.outbox.next()).min())
     }
 }
 

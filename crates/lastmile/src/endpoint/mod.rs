@@ -11,6 +11,9 @@ use crate::event;
 use crate::node::{Input, Node, Output, Recorded};
 use crate::time::Time;
 
+mod host;
+pub use host::{Decided, Endpoints};
+
 /// Declares what each role decides as one type.
 macro_rules! roles {
     ($($(#[$doc:meta])* $role:ident($module:ident)),+ $(,)?) => {

@@ -466,5 +466,5 @@ impl Node for PlainReflector {
 
 /// What a host tells of a port on which nothing listens.
 pub(crate) fn closed() -> Input {
-    Input::Failed { id: None, reason: Failure::PortClosed }
+    Input::Failed { port: PortId(0), id: None, reason: Failure::PortClosed }
 }

@@ -1,13 +1,12 @@
 //! What an engine does at a moment: it polls nodes until they wait, and hands on what they send.
 
-use lastmile::endpoint::Event;
+use lastmile::endpoint::Decided;
 use lastmile::node::{Input, Node, Output, PortId, Transmit};
 use lastmile::time::Time;
 
 use super::{Engine, Hop, NodeId};
 use crate::network::element::Element;
 use crate::network::event_queue::Key;
-use crate::network::host::Decided;
 use crate::network::link::Next;
 use crate::network::packets::Parcel;
 
@@ -154,8 +153,7 @@ impl Engine {
             Element::Host(host) => host.clock().read(self.now),
             _ => self.now,
         };
-        let Decided { number, seq, what } = decided;
-        let event = Event { at, node: number.unwrap_or(node as u32), seq, what };
+        let event = decided.event(at, node as u32);
         if let Some(tap) = &mut self.taps.decisions {
             tap(self.now, &event);
         }

@@ -421,7 +421,7 @@ impl<S: PacketSink> Node for Prober<S> {
         match input {
             Input::Datagram { at, datagram, .. } => self.on_datagram(now, at, &datagram),
             Input::Sent { id, at } => self.on_sent(id, Some(at)),
-            Input::Failed { id, reason } => self.on_failed(now, id, reason),
+            Input::Failed { id, reason, .. } => self.on_failed(now, id, reason),
             Input::ClockStepped { by } => {
                 if let Phase::Streaming(stream) | Phase::Reporting(stream, _) = &mut self.phase {
                     stream.clock_stepped = true;

@@ -1,0 +1,99 @@
+//! What lateness did to measurements: each one's streams once more through the same estimator.
+
+use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
+use lastmile::report::StreamRecord;
+use lastmile_sim::roles::measure::{Session, sessions};
+use lastmile_sim::roles::{Make, Running};
+use lastmile_sim::runs::RunError;
+use lastmile_sim::scenario::Scenario;
+
+use super::Told;
+
+pub(super) fn told<'a>(
+    scenario: &'a Scenario,
+    running: &Running,
+    make: Make<'a>,
+) -> Vec<(Told<'a>, Vec<StreamRecord>)> {
+    sessions(scenario).into_iter().map(|session| of(session, make)).zip(running.measure.records()).collect()
+}
+
+/// A session's packets and results.
+pub(in crate::lab) fn of(session: Session, make: Make<'_>) -> Told<'_> {
+    let (from, to, ipv6) = (session.from, session.to, session.ipv6);
+    Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, make, before, after)) }
+}
+
+/// How far the results of two sets of the same streams are apart.
+fn moved(
+    session: &Session,
+    make: Make<'_>,
+    before: &[StreamRecord],
+    after: &[StreamRecord],
+) -> Result<(f64, String), RunError> {
+    let mut furthest = (0.0, String::new());
+    // What the measurements were given, one after the other: as many streams as each asks for.
+    let mut first = 0;
+    for (one, mut other) in session.measurements(make)?.into_iter().zip(session.measurements(make)?) {
+        let mut one = Counting { estimator: one.estimator, streams: 0 };
+        let was = replay(&mut one, &before[first..]);
+        let own = first..first + one.streams;
+        first = own.end;
+        let (share, what) = difference(&was, &replay(&mut *other.estimator, &after[own]));
+        if share > furthest.0 {
+            furthest = (share, format!("{} {} {what}", other.direction, other.method));
+        }
+    }
+    Ok(furthest)
+}
+
+/// An estimator whose streams are counted.
+struct Counting {
+    estimator: Box<dyn Estimator>,
+    streams: usize,
+}
+
+impl Estimator for Counting {
+    fn step(&mut self) -> Step {
+        self.estimator.step()
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        self.streams += 1;
+        self.estimator.on_stream(record);
+    }
+}
+
+/// How far an outcome is from what it was, as a share of the capacity, and both in words.
+fn difference(was: &Outcome, is: &Outcome) -> (f64, String) {
+    let (was, is) = match (was, is) {
+        (Outcome::Found(was), Outcome::Found(is)) => (was, is),
+        (Outcome::Refused(_), Outcome::Refused(_)) => return (0.0, String::new()),
+        (Outcome::Found(_), Outcome::Refused(why)) => {
+            return (f64::INFINITY, format!("would have been refused: {why}"));
+        }
+        (Outcome::Refused(why), Outcome::Found(_)) => {
+            return (f64::INFINITY, format!("would not have been refused, as it was: {why}"));
+        }
+    };
+    let of =
+        |all: &[Estimate], quantity: Quantity| all.iter().find(|e| e.quantity == quantity).map(|e| e.value);
+    let capacity = of(was, Quantity::Capacity).and_then(|value| value.rate());
+    let mut furthest = (0.0, String::new());
+    for Estimate { quantity, value: before, .. } in was {
+        let Some(after) = of(is, *quantity) else {
+            return (f64::INFINITY, format!("would have found no {quantity}"));
+        };
+        let share = match (before.rate(), after.rate()) {
+            (Some(before), Some(after)) => {
+                let scale = capacity.unwrap_or(before).bits_per_second().max(1);
+                before.bits_per_second().abs_diff(after.bits_per_second()) as f64 / scale as f64
+            }
+            (None, None) => 0.0,
+            _ => f64::INFINITY,
+        };
+        if share > furthest.0 {
+            furthest = (share, format!("would have found {quantity} {after}, not {before}"));
+        }
+    }
+    furthest
+}
