@@ -139,7 +139,9 @@ impl MethodLists {
             let mut choices = vec![choice(method)?];
             for (opt, values) in given {
                 let with = |choice: &Choice| -> Vec<Choice> {
-                    options::split_outside(values, ',').map(|value| choice.clone().with(opt.name, value)).collect()
+                    options::split_outside(values, ',')
+                        .map(|value| choice.clone().with(opt.name, value))
+                        .collect()
                 };
                 choices = choices.iter().flat_map(with).collect();
             }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Log, Recorder, at_host};
+use lastmile::estimate::{Warning, WarningCode};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::engine::EngineError;
@@ -198,7 +199,9 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
             self.0 += 1;
             match self.0 {
                 1 => Output::Wait(Some(now + Span::from_millis(10))),
-                n if n < 4 => Output::Event(Decision::Warned { text: n.to_string() }),
+                n if n < 4 => {
+                    Output::Event(Decision::Warned(Warning { code: WarningCode::Other, text: n.to_string() }))
+                }
                 _ => Output::Wait(None),
             }
         }

@@ -23,7 +23,8 @@
 //!   sleep ends late: wake up early and spin the rest, and let nothing else run in between. Packets of one deadline leave
 //!   back to back. A driver that is late loses time and bytes, and no truth: the endpoint judges each stream by when its
 //!   packets left, sends a broken one again, and refuses a number where too many broke.
-//! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring when a packet really left and came. The kernel's
+//! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring when a packet really left and came (on Linux the stamps
+//!   SOF_TIMESTAMPING_TX_SCHED, before the queue of this host's own interface, and RX_SOFTWARE). The kernel's
 //!   stamps are right to some 2 us; a time taken after the system call is not, and on a busy host by milliseconds. Say how
 //!   far yours are off ([`estimate::Conditions`]), and fast paths are refused rather than guessed.
 //! - **A seed that nobody can guess**, from the system's random source, for [`ProberConfig`] and [`ReflectorConfig`]; a

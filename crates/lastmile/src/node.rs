@@ -14,7 +14,8 @@
 //!    `at` means back to back, in the order in which they were polled. A node may hand over a whole stream at
 //!    once, so that a sending thread meets its deadlines without asking the node again.
 //! 4. For every `Transmit` but [untracked](TransmitId::UNTRACKED) ones the driver answers once, with [`Input::Sent`] and the time at which the packet really
-//!    left (the kernel's transmit stamp where there is one), or with [`Input::Failed`]. Whether a stream kept
+//!    left (where the kernel stamps it: when it entered the queue of its interface, which is part of the path), or with
+//!    [`Input::Failed`]. A packet that was held up in that queue is told of by [`Input::Queued`] just before. Whether a stream kept
 //!    its schedule is judged by the endpoint, from these, and never by the driver.
 //! 5. Inputs at equal times are handled in the order of their sequence numbers in the driver's queue.
 //!
@@ -234,8 +235,16 @@ pub enum Input {
     Sent {
         /// The packet's name.
         id: TransmitId,
-        /// When it really left: the kernel's transmit stamp where there is one.
+        /// When it really left: where the kernel stamps it, when it entered the queue of its interface.
         at: Time,
+    },
+    /// A packet of this node was held up in the queue of this host's own interface: the interface is slow or shaped, or
+    /// others fill it. Comes before its [`Input::Sent`], where the driver can tell.
+    Queued {
+        /// The packet's name.
+        id: TransmitId,
+        /// How long it waited there.
+        wait: Span,
     },
     /// A packet of this node did not leave, or the network reported it undeliverable.
     Failed {

@@ -173,7 +173,7 @@ proptest! {
             .collect();
         let head = ReportHeader {
             status: [Fine, UnknownStream, Expired, CreditExhausted, Busy, Running][status],
-            kind: ReportKind::Arrivals, clock_stepped: base_ns % 2 == 0, stream: 1, page: 2, pages: 3, first_index, resolution_ns: 4, base_ns,
+            kind: ReportKind::Arrivals, clock_stepped: base_ns % 2 == 0, queued: base_ns % 3 == 0, stream: 1, page: 2, pages: 3, first_index, resolution_ns: 4, base_ns,
         };
         let mut value = vec![0xA5; MIN_REPORT_LEN + entries.len() * REPORT_ENTRY_LEN + slack];
         prop_assert_eq!(write_report(&mut value, &head, entries.iter().copied()), Ok(entries.len() as u16));

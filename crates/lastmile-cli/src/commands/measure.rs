@@ -144,7 +144,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let peer_at_fault = is_peer_at_fault(&events);
     let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
     if args.json {
-        let text = json!({ "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings(&events) });
+        let (warnings, codes): (Vec<_>, Vec<_>) = warnings(&events).into_iter().unzip();
+        let text = json!({
+            "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings, "warning_codes": codes,
+        });
         crate::say(&serde_json::to_string_pretty(&text)?);
     } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
         // One line says it: nothing could even be tried.
@@ -152,7 +155,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
         crate::say(table(&rows).trim_end());
-        warnings(&events).iter().for_each(|text| crate::say(text));
+        warnings(&events).iter().for_each(|(text, _)| crate::say(text));
         crate::say(&summary(&events));
     }
     Ok(match (interrupted, peer_at_fault) {
@@ -184,16 +187,18 @@ fn rtt(events: &[Event]) -> Option<f64> {
     })
 }
 
-/// Each warning once.
-fn warnings(events: &[Event]) -> Vec<String> {
-    let text = |e: &Event| match e.what.of()? {
-        Decision::Warned { text } => Some(text.clone()),
-        Decision::ClockStepped { by } => Some(format!("the wall clock was stepped by {by} meanwhile")),
+/// Each warning once, and its code.
+fn warnings(events: &[Event]) -> Vec<(String, &'static str)> {
+    let said = |e: &Event| match e.what.of()? {
+        Decision::Warned(warning) => Some((warning.text.clone(), warning.code.code())),
+        Decision::ClockStepped { by } => {
+            Some((format!("the wall clock was stepped by {by} meanwhile"), "clock-stepped"))
+        }
         _ => None,
     };
-    let all: Vec<String> = events.iter().filter_map(text).collect();
-    let each = once(all.iter().map(|text| (text.as_str(), ())));
-    each.into_iter().map(|(text, all)| counted(text, all.len(), "times")).collect()
+    let all: Vec<_> = events.iter().filter_map(said).collect();
+    let each = once(all.iter().map(|(text, code)| (text.as_str(), *code)));
+    each.into_iter().map(|(text, codes)| (counted(text, codes.len(), "times"), codes[0])).collect()
 }
 
 /// One line: what it cost.

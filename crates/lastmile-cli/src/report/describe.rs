@@ -47,7 +47,7 @@ pub(super) fn sentence(what: &endpoint::Decision) -> (Mood, String) {
         Decision::Refused { method, direction, refusal, .. } => {
             (Mood::Bad, format!("{method}, {direction}: refused: {refusal}"))
         }
-        Decision::Warned { text } => (Mood::Neutral, format!("warning: {text}")),
+        Decision::Warned(warning) => (Mood::Neutral, format!("warning: {}", warning.text)),
         Decision::ClockStepped { by } => (Mood::Bad, format!("the clock was stepped by {by}")),
         Decision::SessionOpened { peer } => (Mood::Neutral, format!("session from {peer}")),
         Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid } => {

@@ -2,7 +2,7 @@
 
 use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{
-    Estimate, Interval, IntervalMethod, Quantity, Refusal, StreamPlan, TruthKind, Value,
+    Estimate, Interval, IntervalMethod, Quantity, Refusal, StreamPlan, TruthKind, Value, Warning, WarningCode,
 };
 use lastmile::node::{Ecn, Input};
 use lastmile::observe::StreamVerdict;
@@ -120,8 +120,13 @@ fn recording() -> Vec<u8> {
         391,
         estimated(Quantity::AvailableBandwidth, 5_870_000, 450_000, vec![3], cost(370, 2, 1)),
     ));
-    recorder
-        .event(&event(420, Decision::Warned { text: "<img src=x onerror=alert(1)> & \"quotes\"".into() }));
+    recorder.event(&event(
+        420,
+        Decision::Warned(Warning {
+            code: WarningCode::Other,
+            text: "<img src=x onerror=alert(1)> & \"quotes\"".into(),
+        }),
+    ));
     recorder
         .event(&event(520, judged(4, Direction::Reverse, Pattern::Pairs, 60, 60, StreamVerdict::NoReport)));
     let (method, direction) = ("capprobe'><script>".to_owned(), Direction::Reverse);
@@ -224,7 +229,7 @@ fn long_files_are_cut_and_say_so() {
     let mut recorder = Recorder::new(&mut file, &header).unwrap();
     for seq in 0..3_000 {
         recorder.record(&record);
-        let what = Decision::Warned { text: "w".into() };
+        let what = Decision::Warned(Warning { code: WarningCode::Other, text: "w".into() });
         recorder.event(&Event { at: Time::from_nanos(seq), node: 0, seq, what: what.into() });
     }
     recorder.finish().unwrap();

@@ -35,8 +35,11 @@ pub struct DriverConfig {
     pub started: Option<u64>,
 }
 
-/// A departure stamp that the kernel has not delivered by then will not come (ns).
+/// A packet that stands in this host's own queue for longer is told of without waiting for its end there (ns).
 const STAMP_WAIT_NS: u64 = 200_000_000;
+/// What takes longer than this from the queue's entry to the device was held up there, and not by the way through the
+/// kernel, which takes microseconds (ns).
+const HELD_NS: u64 = 100_000;
 
 /// Drives one node on one or more sockets; port `i` of the node is socket `i`.
 pub struct Driver {
@@ -48,7 +51,7 @@ pub struct Driver {
     /// Packets whose departure the node waits for. Each is answered once, by whatever is known of it first: its
     /// stamp, a failure, or the end of the patience with its stamp.
     awaited: BTreeSet<u64>,
-    /// Packets that left and may still get a stamp: when user space saw them leave, in that order.
+    /// Packets that user space sent and that may still get a stamp: when user space saw them leave, in that order.
     unstamped: VecDeque<(u64, u64)>,
     /// What leaves at once, gathered so that a burst of replies is one system call.
     replies: Vec<Transmit>,
@@ -234,7 +237,14 @@ impl Driver {
         for event in events.drain(..) {
             let input = match event {
                 SocketEvent::Sent { id, .. } if !self.awaited.remove(&id) => continue,
-                SocketEvent::Sent { id, at } => Input::Sent { id: TransmitId(id), at: self.time(at) },
+                SocketEvent::Sent { id, at, queued } => {
+                    let id = TransmitId(id);
+                    if queued >= HELD_NS {
+                        let wait = Span::from_nanos(i64::try_from(queued).unwrap_or(i64::MAX));
+                        self.tell(self.now(), Input::Queued { id, wait }, node, on_event);
+                    }
+                    Input::Sent { id, at: self.time(at) }
+                }
                 SocketEvent::Error(error) => Input::Failed { port, id: None, reason: failure(error.fault) },
             };
             self.tell(self.now(), input, node, on_event);
@@ -293,7 +303,8 @@ impl Driver {
             self.unstamped.pop_front();
             if awaited {
                 self.awaited.remove(&id);
-                // A device that makes no stamps: user space's time is all there is.
+                // Its queue is long, or the device makes no stamps. Without any, user space's time is all there is.
+                let at = self.sockets.iter().find_map(|socket| socket.entered_queue(id)).unwrap_or(at);
                 let input = Input::Sent { id: TransmitId(id), at: self.time(at) };
                 self.tell(self.now(), input, node, on_event);
             }

@@ -81,6 +81,10 @@ pub(super) enum InputForm {
         id: TransmitId,
         at: Time,
     },
+    Queued {
+        id: TransmitId,
+        wait: Span,
+    },
     Failed {
         /// Left out where it is the only one.
         #[serde(default, skip_serializing_if = "is_first")]
@@ -145,6 +149,7 @@ impl InputForm {
                 InputForm::Datagram(packet)
             }
             &Input::Sent { id, at } => InputForm::Sent { id, at },
+            &Input::Queued { id, wait } => InputForm::Queued { id, wait },
             &Input::Failed { port, id, reason } => InputForm::Failed { port, id, reason },
             &Input::ClockStepped { by } => InputForm::ClockStepped { by },
             Input::Wake => InputForm::Wake,
@@ -169,6 +174,7 @@ impl InputForm {
                 Input::Datagram { port, at, datagram }
             }
             InputForm::Sent { id, at } => Input::Sent { id, at },
+            InputForm::Queued { id, wait } => Input::Queued { id, wait },
             InputForm::Failed { port, id, reason } => Input::Failed { port, id, reason },
             InputForm::ClockStepped { by } => Input::ClockStepped { by },
             InputForm::Wake => Input::Wake,

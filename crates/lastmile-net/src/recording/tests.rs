@@ -82,6 +82,7 @@ fn input() -> impl Strategy<Value = Input> {
             datagram
         }),
         (id(), time()).prop_map(|(id, at)| Input::Sent { id, at }),
+        (id(), span()).prop_map(|(id, wait)| Input::Queued { id, wait }),
         (prop::option::of(id()), reason).prop_map(|(id, reason)| Input::Failed {
             port: PortId(id.map_or(0, |id| (id.0 % 3) as u16)),
             id,
@@ -171,7 +172,7 @@ fn decision() -> impl Strategy<Value = Decision> {
         (any::<String>(), direction(), refusal(), cost()).prop_map(|(method, direction, refusal, cost)| {
             Decision::Refused { method, direction, refusal, cost }
         }),
-        any::<String>().prop_map(|text| Decision::Warned { text }),
+        any::<String>().prop_map(|text| Decision::Warned(Warning { code: WarningCode::OwnQueue, text })),
         span().prop_map(|by| Decision::ClockStepped { by }),
         address().prop_map(|peer| Decision::SessionOpened { peer }),
         (address(), any::<[u64; 4]>()).prop_map(|(peer, [no_session, no_room, over_budget, unpaid])| {

@@ -1,5 +1,6 @@
 //! What went wrong with a packet: at once, or reported later by a router or the peer.
 use super::cmsg::plain;
+use super::stamps::Stamped;
 use nix::libc;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -104,9 +105,13 @@ impl PathError {
     }
 }
 
+/// include/uapi/linux/errqueue.h; not in `libc`.
+const SCM_TSTAMP_SND: u32 = 0;
+const SCM_TSTAMP_SCHED: u32 = 1;
+
 /// What one entry of a socket's error queue is about.
 pub(super) enum Entry {
-    Stamp { key: u32 },
+    Stamp { key: u32, what: Stamped },
     Icmp { from: Option<IpAddr>, fault: PathFault },
     Ignored,
 }
@@ -116,7 +121,11 @@ pub(super) fn entry(data: &[u8]) -> Entry {
     let Some(e) = plain::<libc::sock_extended_err>(data) else { return Entry::Ignored };
     let behind = data.get(size_of::<libc::sock_extended_err>()..).unwrap_or(&[]);
     match e.ee_origin {
-        libc::SO_EE_ORIGIN_TIMESTAMPING => Entry::Stamp { key: e.ee_data },
+        libc::SO_EE_ORIGIN_TIMESTAMPING => match e.ee_info {
+            SCM_TSTAMP_SND => Entry::Stamp { key: e.ee_data, what: Stamped::Sent },
+            SCM_TSTAMP_SCHED => Entry::Stamp { key: e.ee_data, what: Stamped::EnteredQueue },
+            _ => Entry::Ignored,
+        },
         libc::SO_EE_ORIGIN_ICMP => Entry::Icmp {
             from: plain::<libc::sockaddr_in>(behind)
                 .filter(|a| libc::c_int::from(a.sin_family) == libc::AF_INET)

@@ -4,8 +4,10 @@
 //! transmit stamps, DSCP, hop limit or error queue, and turns UDP_GRO on, which gives coalesced probes one stamp
 //! and no ECN mark. Adding the missing half beside it would make two system-call paths for one socket.
 //!
-//! - Receive stamps are made by the kernel when the packet comes up from the device, transmit stamps when it is
-//!   handed to the device; both come as CLOCK_REALTIME and are converted at once through a [`WallClock`].
+//! - Receive stamps are made by the kernel when the packet comes up from the device, transmit stamps when it enters
+//!   the interface's queue (qdisc) and when it leaves that for the device. What counts as the departure is the former:
+//!   a late one is a busy host's, and what the queue adds is part of the path, as the queues behind it are. All
+//!   come as CLOCK_REALTIME and are converted at once through a [`WallClock`].
 //! - GSO is never used and GRO is off: each packet has its own stamp and its own ECN mark.
 //! - The DF bit is always set, and path-MTU messages from the network are reported but not obeyed, since anybody
 //!   can forge them; only the local interface's MTU limits a packet.
@@ -38,7 +40,9 @@ pub const BATCH: usize = 64;
 
 const STAMPS_RX: u32 =
     libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_CMSG;
-const STAMPS_TX: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+/// Both stamps of a packet carry its key (Documentation/networking/timestamping.rst, 1.3.1 and 1.3.3).
+const STAMPS_TX: u32 =
+    libc::SOF_TIMESTAMPING_TX_SCHED | libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 /// Linux 6.13, include/uapi/asm-generic/socket.h. Architectures that number it otherwise fail the trial and count.
 const SCM_TS_OPT_ID: libc::c_int = 81;
 
@@ -118,8 +122,10 @@ pub enum SocketEvent {
     Sent {
         /// As given in [`Outgoing::id`].
         id: u64,
-        /// Monotonic time of the kernel's stamp.
+        /// Monotonic time at which it entered the interface's queue, by the kernel's stamp.
         at: u64,
+        /// How long it waited there, in nanoseconds.
+        queued: u64,
     },
     /// An ICMP error came back.
     Error(PathError),
@@ -233,6 +239,12 @@ impl UdpSocket {
         // The kernel zeroes its count when OPT_ID goes from off to on.
         set(STAMPS_RX)?;
         set(STAMPS_RX | STAMPS_TX | libc::SOF_TIMESTAMPING_OPT_ID)
+    }
+
+    /// When a packet entered the interface's queue that has not been told of as [`SocketEvent::Sent`]: it waits there
+    /// still, or the device makes no stamps.
+    pub fn entered_queue(&self, id: u64) -> Option<u64> {
+        self.tracker().entered(id)
     }
 
     fn tracker(&self) -> MutexGuard<'_, Tracker> {

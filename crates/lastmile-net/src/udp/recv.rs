@@ -173,9 +173,8 @@ impl UdpSocket {
         let mut tracker = self.tracker();
         for (what, stamp, to) in found {
             match (what, stamp) {
-                (Entry::Stamp { key }, Some(stamp)) => {
-                    let at = wall.to_mono(stamp);
-                    out.extend(tracker.resolve(key).map(|id| SocketEvent::Sent { id, at }));
+                (Entry::Stamp { key, what }, Some(stamp)) => {
+                    out.extend(tracker.stamped(key, what, wall.to_mono(stamp)));
                 }
                 (Entry::Icmp { from, fault }, _) => {
                     out.push(SocketEvent::Error(PathError { to, from, fault }))

@@ -1,10 +1,14 @@
-//! Which packet a transmit stamp belongs to.
+//! Which packet a transmit stamp belongs to, and what its two stamps say.
+//!
+//! A packet is stamped when it enters the queue of its interface and when it leaves that for the device. It counts as sent
+//! when it entered; both are told together, since only the second says how long it waited.
 //!
 //! The kernel returns a 32-bit key with each stamp. Since Linux 6.13 the sender may name the key per packet
 //! (SCM_TS_OPT_ID), which is exact whatever happens. Before, the key is the kernel's own count of packets sent on
 //! the socket, and whether a failed send advances it depends on kernel version and cause. So after a failure the
 //! count is not guessed: stamping is switched off until the stamps under way have come in, and then the count is
 //! set to zero. A few packets stay without a stamp, none gets another's.
+use super::SocketEvent;
 use std::collections::VecDeque;
 
 /// Packets that may wait for their stamps; older ones are given up (their stamps were lost in a full queue).
@@ -23,12 +27,30 @@ pub(super) enum Arm {
     Without,
 }
 
+/// A packet that waits for its stamps.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    key: u32,
+    id: u64,
+    /// When it entered the interface's queue; of several in a row (a tunnel's and the device's below it), the first.
+    entered: Option<u64>,
+}
+
+/// What a stamp was made for: the field `ee_info` that comes with it (include/uapi/linux/errqueue.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamped {
+    /// SCM_TSTAMP_SCHED: the packet entered the queue.
+    EnteredQueue,
+    /// SCM_TSTAMP_SND: it was handed to the device.
+    Sent,
+}
+
 #[derive(Debug)]
 pub(super) struct Tracker {
     /// The sender names the keys; otherwise the kernel counts.
     named: bool,
     next: u32,
-    pending: VecDeque<(u32, u64)>,
+    pending: VecDeque<Pending>,
     /// Set after a failed send in counting mode: when to stop waiting for stragglers.
     draining: Option<u64>,
 }
@@ -63,7 +85,7 @@ impl Tracker {
         if self.pending.len() == PENDING_MAX {
             self.pending.pop_front();
         }
-        self.pending.push_back((key, id));
+        self.pending.push_back(Pending { key, id, entered: None });
         key
     }
 
@@ -78,21 +100,63 @@ impl Tracker {
         true
     }
 
-    /// The packet whose stamp carries `key`, once.
-    pub(super) fn resolve(&mut self, key: u32) -> Option<u64> {
-        let first = self.pending.front()?.0;
+    /// Takes in the stamp that carries `key`; says, once, when that packet was sent.
+    pub(super) fn stamped(&mut self, key: u32, what: Stamped, at: u64) -> Option<SocketEvent> {
+        let first = self.pending.front()?.key;
         // Keys rise along the queue, modulo 2^32.
-        let at = self
+        let place = self
             .pending
-            .binary_search_by_key(&key.wrapping_sub(first), |(k, _)| k.wrapping_sub(first))
+            .binary_search_by_key(&key.wrapping_sub(first), |p| p.key.wrapping_sub(first))
             .ok()?;
-        self.pending.remove(at).map(|(_, id)| id)
+        match what {
+            Stamped::EnteredQueue => {
+                self.pending.get_mut(place)?.entered.get_or_insert(at);
+                None
+            }
+            Stamped::Sent => {
+                let Pending { id, entered, .. } = self.pending.remove(place)?;
+                let entered = entered.unwrap_or(at);
+                Some(SocketEvent::Sent { id, at: entered, queued: at.saturating_sub(entered) })
+            }
+        }
+    }
+
+    /// When the packet `id`, of which nothing more is known, entered the queue.
+    pub(super) fn entered(&self, id: u64) -> Option<u64> {
+        self.pending.iter().find(|p| p.id == id)?.entered
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Tracker {
+        /// The packet whose last stamp carries `key`.
+        fn resolve(&mut self, key: u32) -> Option<u64> {
+            self.stamped(key, Stamped::Sent, 0).map(|event| match event {
+                SocketEvent::Sent { id, .. } => id,
+                SocketEvent::Error(error) => panic!("{error}"),
+            })
+        }
+    }
+
+    #[test]
+    fn a_packet_counts_as_sent_when_it_entered_the_queue() {
+        let mut t = Tracker::new(true);
+        let keys: Vec<u32> = (0..3).map(|id| t.register(100 + id)).collect();
+        assert_eq!(t.stamped(keys[0], Stamped::EnteredQueue, 1_000), None);
+        assert_eq!(t.stamped(keys[1], Stamped::EnteredQueue, 1_001), None);
+        // A tunnel's queue first, then that of the device below.
+        assert_eq!(t.stamped(keys[1], Stamped::EnteredQueue, 1_500), None);
+        assert_eq!(t.entered(101), Some(1_001));
+        let sent = |id, at, queued| Some(SocketEvent::Sent { id, at, queued });
+        assert_eq!(t.stamped(keys[0], Stamped::Sent, 1_003), sent(100, 1_000, 3));
+        assert_eq!(t.stamped(keys[1], Stamped::Sent, 601_001), sent(101, 1_001, 600_000));
+        // The first of its stamps was lost in a full queue of messages.
+        assert_eq!(t.stamped(keys[2], Stamped::Sent, 7_000), sent(102, 7_000, 0));
+        assert_eq!((t.entered(101), t.stamped(keys[2], Stamped::EnteredQueue, 8_000)), (None, None));
+    }
 
     #[test]
     fn stamps_find_their_packets_in_any_order_and_once() {

@@ -67,7 +67,7 @@ fn ten_back_to_back_have_ten_stamps_both_ways() {
         assert_eq!((got.len(), sent.len()), (10, 10));
         let mut last = before;
         for (i, ((arrived, .., payload), sent)) in got.iter().zip(&sent).enumerate() {
-            let SocketEvent::Sent { id, at } = *sent else { panic!("{sent:?}") };
+            let SocketEvent::Sent { id, at, .. } = *sent else { panic!("{sent:?}") };
             assert_eq!((id, payload[0]), (100 + i as u64, i as u8));
             // Converting two stamps may add a sampling error each; on loopback sending precedes receiving.
             assert!(at + 2_000 >= last, "packet {i}: sent {at}, the one before {last}");
@@ -178,7 +178,7 @@ fn failed_sends_do_not_shift_the_stamps() {
         let stamps = |want| {
             let all = events(&a, want);
             all.into_iter()
-                .filter_map(|e| if let SocketEvent::Sent { id, at } = e { Some((id, at)) } else { None })
+                .filter_map(|e| if let SocketEvent::Sent { id, at, .. } = e { Some((id, at)) } else { None })
         };
         let got: Vec<(u64, u64)> = stamps(1).collect();
         for &(id, at) in &got {

@@ -178,6 +178,8 @@ pub enum WarningCode {
     BatchedStamps,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
+    /// The queue of a sender's own interface is part of the path.
+    OwnQueue,
     /// The rules of the original program, without our checks.
     Faithful,
     /// What none of these says.
@@ -208,6 +210,7 @@ codes! { WarningCode:
     LongTrain = "long-train",
     BatchedStamps = "batched-stamps",
     CoarseStamps = "coarse-stamps",
+    OwnQueue = "own-queue",
     Faithful = "faithful",
     Other = "other",
 }

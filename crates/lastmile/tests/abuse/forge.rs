@@ -114,6 +114,7 @@ pub(crate) fn report(dice: &mut Dice, stream: u32) -> Vec<u8> {
         status: ReportStatus::Ok,
         kind,
         clock_stepped: false,
+        queued: false,
         stream,
         page: 0,
         pages: dice.next() as u16,

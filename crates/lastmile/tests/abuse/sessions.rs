@@ -236,6 +236,28 @@ fn a_minute_of_round_trips_first_spoils_no_stream_after_it() {
     }
 }
 
+/// The queue of the sender's own interface is part of the path: it spoils no stream, and is told of once for each way.
+#[test]
+fn the_queue_of_the_senders_own_interface_is_told_of_once() {
+    for (held_up, ways) in [(0, 0), (1, 1), (5, 1)] {
+        for direction in DIRECTIONS {
+            let mut world = world(config(None), direction, vec![pairs(20), pairs(20)], reflector(None));
+            world.held_up = held_up;
+            world.run(Span::from_secs(20));
+            assert_eq!(world.prober.sink().len(), 2, "{direction}: {:?}", world.refusals());
+            let told: Vec<_> = (world.events.iter())
+                .filter_map(
+                    |e| if let Decision::Warned(w) = e { Some((w.code.code(), &w.text)) } else { None },
+                )
+                .collect();
+            assert_eq!(told.len(), ways, "{direction}: {told:?}");
+            let whose =
+                if direction == Direction::Reverse { "198.51.100.1's own" } else { "this host's own" };
+            assert!(told.iter().all(|(code, text)| *code == "own-queue" && text.contains(whose)), "{told:?}");
+        }
+    }
+}
+
 #[test]
 fn a_clock_step_on_either_side_marks_the_stream() {
     for direction in DIRECTIONS {

@@ -114,6 +114,8 @@ pub(crate) struct World<P: Node> {
     pub(crate) now: Time,
     /// The peer falls silent then, and is told nothing any more.
     pub(crate) silent_from: Option<Time>,
+    /// So many of each five packets are held up in the queue of their sender's own interface.
+    pub(crate) held_up: u64,
     /// IP bytes: from the prober, and to it.
     pub(crate) carried: (Bytes, Bytes),
     /// When the last of the prober's packets leaves.
@@ -133,6 +135,8 @@ pub(crate) struct World<P: Node> {
 
 /// The peer's clock is ahead by so much, and nothing may mix the two up.
 const PEER_AHEAD: Span = Span::from_secs(5);
+/// How long a packet is held up in the queue of its sender's own interface, where any is.
+const HELD_UP: Span = Span::from_millis(1);
 
 pub(crate) fn prober_address() -> SocketAddr {
     "192.0.2.1:5000".parse().unwrap()
@@ -156,6 +160,7 @@ impl<P: Node> World<P> {
             events: Vec::new(),
             now: Time::ZERO,
             silent_from: None,
+            held_up: 0,
             carried: (Bytes::ZERO, Bytes::ZERO),
             last_departure: Time::ZERO,
             path,
@@ -210,8 +215,18 @@ impl<P: Node> World<P> {
                 let at = now + PEER_AHEAD;
                 self.tell_peer(Input::Datagram { port: PortId(0), at, datagram });
             }
-            Due::ProberSent(id) => self.tell_prober(Input::Sent { id, at: now }),
-            Due::PeerSent(id) => self.tell_peer(Input::Sent { id, at: now + PEER_AHEAD }),
+            Due::ProberSent(id) => {
+                if id.0 % 5 < self.held_up {
+                    self.tell_prober(Input::Queued { id, wait: HELD_UP });
+                }
+                self.tell_prober(Input::Sent { id, at: now });
+            }
+            Due::PeerSent(id) => {
+                if id.0 % 5 < self.held_up {
+                    self.tell_peer(Input::Queued { id, wait: HELD_UP });
+                }
+                self.tell_peer(Input::Sent { id, at: now + PEER_AHEAD });
+            }
             Due::Told(true, input) => self.tell_prober(input),
             Due::Told(false, input) => self.tell_peer(input),
         }

@@ -5,7 +5,7 @@
 
 use core::net::SocketAddr;
 
-use crate::estimate::{Estimate, Refusal};
+use crate::estimate::{Estimate, Refusal, Warning};
 use crate::observe::StreamVerdict;
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
@@ -102,10 +102,7 @@ pub enum Decision {
         cost: Cost,
     },
     /// A warning that does not change the result's standing.
-    Warned {
-        /// What the user should know, one line.
-        text: String,
-    },
+    Warned(Warning),
     /// A clock that stamps packets was stepped.
     ClockStepped {
         /// How far, forward where positive.

@@ -45,6 +45,8 @@ pub(super) struct Log {
     asked: Vec<u64>,
     /// Reverse: packets that are still to leave.
     pub(super) unsent: u16,
+    /// Reverse: packets that were held up in the queue of this host's own interface.
+    pub(super) queued: u16,
     pub(super) clock_stepped: bool,
     /// A stamp was not kept for want of room: the log must not be reported as if it were whole.
     pub(super) overflowed: bool,
@@ -168,6 +170,7 @@ impl Session {
             entries: Vec::new(),
             asked: Vec::new(),
             unsent: 0,
+            queued: 0,
             clock_stepped: false,
             overflowed: false,
         });

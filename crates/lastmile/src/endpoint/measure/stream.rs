@@ -23,6 +23,12 @@ const CLOCK_RATES: f64 = 500e-6;
 /// A host may take its stamps by so much too early or too late.
 const CLOCK_SLACK: Span = Span::from_millis(5);
 
+/// Whether so many packets of a stream were held up in the queue of the sender's own interface that it is a part of the
+/// path that shows, and no accident of one of them: a fifth, since of pairs only half can be.
+pub(super) fn queue_shows(held_up: usize, packets: usize) -> bool {
+    held_up > 0 && held_up * 5 >= packets
+}
+
 #[derive(Debug)]
 pub(super) struct StreamInFlight {
     pub(super) id: u32,
@@ -44,6 +50,9 @@ pub(super) struct StreamInFlight {
     /// When a packet last arrived here, and the longest time between two of them.
     pub(super) last_arrival: Option<Time>,
     pub(super) longest_gap: Span,
+    /// Packets that were held up in the queue of this host's own interface; reverse: whether the peer says so of its own.
+    pub(super) queued: usize,
+    pub(super) queued_there: bool,
     /// Packets that left or could not.
     pub(super) answered: usize,
     pub(super) tx_resolution: Span,
@@ -74,6 +83,8 @@ impl StreamInFlight {
             unlike: None,
             last_arrival: None,
             longest_gap: Span::ZERO,
+            queued: 0,
+            queued_there: false,
             answered: 0,
             tx_resolution: resolution,
             rx_resolution: resolution,
@@ -88,6 +99,11 @@ impl StreamInFlight {
     /// When its last packet should have left.
     pub(super) fn ends(&self) -> Time {
         self.starts + self.plan.duration()
+    }
+
+    /// Whether the queue of the sender's own interface was a part of the path that shows.
+    pub(super) fn queue_shows(&self) -> bool {
+        self.queued_there || queue_shows(self.queued, self.len())
     }
 
     pub(super) fn arrived(&self) -> usize {

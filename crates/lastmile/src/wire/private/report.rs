@@ -7,7 +7,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                   'LSM'                       |   Layout = 1  |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |R|D|A|C|Resvd. |    Status     |             Page              |
+//! |R|D|A|C|Q|Resvd|    Status     |             Page              |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                           Stream id                           |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -27,8 +27,8 @@
 //! ```
 //!
 //! First line of flags: R reply, D departures (else arrivals), A acknowledge, that is release the stream, C the
-//! reflector's clock was stepped while the stream ran. Flags of an
-//! entry: D duplicated, L late. All from Pages on is zero in a request.
+//! reflector's clock was stepped while the stream ran, Q its packets were held up in the queue of the reflector's own
+//! interface. Flags of an entry: D duplicated, L late. All from Pages on is zero in a request.
 
 use super::{PREFIX, Token, check_prefix};
 use crate::wire::{TlvType, TlvValue, WireError, be, be16, be32, be64, put};
@@ -44,6 +44,7 @@ const REPLY: u8 = 0x80;
 const DEPARTURES: u8 = 0x40;
 const ACKNOWLEDGE: u8 = 0x20;
 const CLOCK_STEPPED: u8 = 0x10;
+const QUEUED: u8 = 0x08;
 /// 48 bits of ones: not seen.
 const NOT_SEEN: u64 = (1 << 48) - 1;
 const LATE: u8 = 0x04;
@@ -235,6 +236,8 @@ pub struct ReportHeader {
     pub kind: ReportKind,
     /// The reflector's clock was stepped while the stream ran: its times cannot be believed.
     pub clock_stepped: bool,
+    /// The stream's packets were held up in the queue of the reflector's own interface.
+    pub queued: bool,
     /// The stream.
     pub stream: u32,
     /// Page, from 0.
@@ -274,7 +277,8 @@ pub fn write_report(
     let acknowledge = p[4] & ACKNOWLEDGE;
     let stepped = if head.clock_stepped { CLOCK_STEPPED } else { 0 };
     put(p, 0, &PREFIX);
-    put(p, 4, &[REPLY | departures | acknowledge | stepped, head.status as u8]);
+    let queued = if head.queued { QUEUED } else { 0 };
+    put(p, 4, &[REPLY | departures | acknowledge | stepped | queued, head.status as u8]);
     put(p, 6, &head.page.to_be_bytes());
     put(p, 8, &head.stream.to_be_bytes());
     put(p, 28, &head.pages.to_be_bytes());
@@ -294,6 +298,7 @@ pub fn write_report(
 ///     status: ReportStatus::Ok,
 ///     kind: ReportKind::Arrivals,
 ///     clock_stepped: false,
+///     queued: false,
 ///     stream: 1,
 ///     page: 0,
 ///     pages: 1,
@@ -329,6 +334,7 @@ impl<'a> ReportPage<'a> {
             status: ReportStatus::from_wire(p[5])?,
             kind: kind_of(p[4]),
             clock_stepped: p[4] & CLOCK_STEPPED != 0,
+            queued: p[4] & QUEUED != 0,
             stream: be32(p, 8),
             page: be16(p, 6),
             pages: be16(p, 28),
@@ -371,6 +377,7 @@ mod tests {
         status: ReportStatus::Ok,
         kind: ReportKind::Departures,
         clock_stepped: true,
+        queued: true,
         stream: 0x0102_0304,
         page: 2,
         pages: 3,
@@ -393,7 +400,7 @@ mod tests {
 
         let entries = [Some(arrival(0x0001_0203_0405)), None, Some(arrival(0)), Some(arrival(1))];
         assert_eq!(write_report(&mut wire, &HEAD, entries), Ok(3), "the fourth does not fit");
-        assert_eq!(wire[4..8], [0xF0, 0, 0, 2]);
+        assert_eq!(wire[4..8], [0xF8, 0, 0, 2]);
         assert_eq!(wire[28..40], [0, 3, 0, 6, 0, 3, 0, 0, 0, 0, 0, 20]);
         assert_eq!(wire[48..56], [0, 1, 2, 3, 4, 5, 0b1111, 61]);
         assert_eq!(wire[56..64], [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0]);

@@ -109,6 +109,8 @@ pub struct Prober<S: PacketSink = ()> {
     /// Round-trip streams in a row of which nothing came back.
     silent_streams: u32,
     last_sent: Time,
+    /// Directions of which it was said that the queue of the sender's own interface is part of the path.
+    queue_told: Vec<Direction>,
     out: VecDeque<Output<Decision>>,
     sink: S,
 }
@@ -146,6 +148,7 @@ impl<S: PacketSink> Prober<S> {
             committed: Bytes::ZERO,
             silent_streams: 0,
             last_sent: Time::ZERO,
+            queue_told: Vec::new(),
             out: VecDeque::new(),
             sink,
             config,
@@ -420,6 +423,7 @@ impl<S: PacketSink> Node for Prober<S> {
         }
         match input {
             Input::Datagram { at, datagram, .. } => self.on_datagram(now, at, &datagram),
+            Input::Queued { id, .. } => self.on_queued(id),
             Input::Sent { id, at } => self.on_sent(id, Some(at)),
             Input::Failed { id, reason, .. } => self.on_failed(now, id, reason),
             Input::ClockStepped { by } => {

@@ -4,7 +4,7 @@ use super::steps::largest;
 use super::{Phase, Prober, Try};
 use crate::endpoint::measure::event::{Decision, PacketSink};
 use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
-use crate::endpoint::measure::stream::Stamp;
+use crate::endpoint::measure::stream::{Stamp, StreamInFlight};
 use crate::estimate::{Refusal, alike};
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
 use crate::report::Direction;
@@ -201,6 +201,7 @@ impl<S: PacketSink> Prober<S> {
         };
         *own = resolution;
         stream.clock_stepped |= page.head.clock_stepped;
+        stream.queued_there |= page.head.queued;
         for (index, arrival) in page.entries() {
             if let (Some(slot), Some(arrival)) = (stamps.get_mut(usize::from(index)), arrival) {
                 let ns = page.head.base_ns.saturating_add(arrival.offset_ns);
@@ -218,14 +219,24 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
+    /// The stream under way from here that a packet belongs to, and its index there.
+    fn probe(&mut self, id: TransmitId) -> Option<(&mut StreamInFlight, usize)> {
+        let Phase::Streaming(stream) = &mut self.phase else { return None };
+        let index = id.0.checked_sub(stream.first_id)? as usize;
+        (stream.direction != Direction::Reverse && index < stream.len()).then_some((stream, index))
+    }
+
+    pub(super) fn on_queued(&mut self, id: TransmitId) {
+        if let Some((stream, _)) = self.probe(id) {
+            stream.queued += 1;
+        }
+    }
+
     pub(super) fn on_sent(&mut self, id: TransmitId, at: Option<Time>) {
-        let Phase::Streaming(stream) = &mut self.phase else { return };
-        let Some(index) = id.0.checked_sub(stream.first_id).map(|i| i as usize) else { return };
-        if stream.direction != Direction::Reverse && index < stream.len() {
-            stream.answered = stream.answered.saturating_add(1);
-            if let Some(at) = at {
-                stream.departures[index] = Some(Stamp { ns: at.as_nanos(), ecn: Ecn::NotEct, late: false });
-            }
+        let Some((stream, index)) = self.probe(id) else { return };
+        stream.answered = stream.answered.saturating_add(1);
+        if let Some(at) = at {
+            stream.departures[index] = Some(Stamp { ns: at.as_nanos(), ecn: Ecn::NotEct, late: false });
         }
     }
 

@@ -5,7 +5,7 @@ use crate::endpoint::measure::event::{Decision, PacketSink};
 use crate::endpoint::measure::packets::{PAGE_ENTRIES, Request};
 use crate::endpoint::measure::reflector::MAX_REVERSE_SIZE;
 use crate::endpoint::measure::stream::StreamInFlight;
-use crate::estimate::{Outcome, Refusal, Step, StreamPlan};
+use crate::estimate::{Outcome, Refusal, Step, StreamPlan, Warning, WarningCode};
 use crate::node::{Ecn, Output};
 use crate::observe::{self, StreamVerdict};
 use crate::report::{Direction, Fate, PacketReport};
@@ -281,6 +281,23 @@ impl<S: PacketSink> Prober<S> {
         )))
     }
 
+    /// Says once for each direction that the queue of the sender's own interface is part of what is measured.
+    fn tell_of_queue(&mut self, stream: &StreamInFlight) {
+        if !stream.queue_shows() || self.queue_told.contains(&stream.direction) {
+            return;
+        }
+        self.queue_told.push(stream.direction);
+        let whose = match stream.direction {
+            Direction::Reverse => format!("{}'s", self.config.peer.ip()),
+            _ => "this host's".to_owned(),
+        };
+        let text = format!(
+            "{} direction: packets waited in the queue of {whose} own interface, which is part of the path that was measured (it is shaped or slow, or other traffic fills it)",
+            stream.direction
+        );
+        self.out.push_back(Output::Event(Decision::Warned(Warning { code: WarningCode::OwnQueue, text })));
+    }
+
     fn release(&mut self, now: Time, stream: &StreamInFlight) {
         if stream.direction != Direction::RoundTrip {
             self.courtesy(now, &Request::Release { token: self.token(), stream: stream.id }, false);
@@ -308,6 +325,7 @@ impl<S: PacketSink> Prober<S> {
             gaps_held: judged.gaps_held,
             verdict: judged.verdict,
         }));
+        self.tell_of_queue(&stream);
         match judged.verdict {
             StreamVerdict::Believed => self.cost.streams += 1,
             _ => self.cost.streams_discarded += 1,

@@ -443,6 +443,7 @@ impl Node for Reflector {
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { port, at, datagram } => self.on_datagram(now, port, at, datagram),
+            Input::Queued { id, .. } => self.on_queued(id),
             Input::Sent { id, at } => self.on_left(id, Some(at)),
             Input::Failed { id: Some(id), .. } => self.on_left(id, None),
             Input::ClockStepped { by } => {

@@ -169,6 +169,15 @@ impl Reflector {
         }
     }
 
+    /// A packet of a reverse stream was held up in the queue of this host's own interface.
+    pub(super) fn on_queued(&mut self, id: TransmitId) {
+        let Some(&Leaving { peer, run, stream, .. }) = self.leaving.get(&id.0) else { return };
+        let session = self.sessions.get(peer).filter(|session| session.issued == run);
+        if let Some(log) = session.and_then(|session| session.log(stream)) {
+            log.queued = log.queued.saturating_add(1);
+        }
+    }
+
     /// A packet of a reverse stream left, or could not.
     pub(super) fn on_left(&mut self, id: TransmitId, at: Option<Time>) {
         let Some(Leaving { peer, run, stream, index }) = self.leaving.remove(&id.0) else { return };

@@ -2,6 +2,7 @@
 
 use super::{MAX_PACKETS, Received, Reflector, Standing};
 use crate::endpoint::measure::packets::VERSION;
+use crate::endpoint::measure::stream::queue_shows;
 use crate::node::Ecn;
 use crate::wire::private::{
     Abilities, HelloReply, HelloRequest, Offer, ReportHeader, ReportRequest, ReportStatus, Schedule,
@@ -197,6 +198,7 @@ impl Reflector {
             },
             kind: request.kind,
             clock_stepped: false,
+            queued: false,
             stream: request.stream,
             page: request.page,
             pages: 0,
@@ -213,6 +215,7 @@ impl Reflector {
                 _ => ReportStatus::Running,
             };
             head.clock_stepped = log.clock_stepped;
+            head.queued = queue_shows(log.queued.into(), log.count.into());
             head.pages = request.pages(log.count);
             head.first_index = indices.start;
             head.base_ns = log.base().as_nanos();

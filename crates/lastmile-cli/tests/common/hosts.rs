@@ -1,0 +1,101 @@
+//! Hosts as network namespaces, joined by kernel links and shaped by the kernel's own `tc`: a path that nobody here wrote.
+//! They live as long as this process and leave nothing behind, whatever ends it.
+#![allow(dead_code, unreachable_pub)] // each test file uses some of it
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lastmile_net::lab::{LabChild, NetNs};
+
+use super::common::{Ended, PROGRAM};
+
+/// What is missing here for such hosts, if anything is.
+pub fn missing() -> Option<String> {
+    let no = |program: &str, ask: &str| Command::new(program).arg(ask).output().is_err();
+    if no("ip", "-V") || no("tc", "-V") {
+        return Some("there is no ip or tc here: apt-get install iproute2".into());
+    }
+    NetNs::new("trial").err().map(|error| error.to_string())
+}
+
+/// A host, until dropped.
+pub struct Host {
+    ns: NetNs,
+    thread: nix::unistd::Pid,
+}
+
+impl Host {
+    pub fn new(name: &str) -> Host {
+        let ns = NetNs::new(name).expect("a namespace");
+        let thread = ns.run(nix::unistd::gettid).expect("its thread");
+        Host { ns, thread }
+    }
+
+    /// Links this host's `device` to that of the same name at `other`; addresses have a prefix's length.
+    pub fn link(&self, device: &str, address: &str, other: &Host, far: &str) {
+        let namespace = format!("/proc/{}/task/{}/ns/net", std::process::id(), other.thread);
+        self.does(&format!("ip link add {device} type veth peer name {device} netns {namespace}"));
+        for (host, address) in [(self, address), (other, far)] {
+            host.does(&format!("ip addr add {address} dev {device}"));
+            host.does(&format!("ip link set {device} up"));
+        }
+    }
+
+    /// Passes packets on between its links.
+    pub fn forwards(&self) {
+        let on = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+        self.ns.run(on).expect("the host").expect("the right to forward");
+    }
+
+    /// Runs a command of words, which must succeed.
+    #[track_caller]
+    pub fn does(&self, command: &str) {
+        let words: Vec<&str> = command.split(' ').collect();
+        let ended = self.run(words[0], &words[1..]);
+        assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
+    }
+
+    /// Starts a program, which ends with what is returned.
+    pub fn start(&self, program: &str, arguments: &[&str]) -> LabChild {
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        LabChild::spawn(&self.ns, command).expect("the program starts")
+    }
+
+    /// Runs a program to its end.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Ended {
+        let began = Instant::now();
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = LabChild::spawn(&self.ns, command).expect("the program starts");
+        let (out, err) = (child.take_stdout(), child.take_stderr());
+        let text = |mut from: Box<dyn std::io::Read + Send>| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                from.read_to_string(&mut text).map(|_| text).expect("text")
+            })
+        };
+        let (out, err) = (text(Box::new(out.expect("piped"))), text(Box::new(err.expect("piped"))));
+        let code = child.wait().expect("its end").code();
+        let (stdout, stderr) = (out.join().expect("its output"), err.join().expect("its errors"));
+        Ended { code, stdout, stderr, after: began.elapsed() }
+    }
+
+    /// Our own program.
+    pub fn lastmile(&self, arguments: &[&str]) -> Ended {
+        self.run(PROGRAM, arguments)
+    }
+
+    /// `lastmile serve`, once it answers at `address`.
+    pub fn serves(&self, address: &str, options: &[&str]) -> LabChild {
+        let server = self.start(PROGRAM, &[&["serve", "--bind", address][..], options].concat());
+        let until = Instant::now() + Duration::from_secs(5);
+        // Bound ports stand in the namespace's own table, in hexadecimal.
+        let bound =
+            || std::fs::read_to_string("/proc/thread-self/net/udp").is_ok_and(|t| t.contains(":21AC "));
+        while !self.ns.run(bound).expect("the host") && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+}
