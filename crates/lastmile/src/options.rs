@@ -360,6 +360,25 @@ pub trait Options: Default {
     }
 }
 
+/// The configuration of what has no options.
+///
+/// ```
+/// use lastmile::options::{Choice, NoOptions, Options};
+/// let refused = NoOptions::read(&"none(a=1)".parse::<Choice>()?.options).unwrap_err().of("none");
+/// assert_eq!(refused.to_string(), "none has no option a: it has none");
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoOptions;
+
+impl Options for NoOptions {
+    const OPTIONS: &'static [Opt] = &[];
+
+    fn set(&mut self, option: &str, _: &Scalar) -> Result<(), OptionError> {
+        Err(OptionError { unknown: Some(Vec::new()), ..OptionError::new(option, "") })
+    }
+}
+
 /// A type that an option's value can have.
 pub trait OptionType: Sized {
     /// What its values are called.

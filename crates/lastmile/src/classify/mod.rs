@@ -6,12 +6,20 @@
 
 mod discriminator;
 mod extent;
+mod spacing;
 #[cfg(test)]
 mod testing;
 
+pub use biaz::Biaz;
 pub use discriminator::{Discriminator, LossCounts};
+pub use fq_rtt::{FqRtt, FqRttConfig};
+pub use none::NoClassifier;
+pub use omniscient::Omniscient;
+pub use spacing::BiazConfig;
 pub use spike::{Spike, SpikeConfig};
 pub use spike_rtt::SpikeRtt;
+pub use zbs::{Scheme, Zbs, ZbsConfig};
+pub use zigzag::{ZigZag, ZigZagConfig};
 
 use crate::options::{self, Choice, ChoiceError, Given, Kind, Opt, OptionError, OptionType, Scalar};
 use crate::report::{Fate, StreamRecord};
@@ -192,7 +200,14 @@ options::registry! {
     /// ```
     pub const CLASSIFIERS: Lda;
     spike,
+    biaz,
+    mbiaz,
+    zigzag,
+    zbs,
     spike_rtt,
+    fq_rtt,
+    none,
+    omniscient,
 }
 
 fn find(name: &str) -> Result<&'static Lda, ChoiceError> {

@@ -79,6 +79,11 @@ impl Spike {
         config.check()?;
         Ok(Spike { config, ..Spike::default() })
     }
+
+    /// The least relative one-way delay.
+    pub(super) fn least(&self) -> Option<Owd> {
+        self.state.range.get().map(|(least, _)| least)
+    }
 }
 
 impl<D: Copy + Ord> Default for SpikeState<D> {
