@@ -170,7 +170,7 @@ fn wlan() -> impl Strategy<Value = (String, Vec<String>)> {
     )
         .prop_map(|(standard, after, rts, (short, long), ampdu, protection)| {
             let mut text = format!(
-                "standard = \"{standard}\"\nafter_collision = \"{after}\"\nshort_retry = {short}\nlong_retry = {long}\nloss_log = 1000000\n"
+                "standard = \"{standard}\"\nafter_collision = \"{after}\"\nshort_retry = {short}\nlong_retry = {long}\n"
             );
             if let Some(rts) = rts {
                 let _ = writeln!(text, "rts_threshold = \"{rts} B\"");

@@ -88,23 +88,22 @@ impl Watch {
         simulation
             .engine
             .set_tap(Box::new(move |at, from, to, datagram| log.lock().unwrap().hop(at, from, to, datagram)));
+        let (log, wlans) = (Arc::clone(&seen), simulation.wlans.clone());
+        simulation.engine.add_lost_tap(Box::new(move |_, node, lost| {
+            if wlans.contains(&node) {
+                *log.lock().unwrap().lost_on_air.entry(lost.datagram.flow).or_default() += 1;
+            }
+        }));
         Watch(seen)
     }
 
     /// Says what is wrong at this moment.
     pub fn check(&self, scenario: &Scenario, simulation: &mut Simulation) -> Result<(), String> {
-        let mut seen = self.0.lock().unwrap();
+        let seen = self.0.lock().unwrap();
         let now = simulation.engine.now();
         let elapsed = now - Time::ZERO;
         if let Some(wrong) = &seen.wrong {
             return Err(wrong.clone());
-        }
-        for &wlan in &simulation.wlans {
-            let (losses, unlogged) = simulation.engine.wlan_mut(wlan).unwrap().take_losses();
-            require(unlogged == 0, || "the log of losses is too short".to_owned())?;
-            for loss in losses {
-                *seen.lost_on_air.entry(loss.datagram.flow).or_default() += 1;
-            }
         }
         let engine = &simulation.engine;
         require(engine.unroutable() == 0, || format!("{} packets had no route", engine.unroutable()))?;
@@ -142,8 +141,8 @@ impl Watch {
             require(wlan.busy(now) <= elapsed && wlan.busy(now) >= Span::ZERO, || {
                 format!("{node:?} was busy for {} of {elapsed}", wlan.busy(now))
             })?;
-            let air: Span = (0..wlan.stations().len()).map(|station| wlan.station_airtime(station)).sum();
-            require(air >= Span::ZERO, || format!("{node:?}: airtime {air}"))?;
+            let ways = || wlan.directions().filter_map(|d| wlan.counters(d.0));
+            require(ways().all(|way| way.airtime >= Span::ZERO), || format!("{node:?}: airtime"))?;
             inside += queued;
         }
         // Each flow: what was sent is here, was lost for a cause that is known, or is still inside.

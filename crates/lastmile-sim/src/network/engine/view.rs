@@ -18,14 +18,6 @@ impl Engine {
     pub fn element(&self, node: NodeId) -> Option<&Element> {
         self.slots.get(node.0 as usize).map(|slot| &slot.element)
     }
-
-    /// A node, if it is a WLAN, to take its losses.
-    pub fn wlan_mut(&mut self, node: NodeId) -> Option<&mut Medium> {
-        match &mut self.slots.get_mut(node.0 as usize)?.element {
-            Element::Wlan(wlan) => Some(wlan),
-            _ => None,
-        }
-    }
 }
 
 macro_rules! nodes_of_a_kind {

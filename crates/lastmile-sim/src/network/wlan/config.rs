@@ -1,5 +1,8 @@
 //! What a scenario file says of a WLAN. Every default is the standard's, or named as ours.
 
+use core::fmt::Display;
+use core::ops::RangeInclusive;
+
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
@@ -168,8 +171,6 @@ pub struct WlanConfig {
     /// MAC header and FCS: 28, for n 30 (QoS) if not given.
     #[serde(deserialize_with = "text::optional")]
     pub mac_header: Option<Bytes>,
-    /// How many losses are noted one by one, for [`Medium::take_losses`](super::Medium::take_losses).
-    pub loss_log: usize,
     /// Access points and clients.
     pub station: Vec<StationConfig>,
 }
@@ -198,7 +199,6 @@ impl Default for WlanConfig {
             after_collision: AfterCollision::Timeout,
             llc: Bytes(8),
             mac_header: None,
-            loss_log: 0,
             station: Vec::new(),
         }
     }
@@ -225,5 +225,25 @@ pub struct WlanError {
 impl WlanError {
     pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> WlanError {
         WlanError { station: None, key: key.into(), reason: reason.into() }
+    }
+
+    /// Of that station.
+    pub(super) fn of(self, station: &StationConfig) -> WlanError {
+        WlanError { station: Some(station.name.clone()), ..self }
+    }
+
+    /// Refuses what is not within a range.
+    pub(super) fn within<T: PartialOrd + Display>(
+        key: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Result<(), WlanError> {
+        match range.contains(&value) {
+            true => Ok(()),
+            false => {
+                let (least, most) = range.into_inner();
+                Err(WlanError::new(key, format!("{value} is not between {least} and {most}")))
+            }
+        }
     }
 }

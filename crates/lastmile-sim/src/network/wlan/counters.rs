@@ -1,27 +1,7 @@
 //! What a WLAN counts: packets by fate, transmissions by outcome, and the air by use.
 
-use lastmile::node::{Datagram, PortId};
-use lastmile::time::{Span, Time};
+use lastmile::time::Span;
 use lastmile::units::Bytes;
-
-use crate::network::carrier::LossCause;
-
-/// A packet that a WLAN lost, as the transport will miss it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// When it was given up.
-    pub at: Time,
-    /// The port at which it had entered.
-    pub port: PortId,
-    /// Why.
-    pub cause: LossCause,
-    /// How many of its transmissions collided.
-    pub collisions: u8,
-    /// How many noise destroyed.
-    pub channel_errors: u8,
-    /// The packet.
-    pub datagram: Datagram,
-}
 
 /// One direction of one association.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +14,11 @@ pub struct DirectionCounters {
     pub delivered_bytes: Bytes,
     /// Packets lost, by cause.
     pub lost_collision: u64,
-    /// See [`LossCause::Channel`].
+    /// See [`LossCause::Channel`](crate::network::carrier::LossCause::Channel).
     pub lost_channel: u64,
-    /// See [`LossCause::Queue`].
+    /// See there.
     pub lost_queue: u64,
-    /// See [`LossCause::Handoff`].
+    /// See there.
     pub lost_handoff: u64,
     /// Transmissions; an aggregate is one.
     pub transmissions: u64,
@@ -56,11 +36,6 @@ impl DirectionCounters {
     /// Packets lost.
     pub fn lost(&self) -> u64 {
         self.lost_collision + self.lost_channel + self.lost_queue + self.lost_handoff
-    }
-
-    /// The share of transmissions that collided: the conditional collision probability of DCF models.
-    pub fn collision_probability(&self) -> Option<f64> {
-        (self.transmissions > 0).then(|| self.collisions as f64 / self.transmissions as f64)
     }
 }
 

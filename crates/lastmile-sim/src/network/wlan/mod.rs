@@ -2,8 +2,8 @@
 //!
 //! A [`Medium`] is a WLAN, or several cells on one channel, as one element of the engine. Each client has two
 //! ports: packets enter at the port of their direction, wait in the sender's FIFO queue, and leave by the same
-//! port when they are received. What can go wrong on the way is told apart in [`DirectionCounters`] and, packet
-//! by packet, in [`Loss`]: the queue was full, all transmissions collided, or noise destroyed them.
+//! port when they are received. What can go wrong on the way is told apart in [`DirectionCounters`]: the queue
+//! was full, all transmissions collided, or noise destroyed them.
 //!
 //! * [`config`]: what a scenario says; [`phy`]: durations and spacings; [`channel`]: path loss and frame errors.
 //! * `schedule`: rates and channels that change during a run.
@@ -27,6 +27,6 @@ mod station;
 pub use ampdu::AmpduConfig;
 pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
 pub use config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
-pub use counters::{Airtime, DirectionCounters, Loss};
+pub use counters::{Airtime, DirectionCounters};
 pub use medium::Medium;
 pub use schedule::{StationChange, StationTrace};

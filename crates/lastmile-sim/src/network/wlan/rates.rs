@@ -91,9 +91,7 @@ pub(super) fn rates(config: &WlanConfig) -> Result<Vec<PhyRate>, WlanError> {
         }));
     }
     if standard == Standard::N {
-        if !(1..=4).contains(&config.streams) {
-            return Err(WlanError::new("streams", format!("{} is not between 1 and 4", config.streams)));
-        }
+        WlanError::within("streams", config.streams, 1..=4)?;
         let carriers = match config.channel_mhz {
             20 => 52,
             40 => 108,
@@ -107,10 +105,6 @@ pub(super) fn rates(config: &WlanConfig) -> Result<Vec<PhyRate>, WlanError> {
             let modulation = Modulation::Ht { bits_per_symbol, streams, short_guard };
             PhyRate { kbps, modulation, bits_per_carrier, code, reference_kbps }
         }));
-    } else if config.streams != 1 || config.channel_mhz != 20 || config.short_guard || config.ampdu.is_some()
-    {
-        let what = "streams, channel_mhz, short_guard and ampdu belong to 802.11n";
-        return Err(WlanError::new("standard", what));
     }
     Ok(rates)
 }

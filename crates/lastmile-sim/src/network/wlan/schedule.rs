@@ -189,18 +189,15 @@ impl Schedule {
                     Some((top, Controller::new(kind, ladder(phy, top, config, kind))))
                 }
             };
-            if let Some(share) = change.frame_error.filter(|share| !(0.0..=1.0).contains(share)) {
-                return Err(error("frame_error", format!("{share} is not a share between 0 and 1")));
-            }
+            let within = |key: &str, value: Option<f64>, range| {
+                let key = format!("schedule[{index}].{key}");
+                value.map_or(Ok(()), |value| WlanError::within(&key, value, range).map_err(|e| e.of(client)))
+            };
+            within("frame_error", change.frame_error, 0.0..=1.0)?;
             let moves = change.distance_m.is_some() || change.snr_db.is_some();
             if let Some(channel) = channel.as_mut().filter(|_| moves) {
-                for (key, value) in [("distance_m", change.distance_m), ("snr_db", change.snr_db)] {
-                    let fits =
-                        |value: &f64| (-300.0..=1e6).contains(value) && (*value >= 0.0 || key == "snr_db");
-                    if let Some(value) = value.filter(|value| !fits(value)) {
-                        return Err(error(key, format!("{value} is out of range")));
-                    }
-                }
+                within("distance_m", change.distance_m, 0.0..=1e6)?;
+                within("snr_db", change.snr_db, -300.0..=1e6)?;
                 channel.distance_m = change.distance_m.unwrap_or(channel.distance_m);
                 channel.snr_db = change.snr_db;
             } else if moves {

@@ -1,12 +1,12 @@
 //! From a checked configuration to the parts of a [`Medium`](super::Medium).
 
 use lastmile::time::{Span, Time};
-use lastmile::units::Rate;
+use lastmile::units::{Bytes, Rate};
 
 use super::ampdu::AmpduConfig;
 use super::channel::Channel;
-use super::choices::{Band, Preamble, RateControl, SlotTime, Standard};
-use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
+use super::choices::{RateControl, Standard};
+use super::config::{StationConfig, WlanConfig, WlanError};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::{Candidate, Controller};
@@ -18,9 +18,6 @@ use crate::rng::Stream;
 const MAX_CLIENTS: usize = 2_000;
 /// The longest queue, which bounds what a scenario can make a run keep.
 const MAX_QUEUE: u32 = 100_000;
-
-/// The most losses that are noted one by one, some 200 bytes each.
-const MAX_LOSS_LOG: usize = 1 << 20;
 
 /// One direction of one association.
 #[derive(Debug)]
@@ -128,22 +125,17 @@ pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<u
 }
 
 pub(super) fn refuse(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
-    WlanError { station: Some(station.name.clone()), ..WlanError::new(key, reason) }
+    WlanError::new(key, reason).of(station)
 }
 
+/// What is refused of a WLAN beside what its physical layer refuses.
 fn check(config: &WlanConfig) -> Result<(), WlanError> {
     let stations = &config.station;
     if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
         return Err(WlanError::new("station", format!("more than {MAX_CLIENTS} clients")));
     }
-    if config.loss_log > MAX_LOSS_LOG {
-        return Err(WlanError::new("loss_log", format!("more than {MAX_LOSS_LOG} losses cannot be kept")));
-    }
-    for (key, retry) in [("short_retry", config.short_retry), ("long_retry", config.long_retry)] {
-        if retry == 0 || retry == u8::MAX {
-            return Err(WlanError::new(key, format!("{retry} is not between 1 and 254")));
-        }
-    }
+    WlanError::within("short_retry", config.short_retry, 1..=254)?;
+    WlanError::within("long_retry", config.long_retry, 1..=254)?;
     for (key, window) in [("cw_min", config.cw_min), ("cw_max", config.cw_max)] {
         if let Some(window) =
             window.filter(|window| window.checked_add(1).is_none_or(|n| !n.is_power_of_two()))
@@ -152,93 +144,42 @@ fn check(config: &WlanConfig) -> Result<(), WlanError> {
             return Err(WlanError::new(key, reason));
         }
     }
-    let standard = config.standard;
-    if config.slot == SlotTime::Long && standard != Standard::G {
-        return Err(WlanError::new("slot", "only g has a choice"));
-    }
-    if config.preamble == Preamble::Short && !matches!(standard, Standard::B | Standard::G) {
-        return Err(WlanError::new("preamble", "only b and g have rates with a short one"));
-    }
-    if config.band == Band::TwoPointFourGhz && standard == Standard::A {
-        return Err(WlanError::new("band", "a is in the 5 GHz band"));
-    }
-    if let Some(ampdu) = &config.ampdu
-        && !(1..=super::ampdu::WINDOW).contains(&ampdu.max_frames)
-    {
-        return Err(WlanError::new("ampdu.max_frames", format!("{} is not 1 to 64", ampdu.max_frames)));
-    }
     if let Some(ampdu) = &config.ampdu {
         // What a receiver of HT takes at most, and what the legacy header can announce.
         let most = AmpduConfig::default();
-        if !(1..=most.max_bytes.0).contains(&ampdu.max_bytes.0) {
-            let reason = format!("{} is not between 1 B and {}", ampdu.max_bytes, most.max_bytes);
-            return Err(WlanError::new("ampdu.max_bytes", reason));
-        }
-        if !(Span::from_nanos(1)..=most.max_duration).contains(&ampdu.max_duration) {
-            let reason = format!("{} is not between 1 ns and {}", ampdu.max_duration, most.max_duration);
-            return Err(WlanError::new("ampdu.max_duration", reason));
-        }
+        WlanError::within("ampdu.max_frames", ampdu.max_frames, 1..=super::ampdu::WINDOW)?;
+        WlanError::within("ampdu.max_bytes", ampdu.max_bytes, Bytes(1)..=most.max_bytes)?;
+        WlanError::within("ampdu.max_duration", ampdu.max_duration, Span::from_nanos(1)..=most.max_duration)?;
     }
     for (index, station) in stations.iter().enumerate() {
         if station.name.is_empty() || stations[..index].iter().any(|s| s.name == station.name) {
             return Err(refuse(station, "name", "every station needs a name of its own"));
         }
-        if !(1..=MAX_QUEUE).contains(&station.queue) {
-            return Err(refuse(
-                station,
-                "queue",
-                format!("{} is not 1 to {MAX_QUEUE} packets", station.queue),
-            ));
-        }
-        for (key, share) in [
-            ("frame_error", station.frame_error),
-            ("down_frame_error", station.down_frame_error.unwrap_or(0.0)),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(refuse(station, key, format!("{share} is not a share between 0 and 1")));
-            }
-        }
-        if station.ap.is_none() {
-            let given = [
-                ("rate", station.rate.is_some()),
-                ("down_rate", station.down_rate.is_some()),
-                ("rate_control", station.rate_control != RateControl::Fixed),
-                ("frame_error", station.frame_error != 0.0),
-                ("down_frame_error", station.down_frame_error.is_some()),
-                ("channel", station.channel.is_some()),
-                ("schedule", !station.schedule.is_empty()),
-                ("trace", station.trace.is_some()),
-            ];
-            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
-                return Err(refuse(station, key, "belongs to each client, and counts both ways"));
-            }
-        }
-        if let Some(channel) = &station.channel {
-            check_channel(station, channel)?;
-        }
+        check_station(station).map_err(|error| error.of(station))?;
     }
     Ok(())
 }
 
-fn check_channel(station: &StationConfig, channel: &ChannelConfig) -> Result<(), WlanError> {
-    let numbers = [
-        ("channel.distance_m", channel.distance_m, 0.0),
-        ("channel.tx_power_dbm", channel.tx_power_dbm, -300.0),
-        ("channel.reference_loss_db", channel.reference_loss_db, 0.0),
-        ("channel.exponent", channel.exponent, 0.0),
-        ("channel.noise_figure_db", channel.noise_figure_db, 0.0),
-        ("channel.shadowing_db", channel.shadowing_db, 0.0),
-        ("channel.snr_db", channel.snr_db.unwrap_or(0.0), -300.0),
-    ];
-    for (key, value, least) in numbers {
-        if !value.is_finite() || value < least || value > 1e6 {
-            return Err(refuse(station, key, format!("{value} is out of range")));
-        }
+fn check_station(station: &StationConfig) -> Result<(), WlanError> {
+    WlanError::within("queue", station.queue, 1..=MAX_QUEUE)?;
+    WlanError::within("frame_error", station.frame_error, 0.0..=1.0)?;
+    WlanError::within("down_frame_error", station.down_frame_error.unwrap_or(0.0), 0.0..=1.0)?;
+    let Some(channel) = &station.channel else { return Ok(()) };
+    for (key, value, least) in [
+        ("distance_m", channel.distance_m, 0.0),
+        ("tx_power_dbm", channel.tx_power_dbm, -300.0),
+        ("reference_loss_db", channel.reference_loss_db, 0.0),
+        ("exponent", channel.exponent, 0.0),
+        ("noise_figure_db", channel.noise_figure_db, 0.0),
+        ("shadowing_db", channel.shadowing_db, 0.0),
+        ("snr_db", channel.snr_db.unwrap_or(0.0), -300.0),
+    ] {
+        WlanError::within(&format!("channel.{key}"), value, least..=1e6)?;
     }
-    if channel.coherence.as_nanos() <= 0 {
-        return Err(refuse(station, "channel.coherence", "must be longer than nothing"));
+    match channel.coherence > Span::ZERO {
+        true => Ok(()),
+        false => Err(WlanError::new("channel.coherence", "must be longer than nothing")),
     }
-    Ok(())
 }
 
 /// The noise that counts: that of the channel. So a station of b hears as far among stations of g as among its own kind,
@@ -258,7 +199,7 @@ pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateContr
     let bytes = if config.ampdu.is_some() { 16 * 1200 } else { 1200 };
     let candidate = |rate| {
         let time = phy.plain(rate, bytes);
-        Candidate { rate, time, repeats: repeats(phy, time + phy.sifs + phy.ack(rate)) }
+        Candidate { rate, time, repeats: repeats(phy, time + phy.sifs + phy.control(rate).ack) }
     };
     (0..=top).filter(same).map(candidate).collect()
 }

@@ -43,7 +43,7 @@ impl Medium {
         let own = &mut self.stations[station];
         own.on_air.clear();
         if let Some((port, rate)) = own.unanswered {
-            let end = now + self.phy.block_ack_request(rate);
+            let end = now + self.phy.control(rate).block_ack_request;
             self.directions[port].counters.transmissions += 1;
             self.on_air.push(OnAir { station, port, rate, first: First::BlockAckReq, bytes: 0, end });
             return;
@@ -60,7 +60,7 @@ impl Medium {
         direction.counters.transmissions += 1;
         direction.counters.frames += own.on_air.len() as u64;
         let (first, opening) = if self.requests(rate, bytes) {
-            (First::Rts, self.phy.rts(rate))
+            (First::Rts, self.phy.control(rate).rts)
         } else {
             (First::Data, self.phy.frame(rate, bytes))
         };
@@ -72,7 +72,7 @@ impl Medium {
         let own = &mut self.stations[one.station];
         (own.unanswered, own.asked, own.window) = (None, 0, self.phy.cw_min);
         self.ends = one.end;
-        self.busy_until = one.end + self.phy.sifs + self.phy.block_ack(one.rate);
+        self.busy_until = one.end + self.phy.sifs + self.phy.control(one.rate).block_ack;
         self.anchor = self.busy_until + self.phy.difs;
         let busy = Span::from_nanos((self.busy_until - now) as i64);
         self.airtime.error += busy;
@@ -104,8 +104,8 @@ impl Medium {
         direction.controller.report(one.rate, arrived, failed);
         let request = self.request_time(one.rate, one.bytes);
         self.ends = now + request + self.phy.frame(one.rate, one.bytes);
-        let response =
-            self.phy.sifs + if aggregate { self.phy.block_ack(one.rate) } else { self.phy.ack(one.rate) };
+        let response = self.phy.sifs
+            + if aggregate { self.phy.control(one.rate).block_ack } else { self.phy.control(one.rate).ack };
         // Without a response the others still keep away from it: the frame's header announced it.
         self.anchor = self.ends + response + self.phy.difs;
         let direction = &mut self.directions[one.port];
@@ -167,9 +167,11 @@ impl Medium {
             }
         }
         let response = match longest.first {
-            First::Rts => self.phy.cts(longest.rate),
-            First::Data if self.stations[longest.station].on_air.len() < 2 => self.phy.ack(longest.rate),
-            First::Data | First::BlockAckReq => self.phy.block_ack(longest.rate),
+            First::Rts => self.phy.control(longest.rate).cts,
+            First::Data if self.stations[longest.station].on_air.len() < 2 => {
+                self.phy.control(longest.rate).ack
+            }
+            First::Data | First::BlockAckReq => self.phy.control(longest.rate).block_ack,
         };
         self.anchor = self.ends + self.phy.difs;
         match self.after_collision {

@@ -5,18 +5,8 @@ use lastmile::time::Time;
 
 use super::{Medium, NEVER, OnAir};
 use crate::network::carrier::{LossCause, Lost};
-use crate::network::wlan::counters::Loss;
 
 impl Medium {
-    pub(super) fn note(&mut self, loss: Loss) {
-        self.losses.add(&Lost { at: loss.at, cause: loss.cause, datagram: &loss.datagram });
-        if self.lost.len() < self.loss_log {
-            self.lost.push(loss);
-        } else if self.loss_log > 0 {
-            self.lost_unlogged += 1;
-        }
-    }
-
     /// A client leaves for another link, or comes back: of one direction, what waits then and what comes later is dropped.
     /// What is on the air, or held back by the receiver to keep the order, goes on.
     pub(super) fn leave_port(&mut self, now: u64, port: PortId, left: bool) {
@@ -50,7 +40,7 @@ impl Medium {
     /// Drops a packet whose client has left.
     pub(super) fn leaves(&mut self, at: Time, port: PortId, datagram: Datagram) {
         self.directions[usize::from(port.0)].counters.lost_handoff += 1;
-        self.note(Loss { at, port, cause: LossCause::Handoff, collisions: 0, channel_errors: 0, datagram });
+        self.losses.add(&Lost { at, cause: LossCause::Handoff, datagram: &datagram });
     }
 
     /// Removes from the queue, in order, what has arrived or has been given up.
@@ -90,8 +80,7 @@ impl Medium {
                 continue;
             }
             own.window = self.phy.cw_min;
-            let (collisions, channel_errors) = (packet.collisions, packet.channel_errors);
-            let collision = match collisions.cmp(&channel_errors) {
+            let collision = match packet.collisions.cmp(&packet.channel_errors) {
                 core::cmp::Ordering::Equal => packet.collided_last,
                 order => order.is_gt(),
             };
@@ -101,7 +90,7 @@ impl Medium {
             } else {
                 counters.lost_channel += 1;
             }
-            self.note(Loss { at, port, cause, collisions, channel_errors, datagram: packet.datagram });
+            self.losses.add(&Lost { at, cause, datagram: &packet.datagram });
         }
     }
 }

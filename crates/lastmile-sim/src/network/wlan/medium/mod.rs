@@ -22,11 +22,11 @@ use lastmile::units::Bytes;
 use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Standard};
 use super::config::{WlanConfig, WlanError};
-use super::counters::{Airtime, Loss};
+use super::counters::Airtime;
 use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
-use crate::network::carrier::{LossCause, Losses};
+use crate::network::carrier::{LossCause, Losses, Lost};
 use crate::network::meter::Meter;
 
 const NEVER: u64 = u64::MAX;
@@ -107,9 +107,6 @@ pub struct Medium {
     airtime: Airtime,
     out: VecDeque<(u16, Datagram)>,
     losses: Losses,
-    lost: Vec<Loss>,
-    loss_log: usize,
-    lost_unlogged: u64,
     /// Each at a port.
     meters: Vec<(PortId, Meter)>,
 }
@@ -145,10 +142,7 @@ impl Medium {
             airtime: Airtime::default(),
             out: VecDeque::new(),
             losses: Losses::default(),
-            lost: Vec::new(),
             meters: Vec::new(),
-            loss_log: config.loss_log,
-            lost_unlogged: 0,
             phy,
         })
     }
@@ -165,7 +159,7 @@ impl Medium {
     /// RTS, CTS and the SIFS after each, where they come first.
     fn request_time(&self, rate: usize, bytes: u32) -> u64 {
         if self.requests(rate, bytes) {
-            self.phy.rts(rate) + self.phy.cts(rate) + 2 * self.phy.sifs
+            self.phy.control(rate).rts + self.phy.control(rate).cts + 2 * self.phy.sifs
         } else {
             0
         }
@@ -197,9 +191,7 @@ impl Medium {
         let station = &mut self.stations[from];
         if station.queue.len() >= station.limit {
             direction.counters.lost_queue += 1;
-            let loss =
-                Loss { at: now, port, cause: LossCause::Queue, collisions: 0, channel_errors: 0, datagram };
-            self.note(loss);
+            self.losses.add(&Lost { at: now, cause: LossCause::Queue, datagram: &datagram });
             return;
         }
         station.push(Packet {

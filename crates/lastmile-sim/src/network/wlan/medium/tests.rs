@@ -1,23 +1,17 @@
 use super::*;
-use crate::network::carrier::LossCause;
-use crate::network::wlan::{DirectionCounters, Standard, StationChange, StationConfig};
+use crate::network::wlan::{DirectionCounters, Standard, StationConfig};
 use lastmile::node::{Model, Payload};
 use lastmile::time::Span;
-use lastmile::units::Rate;
 use proptest::prelude::*;
 
 fn client(name: &str) -> StationConfig {
     StationConfig { name: name.into(), ap: Some("ap".into()), ..Default::default() }
 }
 
-fn at(seconds: i64) -> StationChange {
-    StationChange { at: Span::from_secs(seconds), ..Default::default() }
-}
-
 fn config(clients: &[&str]) -> WlanConfig {
     let mut station = vec![StationConfig { name: "ap".into(), ..Default::default() }];
     station.extend(clients.iter().map(|name| client(name)));
-    WlanConfig { station, loss_log: 10_000, ..Default::default() }
+    WlanConfig { station, ..Default::default() }
 }
 
 fn packet(ip_size: u32, number: u64) -> Datagram {
@@ -133,10 +127,6 @@ fn causes_are_told_apart() {
     let counters = *wlan.counters(PortId(0)).unwrap();
     assert_eq!((counters.lost_channel, counters.lost_queue, counters.lost_collision), (2, 2, 0));
     assert_eq!((counters.transmissions, counters.channel_errors), (14, 14));
-    let (losses, unlogged) = wlan.take_losses();
-    assert_eq!((losses.len(), unlogged), (4, 0));
-    assert_eq!(losses.iter().filter(|l| l.cause == LossCause::Queue).count(), 2);
-    assert_eq!(losses[3].channel_errors, 7);
 
     // A window of one slot: two stations collide for ever.
     let mut narrow = config(&["a", "b"]);
@@ -144,7 +134,6 @@ fn causes_are_told_apart() {
     let mut wlan = Medium::new(&narrow, 1, "x").unwrap();
     assert_eq!(run(&mut wlan, &[(0, 0, 1500), (0, 2, 1500)]), []);
     assert_eq!(wlan.counters(PortId(0)).unwrap().lost_collision, 1);
-    assert_eq!(wlan.take_losses().0[1].collisions, 7);
     assert_eq!(wlan.airtime().collisions, 7);
 }
 
@@ -161,10 +150,8 @@ fn a_request_makes_a_collision_short() {
     noisy.station[1].frame_error = 1.0;
     let mut wlan = Medium::new(&noisy, 1, "x").unwrap();
     run(&mut wlan, &[(0, 0, 1500), (10_000_000, 0, 100)]);
-    assert_eq!(
-        (wlan.take_losses().0[0].channel_errors, wlan.counters(PortId(0)).unwrap().transmissions),
-        (4, 4 + 7)
-    );
+    let counters = wlan.counters(PortId(0)).unwrap();
+    assert_eq!((counters.channel_errors, counters.transmissions), (4 + 7, 4 + 7));
     let mut alone = Medium::new(&with, 1, "x").unwrap();
     let out = run(&mut alone, &[(0, 0, 1500)]);
     assert_eq!(out[0].0, 34_000 + 10_000 + 34_000 + 10_000 + 254_000);
@@ -221,49 +208,6 @@ fn an_aggregate_repeats_only_what_failed_and_keeps_the_order() {
 }
 
 #[test]
-fn contradictory_configurations_name_their_key() {
-    for (change, key) in [
-        ((|c| c.station[1].ap = Some("other".into())) as fn(&mut WlanConfig), "station a: ap"),
-        (|c| c.station[1].name = "ap".into(), "station ap: name"),
-        (|c| c.station[1].rate = Some(Rate::ip(7)), "station a: rate"),
-        (|c| c.station[0].queue = 0, "station ap: queue"),
-        (|c| c.station[1].frame_error = f64::NAN, "station a: frame_error"),
-        (|c| c.short_retry = 0, "short_retry"),
-        (|c| c.loss_log = usize::MAX, "loss_log"),
-        (|c| c.ampdu = Some(AmpduConfig::default()), "standard"),
-        (
-            |c| {
-                c.station[1].channel = Some(crate::network::wlan::ChannelConfig {
-                    exponent: f64::INFINITY,
-                    ..Default::default()
-                });
-            },
-            "station a: channel.exponent",
-        ),
-        (|c| c.station[0].schedule = vec![at(1)], "station ap: schedule"),
-        (|c| c.station[1].schedule = vec![at(2), at(2)], "station a: schedule[1].at"),
-        (
-            |c| c.station[1].schedule = vec![StationChange { rate: Some(Rate::ip(7)), ..at(2) }],
-            "station a: schedule[0].rate",
-        ),
-        (
-            |c| c.station[1].schedule = vec![StationChange { snr_db: Some(9.0), ..at(2) }],
-            "station a: schedule[0].snr_db",
-        ),
-        (
-            |c| c.station[1].schedule = vec![StationChange { frame_error: Some(1.5), ..at(2) }],
-            "station a: schedule[0].frame_error",
-        ),
-        (|c| c.protection_rate = Some(Rate::ip(1_000_000)), "protection_rate"),
-    ] {
-        let mut config = config(&["a"]);
-        change(&mut config);
-        let error = Medium::new(&config, 1, "x").unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{key}: ")), "{error}");
-    }
-}
-
-#[test]
 fn packets_at_a_port_that_is_not_there_vanish_without_harm() {
     let mut wlan = Medium::new(&config(&["a"]), 1, "x").unwrap();
     assert_eq!(run(&mut wlan, &[(0, 9, 1500)]), []);
@@ -291,12 +235,10 @@ proptest! {
         let out = run(&mut wlan, &offered);
         let mut again = Medium::new(&it, seed, "x").unwrap();
         prop_assert_eq!(&run(&mut again, &offered), &out);
-        let losses = wlan.take_losses().0.len() as u64;
         let sum = |f: fn(&DirectionCounters) -> u64| wlan.directions.iter().map(|d| f(&d.counters)).sum::<u64>();
         prop_assert_eq!(sum(|c| c.arrived), offered.len() as u64);
         prop_assert_eq!(sum(|c| c.delivered), out.len() as u64);
         prop_assert_eq!(sum(|c| c.delivered) + sum(DirectionCounters::lost), offered.len() as u64);
-        prop_assert_eq!(losses, sum(DirectionCounters::lost));
         prop_assert!(out.windows(2).all(|w| w[0].0 <= w[1].0));
         for from in 0..it.station.len() {
             // Without aggregation a station is one FIFO; with it, each of its directions is.

@@ -5,20 +5,14 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
-use crate::network::carrier::{Carrier, Cost, LossCause, Losses};
+use crate::network::carrier::{Carrier, Cost, Losses};
 use crate::network::link::Waits;
 use crate::network::meter::{Meter, MeterConfig, Profile};
 use crate::network::packets::{PACKET_MEMORY, Packets};
 use crate::network::wlan::ampdu;
-use crate::network::wlan::counters::{Airtime, DirectionCounters, Loss};
-use crate::network::wlan::phy::Phy;
+use crate::network::wlan::counters::{Airtime, DirectionCounters};
 
 impl Medium {
-    /// The physical layer.
-    pub fn phy(&self) -> &Phy {
-        &self.phy
-    }
-
     /// The names of the stations, in the configuration's order.
     pub fn stations(&self) -> &[String] {
         &self.names
@@ -56,11 +50,6 @@ impl Medium {
         self.directions.iter().find_map(|direction| direction.schedule.failure())
     }
 
-    /// The air that a station used as a sender, responses to it included.
-    pub fn station_airtime(&self, station: usize) -> Span {
-        self.directions.iter().filter(|d| d.from == station).map(|d| d.counters.airtime).sum()
-    }
-
     /// Packets in a station's queue, what is on the air and what its receiver holds back included.
     pub fn queued(&self, station: usize) -> usize {
         self.stations.get(station).map_or(0, |s| s.queue.len())
@@ -71,22 +60,6 @@ impl Medium {
     pub fn waits(&self, port: PortId, now: Time) -> Option<(Waits, usize)> {
         let station = self.stations.get(self.directions.get(usize::from(port.0))?.from)?;
         Some((station.waits(now.as_nanos()), station.longest))
-    }
-
-    /// A flow's packets that wait, are on the air or are held back by a receiver that keeps the order.
-    pub fn under_way_of(&self, flow: Flow) -> u64 {
-        self.flows_under_way().filter(|&of| of == flow).count() as u64
-    }
-
-    /// Packets of a flow that were lost, by their true cause: what is missing to the transport, after all
-    /// retries.
-    pub fn losses_of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {
-        self.losses.of(flow)
-    }
-
-    /// Takes the losses noted since the last call, oldest first, and says how many there was no room for.
-    pub fn take_losses(&mut self) -> (Vec<Loss>, u64) {
-        (std::mem::take(&mut self.lost), std::mem::take(&mut self.lost_unlogged))
     }
 
     /// What a direction carries of IP packets of that size when nobody else sends, at the fastest rate that it
@@ -109,8 +82,8 @@ impl Medium {
         } else {
             let single = self.phy.cycle(rate, 0).as_nanos() as u64;
             let bytes = frames * ampdu::padded(frame);
-            let response = self.phy.frame(rate, 0) + self.phy.ack(rate);
-            let own = self.phy.frame(rate, bytes) + self.phy.block_ack(rate);
+            let response = self.phy.frame(rate, 0) + self.phy.control(rate).ack;
+            let own = self.phy.frame(rate, bytes) + self.phy.control(rate).block_ack;
             Span::from_nanos((single - response + own + self.request_time(rate, bytes)) as i64)
         };
         Rate::over(ip_size * u64::from(frames), cycle, lastmile::units::Layer::Ip)
@@ -153,7 +126,7 @@ impl Carrier for Medium {
 
     fn cost(&self) -> Cost {
         let queued: usize = self.stations.iter().map(|station| station.queue.len()).sum();
-        Cost { memory: (queued + self.lost.len()) as u64 * PACKET_MEMORY, events: 0 }
+        Cost { memory: queued as u64 * PACKET_MEMORY, events: 0 }
     }
 
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {

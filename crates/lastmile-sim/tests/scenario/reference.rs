@@ -6,7 +6,7 @@ use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::Scenario;
 
-const REFERENCE: &str = include_str!("../../../docs/scenarios.md");
+const REFERENCE: &str = include_str!("../../../../docs/scenarios.md");
 
 /// Two hosts for examples that have none, and a link for those that need one.
 const HOSTS: &str = "[host.sender]\n[host.receiver]\n";

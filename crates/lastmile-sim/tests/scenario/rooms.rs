@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const ARCHITECTURE: &str = include_str!("../../../docs/architecture.md");
+const ARCHITECTURE: &str = include_str!("../../../../docs/architecture.md");
 
 /// Modules that each module of a room imports, all as `room::module`.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -1,9 +1,10 @@
-//! `count`: the scenario with it is the scenario in which all copies are written out.
+//! `count` and `preset`: the scenario with them is the one in which all is written out.
 
+use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::{Override, Scenario};
 
 /// Seed 004's wireless last hop: as many flows as clients, each with a last link of its own.
-const SHORT: &str = include_str!("scenarios/copies.toml");
+const SHORT: &str = include_str!("../scenarios/copies.toml");
 
 fn parse(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
@@ -12,25 +13,10 @@ fn parse(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {
 
 #[test]
 fn copies_are_what_one_would_write_out() {
-    let written = "
-name = \"copies\"
-duration = \"5 s\"
-host = { server = {}, client-1 = { clock = { skew_ppm = 20.0 } }, client-2 = { clock = { skew_ppm = 20.0 } } }
-link = [
-  { from = \"server\", to = \"r\", rate = \"260 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.01 }, flows = [\"free-1\", \"free-2\"] }], back = { losses = [] } },
-  { from = \"r\", to = \"client-1\", rate = \"150 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.1 }, flows = [\"tcp-1\", \"tcp-3\"] }], back = { losses = [] } },
-  { from = \"r\", to = \"client-2\", rate = \"150 kbit/s\", losses = [{ model = { kind = \"bernoulli\", rate = 0.1 }, flows = [\"tcp-2\", \"tcp-4\"] }], back = { losses = [] } },
-]
-traffic = [
-  { name = \"tcp-1\", kind = \"ftp\", from = \"server\", to = \"client-1\", start_within = \"2 s\" },
-  { name = \"tcp-2\", kind = \"ftp\", from = \"server\", to = \"client-2\", start_within = \"2 s\" },
-  { name = \"tcp-3\", kind = \"ftp\", from = \"server\", to = \"client-1\", start_within = \"2 s\" },
-  { name = \"tcp-4\", kind = \"ftp\", from = \"server\", to = \"client-2\", start_within = \"2 s\" },
-  { name = \"free-1\", kind = \"cbr\", from = \"server\", to = \"client-1\", rate = \"20 kbit/s\", size = \"762 B\" },
-  { name = \"free-2\", kind = \"cbr\", from = \"server\", to = \"client-2\", rate = \"20 kbit/s\", size = \"762 B\" },
-]
-";
-    assert_eq!(parse(SHORT, &[]).unwrap(), parse(written, &[]).unwrap());
+    assert_eq!(
+        parse(SHORT, &[]).unwrap(),
+        parse(include_str!("../scenarios/copies-written.toml"), &[]).unwrap()
+    );
 }
 
 #[test]
@@ -63,4 +49,17 @@ fn every_copy_draws_its_own_numbers() {
     apart.dedup();
     assert_eq!(apart.len(), 4, "{starts:?}");
     assert!(starts[..4].iter().all(|start| start.as_nanos() < 2_000_000_000) && starts[4].as_nanos() == 0);
+}
+
+#[test]
+fn a_preset_fills_what_is_not_said() {
+    let two = "name = \"x\"\nduration = \"1 s\"\n[host]\na = {}\nb = {}\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
+    let tcp = |options: &str, set: &[(&str, &str)]| {
+        let flow = "[[traffic]]\nkind = \"ftp\"\nfrom = \"a\"\nto = \"b\"\ntcp = ";
+        parse(&[two, flow, options].concat(), set).unwrap().traffic[0].tcp.clone().unwrap().config
+    };
+    assert_eq!(tcp("{ preset = \"ns2\" }", &[]), TcpConfig::ns2());
+    let linux = tcp("{ segment = \"500 B\", preset = \"linux\" }", &[]);
+    assert_eq!((linux.segment.0, linux.initial_window), (500, Some(10)));
+    assert_eq!(tcp("{ preset = \"linux\" }", &[("traffic.0.tcp.preset", "ns2")]), TcpConfig::ns2());
 }

@@ -1,8 +1,6 @@
 //! Endpoints on hosts with clocks of their own, and hosts outside the engine.
 
-mod common;
-
-use common::{Log, Recorder, at_host};
+use crate::common::{Log, Recorder, at_host};
 use lastmile::estimate::{Warning, WarningCode};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
@@ -219,7 +217,7 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
 
 #[test]
 fn a_paths_truth_is_that_of_its_tightest_link() {
-    use common::{Trains, read_probe};
+    use crate::common::{Trains, read_probe};
     use lastmile::units::{Bytes, Rate};
     let scenario = lastmile_sim::scenario::builtin("dumbbell").unwrap();
     let template = Datagram::udp("0.0.0.0:7".parse().unwrap(), "10.77.0.2:9".parse().unwrap(), vec![0; 1472]);

@@ -2,9 +2,7 @@
 //! rate of its own window, and a known one against the long-run mean.
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
-mod common;
-
-use common::{Log, Recorder, Trains, read_probe};
+use crate::common::{Log, Recorder, Trains, read_probe};
 use lastmile::node::{Datagram, Flow, Input, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};

@@ -29,11 +29,11 @@ impl Write for Shared {
 }
 
 fn six_packets() -> Scenario {
-    Scenario::parse("six-packets.toml", include_str!("scenarios/six-packets.toml")).unwrap()
+    Scenario::parse("six-packets.toml", include_str!("../scenarios/six-packets.toml")).unwrap()
 }
 
 fn three_tcp() -> Scenario {
-    Scenario::parse("three-tcp.toml", include_str!("scenarios/three-tcp.toml")).unwrap()
+    Scenario::parse("three-tcp.toml", include_str!("../scenarios/three-tcp.toml")).unwrap()
 }
 
 fn captured(scenario: &Scenario, select: &Select) -> (Vec<u8>, Simulation) {

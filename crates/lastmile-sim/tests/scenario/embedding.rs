@@ -3,7 +3,7 @@
 use lastmile::Decision;
 use lastmile::estimate::Quantity;
 
-#[path = "../examples/embed.rs"]
+#[path = "../../examples/embed.rs"]
 #[allow(dead_code)] // its `main`
 mod embed;
 

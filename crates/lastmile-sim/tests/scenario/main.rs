@@ -1,0 +1,15 @@
+//! Scenario files: how they are read, and what comes of running them.
+mod bad;
+#[path = "../common/mod.rs"]
+mod common;
+mod copies;
+mod embedding;
+mod hosts;
+mod pcap;
+mod ready;
+mod reference;
+mod rooms;
+mod stories;
+mod truth;
+mod wbest_full_queue;
+mod wlan_grid;
