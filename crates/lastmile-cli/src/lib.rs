@@ -9,6 +9,7 @@ mod outputs;
 mod progress;
 mod ran;
 mod recorder;
+mod replace;
 mod report;
 mod result;
 mod roles;

@@ -149,21 +149,21 @@ impl OutputArgs {
 }
 
 impl Outputs {
-    /// Ends them all: with what the sessions decided and sent, at the run's `end`.
+    /// Ends them all: with what the sessions decided and sent, at the run's `end`. Results are printed whatever becomes of files,
+    /// so an error is for afterwards.
     pub(crate) fn finish(self, events: &[Event], found: &Found, end: Time) -> anyhow::Result<()> {
-        if let Some(recorder) = self.recorder {
-            recorder.finish(events, found)?;
-        }
-        if let Some((file, capture)) = self.capture {
-            ended(&file, taken(&capture).map_or(Ok(()), Capture::finish))?;
-        }
-        if let Some((file, log)) = self.log {
-            ended(&file, taken(&log).map_or(Ok(()), |log| log.finish(end)))?;
-        }
-        if let Some((file, series)) = self.series {
-            ended(&file, series.lock().unwrap_or_else(PoisonError::into_inner).finish())?;
-        }
-        Ok(())
+        let recorder = self.recorder.map(|recorder| {
+            let finished = recorder.finish(events, found);
+            finished.map_err(|error| Exit::Machine.blame(error.context("the recording is not complete")))
+        });
+        let capture =
+            self.capture.map(|(file, capture)| ended(&file, taken(&capture).map_or(Ok(()), Capture::finish)));
+        let log = self.log.map(|(file, log)| ended(&file, taken(&log).map_or(Ok(()), |log| log.finish(end))));
+        let series = self.series.map(|(file, series)| {
+            ended(&file, series.lock().unwrap_or_else(PoisonError::into_inner).finish())
+        });
+        // One that fails does not keep the others from their ends.
+        [recorder, capture, log, series].into_iter().flatten().collect()
     }
 }
 

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use lastmile::endpoint::Event;
-use lastmile_net::recording::SharedRecorder;
+use lastmile_net::recording::{SharedRecorder, World};
 use lastmile_sim::roles::{Found, Place};
 use lastmile_sim::runs::{self, Hooks};
 use lastmile_sim::scenario::Scenario;
 
 use crate::exit::Exit;
 use crate::roles::{self, Recorded};
+use crate::spool::Spool;
 
 /// A recording under way. Its first line is written when the run knows the prober's configuration.
 pub(crate) struct ScenarioRecorder {
@@ -60,9 +61,13 @@ impl ScenarioRecorder {
                 Exit::Usage.blame(anyhow!("the scenario has no endpoints, so there is nothing to record"))
             );
         }
-        let out = File::create(file)
-            .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display())))?;
-        Ok(ScenarioRecorder::begin(out, scenario, 0, what))
+        let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+        let out = File::create(file).map_err(cannot)?;
+        Ok(match what.world {
+            // Nothing waits for a disk there.
+            World::Sim => ScenarioRecorder::begin(out, scenario, 0, what),
+            _ => ScenarioRecorder::begin(Spool::new(out).map_err(cannot)?, scenario, 0, what),
+        })
     }
 
     /// Adds what the endpoint decided, of all that the run did, and what else came of it, and ends the recording.

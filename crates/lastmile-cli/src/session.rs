@@ -18,16 +18,23 @@ pub(crate) struct Replayed {
     pub(crate) events: Vec<Event>,
     /// What else the role recorded, in its own form.
     pub(crate) records: Vec<serde_json::Value>,
+    /// Where the recording is cut, if it is.
+    pub(crate) cut: Option<String>,
 }
 
 impl Replayed {
-    /// Where the decisions differ first, if they do: as written, byte for byte.
+    /// Where the decisions differ first, if they do: as written, byte for byte. What a recording that is cut does not have is no
+    /// difference.
     pub(crate) fn difference(&self) -> anyhow::Result<Option<String>> {
         let line = |event: Option<&Event>| match event {
             Some(event) => serde_json::to_string(event),
             None => Ok("nothing".to_owned()),
         };
-        for i in 0..self.recorded.len().max(self.events.len()) {
+        let decisions = match self.cut {
+            Some(_) => self.recorded.len(),
+            None => self.recorded.len().max(self.events.len()),
+        };
+        for i in 0..decisions {
             let (then, now) = (line(self.recorded.get(i))?, line(self.events.get(i))?);
             if then != now {
                 return Ok(Some(format!("decision {}: then {then}, now {now}", i + 1)));
@@ -51,7 +58,7 @@ pub(crate) fn replay<R: std::io::BufRead>(
         )));
     };
     let mut endpoint = roles::endpoint(&header, key)?;
-    let mut replayed = Replayed { recorded: Vec::new(), events: Vec::new(), records: Vec::new() };
+    let mut replayed = Replayed { recorded: Vec::new(), events: Vec::new(), records: Vec::new(), cut: None };
     while let Some(entry) = reader.next_entry().map_err(usage)? {
         match entry {
             Entry::Input { now, input } => {
@@ -62,6 +69,7 @@ pub(crate) fn replay<R: std::io::BufRead>(
             Entry::Record(record) => replayed.records.push(record),
         }
     }
+    replayed.cut = reader.cut().map(str::to_owned);
     // Which node it was in its run is the run's business.
     if let Some(node) = replayed.recorded.first().map(|event| event.node) {
         replayed.events.iter_mut().for_each(|event| event.node = node);

@@ -143,6 +143,10 @@ fn row(case: &Case, world: World) -> anyhow::Result<Row> {
     let replayed = replay(reader, None)?;
     row.decisions = replayed.recorded.len();
     match replayed.difference()? {
+        None if replayed.cut.is_some() => {
+            row.verdict = "differs";
+            row.reason = replayed.cut;
+        }
         None if replayed.recorded.is_empty() => {
             row.verdict = "differs";
             row.reason = Some("the live run decided nothing".into());

@@ -1,6 +1,7 @@
 //! `lastmile demo`: real packets through a path whose truth is known.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use lastmile::time::Span;
@@ -14,6 +15,7 @@ use lastmile_sim::scenario::Scenario;
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::recorder::ScenarioRecorder;
+use crate::replace::replace;
 use crate::result::{Row, table};
 use crate::roles::Recorded;
 use crate::{scenarios, signals};
@@ -158,10 +160,10 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
     Ok(false)
 }
 
-fn draw(page: &PathBuf) -> anyhow::Result<()> {
+fn draw(page: &Path) -> anyhow::Result<()> {
     let recording = page.with_extension("jsonl");
     let run = crate::report::Run::read(&recording.display().to_string(), Reader::open(&recording)?)?;
-    std::fs::write(page, run.page())
+    replace(page, |file| Ok(file.write_all(run.page().as_bytes())?))
         .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", page.display())))
 }
 

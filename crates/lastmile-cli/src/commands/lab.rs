@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         (Some(code), run)
     };
     let interrupted = signals::stopped();
-    outputs.finish(&run.events, &run.found, run.end)?;
+    let written = outputs.finish(&run.events, &run.found, run.end);
     let ran = Ran::new(&scenario, &run.found, &run.network);
     if args.json {
         let mut all = ran.json("lab", &scenario.name, seed)?;
@@ -94,6 +94,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             crate::say("`lastmile sim` prints the flows of the same run in virtual time");
         }
     }
+    written?;
     match code {
         _ if interrupted => Ok(Some(Exit::Interrupted)),
         Some(code) if code != 0 => {

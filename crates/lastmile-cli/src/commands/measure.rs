@@ -23,6 +23,7 @@ use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
 use crate::result::{Row, counted, exit, once, table};
 use crate::roles::measure::Session;
 use crate::signals;
+use crate::spool::Spool;
 
 /// Measure what the path to HOST carries, and what of it is left
 ///
@@ -115,7 +116,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         None => None,
         Some(path) => {
             let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display()));
-            let file = File::create(path).map_err(cannot)?;
+            let file = File::create(path).and_then(Spool::new).map_err(cannot)?;
             Some(SharedRecorder::new(file, &session.header(World::Real, &config)?).map_err(cannot)?)
         }
     };
@@ -135,11 +136,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         events.push(event.clone().map(Into::into));
     };
     driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;
-    if let Some(recorder) = &recorder {
-        recorder
-            .finish()
-            .map_err(|error| Exit::Machine.blame(anyhow!("the recording is not complete: {error}")))?;
-    }
+    // What was found is told whatever became of the recording.
+    let unrecorded = recorder.and_then(|recorder| recorder.finish().err());
+    let unrecorded = unrecorded.map(|error| anyhow!("the recording is not complete: {error}"));
     let rows = Row::all(&events);
     let peer_at_fault = is_peer_at_fault(&events);
     let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
@@ -151,12 +150,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(&serde_json::to_string_pretty(&text)?);
     } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
         // One line says it: nothing could even be tried.
-        let why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
+        let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
+        unrecorded.iter().for_each(|error| why += &format!("; {error}"));
         return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
         crate::say(table(&rows).trim_end());
         warnings(&events).iter().for_each(|(text, _)| crate::say(text));
         crate::say(&summary(&events));
+    }
+    if let Some(error) = unrecorded {
+        return Err(Exit::Machine.blame(error));
     }
     Ok(match (interrupted, peer_at_fault) {
         (true, _) => Some(Exit::Interrupted),

@@ -19,7 +19,8 @@ use crate::session::{Replayed, replay};
 /// Do a recorded measurement or stream again, or run another method on a measurement's time stamps
 ///
 /// Without options the recorded inputs are replayed in virtual time, and the decisions must be those of the recording,
-/// byte for byte. With --streams the method named is run on the recorded streams instead.
+/// byte for byte: exit code 0 where they are, whatever the measurement came to. With --streams the method named is run on
+/// the recorded streams instead. A recording that was cut short is replayed as far as it goes.
 #[derive(clap::Args)]
 #[command(mut_group("MethodArgs", |group| group.requires("streams")))]
 pub(crate) struct Args {
@@ -57,17 +58,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     };
     if args.json {
-        let text = json!({ "recording": args.file, "decisions": replayed.events.len(), "results": rows });
+        let text = json!({
+            "recording": args.file, "decisions": replayed.events.len(), "results": rows, "cut": replayed.cut,
+        });
         crate::say(&serde_json::to_string_pretty(&text)?);
     } else {
-        if measures {
+        if measures && !rows.is_empty() {
             crate::say(table(&rows).trim_end());
         }
         if !args.streams {
             crate::say(&format!("{} decisions, all as recorded", replayed.events.len()));
         }
+        replayed.cut.iter().for_each(|cut| crate::say(&format!("{}: {cut}", args.file.display())));
     }
-    Ok(if measures { exit(&rows) } else { None })
+    // Without a method of one's own it was asked only whether all is as recorded.
+    Ok(if measures && args.streams { exit(&rows) } else { None })
 }
 
 /// Runs a method on the streams of each direction that the recording holds.

@@ -1,7 +1,7 @@
 //! `lastmile report`: a run redrawn as a page.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -9,6 +9,7 @@ use lastmile_net::recording::Reader;
 use serde_json::{Map, Value};
 
 use crate::exit::Exit;
+use crate::replace::replace;
 use crate::report::Run;
 use crate::report::series::{SeriesResult, is_series};
 use crate::report::sweep::{self, SweepResult};
@@ -46,7 +47,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(page.trim_end());
         return Ok(None);
     }
-    fs::write(&output, &page)
+    replace(&output, |file| Ok(file.write_all(page.as_bytes())?))
         .with_context(|| format!("cannot write {}", output.display()))
         .map_err(|error| Exit::Usage.blame(error))?;
     crate::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
@@ -116,6 +117,7 @@ fn draw(file: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_broken_file_leaves_no_page() {
@@ -124,15 +126,20 @@ mod tests {
         let (file, page) = (dir.join("run.jsonl"), dir.join("run.html"));
         fs::write(
             &file,
-            "{\"at\":1,\"node\":0,\"seq\":0,\"event\":\"warned\",\"text\":\"a\"}\n{\"at\":1,\"no",
+            "{\"at\":1,\"node\":0,\"seq\":0,\"event\":\"warned\",\"code\":\"other\",\"text\":\"a\"}\n{\"at\":1,\"no\n",
         )
         .unwrap();
         let args = |output: Option<PathBuf>| Args { file: file.clone(), output };
         let error = run(args(None)).unwrap_err().to_string();
-        assert!(error.contains("run.jsonl:2: ") && error.contains("truncated recording"), "{error}");
+        assert!(error.contains("run.jsonl:2: neither a decision nor a record"), "{error}");
         assert!(!page.exists());
 
-        fs::write(&file, "{\"at\":1,\"node\":0,\"seq\":0,\"event\":\"warned\",\"text\":\"a\"}\n").unwrap();
+        let whole =
+            "{\"at\":1,\"node\":0,\"seq\":0,\"event\":\"warned\",\"code\":\"other\",\"text\":\"a\"}\n";
+        fs::write(&file, format!("{whole}{{\"at\":1,\"no")).unwrap();
+        run(args(None)).unwrap();
+        assert!(fs::read_to_string(&page).unwrap().contains("cut at line 2"));
+        fs::write(&file, whole).unwrap();
         assert!(run(args(Some(file.clone()))).unwrap_err().to_string().contains("would be overwritten"));
         run(args(None)).unwrap();
         assert!(fs::read_to_string(&page).unwrap().contains("warning: a"));

@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let run =
         simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     drop(progress);
-    outputs.finish(&run.events, &run.found, run.engine.now())?;
+    let written = outputs.finish(&run.events, &run.found, run.engine.now());
     let ran = Ran::new(&scenario, &run.found, &run.network);
     let lasted = run.engine.now() - Time::ZERO;
     if args.json {
@@ -57,5 +57,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(&format!("{}, seed {seed}, {lasted} of virtual time{how}", scenario.name));
         ran.say();
     }
+    written?;
     Ok(if run.stopped { Some(Exit::Interrupted) } else { ran.exit() })
 }

@@ -61,6 +61,9 @@ pub(super) fn heading(run: &Run) -> String {
     if run.header.is_some() {
         facts.push(("streams", counts.records.to_string()));
     }
+    if let Some(cut) = &run.cut {
+        facts.push(("not whole", cut.clone()));
+    }
     let items: String =
         facts.iter().map(|(k, v)| format!("<div><dt>{}</dt><dd>{}</dd></div>", esc(k), esc(v))).collect();
     format!("<header>\n<h1>{}</h1>\n<dl class=\"facts\">{items}</dl>\n</header>\n", esc(&run.file))

@@ -32,8 +32,10 @@ pub(crate) fn read(file: &str, mut lines: impl BufRead) -> anyhow::Result<Run> {
         }
         match serde_json::from_slice::<Record>(&line) {
             Ok(record) => run.network.add(&record),
-            Err(error) if line.last() != Some(&b'\n') => {
-                bail!("{file}:{number}: {error}: truncated recording: record again")
+            Err(error) if line.last() != Some(&b'\n') && number > 1 => {
+                run.cut = Some(format!(
+                    "cut at line {number}: {error}; whoever wrote it was killed, or the disk was full"
+                ));
             }
             Err(error) => bail!("{file}:{number}: neither a decision nor a record of the network: {error}"),
         }

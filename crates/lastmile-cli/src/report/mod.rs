@@ -38,6 +38,8 @@ pub(crate) struct Run {
     pub(crate) file: String,
     pub(crate) header: Option<Header>,
     pub(crate) counts: Counts,
+    /// Where the file is cut, if it is.
+    pub(crate) cut: Option<String>,
     /// The first events, in the file's order.
     pub(crate) events: Vec<Event>,
     /// All estimates and refusals.
@@ -55,6 +57,7 @@ impl Run {
             file: file.to_owned(),
             header: None,
             counts: Counts::default(),
+            cut: None,
             events: Vec::new(),
             results: Vec::new(),
             streams: Vec::new(),
@@ -75,6 +78,7 @@ impl Run {
             }
         }
         (run.header, run.counts) = (reader.header().cloned(), reader.counts());
+        run.cut = reader.cut().map(str::to_owned);
         Ok(run)
     }
 

@@ -1,7 +1,8 @@
 //! Recordings and event files, whole and not, and runs that were interrupted.
 
+use std::fs;
 use std::net::UdpSocket;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -42,7 +43,7 @@ fn what_was_found_is_printed_when_the_rest_is_not_waited_for() {
     }
     // It is a recording like any other, and its replay is interrupted at the same place.
     let replayed = lastmile(&["replay", &file]);
-    assert!(replayed.stdout.contains("all as recorded"), "{replayed:?}");
+    assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
 
     let short = [&long[..], &["--direction", "forward", "--max-seconds", "1.5"]].concat();
     let ended = lastmile(&short);
@@ -109,6 +110,68 @@ fn a_stream_is_recorded_replayed_and_drawn() {
     lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-ended"]);
 }
 
+/// Runs our program where no file may be longer than so many kB: a disk that is full, for whoever writes to it.
+fn on_a_full_disk(kilobytes: usize, arguments: &[&str]) -> common::Ended {
+    let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);
+    common::run(Command::new("sh").args(["-c", &limited, PROGRAM]).args(arguments))
+}
+
+/// What was measured is printed, the error is said, and what was recorded so far is there.
+#[test]
+fn a_full_disk_takes_the_recording_and_nothing_else() {
+    let scratch = Scratch::new("full-disk");
+    let (server, file) = (Server::start(&[]), scratch.path("run.jsonl"));
+    let ended = on_a_full_disk(8, &["measure", &server.address, "--json", "--record", &file]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.starts_with("lastmile: the recording is not complete: "), "{ended:?}");
+    assert!(ended.json()["results"].as_array().is_some_and(|rows| !rows.is_empty()), "{ended:?}");
+    let recorded = fs::metadata(&file).unwrap().len();
+    assert!((4_000..=8_192).contains(&recorded), "{recorded} bytes");
+    let replayed = lastmile(&["replay", &file]);
+    assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
+    assert!(replayed.stdout.contains("run.jsonl: cut at line "), "{replayed:?}");
+
+    let (simulated, events) = (scratch.path("sim.jsonl"), scratch.path("events.jsonl"));
+    for (kilobytes, what) in [(2, ["--record", &simulated]), (0, ["--events", &events])] {
+        let ended = on_a_full_disk(kilobytes, &[&["sim", "path"], &what[..]].concat());
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        assert!(ended.stdout.contains("available bandwidth"), "{ended:?}");
+        assert!(ended.stderr.contains("not complete"), "{ended:?}");
+    }
+
+    // A page is whole, or the one that was there.
+    let (page, whole) = (scratch.path("run.html"), "an older page");
+    fs::write(&page, whole).unwrap();
+    let ended = on_a_full_disk(4, &["report", &file]);
+    ended.is_error(USAGE, &["cannot write", "run.html"]);
+    assert_eq!(fs::read_to_string(&page).unwrap(), whole);
+    let left = fs::read_dir(&scratch.0).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
+    assert_eq!(left.len(), 4, "{left:?}");
+    assert_eq!(lastmile(&["report", &file]).code, Some(0));
+    assert!(fs::read_to_string(&page).unwrap().contains("cut at line"));
+}
+
+#[test]
+fn a_killed_recording_holds_what_was_recorded() {
+    let scratch = Scratch::new("killed");
+    let (server, file) = (Server::start(&[]), scratch.path("run.jsonl"));
+    let long = ["measure", &server.address, "--capacity", "1 Mbit/s", "--trains", "100", "--record", &file];
+    let mut child = Command::new(PROGRAM).args(long).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_800));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let replayed = lastmile(&["replay", &file, "--json"]);
+    let json = replayed.json();
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    // The peer that answered, and trains.
+    assert!(json["decisions"].as_u64().is_some_and(|n| n >= 3), "{json:#}");
+    assert!(json["cut"].as_str().is_some_and(|cut| cut.contains("was killed")), "{json:#}");
+    assert_eq!(lastmile(&["report", &file]).code, Some(0));
+    // Its streams are there too, for another method.
+    let ended = lastmile(&["replay", &file, "--streams", "--capacity", "1 Mbit/s"]);
+    assert!(ended.code == Some(0) && ended.stdout.contains("available bandwidth"), "{ended:?}");
+}
+
 #[test]
 fn recordings_and_event_files() {
     let scratch = Scratch::new("recordings");
@@ -127,8 +190,16 @@ fn recordings_and_event_files() {
     let binary = scratch.file("binary.jsonl", [0xff, 0x00, 0xfe, b'\n']);
     let empty = scratch.file("empty.jsonl", "");
     for command in ["replay", "report"] {
-        lastmile(&[command, &truncated]).is_error(USAGE, &["truncated.jsonl", "truncated recording"]);
-        lastmile(&[command, &no_end]).is_error(USAGE, &["no-end.jsonl", "truncated recording"]);
+        for cut in [&truncated, &no_end] {
+            let ended = lastmile(&[command, cut]);
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+            let page = || fs::read_to_string(cut.replace(".jsonl", ".html")).unwrap();
+            let said = if command == "replay" { ended.stdout } else { page() };
+            assert!(
+                said.contains("cut at line") && said.contains("was killed, or the disk was full"),
+                "{said}"
+            );
+        }
         lastmile(&[command, &garbage])
             .is_error(USAGE, &["garbage.jsonl:1", "neither a recording nor an event"]);
         lastmile(&[command, &binary]).is_error(USAGE, &["binary.jsonl"]);

@@ -31,16 +31,6 @@ pub enum RecordingError {
         /// What is wrong with it.
         what: String,
     },
-    /// Entries are missing: whoever wrote it was stopped, or the disk was full.
-    #[error("{file}:{line}: {what}: truncated recording: record again")]
-    Truncated {
-        /// The file.
-        file: String,
-        /// The line, counted from one.
-        line: u64,
-        /// How that is known.
-        what: String,
-    },
     /// Of a version that this program does not know.
     #[error(
         "{file}:1: recording of version {version}; this program reads version {VERSION}: use the program that wrote it"
@@ -55,7 +45,8 @@ pub enum RecordingError {
 
 /// Reads a recording line by line, in memory that does not grow with the file.
 ///
-/// Also reads plain event files, one [`Event`] a line: these have no [`header`](Reader::header).
+/// Also reads plain event files, one [`Event`] a line: these have no [`header`](Reader::header). A file that ends too early,
+/// because whoever wrote it was killed or the disk was full, is read as far as it goes; [`cut`](Reader::cut) says so.
 pub struct Reader<R> {
     file: String,
     read: R,
@@ -66,6 +57,7 @@ pub struct Reader<R> {
     pending: bool,
     counts: Counts,
     done: bool,
+    cut: Option<String>,
 }
 
 impl Reader<BufReader<File>> {
@@ -97,6 +89,7 @@ impl<R: BufRead> Reader<R> {
             pending: false,
             counts: Counts::default(),
             done: false,
+            cut: None,
         };
         if !reader.next_line()? {
             return Err(reader.malformed("the file is empty"));
@@ -136,10 +129,16 @@ impl<R: BufRead> Reader<R> {
         self.line
     }
 
-    /// The next entry; `None` at the end, once the last line proved that nothing is missing.
+    /// At the end: where the file was cut and how that is known. `None` where the last line proved that nothing is missing,
+    /// and for plain event files that end with a line, of which nobody knows.
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
+    }
+
+    /// The next entry; `None` at the end, wherever that is: see [`cut`](Reader::cut).
     ///
     /// # Errors
-    /// The file cannot be read, or is malformed or truncated. Nothing more is read after an error.
+    /// The file cannot be read, or is malformed. Nothing more is read after an error.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, RecordingError> {
         if self.done {
             return Ok(None);
@@ -151,12 +150,10 @@ impl<R: BufRead> Reader<R> {
 
     fn advance(&mut self) -> Result<Option<Entry>, RecordingError> {
         if !std::mem::take(&mut self.pending) && !self.next_line()? {
-            let missing = self.header.is_some();
-            return if missing {
-                Err(self.truncated("the last line, \"end\", is missing"))
-            } else {
-                Ok(None)
-            };
+            if self.header.is_some() {
+                self.note_cut("the last line, \"end\", is missing");
+            }
+            return Ok(None);
         }
         let parsed = if self.header.is_some() { self.parse_line() } else { self.parse_event().map(Some) };
         match parsed {
@@ -166,9 +163,18 @@ impl<R: BufRead> Reader<R> {
             }
             Ok(None) => self.at_end(),
             // Where the line was never ended, its end is what is missing.
-            Err(what) if self.text.last() != Some(&b'\n') && self.line > 1 => Err(self.truncated(what)),
+            Err(what) if self.is_torn() => {
+                self.note_cut(&what);
+                Ok(None)
+            }
             Err(what) => Err(self.malformed(what)),
         }
+    }
+
+    /// Whether the line ends before what it says does.
+    fn is_torn(&self) -> bool {
+        let whole = || serde_json::from_slice::<serde::de::IgnoredAny>(&self.text).is_ok();
+        self.line > 1 && self.text.last() != Some(&b'\n') && !whole()
     }
 
     fn parse_event(&self) -> Result<Entry, String> {
@@ -231,8 +237,11 @@ impl<R: BufRead> Reader<R> {
         RecordingError::Malformed { file: self.file.clone(), line: self.line, what: what.into() }
     }
 
-    fn truncated(&self, what: impl Into<String>) -> RecordingError {
-        RecordingError::Truncated { file: self.file.clone(), line: self.line, what: what.into() }
+    fn note_cut(&mut self, what: &str) {
+        self.cut = Some(format!(
+            "cut at line {}: {what}; whoever wrote it was killed, or the disk was full",
+            self.line
+        ));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writing recordings.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::event::Event;
@@ -11,15 +11,13 @@ use serde::Serialize;
 use super::form::{HeaderForm, InputForm, LineOut};
 use super::{Counts, Header, MAX_LINE};
 
-/// Large enough that a measurement of ordinary size does not wait for a disk between two packets.
-const BUFFER: usize = 1 << 20;
-
-/// Writes a recording.
+/// Writes a recording, each line at once and as a whole: what was recorded is there whatever ends the program. Whoever must
+/// not wait for a disk between two packets gives a writer that hands lines on to another thread.
 ///
 /// What goes wrong is kept and told by [`finish`](Recorder::finish): a node that is being recorded cannot do anything
 /// about a full disk, and a file without its last line is known as truncated.
 pub struct Recorder<W: Write> {
-    out: BufWriter<W>,
+    out: W,
     counts: Counts,
     failed: Option<io::Error>,
 }
@@ -30,8 +28,7 @@ impl<W: Write> Recorder<W> {
     /// # Errors
     /// `out` does not take it.
     pub fn new(out: W, header: &Header) -> io::Result<Recorder<W>> {
-        let mut recorder =
-            Recorder { out: BufWriter::with_capacity(BUFFER, out), counts: Counts::default(), failed: None };
+        let mut recorder = Recorder { out, counts: Counts::default(), failed: None };
         recorder.line(&HeaderForm::of(header));
         // At once, so that a place that cannot be written to is known before anything was measured.
         recorder.out.flush()?;

@@ -94,6 +94,10 @@ impl Node for Endpoints {
                 let n = self.count();
                 self.tell(now, (id.0 % n) as usize, Input::Sent { id: own(id, n), at });
             }
+            Input::Queued { id, wait } => {
+                let n = self.count();
+                self.tell(now, (id.0 % n) as usize, Input::Queued { id: own(id, n), wait });
+            }
             Input::Failed { port, id, reason } => {
                 let id = id.map(|id| own(id, self.count()));
                 self.tell(now, port.0.into(), Input::Failed { port: PortId(0), id, reason });
@@ -189,6 +193,8 @@ mod tests {
         let ports: Vec<_> = sent.iter().map(|one| (one.port.0, one.datagram.to.port())).collect();
         assert_eq!(ports, [(0, 1), (1, 2), (2, 3)]);
         let now = Time::ZERO + Span::from_secs(2);
+        let wait = Span::from_millis(1);
+        host.handle(now, Input::Queued { id: sent[1].id, wait });
         host.handle(now, Input::Sent { id: sent[1].id, at: now });
         let failed = |port, id| Input::Failed { port: PortId(port), id, reason: Failure::PortClosed };
         host.handle(now, failed(2, Some(sent[2].id)));
@@ -198,6 +204,7 @@ mod tests {
         host.handle(now, failed(3, None));
         let seven = TransmitId(7);
         let expected = [
+            (2, Input::Queued { id: seven, wait }),
             (2, Input::Sent { id: seven, at: now }),
             (3, failed(0, Some(seven))),
             (1, failed(0, None)),

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::exit::Exit;
 use crate::journal::{self, Journal, Rows};
 use crate::progress::Progress;
+use crate::replace::{is_special, replace};
 use crate::result::Row;
 use crate::{scenarios, signals};
 
@@ -78,7 +79,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let traces = pool.install(|| checked(&plan))?;
     let journal = match &args.output {
         // A device or a pipe keeps nothing to go on from.
-        Some(output) if !output::is_special(output) => {
+        Some(output) if !is_special(output) => {
             output::check(output, &plan).map_err(|e| Exit::Usage.blame(e))?;
             Journal::open(output, fingerprint(&text, &plan, traces), plan.runs())
                 .map_err(|e| Exit::Usage.blame(e))?
@@ -108,7 +109,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         None => write(&mut BufWriter::new(stdout().lock()), &journal, args.format).map(|_| ())?,
         Some(path) => {
             let mut results = 0;
-            let written = output::replace(path, |file| {
+            let written = replace(path, |file| {
                 results = write(file, &journal, args.format)?;
                 Ok(())
             });

@@ -1,8 +1,8 @@
 //! The file that a sweep writes: whole or not at all, and never over what something else wrote.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use lastmile_sim::runs::sweep::Plan;
@@ -13,11 +13,6 @@ use crate::journal::Journal;
 
 /// Of a file that stands in the way, no more is looked at.
 const MAX_LINE: u64 = 1_000_000;
-
-/// Whether a path is there and neither a file nor a directory.
-pub(super) fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
-}
 
 /// Whether the output may be written: there is none, it is empty or no ordinary file, or it has results of the same
 /// sweep, which are then made again.
@@ -91,30 +86,6 @@ fn rows<'a>(mut file: impl BufRead + 'a) -> Rows<'a> {
         let cells = names.iter().zip(&record).map(|(name, cell)| (name.to_owned(), Value::from(cell)));
         Some(cells.collect())
     }))
-}
-
-/// Writes a file beside `path` and puts it in its place once it is whole; what is no ordinary file is written as it is.
-pub(super) fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let special = is_special(path);
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let beside = if special { path.to_owned() } else { PathBuf::from(name) };
-    let opened = if special { File::create(&beside) } else { File::create_new(&beside) };
-    let mut file = BufWriter::new(opened?);
-    let done = write(&mut file).and_then(|()| {
-        file.flush()?;
-        if !special {
-            fs::rename(&beside, path)?;
-        }
-        Ok(())
-    });
-    if done.is_err() && !special {
-        let _ = fs::remove_file(&beside);
-    }
-    done
 }
 
 /// Writes all results, by the runs' numbers: neither the cores nor an interruption show. Gives how many there are.
