@@ -11,7 +11,6 @@ mod ran;
 mod recorder;
 mod replace;
 mod report;
-mod result;
 mod roles;
 mod scenarios;
 mod session;

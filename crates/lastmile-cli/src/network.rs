@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use lastmile::endpoint::measure::Key;
+use lastmile::Key;
 use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
 
 use crate::exit::Exit;

@@ -35,7 +35,7 @@ impl<'a> Ran<'a> {
         all.insert("world".into(), json!(world));
         all.insert("scenario".into(), json!(scenario));
         all.insert("seed".into(), json!(seed));
-        all.extend(self.shown.iter().map(|shown| (shown.key.to_owned(), shown.rows.clone())));
+        all.extend(self.shown.iter().map(|shown| (shown.key.to_owned(), json!(shown.rows))));
         if let Value::Object(network) = serde_json::to_value(self.network)? {
             all.extend(network);
         }

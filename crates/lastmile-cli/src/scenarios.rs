@@ -4,10 +4,8 @@ use std::fs;
 use std::io::Read;
 
 use anyhow::anyhow;
-use lastmile::estimate::Estimator;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
-use lastmile_sim::roles::measure::MeasureSpec;
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
 
@@ -50,14 +48,6 @@ fn replaced(set: &str) -> anyhow::Result<Override> {
 /// Whether a scenario may name that method with these options.
 pub(crate) fn check_method(method: &Choice) -> Result<(), ChoiceError> {
     estimator(method, Span::ZERO, 0).map(drop)
-}
-
-/// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
-pub(crate) fn maker(
-    noise: Span,
-    seed: u64,
-) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
-    move |spec| estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
 }
 
 /// Who is to blame for a run that could not be.

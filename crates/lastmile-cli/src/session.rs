@@ -1,7 +1,7 @@
 //! A recorded endpoint done again, whatever its role.
 
 use anyhow::anyhow;
-use lastmile::endpoint::measure::Key;
+use lastmile::Key;
 use lastmile::endpoint::{Decision, Endpoint, Event};
 use lastmile::node::{Node, Output};
 use lastmile::time::Time;

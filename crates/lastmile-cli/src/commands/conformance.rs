@@ -180,7 +180,7 @@ fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
         let buffer = Buffer::default();
         let what = Recorded { world, noise, method_seed: 0 };
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), &scenario, case.which, what);
-        let make = scenarios::maker(noise, 0);
+        let make = roles::maker(noise, 0);
         let (events, found, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
             (run.events, run.found, None)

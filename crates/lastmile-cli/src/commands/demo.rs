@@ -9,6 +9,7 @@ use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, World};
 use lastmile_net::sched;
+use lastmile_sim::roles::Found;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
@@ -16,9 +17,8 @@ use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::recorder::ScenarioRecorder;
 use crate::replace::replace;
-use crate::result::{Row, table};
 use crate::roles::Recorded;
-use crate::{scenarios, signals};
+use crate::{roles, scenarios, signals};
 
 /// Show it: measure paths whose truth is known, with real packets, within seconds
 ///
@@ -132,7 +132,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
                 (Some(recorder), hooks)
             }
         };
-        let make = scenarios::maker(KERNEL_NOISE, seed);
+        let make = roles::maker(KERNEL_NOISE, seed);
         let run = match run_lab(scenario, &make, LabConfig { seed, realtime, hooks }, signals::stop()) {
             Ok(run) => run,
             Err(LabRunError::Lab(error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }))) => {
@@ -147,8 +147,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
             continue;
         }
         if run.lateness.refused.is_none() {
-            let rows: Vec<Row> = run.found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
-            crate::say(table(&rows).trim_end());
+            say_results(scenario, &run.found);
         }
         super::lab::say_lateness(&run.lateness);
         if let (Some(recorder), Some(page)) = (recorder, html) {
@@ -168,9 +167,14 @@ fn draw(page: &Path) -> anyhow::Result<()> {
 }
 
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
-    let run = simulate(scenario, seed, &scenarios::maker(Span::ZERO, seed), Hooks::default());
+    let run = simulate(scenario, seed, &roles::maker(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
-    let rows: Vec<Row> = run.found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
-    crate::say(&table(&rows));
+    say_results(scenario, &run.found);
+    crate::say("");
     Ok(())
+}
+
+fn say_results(scenario: &Scenario, found: &Found) {
+    let tables = roles::shown(scenario, found).into_iter().filter_map(|shown| shown.table);
+    tables.for_each(|table| crate::say(table.trim_end()));
 }

@@ -14,12 +14,12 @@ use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::outputs::OutputArgs;
 use crate::ran::Ran;
-use crate::{scenarios, signals};
+use crate::{roles, scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
 ///
-/// Without a command it runs the scenario's own measurements with real sockets; where there are none, its traffic alone, for
-/// its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
+/// Without a command it runs the scenario's own measurements and media streams with real sockets; where there are none, its
+/// traffic alone, for its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     can_be_had(&args, &scenario, &programs)?;
     let (outputs, hooks) = args.outputs.open(&args.scenario, &scenario, World::Lab, seed)?;
     let (code, run) = if programs.is_empty() {
-        let make = scenarios::maker(KERNEL_NOISE, seed);
+        let make = roles::maker(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };
         (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {

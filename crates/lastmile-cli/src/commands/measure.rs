@@ -20,8 +20,8 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
-use crate::result::{Row, counted, exit, once, table};
 use crate::roles::measure::Session;
+use crate::roles::measure::result::{Row, counted, exit, once, table};
 use crate::signals;
 use crate::spool::Spool;
 

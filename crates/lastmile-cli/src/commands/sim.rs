@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::outputs::OutputArgs;
 use crate::progress::Progress;
 use crate::ran::Ran;
-use crate::{scenarios, signals};
+use crate::{roles, scenarios, signals};
 
 /// Run a scenario's measurements in virtual time, beside the truth from its queues
 #[derive(clap::Args)]
@@ -41,8 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         signals::goes_on()
     }));
     // Simulated stamps have their resolution and no other error.
-    let run =
-        simulate(&scenario, seed, &scenarios::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
+    let run = simulate(&scenario, seed, &roles::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     drop(progress);
     let written = outputs.finish(&run.events, &run.found, run.engine.now());
     let ran = Ran::new(&scenario, &run.found, &run.network);

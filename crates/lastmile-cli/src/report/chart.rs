@@ -15,7 +15,7 @@ const MAX_POINTS: usize = 1_000;
 
 /// A linear axis.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     label: String,
     low: f64,
     high: f64,
@@ -28,7 +28,7 @@ const MAX_NAME: usize = 16;
 
 impl Axis {
     /// An axis on which names stand one beside the other, at 1, 2, 3 and so on.
-    pub(super) fn named(label: &str, names: &[String]) -> Axis {
+    pub(crate) fn named(label: &str, names: &[String]) -> Axis {
         let short = |name: &String| match name.chars().count() > MAX_NAME {
             true => name.chars().take(MAX_NAME - 1).chain(['…']).collect(),
             false => name.clone(),
@@ -38,7 +38,7 @@ impl Axis {
     }
 
     /// An axis that holds all finite `values`, with a little room at either end.
-    pub(super) fn over(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
+    pub(crate) fn over(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let finite = values.into_iter().filter(|v| v.is_finite());
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         let (low, high) = match (low.is_finite(), high - low) {
@@ -54,18 +54,18 @@ impl Axis {
     }
 
     /// The same, from exactly zero.
-    pub(super) fn from_zero(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
+    pub(crate) fn from_zero(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let high = Axis::over(label, values.into_iter().chain([0.0])).high;
         Axis { label: label.to_owned(), low: 0.0, high, names: Vec::new() }
     }
 
     /// Where to draw a value, from 0 to 1; values beyond the axis stick to its ends.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
     /// Round numbers, at most `n` or one more, each with its text.
-    pub(super) fn ticks(&self, n: f64) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self, n: f64) -> Vec<(f64, String)> {
         if !self.names.is_empty() {
             let every = (self.names.len() as f64 / n).ceil().max(1.0) as usize;
             let all = self.names.iter().enumerate().step_by(every);
@@ -93,7 +93,7 @@ fn number(value: f64, decimals: usize) -> String {
 }
 
 /// A chart that is being drawn. Classes name colours: `c1`, `c2`, `cg` (good), `cb` (bad), `ci`.
-pub(super) struct Chart {
+pub(crate) struct Chart {
     title: String,
     keys: String,
     x: Axis,
@@ -102,7 +102,7 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    pub(super) fn new(title: &str, x: Axis, y: Axis) -> Chart {
+    pub(crate) fn new(title: &str, x: Axis, y: Axis) -> Chart {
         Chart { title: title.to_owned(), keys: String::new(), x, y, body: String::new() }
     }
 
@@ -111,13 +111,13 @@ impl Chart {
     }
 
     /// Says what a colour means.
-    pub(super) fn key(mut self, class: &str, text: &str) -> Chart {
+    pub(crate) fn key(mut self, class: &str, text: &str) -> Chart {
         let _ = write!(self.keys, "<span class=\"key {class}\"><i>{}</i></span>", esc(text));
         self
     }
 
     /// Points with their tooltips.
-    pub(super) fn points(mut self, class: &str, points: &[(f64, f64, String)]) -> Chart {
+    pub(crate) fn points(mut self, class: &str, points: &[(f64, f64, String)]) -> Chart {
         for (x, y, tip) in points.iter().step_by(points.len().div_ceil(MAX_POINTS).max(1)) {
             let (x, y) = self.at(*x, *y);
             let _ = writeln!(
@@ -130,7 +130,7 @@ impl Chart {
     }
 
     /// A line through points.
-    pub(super) fn line(mut self, class: &str, points: &[(f64, f64)]) -> Chart {
+    pub(crate) fn line(mut self, class: &str, points: &[(f64, f64)]) -> Chart {
         let mut path = String::new();
         for &(x, y) in points.iter().step_by(points.len().div_ceil(MAX_POINTS).max(1)) {
             let (x, y) = self.at(x, y);
@@ -141,7 +141,7 @@ impl Chart {
     }
 
     /// The line where y equals x, as far as both axes go; nothing where they do not meet.
-    pub(super) fn diagonal(mut self, class: &str) -> Chart {
+    pub(crate) fn diagonal(mut self, class: &str) -> Chart {
         let (low, high) = (self.x.low.max(self.y.low), self.x.high.min(self.y.high));
         if low < high {
             let ((x1, y1), (x2, y2)) = (self.at(low, low), self.at(high, high));
@@ -154,7 +154,7 @@ impl Chart {
     }
 
     /// A vertical line from one value to another.
-    pub(super) fn whisker(mut self, class: &str, x: f64, low: f64, high: f64, tip: &str) -> Chart {
+    pub(crate) fn whisker(mut self, class: &str, x: f64, low: f64, high: f64, tip: &str) -> Chart {
         let ((x, y1), (_, y2)) = (self.at(x, low), self.at(x, high));
         let _ = writeln!(
             self.body,
@@ -165,7 +165,7 @@ impl Chart {
     }
 
     /// A bar from zero up to `y`.
-    pub(super) fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
+    pub(crate) fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
         let ((x1, y1), (x2, y0)) = (self.at(from, y), self.at(to, 0.0));
         let _ = writeln!(
             self.body,
@@ -179,7 +179,7 @@ impl Chart {
     }
 
     /// A column between two values.
-    pub(super) fn column(mut self, class: &str, x: (f64, f64), y: (f64, f64), tip: &str) -> Chart {
+    pub(crate) fn column(mut self, class: &str, x: (f64, f64), y: (f64, f64), tip: &str) -> Chart {
         let ((x1, y1), (x2, y0)) = (self.at(x.0, y.1), self.at(x.1, y.0));
         let _ = writeln!(
             self.body,
@@ -192,7 +192,7 @@ impl Chart {
     }
 
     /// A vertical line over the whole height, with a label at its top.
-    pub(super) fn vertical(mut self, class: &str, x: f64, label: &str) -> Chart {
+    pub(crate) fn vertical(mut self, class: &str, x: f64, label: &str) -> Chart {
         let (x, _) = self.at(x, self.y.low);
         // Beyond the middle the label stands to the left, so that it stays inside.
         let (anchor, shift) = if x > (LEFT + RIGHT) / 2.0 { ("end", -4.0) } else { ("start", 4.0) };
@@ -208,7 +208,7 @@ impl Chart {
     }
 
     /// A horizontal line over the whole width, with a label at its right.
-    pub(super) fn horizontal(mut self, class: &str, y: f64, label: &str) -> Chart {
+    pub(crate) fn horizontal(mut self, class: &str, y: f64, label: &str) -> Chart {
         let (_, y) = self.at(self.x.low, y);
         let _ = writeln!(
             self.body,
@@ -221,7 +221,7 @@ impl Chart {
     }
 
     /// A shaded range of x.
-    pub(super) fn band(mut self, class: &str, from: f64, to: f64, tip: &str) -> Chart {
+    pub(crate) fn band(mut self, class: &str, from: f64, to: f64, tip: &str) -> Chart {
         let ((x1, _), (x2, _)) = (self.at(from, self.y.low), self.at(to, self.y.low));
         let _ = writeln!(
             self.body,
@@ -234,7 +234,7 @@ impl Chart {
     }
 
     /// Short marks at the top edge: what has an x but no y, such as lost packets.
-    pub(super) fn rug(mut self, class: &str, xs: &[(f64, String)]) -> Chart {
+    pub(crate) fn rug(mut self, class: &str, xs: &[(f64, String)]) -> Chart {
         for (x, tip) in xs.iter().step_by(xs.len().div_ceil(MAX_POINTS).max(1)) {
             let (x, _) = self.at(*x, self.y.low);
             let _ = writeln!(
@@ -249,7 +249,7 @@ impl Chart {
     }
 
     /// The chart as a figure.
-    pub(super) fn figure(self) -> String {
+    pub(crate) fn figure(self) -> String {
         let mut frame = String::new();
         let ticks = self.y.ticks(5.0);
         // Four characters have room between the axis and its name; more push the name away.

@@ -1,15 +1,12 @@
-//! Events in words, and the list of them.
-
-use lastmile::endpoint;
-use lastmile::endpoint::measure::Decision;
-use lastmile::observe::StreamVerdict;
+//! The list of events in words.
 
 use super::html::esc;
 use super::{MAX_EVENTS, Run};
+use crate::roles::{Told, told};
 
 /// How an event is drawn and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(crate) enum Mood {
     Good,
     Bad,
     Neutral,
@@ -17,7 +14,7 @@ pub(super) enum Mood {
 
 impl Mood {
     /// The class of its colour.
-    pub(super) fn class(self) -> &'static str {
+    pub(crate) fn class(self) -> &'static str {
         match self {
             Mood::Good => "cg",
             Mood::Bad => "cb",
@@ -26,47 +23,8 @@ impl Mood {
     }
 }
 
-/// A decision in a sentence. The text is not escaped.
-pub(super) fn sentence(what: &endpoint::Decision) -> (Mood, String) {
-    let Some(what) = what.of() else { return (Mood::Neutral, format!("{what:?}")) };
-    match what {
-        Decision::PeerReady { peer, lastmile, rtt } => {
-            let kind = if *lastmile { "a lastmile reflector" } else { "a plain STAMP reflector" };
-            (Mood::Good, format!("{peer} answered after {rtt}: {kind}"))
-        }
-        Decision::StreamJudged { stream, direction, pattern, packets, lost, gaps_held, verdict } => {
-            let mood = if *verdict == StreamVerdict::Believed { Mood::Good } else { Mood::Bad };
-            let text = format!(
-                "stream {stream}, {direction} {pattern}, {packets} packets, {lost} lost, {gaps_held} gaps held: {verdict}"
-            );
-            (mood, text)
-        }
-        Decision::Estimated { method, direction, estimate, .. } => {
-            (Mood::Good, format!("{method}, {direction}: {} is {}", estimate.quantity, estimate.value))
-        }
-        Decision::Refused { method, direction, refusal, .. } => {
-            (Mood::Bad, format!("{method}, {direction}: refused: {refusal}"))
-        }
-        Decision::Warned(warning) => (Mood::Neutral, format!("warning: {}", warning.text)),
-        Decision::ClockStepped { by } => (Mood::Bad, format!("the clock was stepped by {by}")),
-        Decision::SessionOpened { peer } => (Mood::Neutral, format!("session from {peer}")),
-        Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid } => {
-            let packets = no_session + no_room + over_budget + unpaid;
-            (Mood::Bad, format!("{packets} packets turned away for a limit, the last from {peer}"))
-        }
-        Decision::SessionClosed { peer, received, sent } => {
-            (Mood::Neutral, format!("end of {peer}: {received} received, {sent} sent"))
-        }
-        Decision::Finished { cost } => {
-            (Mood::Neutral, format!("finished after {}, {} sent", cost.elapsed, cost.bytes()))
-        }
-        // The event type grows; an event of a kind that has no words yet is better shown than hidden.
-        other => (Mood::Neutral, format!("{other:?}")),
-    }
-}
-
 /// All events, folded.
-pub(super) fn section(run: &Run) -> String {
+pub(crate) fn section(run: &Run) -> String {
     if run.events.is_empty() {
         return String::new();
     }
@@ -74,7 +32,7 @@ pub(super) fn section(run: &Run) -> String {
         .events
         .iter()
         .map(|event| {
-            let (mood, text) = sentence(&event.what);
+            let Told { mood, text, .. } = told(&event.what);
             let class = if mood == Mood::Bad { " class=\"bad\"" } else { "" };
             let (at, node) = (event.at, event.node);
             format!(

@@ -51,7 +51,8 @@ pub(crate) fn draw(file: &str, document: &Value) -> Option<String> {
             heading(file, &facts.iter().map(|f| (f.replace('_', " "), cell(f, &all[*f]))).collect::<Vec<_>>())
                 + &lateness(all)
                 + &results(all)
-                + &flows(all)
+                + &flows(all, "Flows", "flow")
+                + &flows(all, "Streams", "stream")
                 + &links(all)
                 + &wlans(all)
         }
@@ -195,15 +196,16 @@ fn results(all: &Row) -> String {
         )
 }
 
-fn flows(all: &Row) -> String {
-    let rows = list(all, "flows");
+/// Flows of traffic, or the roles' own streams: each row is called `what`.
+fn flows(all: &Row, title: &str, what: &str) -> String {
+    let rows = list(all, &format!("{what}s"));
     if rows.is_empty() {
         return String::new();
     }
     let bars = |key: &str, factor: f64, unit: &str, class: &'static str| -> Vec<Bar> {
         let bar = |row: &&Row| {
             let value = number(row, key)? * factor;
-            let name = text(row, &["flow"]);
+            let name = text(row, &[what]);
             Some(Bar { tip: format!("{name}: {value:.3} {unit}"), name, value, class, ..Bar::default() })
         };
         rows.iter().filter_map(bar).collect()
@@ -214,12 +216,12 @@ fn flows(all: &Row) -> String {
             let sent = number(row, "sent").filter(|sent| *sent > 0.0)?;
             let causes = row.get("lost")?.as_object()?;
             let lost: f64 = causes.values().filter_map(Value::as_f64).sum();
-            let name = text(row, &["flow"]);
+            let name = text(row, &[what]);
             let tip = format!("{name}: {}", cell("lost", row.get("lost")?));
             Some(Bar { name, value: lost / sent * 100.0, class: "cb", tip, ..Bar::default() })
         })
         .collect();
-    "<h2>Flows</h2>\n".to_owned()
+    format!("<h2>{title}</h2>\n")
         + &plots(&[
             figure(
                 "Goodput",
@@ -233,7 +235,7 @@ fn flows(all: &Row) -> String {
         + &table(
             &rows,
             &[
-                "flow",
+                what,
                 "kind",
                 "from",
                 "to",

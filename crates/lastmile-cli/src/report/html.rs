@@ -9,7 +9,7 @@ use super::Run;
 const MAX_CONFIG: usize = 20_000;
 
 /// Text that came from anywhere, safe in elements and in quoted attributes.
-pub(super) fn esc(text: &str) -> String {
+pub(crate) fn esc(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -27,7 +27,7 @@ pub(super) fn esc(text: &str) -> String {
 }
 
 /// A whole page.
-pub(super) fn page(title: &str, body: &str) -> String {
+pub(crate) fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -39,7 +39,7 @@ pub(super) fn page(title: &str, body: &str) -> String {
 }
 
 /// Title and the facts of the run.
-pub(super) fn heading(run: &Run) -> String {
+pub(crate) fn heading(run: &Run) -> String {
     let counts = run.counts;
     let mut facts = Vec::new();
     if let Some(Header { world, seed, epoch, .. }) = &run.header {
@@ -70,7 +70,7 @@ pub(super) fn heading(run: &Run) -> String {
 }
 
 /// The configuration, folded.
-pub(super) fn configuration(run: &Run) -> String {
+pub(crate) fn configuration(run: &Run) -> String {
     let Some(header) = run.header.as_ref().filter(|h| !h.config.is_null()) else { return String::new() };
     let mut text = serde_json::to_string_pretty(&header.config).unwrap_or_default();
     if text.len() > MAX_CONFIG {

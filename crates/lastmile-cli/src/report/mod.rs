@@ -5,32 +5,31 @@
 //! keeps whatever an event file smuggles in from running or loading anything.
 
 mod bars;
-mod chart;
-mod describe;
+pub(crate) mod chart;
+pub(crate) mod describe;
 pub(crate) mod document;
-mod html;
+pub(crate) mod html;
 pub(crate) mod lines;
 mod network;
 pub(crate) mod series;
-mod streams;
-mod summary;
 pub(crate) mod sweep;
-mod table;
+pub(crate) mod table;
 mod timeline;
 
 use std::io::BufRead;
 
 use lastmile::endpoint::Event;
-use lastmile::endpoint::measure::Decision;
-use lastmile::report::StreamRecord;
 use lastmile_net::recording::{Counts, Entry, Header, Reader, RecordingError};
+use serde_json::Value;
 
-/// Streams that are drawn; a page with more is not read.
-const MAX_STREAMS: usize = 48;
+use crate::roles;
+
+/// Records that are drawn; a page with more is not read.
+pub(crate) const MAX_RECORDS: usize = 48;
 /// Events that are listed, results apart.
 const MAX_EVENTS: usize = 2_000;
 /// Results that are listed.
-const MAX_RESULTS: usize = 2_000;
+pub(crate) const MAX_RESULTS: usize = 2_000;
 
 /// What the page is drawn from; bounded, however long the file is.
 pub(crate) struct Run {
@@ -42,17 +41,17 @@ pub(crate) struct Run {
     pub(crate) cut: Option<String>,
     /// The first events, in the file's order.
     pub(crate) events: Vec<Event>,
-    /// All estimates and refusals.
+    /// What came of the endpoints.
     pub(crate) results: Vec<Event>,
-    /// The first streams.
-    pub(crate) streams: Vec<StreamRecord>,
+    /// The first of what an endpoint recorded beside, in its role's form.
+    pub(crate) records: Vec<Value>,
     /// What the network did, where an event file says so.
     pub(crate) network: network::Network,
 }
 
 impl Run {
     /// A run of which nothing was read.
-    fn new(file: &str) -> Run {
+    pub(crate) fn new(file: &str) -> Run {
         Run {
             file: file.to_owned(),
             header: None,
@@ -60,7 +59,7 @@ impl Run {
             cut: None,
             events: Vec::new(),
             results: Vec::new(),
-            streams: Vec::new(),
+            records: Vec::new(),
             network: network::Network::default(),
         }
     }
@@ -71,9 +70,7 @@ impl Run {
         while let Some(entry) = reader.next_entry()? {
             match entry {
                 Entry::Event(event) => run.event(event),
-                Entry::Record(stream) if run.streams.len() < MAX_STREAMS => {
-                    run.streams.extend(serde_json::from_value(stream).ok());
-                }
+                Entry::Record(record) if run.records.len() < MAX_RECORDS => run.records.push(record),
                 Entry::Record(_) | Entry::Input { .. } => {}
             }
         }
@@ -83,9 +80,7 @@ impl Run {
     }
 
     fn event(&mut self, event: Event) {
-        let is_result =
-            matches!(event.what.of(), Some(Decision::Estimated { .. } | Decision::Refused { .. }));
-        if is_result && self.results.len() < MAX_RESULTS {
+        if roles::is_result(&event.what) && self.results.len() < MAX_RESULTS {
             self.results.push(event.clone());
         }
         if self.events.len() < MAX_EVENTS {
@@ -96,11 +91,9 @@ impl Run {
     /// The page.
     pub(crate) fn page(&self) -> String {
         let mut body = html::heading(self);
-        if self.network.records == 0 || !self.results.is_empty() {
-            body += &summary::section(self);
-        }
+        body += &roles::results(self);
         body += &timeline::section(self);
-        body += &streams::section(self);
+        body += &roles::plots(self);
         body += &self.network.section();
         body += &describe::section(self);
         body += &html::configuration(self);

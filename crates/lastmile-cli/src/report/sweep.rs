@@ -130,7 +130,7 @@ impl SweepResult {
             None => "result",
         };
         let (series, quantities) = match kind {
-            "flow" => (format!("flow {}", text("flow")), &FLOWS[..]),
+            "flow" | "stream" => (format!("{kind} {}", text(kind)), &FLOWS[..]),
             "link" | "wlan" => (format!("{kind} {}", ends()), &LINKS[..]),
             _ => {
                 let parts = [text("method"), text("direction"), text("quantity")];

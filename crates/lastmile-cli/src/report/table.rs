@@ -9,12 +9,12 @@ use super::html::esc;
 const MAX_ROWS: usize = 2_000;
 
 /// A number of a row.
-pub(super) fn number(row: &Map<String, Value>, key: &str) -> Option<f64> {
+pub(crate) fn number(row: &Map<String, Value>, key: &str) -> Option<f64> {
     row.get(key).and_then(Value::as_f64).filter(|value| value.is_finite())
 }
 
 /// A value as a person reads it. The text is not escaped.
-pub(super) fn cell(key: &str, value: &Value) -> String {
+pub(crate) fn cell(key: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -49,7 +49,7 @@ pub(super) fn cell(key: &str, value: &Value) -> String {
 }
 
 /// A table of rows: first the columns named, then whatever else the rows have; columns without any value are left out.
-pub(super) fn table(rows: &[&Map<String, Value>], first: &[&str]) -> String {
+pub(crate) fn table(rows: &[&Map<String, Value>], first: &[&str]) -> String {
     let mut columns: Vec<&str> = first.to_vec();
     for key in rows.iter().take(MAX_ROWS).flat_map(|row| row.keys()) {
         if !columns.contains(&key.as_str()) {

@@ -6,7 +6,7 @@ use lastmile::estimate::{
 };
 use lastmile::node::{Ecn, Input};
 use lastmile::observe::StreamVerdict;
-use lastmile::report::{Direction, Fate, PacketReport, Pattern};
+use lastmile::report::{Direction, Fate, PacketReport, Pattern, StreamRecord};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_net::recording::{Recorder, World};
@@ -238,4 +238,43 @@ fn long_files_are_cut_and_say_so() {
         page.contains("The first 48 of 3000 are drawn") && page.contains("The first 2000 of 3000 events")
     );
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn both_ends_of_a_stream_are_told_in_words() {
+    use lastmile::endpoint::stream::{Decision, End, Received, Sent};
+    let peer = "192.0.2.7:5004".parse().unwrap();
+    let sent = Sent { packets: 100, bytes: Bytes(120_000), acknowledged: 97, marked: 2, ..Sent::default() };
+    let received = Received { packets: 97, lost: 3, jitter: Span::from_micros(250), ..Received::default() };
+    let told = [
+        (4, Decision::MediaStarted { peer, ssrc: 0xab, rate: Rate::ip(2_000_000) }),
+        (
+            4,
+            Decision::MediaReported {
+                lost: 3,
+                jitter: Span::from_micros(250),
+                rtt: Some(Span::from_millis(20)),
+            },
+        ),
+        (5, Decision::SourceFound { peer, ssrc: 0xab }),
+        (4, Decision::MediaEnded { why: End::NoFeedback, sent }),
+        (5, Decision::SourceLeft { peer, ssrc: 0xab, received }),
+    ];
+    let mut run = Run::new("stream.jsonl");
+    for (seq, (node, what)) in told.into_iter().enumerate() {
+        run.event(Event { at: Time::from_nanos(seq as u64), node, seq: seq as u64, what: what.into() });
+    }
+    let page = run.page();
+    for wanted in [
+        "stream 000000ab to 192.0.2.7:5004 began at 2 Mbit/s",
+        "3 lost, jitter 250 us, round trip 20 ms",
+        "ended since no feedback came: 100 packets sent, 97 acknowledged, 2 marked",
+        "97 packets came, 3 lost",
+        "<h2>Media streams</h2>",
+        ">sender</text>",
+        ">receiver</text>",
+    ] {
+        assert!(page.contains(wanted), "{wanted:?} is missing: {page}");
+    }
+    assert!(!page.contains("No method") && !page.contains(">session</text>"), "{page}");
 }

@@ -2,31 +2,18 @@
 
 use std::fmt::Write;
 
-use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::{self, Event};
-use lastmile::report::Direction;
+use lastmile::time::Time;
 
 use super::Run;
 use super::chart::Axis;
-use super::describe::{Mood, sentence};
+use super::describe::Mood;
 use super::html::esc;
+use crate::roles::{Told, lanes, told};
 
 const WIDTH: f64 = 1180.0;
 const LEFT: f64 = 100.0;
 const RIGHT: f64 = 1160.0;
 const ROW: f64 = 34.0;
-const LANES: [&str; 5] = ["session", "forward", "reverse", "round trip", "results"];
-
-fn lane(what: &endpoint::Decision) -> usize {
-    let Some(what) = what.of() else { return 0 };
-    match what {
-        Decision::StreamJudged { direction: Direction::Forward, .. } => 1,
-        Decision::StreamJudged { direction: Direction::Reverse, .. } => 2,
-        Decision::StreamJudged { direction: Direction::RoundTrip, .. } => 3,
-        Decision::Estimated { .. } | Decision::Refused { .. } => 4,
-        _ => 0,
-    }
-}
 
 /// The timeline of the run.
 pub(super) fn section(run: &Run) -> String {
@@ -35,14 +22,15 @@ pub(super) fn section(run: &Run) -> String {
     if run.events.is_empty() {
         return String::new();
     }
-    let used: Vec<usize> =
-        (0..LANES.len()).filter(|&i| run.events.iter().any(|e| lane(&e.what) == i)).collect();
+    let events: Vec<_> = run.events.iter().map(|event| (event.at, told(&event.what))).collect();
+    let mut used = lanes();
+    used.retain(|lane| events.iter().any(|(_, told)| told.lane == *lane));
     let spread = if last > first { last - first } else { 1.0 };
     let x = |at: f64| LEFT + 14.0 + (at - first) / spread * (RIGHT - LEFT - 28.0);
     let bottom = used.len() as f64 * ROW;
 
     let mut svg = String::new();
-    for (row, &i) in used.iter().enumerate() {
+    for (row, lane) in used.iter().enumerate() {
         let y = row as f64 * ROW;
         let _ = writeln!(
             svg,
@@ -53,12 +41,12 @@ pub(super) fn section(run: &Run) -> String {
             ROW - 6.0,
             LEFT - 10.0,
             y + ROW / 2.0 + 4.0,
-            LANES[i]
+            esc(lane)
         );
     }
-    for event in &run.events {
-        let row = used.iter().position(|&i| i == lane(&event.what)).unwrap_or(0);
-        mark(&mut svg, event, x(event.at.as_secs_f64()), row as f64 * ROW + ROW / 2.0);
+    for (at, told) in &events {
+        let row = used.iter().position(|&lane| lane == told.lane).unwrap_or(0);
+        mark(&mut svg, *at, told, x(at.as_secs_f64()), row as f64 * ROW + ROW / 2.0);
     }
     for (at, text) in Axis::over("", [first, first + spread]).ticks(8.0) {
         // The axis has more room at its ends than the lanes have.
@@ -77,8 +65,7 @@ pub(super) fn section(run: &Run) -> String {
 }
 
 /// Shape and colour both say what it is: round for good, a cross for bad, a diamond for the rest.
-fn mark(svg: &mut String, event: &Event, x: f64, y: f64) {
-    let (mood, text) = sentence(&event.what);
+fn mark(svg: &mut String, at: Time, Told { mood, text, .. }: &Told, x: f64, y: f64) {
     let class = mood.class();
     let shape = match mood {
         Mood::Good => format!("<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5.5\"/>"),
@@ -93,5 +80,5 @@ fn mark(svg: &mut String, event: &Event, x: f64, y: f64) {
             format!("<path class=\"dot\" d=\"M{:.1} {y:.1}l5.5 -5.5l5.5 5.5l-5.5 5.5z\"/>", x - 5.5)
         }
     };
-    let _ = writeln!(svg, "<g class=\"{class}\"><title>{}: {}</title>{shape}</g>", event.at, esc(&text));
+    let _ = writeln!(svg, "<g class=\"{class}\"><title>{at}: {}</title>{shape}</g>", esc(text));
 }

@@ -1,11 +1,11 @@
-//! What the program has of each role: how its endpoints are recorded and built again, its cases in `conformance`, and what
-//! it shows of a run.
+//! What the program has of each role: how its endpoints are recorded and built again, its cases in `conformance`, what it
+//! shows of a run, and what a page shows of its decisions.
 
 use std::any::Any;
 
 use anyhow::anyhow;
-use lastmile::endpoint::AnyEndpoint;
-use lastmile::endpoint::measure::Key;
+use lastmile::Key;
+use lastmile::endpoint::{AnyEndpoint, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, World};
@@ -15,6 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::exit::Exit;
+use crate::options::MethodArgs;
+use crate::report::Run;
+use crate::report::describe::Mood;
 
 mod loopback;
 pub(crate) use loopback::Buffer;
@@ -22,26 +25,67 @@ pub(crate) use loopback::Buffer;
 // The list of roles, which is these lines. The first is what recordings hold that name none.
 pub(crate) mod measure;
 mod stream;
-const ROLES: &[Role] = &[measure::ROLE, stream::ROLE];
+pub(crate) use measure::maker;
+const ROLES: &[&dyn Role] = &[&measure::Measuring, &stream::Streaming];
 
 /// What the program asks of a role.
-struct Role {
+trait Role: Sync {
     /// What its recordings call it.
-    name: &'static str,
+    fn name(&self) -> &'static str;
+
     /// What it shows of a run.
-    shown: fn(&Scenario, &Found) -> Shown,
+    fn shown(&self, scenario: &Scenario, found: &Found) -> Shown;
+
     /// Makes the first line of a recording of one of its endpoints.
-    header: fn(&Scenario, Recorded) -> HeaderOf,
+    fn header(&self, scenario: &Scenario, what: Recorded) -> HeaderOf;
+
     /// The recorded endpoint, as it was at its start.
-    endpoint: fn(&Header, Option<Key>) -> anyhow::Result<AnyEndpoint>,
+    fn endpoint(&self, header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint>;
+
     /// What `conformance` runs of it, brief or in full.
-    cases: fn(bool) -> Vec<Case>,
+    fn cases(&self, full: bool) -> Vec<Case>;
+
+    /// What `replay` shows of decisions made again.
+    fn replayed(&self, _events: &[Event]) -> Option<Shown> {
+        None
+    }
+
+    /// What another method makes of what an endpoint recorded, if it recorded something of this role's.
+    fn by_method(&self, _method: &MethodArgs, _records: &[Value]) -> Option<anyhow::Result<Shown>> {
+        None
+    }
+
+    /// The lanes of its decisions in a page's timeline, from above.
+    fn lanes(&self) -> &'static [&'static str];
+
+    /// A decision in words, if it is this role's.
+    fn told(&self, what: &Decision) -> Option<Told>;
+
+    /// Whether a page keeps a decision however many others there are.
+    fn is_result(&self, what: &Decision) -> bool;
+
+    /// A page's section on what came of it; empty where nothing did.
+    fn results(&self, run: &Run) -> String;
+
+    /// A page's plots of what its endpoints recorded.
+    fn plots(&self, _run: &Run) -> String {
+        String::new()
+    }
 }
 
-/// What one role shows: its key, its rows, and these as a table; nothing where it had nothing to do.
+/// A decision in words. The text is not escaped.
+pub(crate) struct Told {
+    /// One of its role's lanes.
+    pub(crate) lane: &'static str,
+    pub(crate) mood: Mood,
+    pub(crate) text: String,
+}
+
+/// What one role shows: its rows, what these and one of them are called, and a table; nothing where it had nothing to do.
 pub(crate) struct Shown {
     pub(crate) key: &'static str,
-    pub(crate) rows: Value,
+    pub(crate) row: &'static str,
+    pub(crate) rows: Vec<Value>,
     pub(crate) table: Option<String>,
     /// The exit code that these deserve, where success is not it.
     pub(crate) exit: Option<Exit>,
@@ -75,7 +119,7 @@ pub(crate) struct Case {
 
 /// What all roles show.
 pub(crate) fn shown(scenario: &Scenario, found: &Found) -> Vec<Shown> {
-    ROLES.iter().map(|role| (role.shown)(scenario, found)).collect()
+    ROLES.iter().map(|role| role.shown(scenario, found)).collect()
 }
 
 /// What makes the first line of a recording, of an endpoint of whatever role.
@@ -83,7 +127,7 @@ pub(crate) fn header(
     scenario: &Scenario,
     what: Recorded,
 ) -> impl FnOnce(&dyn Any) -> anyhow::Result<Header> + Send + use<> {
-    let all: Vec<HeaderOf> = ROLES.iter().map(|role| (role.header)(scenario, what)).collect();
+    let all: Vec<HeaderOf> = ROLES.iter().map(|role| role.header(scenario, what)).collect();
     move |config| {
         let header = all.into_iter().find_map(|header| header(config));
         header.unwrap_or_else(|| Err(anyhow!("endpoints of this kind cannot be recorded")))
@@ -94,11 +138,11 @@ pub(crate) fn header(
 pub(crate) fn endpoint(header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint> {
     let role = match header.role.as_str() {
         "" => ROLES.first(),
-        name => ROLES.iter().find(|role| role.name == name),
+        name => ROLES.iter().find(|role| role.name() == name),
     };
     let unknown =
         || Exit::Usage.blame(anyhow!("the recording is of a {:?}, which is unknown here", header.role));
-    (role.ok_or_else(unknown)?.endpoint)(header, key)
+    role.ok_or_else(unknown)?.endpoint(header, key)
 }
 
 /// A recording's configuration, in its role's form.
@@ -109,5 +153,43 @@ fn recorded<T: DeserializeOwned>(header: &Header) -> anyhow::Result<T> {
 
 /// What `conformance` runs, of all roles.
 pub(crate) fn cases(full: bool) -> Vec<Case> {
-    ROLES.iter().flat_map(|role| (role.cases)(full)).collect()
+    ROLES.iter().flat_map(|role| role.cases(full)).collect()
+}
+
+/// What `replay` shows of decisions made again, of all roles.
+pub(crate) fn replayed(events: &[Event]) -> Vec<Shown> {
+    ROLES.iter().filter_map(|role| role.replayed(events)).collect()
+}
+
+/// What another method makes of what an endpoint recorded.
+pub(crate) fn by_method(method: &MethodArgs, records: &[Value]) -> anyhow::Result<Shown> {
+    let found = ROLES.iter().find_map(|role| role.by_method(method, records));
+    found.unwrap_or_else(|| Err(Exit::NoResult.blame(anyhow!("the recording holds no streams"))))
+}
+
+/// The lanes of all roles.
+pub(crate) fn lanes() -> Vec<&'static str> {
+    ROLES.iter().flat_map(|role| role.lanes()).copied().collect()
+}
+
+/// A decision in words.
+pub(crate) fn told(what: &Decision) -> Told {
+    // Decisions are of roles, each of one.
+    let unknown = || Told { lane: "", mood: Mood::Neutral, text: format!("{what:?}") };
+    ROLES.iter().find_map(|role| role.told(what)).unwrap_or_else(unknown)
+}
+
+/// Whether a page keeps a decision however many others there are.
+pub(crate) fn is_result(what: &Decision) -> bool {
+    ROLES.iter().any(|role| role.is_result(what))
+}
+
+/// A page's sections on what came of a run.
+pub(crate) fn results(run: &Run) -> String {
+    ROLES.iter().map(|role| role.results(run)).collect()
+}
+
+/// A page's plots of what was recorded.
+pub(crate) fn plots(run: &Run) -> String {
+    ROLES.iter().map(|role| role.plots(run)).collect()
 }

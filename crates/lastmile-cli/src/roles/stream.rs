@@ -2,9 +2,11 @@
 
 use std::any::Any;
 
-use lastmile::endpoint::measure::Key;
-use lastmile::endpoint::stream::{Receiver, ReceiverConfig, Sender, SenderConfig};
-use lastmile::endpoint::{AnyEndpoint, any};
+use lastmile::Key;
+use lastmile::endpoint::stream::{
+    Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
+};
+use lastmile::endpoint::{self, AnyEndpoint, any};
 use lastmile::node::Ecn;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -14,35 +16,38 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::runs::flows::as_rate;
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::loopback::{Buffer, Driven, loopback};
-use super::{Case, HeaderOf, Recorded, Role, Shown};
+use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
+use crate::report::Run;
+use crate::report::describe::Mood;
+use crate::report::table::table;
 use crate::table::Table;
 
-/// Its place in the list.
-pub(super) const ROLE: Role = Role { name: NAME, shown, header, endpoint, cases };
-
 const NAME: &str = "stream";
+
+/// The role.
+pub(super) struct Streaming;
 
 /// All that determines one end of a stream beside its inputs.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum End {
+enum Which {
     Sender(SenderConfig),
     Receiver(ReceiverConfig),
 }
 
-impl End {
-    fn of(config: &dyn Any) -> Option<End> {
-        let sender = config.downcast_ref().cloned().map(End::Sender);
-        sender.or_else(|| config.downcast_ref().cloned().map(End::Receiver))
+impl Which {
+    fn of(config: &dyn Any) -> Option<Which> {
+        let sender = config.downcast_ref().cloned().map(Which::Sender);
+        sender.or_else(|| config.downcast_ref().cloned().map(Which::Receiver))
     }
 
     fn header(&self, world: World) -> anyhow::Result<Header> {
         let epoch = match self {
-            End::Sender(config) => config.epoch,
-            End::Receiver(config) => config.epoch,
+            Which::Sender(config) => config.epoch,
+            Which::Receiver(config) => config.epoch,
         };
         let config = serde_json::to_value(self)?;
         Ok(Header { world, role: NAME.to_owned(), seed: [0; 32], epoch, config })
@@ -50,52 +55,179 @@ impl End {
 
     fn endpoint(self) -> AnyEndpoint {
         match self {
-            End::Sender(config) => any(Sender::new(config)),
-            End::Receiver(config) => any(Receiver::new(config)),
+            Which::Sender(config) => any(Sender::new(config)),
+            Which::Receiver(config) => any(Receiver::new(config)),
         }
     }
-}
-
-fn header(_: &Scenario, what: Recorded) -> HeaderOf {
-    Box::new(move |config| Some(End::of(config)?.header(what.world)))
-}
-
-fn endpoint(header: &Header, _: Option<Key>) -> anyhow::Result<AnyEndpoint> {
-    Ok(super::recorded::<End>(header)?.endpoint())
 }
 
 /// What `conformance` sends; 2 Mbit/s is what its path has left in both directions.
 const RATE: Rate = Rate::ip(2_000_000);
 const SECONDS: i64 = 1;
 
-/// Both ends of one stream.
-fn cases(_full: bool) -> Vec<Case> {
-    let case = |which, name| Case {
-        kind: NAME,
-        name,
-        direction: Direction::Forward,
-        table: format!(
-            "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\necn = \"ect1\"\n\
-             start = \"100 ms\"\nstop = \"{} ms\"\n",
-            RATE.bits_per_second(),
-            1_000 * SECONDS + 100,
-        ),
-        which,
-        over_loopback: Box::new(move || over_loopback(which)),
+impl Role for Streaming {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn shown(&self, _: &Scenario, found: &Found) -> Shown {
+        let found = &found.stream;
+        let mut table = Table::new(&[
+            "stream",
+            "from",
+            "to",
+            ">goodput (IP)",
+            ">sent",
+            ">received",
+            "lost",
+            ">delay",
+            ">longest",
+            ">jitter",
+            ">marked",
+            ">feedback",
+        ]);
+        let milliseconds =
+            |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
+        for stream in &found.outcomes {
+            let lost: Vec<_> =
+                stream.lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
+            table.row([
+                stream.stream.clone(),
+                stream.from.clone(),
+                stream.to.clone(),
+                stream.goodput_bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string()),
+                stream.sent.to_string(),
+                stream.received.to_string(),
+                if lost.is_empty() { "-".to_owned() } else { lost.join(", ") },
+                milliseconds(stream.delay_mean_s),
+                milliseconds(stream.delay_max_s),
+                milliseconds(stream.jitter_s),
+                stream.ecn_marked.to_string(),
+                Bytes(stream.feedback_bytes).to_string(),
+            ]);
+        }
+        let table = (!found.outcomes.is_empty()).then(|| table.text());
+        let rows = found.outcomes.iter().map(|stream| json!(stream)).collect();
+        Shown { key: "streams", row: NAME, rows, table, exit: None }
+    }
+
+    fn header(&self, _: &Scenario, what: Recorded) -> HeaderOf {
+        Box::new(move |config| Some(Which::of(config)?.header(what.world)))
+    }
+
+    fn endpoint(&self, header: &Header, _: Option<Key>) -> anyhow::Result<AnyEndpoint> {
+        Ok(super::recorded::<Which>(header)?.endpoint())
+    }
+
+    /// Both ends of one stream.
+    fn cases(&self, _full: bool) -> Vec<Case> {
+        let case = |which, name| Case {
+            kind: NAME,
+            name,
+            direction: Direction::Forward,
+            table: format!(
+                "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\necn = \"ect1\"\n\
+                 start = \"100 ms\"\nstop = \"{} ms\"\n",
+                RATE.bits_per_second(),
+                1_000 * SECONDS + 100,
+            ),
+            which,
+            over_loopback: Box::new(move || over_loopback(which)),
+        };
+        vec![case(0, "rtp-sender"), case(1, "rtp-receiver")]
+    }
+
+    fn lanes(&self) -> &'static [&'static str] {
+        &LANES
+    }
+
+    fn told(&self, what: &endpoint::Decision) -> Option<Told> {
+        what.of().map(told)
+    }
+
+    fn is_result(&self, what: &endpoint::Decision) -> bool {
+        matches!(what.of(), Some(Decision::MediaEnded { .. } | Decision::SourceLeft { .. }))
+    }
+
+    fn results(&self, run: &Run) -> String {
+        let ends = run.results.iter().filter_map(|event| Some(end_row(event.node, event.what.of()?)));
+        let ends: Vec<_> = ends.collect();
+        if ends.is_empty() {
+            return String::new();
+        }
+        let first = ["node", "end", "packets", "bytes", "lost", "marked", "acknowledged"];
+        format!("<h2>Media streams</h2>\n{}", table(&ends.iter().collect::<Vec<_>>(), &first))
+    }
+}
+
+const LANES: [&str; 2] = ["sender", "receiver"];
+
+/// A stream's decision in words.
+fn told(what: &Decision) -> Told {
+    let [sender, receiver] = LANES;
+    let (lane, mood, text) = match what {
+        Decision::MediaStarted { peer, ssrc, rate } => {
+            (sender, Mood::Good, format!("stream {ssrc:08x} to {peer} began at {rate}"))
+        }
+        Decision::MediaReported { lost, jitter, rtt } => {
+            let rtt = rtt.map_or_else(String::new, |rtt| format!(", round trip {rtt}"));
+            (sender, Mood::Neutral, format!("the receiver reports {lost} lost, jitter {jitter}{rtt}"))
+        }
+        Decision::MediaEnded { why, sent } => {
+            let (mood, why) = match why {
+                End::Stop => (Mood::Good, "as planned"),
+                End::NoFeedback => (Mood::Bad, "since no feedback came"),
+                _ => (Mood::Neutral, "interrupted"),
+            };
+            let Sent { packets, acknowledged, marked, .. } = sent;
+            let text =
+                format!("ended {why}: {packets} packets sent, {acknowledged} acknowledged, {marked} marked");
+            (sender, mood, text)
+        }
+        Decision::SourceFound { peer, ssrc } => {
+            (receiver, Mood::Good, format!("stream {ssrc:08x} comes from {peer}"))
+        }
+        Decision::SourceLeft { peer, ssrc, received } => {
+            let Received { packets, lost, jitter, .. } = received;
+            let text = format!(
+                "stream {ssrc:08x} of {peer} ended: {packets} packets came, {lost} lost, jitter {jitter}"
+            );
+            (receiver, if *lost == 0 { Mood::Good } else { Mood::Neutral }, text)
+        }
+        // The event type grows; an event of a kind that has no words yet is better shown than hidden.
+        other => (sender, Mood::Neutral, format!("{other:?}")),
     };
-    vec![case(0, "rtp-sender"), case(1, "rtp-receiver")]
+    Told { lane, mood, text }
+}
+
+/// What came of one end of a stream, as a page's table has it.
+fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
+    let (end, all) = match what {
+        Decision::MediaEnded { sent, .. } => (LANES[0], json!(sent)),
+        Decision::SourceLeft { received, .. } => {
+            let mut all = json!(received);
+            all["jitter"] = json!(received.jitter.to_string());
+            all["first"] = json!(received.first.to_string());
+            all["last"] = json!(received.last.to_string());
+            (LANES[1], all)
+        }
+        _ => (LANES[0], Value::Null),
+    };
+    let mut row = Map::from_iter([("node".to_owned(), json!(node)), ("end".to_owned(), json!(end))]);
+    row.extend(all.as_object().cloned().unwrap_or_default());
+    row
 }
 
 fn over_loopback(which: usize) -> anyhow::Result<Buffer> {
     let buffer = Buffer::default();
-    let driven = |end: End, recorded: bool| {
+    let driven = |end: Which, recorded: bool| {
         let header = end.header(World::Real)?;
         let recorder = recorded.then(|| SharedRecorder::new(buffer.clone(), &header)).transpose()?;
         Ok(Driven { endpoint: end.endpoint(), recorder })
     };
     let receiver = |epoch| {
         let config = ReceiverConfig { ssrc: 2, feedback: Span::from_millis(50), epoch };
-        driven(End::Receiver(config), which == 1)
+        driven(Which::Receiver(config), which == 1)
     };
     let sender = |peer, epoch| {
         let config = SenderConfig {
@@ -109,47 +241,8 @@ fn over_loopback(which: usize) -> anyhow::Result<Buffer> {
             stop: Time::ZERO + Span::from_secs(SECONDS),
             epoch,
         };
-        driven(End::Sender(config), which == 0)
+        driven(Which::Sender(config), which == 0)
     };
     loopback(receiver, sender)?;
     Ok(buffer)
-}
-
-fn shown(_: &Scenario, found: &Found) -> Shown {
-    let found = &found.stream;
-    let mut table = Table::new(&[
-        "stream",
-        "from",
-        "to",
-        ">goodput (IP)",
-        ">sent",
-        ">received",
-        "lost",
-        ">delay",
-        ">longest",
-        ">jitter",
-        ">marked",
-        ">feedback",
-    ]);
-    let milliseconds =
-        |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
-    for stream in &found.outcomes {
-        let lost: Vec<_> = stream.lost.iter().map(|(cause, packets)| format!("{packets} {cause}")).collect();
-        table.row([
-            stream.stream.clone(),
-            stream.from.clone(),
-            stream.to.clone(),
-            stream.goodput_bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string()),
-            stream.sent.to_string(),
-            stream.received.to_string(),
-            if lost.is_empty() { "-".to_owned() } else { lost.join(", ") },
-            milliseconds(stream.delay_mean_s),
-            milliseconds(stream.delay_max_s),
-            milliseconds(stream.jitter_s),
-            stream.ecn_marked.to_string(),
-            Bytes(stream.feedback_bytes).to_string(),
-        ]);
-    }
-    let table = (!found.outcomes.is_empty()).then(|| table.text());
-    Shown { key: "streams", rows: json!(found.outcomes), table, exit: None }
 }

@@ -19,8 +19,7 @@ use crate::exit::Exit;
 use crate::journal::{self, Journal, Rows};
 use crate::progress::Progress;
 use crate::replace::{is_special, replace};
-use crate::result::Row;
-use crate::{scenarios, signals};
+use crate::{roles, scenarios, signals};
 
 mod output;
 mod recent;
@@ -192,7 +191,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     if signals::stopped() {
         return interrupted();
     }
-    let make = scenarios::maker(Span::ZERO, run.seed);
+    let make = roles::maker(Span::ZERO, run.seed);
     // A run may take minutes.
     let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
     let simulated = simulate(&run.scenario, run.seed, &make, hooks).map_err(scenarios::blame)?;
@@ -215,8 +214,8 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
         all
     };
     let mut rows = Vec::new();
-    for found in simulated.found.measure.outcomes.iter().filter_map(Row::of_outcome) {
-        rows.push(row("result", serde_json::to_value(found)?));
+    for shown in roles::shown(&run.scenario, &simulated.found) {
+        rows.extend(shown.rows.into_iter().map(|found| row(shown.row, found)));
     }
     let network = &simulated.network;
     for flow in &network.flows {

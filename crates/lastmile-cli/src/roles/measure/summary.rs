@@ -4,19 +4,28 @@ use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::time::Time;
 
-use super::html::esc;
-use super::{MAX_RESULTS, Run};
-use crate::result::{counted, once};
+use super::NAME;
+use super::result::{counted, once};
+use crate::report::html::esc;
+use crate::report::{MAX_RESULTS, Run};
 
 /// Results, one row each.
 pub(super) fn section(run: &Run) -> String {
-    if run.results.is_empty() {
-        return "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n".to_owned();
+    let results: Vec<&Event> =
+        run.results.iter().filter(|event| event.what.of::<Decision>().is_some()).collect();
+    if results.is_empty() {
+        // Of another role's endpoint, or of a network without any, nobody expects one.
+        let is_own =
+            run.header.as_ref().map_or(run.network.records == 0 && run.results.is_empty(), |header| {
+                header.role.is_empty() || header.role == NAME
+            });
+        let none = "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n";
+        return if is_own { none.to_owned() } else { String::new() };
     }
-    let said: Vec<_> = run.results.iter().filter_map(|event| Some((remark(event)?, event.order()))).collect();
+    let said: Vec<_> = results.iter().filter_map(|event| Some((remark(event)?, event.order()))).collect();
     let remarks = once(said.iter().map(|(text, order)| (text.as_str(), *order)));
     let row = |event: &Event| row(event, &remarks);
-    let rows: String = run.results.iter().filter_map(row).collect();
+    let rows: String = results.iter().copied().filter_map(row).collect();
     let more = match run.results.len() {
         n if n < MAX_RESULTS => String::new(),
         n => format!("<p class=\"soft\">The first {n} are shown.</p>"),
@@ -119,8 +128,7 @@ mod tests {
             Event { at: Time::ZERO, node: 0, seq, what }
         };
         let results = (0..3).map(result).collect();
-        let (events, streams) = (Vec::new(), Vec::new());
-        let run = Run { events, results, streams, ..Run::new("f") };
+        let run = Run { results, ..Run::new("f") };
         let page = section(&run);
         assert_eq!(page.matches("batches").count(), 1, "{page}");
         assert!(page.contains("stamped &lt;in&gt; batches (3 results)"), "{page}");

@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn every_code_is_documented() {
-        let docs = include_str!("../../../docs/json.md");
+        let docs = include_str!("../../../../../docs/json.md");
         for code in Refusal::CODES.iter().chain(WarningCode::CODES).chain(LATENESS_CODES) {
             assert!(docs.contains(&format!("| `{code}` |")), "{code} is not in docs/json.md");
         }

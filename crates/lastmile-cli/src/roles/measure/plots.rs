@@ -9,26 +9,31 @@ use lastmile::report::{Fate, Pattern, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::{Layer, Rate};
 
-use super::chart::{Axis, Chart};
-use super::html::esc;
-use super::{MAX_STREAMS, Run};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::report::chart::{Axis, Chart};
+use crate::report::html::esc;
+use crate::report::{MAX_RECORDS, Run};
 
 /// Bars of the histogram.
 const BINS: usize = 24;
 
 /// All streams, a card each.
 pub(super) fn section(run: &Run) -> String {
-    if run.streams.is_empty() {
+    let read = |record: &Value| StreamRecord::deserialize(record).ok();
+    let streams: Vec<StreamRecord> = run.records.iter().filter_map(read).collect();
+    if streams.is_empty() {
         return String::new();
     }
     let mut out = "<h2>Streams</h2>\n".to_owned();
-    if run.counts.records > MAX_STREAMS as u64 {
+    if run.counts.records > MAX_RECORDS as u64 {
         out +=
-            &format!("<p class=\"soft\">The first {MAX_STREAMS} of {} are drawn.</p>\n", run.counts.records);
+            &format!("<p class=\"soft\">The first {MAX_RECORDS} of {} are drawn.</p>\n", run.counts.records);
     }
     out += "<p class=\"soft\">Sender and receiver have clocks of their own, so a delay is shown above the stream's least, \
             and gaps are those of one clock each.</p>\n";
-    for stream in &run.streams {
+    for stream in &streams {
         out += &card(run, stream);
     }
     out

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use anyhow::anyhow;
 use lastmile::classify;
 use lastmile::endpoint::measure::{
-    Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
+    Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
 };
-use lastmile::endpoint::{AnyEndpoint, any};
+use lastmile::endpoint::{self, AnyEndpoint, Event, any};
+use lastmile::estimate::{Estimate, Estimator, Outcome, replay as replay_streams};
 use lastmile::node::Flow;
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
@@ -19,82 +20,176 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::loopback::{Buffer, Driven, loopback};
-use super::{Case, HeaderOf, Recorded, Role, Shown};
+use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 use crate::exit::Exit;
 use crate::network::random_seed;
-use crate::options::{self, KERNEL_NOISE};
-use crate::result::{Row, exit, table};
+use crate::options::{self, KERNEL_NOISE, MethodArgs};
+use crate::report::Run;
 
-/// Its place in the list.
-pub(super) const ROLE: Role = Role { name: NAME, shown, header, endpoint, cases };
+mod describe;
+mod plots;
+pub(crate) mod result;
+mod summary;
+
+use result::{Row, exit, table};
 
 const NAME: &str = "measure";
 
-fn shown(scenario: &Scenario, found: &Found) -> Shown {
-    let rows: Vec<Row> = found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
+/// The role.
+pub(super) struct Measuring;
+
+impl Role for Measuring {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn shown(&self, scenario: &Scenario, found: &Found) -> Shown {
+        let rows: Vec<Row> = found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
+        let exit = if scenario.roles.measure.is_empty() { None } else { exit(&rows) };
+        Shown { exit, ..shown(&rows) }
+    }
+
+    /// The first session of a scenario, once its prober's configuration is known.
+    fn header(&self, scenario: &Scenario, what: Recorded) -> HeaderOf {
+        let measured =
+            |(spec, direction): &(MeasureSpec, Direction)| (*direction, spec.method.clone().into());
+        let sessions = sessions(scenario);
+        let measurements = sessions.first().map(|first| first.measures.iter().map(measured).collect());
+        Box::new(move |config: &dyn Any| {
+            let config = config.downcast_ref::<ProberConfig>()?;
+            Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world, config))
+        })
+    }
+
+    fn endpoint(&self, header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint> {
+        let session: Session = super::recorded(header)?;
+        if session.keyed && key.is_none() {
+            return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
+        }
+        let config = session.config(key, header.seed, header.epoch);
+        Ok(any(Prober::new(config, session.measurements()?)))
+    }
+
+    /// Every name in every direction that it has, with its brief options or its defaults.
+    fn cases(&self, full: bool) -> Vec<Case> {
+        let case = |kind, name, method: Choice, direction: Direction| Case {
+            kind,
+            name,
+            direction,
+            table: format!(
+                "[[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\n\
+                 direction = \"{direction}\"\nstart = \"100 ms\"\n"
+            ),
+            which: 0,
+            over_loopback: Box::new(move || over_loopback(&method, direction)),
+        };
+        let mut cases = Vec::new();
+        for method in options::methods() {
+            let mut choice = Choice::named(method.name);
+            if !full {
+                choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
+            }
+            let mut directions = vec![Direction::Forward, Direction::Reverse];
+            if method.round_trip {
+                directions.push(Direction::RoundTrip);
+            }
+            cases.extend(
+                directions
+                    .into_iter()
+                    .map(|direction| case("method", method.name, choice.clone(), direction)),
+            );
+        }
+        cases.extend(classify::CLASSIFIERS.iter().map(|lda| {
+            let choice = Choice::named("wbest").with("classifier", lda.name);
+            case("classifier", lda.name, choice, Direction::Forward)
+        }));
+        cases
+    }
+
+    fn replayed(&self, events: &[Event]) -> Option<Shown> {
+        // Whether all is as recorded was asked, and what that was is no failure.
+        Some(shown(&Row::all(events)))
+    }
+
+    fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<Shown>> {
+        (!records.is_empty()).then(|| {
+            let rows = by_method(method, records)?;
+            Ok(Shown { exit: exit(&rows), ..shown(&rows) })
+        })
+    }
+
+    fn lanes(&self) -> &'static [&'static str] {
+        &describe::LANES
+    }
+
+    fn told(&self, what: &endpoint::Decision) -> Option<Told> {
+        what.of().map(describe::told)
+    }
+
+    fn is_result(&self, what: &endpoint::Decision) -> bool {
+        matches!(what.of(), Some(Decision::Estimated { .. } | Decision::Refused { .. }))
+    }
+
+    fn results(&self, run: &Run) -> String {
+        summary::section(run)
+    }
+
+    fn plots(&self, run: &Run) -> String {
+        plots::section(run)
+    }
+}
+
+/// Results as rows and as a table.
+fn shown(rows: &[Row]) -> Shown {
+    let table = (!rows.is_empty()).then(|| table(rows));
     Shown {
         key: "results",
-        rows: json!(rows),
-        table: (!rows.is_empty()).then(|| table(&rows)),
-        exit: if scenario.roles.measure.is_empty() { None } else { exit(&rows) },
+        row: "result",
+        rows: rows.iter().map(|row| json!(row)).collect(),
+        table,
+        exit: None,
     }
 }
 
-/// The first session of a scenario, once its prober's configuration is known.
-fn header(scenario: &Scenario, what: Recorded) -> HeaderOf {
-    let measured = |(spec, direction): &(MeasureSpec, Direction)| (*direction, spec.method.clone().into());
-    let sessions = sessions(scenario);
-    let measurements = sessions.first().map(|first| first.measures.iter().map(measured).collect());
-    Box::new(move |config: &dyn Any| {
-        let config = config.downcast_ref::<ProberConfig>()?;
-        Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world, config))
-    })
+/// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
+pub(crate) fn maker(
+    noise: Span,
+    seed: u64,
+) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
+    move |spec| options::estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
 }
 
-fn endpoint(header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint> {
-    let session: Session = super::recorded(header)?;
-    if session.keyed && key.is_none() {
-        return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
-    }
-    let config = session.config(key, header.seed, header.epoch);
-    Ok(any(Prober::new(config, session.measurements()?)))
-}
-
-/// Every name in every direction that it has, with its brief options or its defaults.
-fn cases(full: bool) -> Vec<Case> {
-    let case = |kind, name, method: Choice, direction: Direction| Case {
-        kind,
-        name,
-        direction,
-        table: format!(
-            "[[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\n\
-             direction = \"{direction}\"\nstart = \"100 ms\"\n"
-        ),
-        which: 0,
-        over_loopback: Box::new(move || over_loopback(&method, direction)),
-    };
-    let mut cases = Vec::new();
-    for method in options::methods() {
-        let mut choice = Choice::named(method.name);
-        if !full {
-            choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
+/// Runs a method on the streams of each direction that the recording holds.
+fn by_method(args: &MethodArgs, records: &[Value]) -> anyhow::Result<Vec<Row>> {
+    let recorded: Vec<StreamRecord> = records
+        .iter()
+        .map(StreamRecord::deserialize)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Exit::Usage.blame(anyhow!("the recording's streams: {error}")))?;
+    let mut rows = Vec::new();
+    for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
+        let streams: Vec<_> = recorded.iter().filter(|s| s.direction == direction).cloned().collect();
+        if streams.is_empty() {
+            continue;
         }
-        let mut directions = vec![Direction::Forward, Direction::Reverse];
-        if method.round_trip {
-            directions.push(Direction::RoundTrip);
+        let mut estimator = args.build(KERNEL_NOISE, 0)?;
+        let (method, cost) = (args.0.to_string(), Cost::default());
+        let found = |estimate: Estimate| {
+            Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
+        };
+        match replay_streams(&mut *estimator, &streams) {
+            Outcome::Found(estimates) => rows.extend(estimates.into_iter().filter_map(found)),
+            Outcome::Refused(refusal) => {
+                // As far as the recording goes.
+                rows.extend(estimator.so_far().into_iter().filter_map(found));
+                rows.extend(Row::of(&Decision::Refused { method: method.clone(), direction, refusal, cost }));
+            }
         }
-        cases.extend(
-            directions.into_iter().map(|direction| case("method", method.name, choice.clone(), direction)),
-        );
     }
-    cases.extend(classify::CLASSIFIERS.iter().map(|lda| {
-        let choice = Choice::named("wbest").with("classifier", lda.name);
-        case("classifier", lda.name, choice, Direction::Forward)
-    }));
-    cases
+    Ok(rows)
 }
 
 fn over_loopback(method: &Choice, direction: Direction) -> anyhow::Result<Buffer> {
@@ -149,7 +244,6 @@ enum MeasuredForm {
 
 impl From<MeasuredForm> for Measured {
     fn from(form: MeasuredForm) -> Measured {
-        use serde_json::Value;
         let table = match form {
             MeasuredForm::Choice(choice) => return choice.into(),
             MeasuredForm::Table(table) => table,
