@@ -106,7 +106,7 @@ fn json_of_a_simulated_run() {
 fn json_of_a_measurement() {
     let server = Server::start(&[]);
     let json = lastmile(&["measure", &server.address, "--json"]).json();
-    has_keys(&json, "peer rtt_seconds results warnings");
+    has_keys(&json, "peer rtt_seconds results warnings warning_codes");
     assert!(json["rtt_seconds"].as_f64().is_some_and(|s| s > 0.0), "{json:#}");
     json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, ROW));
     // A peer that cannot be talked to is a row too, and the exit code is the same as without --json.
