@@ -13,3 +13,7 @@ pub mod roles;
 pub mod runs;
 pub mod scenario;
 mod text;
+
+/// What tests outside of the crate have in common with those inside calls it by its name.
+#[cfg(test)]
+extern crate self as lastmile_sim;

@@ -48,12 +48,6 @@ pub(crate) struct Cost {
 }
 
 /// The true cause of a loss.
-///
-/// ```
-/// use lastmile_sim::network::carrier::LossCause;
-/// assert!(LossCause::Queue.is_congestion() && LossCause::Early.is_congestion());
-/// assert_eq!(LossCause::Channel.name(), "channel");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LossCause {

@@ -1,29 +1,27 @@
-//! [`LinkConfigError`]: what is impossible in the configuration of a link, its queue or its channels.
+//! [`ConfigError`]: what is impossible in the configuration of a part of the network.
 
-/// What is impossible in a [`LinkConfig`](super::link::LinkConfig): the key, and the reason.
+/// What is impossible in a configuration: the key, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
-pub struct LinkConfigError {
+pub struct ConfigError {
     /// Which field, as its path.
     pub key: String,
     /// What is wrong and what would do.
     pub reason: String,
 }
 
-impl LinkConfigError {
-    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> LinkConfigError {
-        LinkConfigError { key: key.into(), reason: reason.into() }
+impl ConfigError {
+    pub(crate) fn within(self, key: &str) -> ConfigError {
+        ConfigError { key: format!("{key}: {}", self.key), ..self }
     }
+}
 
-    pub(crate) fn within(self, key: &str) -> LinkConfigError {
-        LinkConfigError { key: format!("{key}: {}", self.key), ..self }
-    }
+/// Refuses what does not hold.
+pub(crate) fn require(holds: bool, key: &str, reason: impl Into<String>) -> Result<(), ConfigError> {
+    if holds { Ok(()) } else { Err(ConfigError { key: key.to_owned(), reason: reason.into() }) }
+}
 
-    /// Refuses what is no probability.
-    pub(crate) fn probability(key: &str, p: f64) -> Result<(), LinkConfigError> {
-        if (0.0..=1.0).contains(&p) {
-            return Ok(());
-        }
-        Err(LinkConfigError::new(key, format!("{p} is not a probability (0 to 1)")))
-    }
+/// Refuses what is no probability.
+pub(crate) fn probability(key: &str, p: f64) -> Result<(), ConfigError> {
+    require((0.0..=1.0).contains(&p), key, format!("{p} is not a probability (0 to 1)"))
 }

@@ -13,8 +13,9 @@ use crate::network::tcp;
 use crate::network::traffic::{Sink, Source};
 use crate::network::wlan::Medium;
 
-/// A node of the engine. All variants are [`Node`]s; the enum spares links and traffic the indirect call, and has the
-/// engine hand packets from link to link without taking them into its hand.
+/// A node of the engine. The enum spares links and traffic the indirect call, and has the engine hand packets from link to
+/// link without taking them into its hand.
+#[derive(Debug)]
 pub enum Element {
     /// One direction of a link.
     Link(Box<Link>),
@@ -33,26 +34,24 @@ pub enum Element {
     /// A host outside the engine.
     External(Box<External>),
     /// Any other node, in the engine's time and without a clock of its own.
-    Other(Box<dyn Node<Event = Infallible> + Send>),
+    Other(Other),
 }
 
-impl core::fmt::Debug for Element {
+/// See [`Element::other`].
+pub struct Other(Box<dyn Node<Event = Infallible> + Send>);
+
+impl core::fmt::Debug for Other {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Element::Link(link) => link.fmt(f),
-            Element::Wlan(wlan) => wlan.fmt(f),
-            Element::Source(source) => source.fmt(f),
-            Element::Sink(sink) => sink.fmt(f),
-            Element::TcpSender(sender) => sender.fmt(f),
-            Element::TcpReceiver(receiver) => receiver.fmt(f),
-            Element::Host(host) => host.fmt(f),
-            Element::External(external) => external.fmt(f),
-            Element::Other(_) => f.write_str("Other"),
-        }
+        f.write_str("Other")
     }
 }
 
 impl Element {
+    /// Any other node that decides nothing.
+    pub fn other(node: impl Node<Event = Infallible> + Send + 'static) -> Element {
+        Element::Other(Other(Box::new(node)))
+    }
+
     /// What it is to meters, taps and results, if it carries packets.
     pub(crate) fn carrier(&self) -> Option<&dyn Carrier> {
         match self {
@@ -83,77 +82,48 @@ impl Element {
         Cost { memory, events: 0 }
     }
 
-    /// Tells it that the time which it named has come, unless it looks at the time alone.
+    /// Tells it something. Links, traffic and TCP are given packets in a shorter way, and look at the time alone.
     #[inline]
-    pub(crate) fn wake(&mut self, now: Time) {
+    pub(crate) fn handle(&mut self, now: Time, input: Input) {
         match self {
+            Element::Wlan(wlan) => wlan.handle(now, input),
+            Element::Host(host) => host.handle(now, input),
+            Element::External(external) => external.handle(now, input),
+            Element::Other(node) => node.0.handle(now, input),
             Element::Link(_)
             | Element::Source(_)
             | Element::Sink(_)
             | Element::TcpSender(_)
             | Element::TcpReceiver(_) => {}
-            other => other.handle(now, Input::Wake),
-        }
-    }
-}
-
-/// What a node that decides nothing gives, as what any node gives.
-#[inline]
-fn silent<E>(output: Output) -> Output<E> {
-    output.map(|never| match never {})
-}
-
-impl Node for Element {
-    type Event = Decided;
-
-    #[inline]
-    fn handle(&mut self, now: Time, input: Input) {
-        match self {
-            Element::Link(link) => link.handle(now, input),
-            Element::Wlan(wlan) => wlan.handle(now, input),
-            Element::Source(source) => source.handle(now, input),
-            Element::Sink(sink) => sink.handle(now, input),
-            Element::TcpSender(sender) => sender.handle(now, input),
-            Element::TcpReceiver(receiver) => receiver.handle(now, input),
-            Element::Host(host) => host.handle(now, input),
-            Element::External(external) => external.handle(now, input),
-            Element::Other(node) => node.handle(now, input),
         }
     }
 
+    /// What it does next, where the engine has no shorter way to ask.
     #[inline]
-    fn poll(&mut self, now: Time) -> Output<Decided> {
+    pub(crate) fn poll(&mut self, now: Time) -> Output<Decided> {
+        let silent = |output: Output| output.map(|never| match never {});
         match self {
-            Element::Link(link) => silent(link.poll(now)),
             Element::Wlan(wlan) => silent(wlan.poll(now)),
-            Element::Source(source) => silent(source.poll(now)),
-            Element::Sink(sink) => silent(sink.poll(now)),
-            Element::TcpSender(sender) => silent(sender.poll(now)),
-            Element::TcpReceiver(receiver) => silent(receiver.poll(now)),
             Element::Host(host) => host.poll(now),
             Element::External(external) => silent(external.poll(now)),
-            Element::Other(node) => silent(node.poll(now)),
+            Element::Other(node) => silent(node.0.poll(now)),
+            Element::Link(_)
+            | Element::Source(_)
+            | Element::Sink(_)
+            | Element::TcpSender(_)
+            | Element::TcpReceiver(_) => Output::Wait(None),
         }
     }
 }
 
 macro_rules! from {
-    ($($variant:ident($type:ty) = $make:expr),+ $(,)?) => {
+    ($($variant:ident($type:ty)),+ $(,)?) => {
         $(impl From<$type> for Element {
             fn from(it: $type) -> Element {
-                Element::$variant($make(it))
+                Element::$variant(Box::new(it))
             }
         })+
     };
 }
-from! {
-    Link(Link) = Box::new,
-    Wlan(Medium) = Box::new,
-    Source(Source) = Box::new,
-    Sink(Sink) = Box::new,
-    TcpSender(tcp::Sender) = Box::new,
-    TcpReceiver(tcp::Receiver) = Box::new,
-    Host(Host) = Box::new,
-    External(External) = Box::new,
-    Other(Box<dyn Node<Event = Infallible> + Send>) = std::convert::identity,
-}
+from!(Link(Link), Wlan(Medium), Source(Source), Sink(Sink), Host(Host), External(External));
+from!(TcpSender(tcp::Sender), TcpReceiver(tcp::Receiver));

@@ -197,32 +197,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn comes_out_sorted_however_pushes_and_pops_mix(
-            ops in prop::collection::vec((any::<bool>(), 0_u64..50, 0_u32..64), 1..300),
-        ) {
-            let (mut queue, mut model, mut seq) = (EventQueue::default(), Vec::<Key>::new(), 0);
-            for (push, at, bits) in ops {
-                if push {
-                    // Times of all magnitudes, before and after those that came out, often equal.
-                    let at = at << bits >> (bits / 2);
-                    seq += 1;
-                    let key = Key::new(Time::from_nanos(at), seq, 3);
-                    queue.push(key);
-                    model.push(key);
-                    model.sort();
-                } else {
-                    let want = (!model.is_empty()).then(|| model.remove(0));
-                    prop_assert_eq!(queue.peek(), want);
-                    if want.is_some() {
-                        queue.pop();
-                    }
-                }
-            }
-        }
-    }
-
     /// Times at the edges of windows and of slots of each level, from now to the end of time.
     fn ahead() -> impl Strategy<Value = u64> {
         let edge = (0..=LEVELS as u32, 0_u64..130, 0_u64..5).prop_map(|(level, slots, near)| {

@@ -2,8 +2,7 @@
 //! packets a driver carries in and out.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use lastmile::endpoint::{AnyEndpoint, Decided, Endpoints};
 use lastmile::node::{Datagram, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
@@ -55,56 +54,30 @@ impl AddressBook {
     }
 }
 
-/// What is due at a time, in the order in which it was planned: heap entries compare by these two alone.
-#[derive(Debug)]
-struct Planned<T> {
-    at: Time,
-    seq: u64,
-    what: T,
-}
-
-impl<T> PartialEq for Planned<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl<T> Eq for Planned<T> {}
-impl<T> PartialOrd for Planned<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<T> Ord for Planned<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.seq).cmp(&(other.at, other.seq))
-    }
-}
-
+/// What is due at a time, in the order in which it was planned.
 #[derive(Debug)]
 struct Plan<T> {
-    heap: BinaryHeap<Reverse<Planned<T>>>,
+    due: BTreeMap<(Time, u64), T>,
     seq: u64,
 }
 
 impl<T> Default for Plan<T> {
     fn default() -> Self {
-        Plan { heap: BinaryHeap::new(), seq: 0 }
+        Plan { due: BTreeMap::new(), seq: 0 }
     }
 }
 
 impl<T> Plan<T> {
     fn add(&mut self, at: Time, what: T) {
         self.seq += 1;
-        self.heap.push(Reverse(Planned { at, seq: self.seq, what }));
+        self.due.insert((at, self.seq), what);
     }
     fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|entry| entry.0.at)
+        self.due.first_key_value().map(|((at, _), _)| *at)
     }
     fn take_due(&mut self, now: Time) -> Option<T> {
-        if self.next()? > now {
-            return None;
-        }
-        self.heap.pop().map(|entry| entry.0.what)
+        let first = self.due.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(first.remove())
     }
 }
 

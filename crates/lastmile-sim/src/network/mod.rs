@@ -16,3 +16,5 @@ pub mod tcp;
 pub mod trace;
 pub mod traffic;
 pub mod wlan;
+
+pub use config_error::ConfigError;

@@ -1,11 +1,13 @@
 //! CoDel and step marking packet by packet, against the pseudocode of RFC 8289 and ns-3 3.37's `CoDelQueueDisc`:
 //! `codel.txt` has which packets they drop and mark.
 
-use lastmile::node::{Datagram, Ecn, Input, Model, Node, Output, Payload, PortId};
-use lastmile::time::{Span, Time};
+use lastmile::node::Ecn;
+use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::{Codel, Discipline, Step, StepThreshold};
+
+use crate::common::link::{Alone, after_each_other, numbered};
 
 /// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
 pub fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
@@ -27,38 +29,12 @@ pub fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
 /// What a link of 10 Mbit/s drops and marks of them.
 pub fn signals(discipline: Discipline, ecn: Ecn, arrivals: &[(u64, u32)]) -> (Vec<u64>, Vec<u64>) {
     let queue = QueueLimit::Packets(100_000);
-    let mut link =
-        Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), queue, discipline, ..Default::default() });
-    link.log_drops(100_000);
-    let any = "10.0.0.1:1".parse().unwrap();
-    let number = |datagram: &Datagram| match &datagram.payload {
-        Payload::Model(model) => model.words[0],
-        _ => unreachable!(),
-    };
-    let (mut now, mut marks) = (1_000_000_000, vec![]);
-    let mut drain = |link: &mut Link, until: Option<u64>| {
-        let mut at = 0;
-        loop {
-            match link.poll(Time::from_nanos(at)) {
-                Output::Transmit(t) if t.datagram.ecn == Ecn::Ce => marks.push(number(&t.datagram)),
-                Output::Wait(Some(due)) if until.is_none_or(|until| due.as_nanos() <= until) => {
-                    at = due.as_nanos();
-                }
-                Output::Wait(_) => return,
-                _ => {}
-            }
-        }
-    };
-    for (n, &(gap, ip_size)) in arrivals.iter().enumerate() {
-        drain(&mut link, Some(now));
-        let payload = Payload::Model(Model { ip_size, words: [n as u64, 0, 0, 0] });
-        let datagram = Datagram { payload, ecn, ..Datagram::udp(any, any, vec![]) };
-        let at = Time::from_nanos(now);
-        link.handle(at, Input::Datagram { port: PortId(0), at, datagram });
-        now += gap;
-    }
-    drain(&mut link, None);
-    (link.take_drops().iter().map(|drop| number(&drop.datagram)).collect(), marks)
+    let config = LinkConfig { rate: Some(Rate::ip(10_000_000)), queue, discipline, ..Default::default() };
+    let mut offered = numbered(&after_each_other(1_000_000_000, arrivals));
+    offered.iter_mut().for_each(|(_, packet)| packet.ecn = ecn);
+    let (fates, _) = Alone::new(Link::new(config), offered).run();
+    let marked = fates.arrived.iter().filter(|arrived| arrived.2 == Ecn::Ce).map(|arrived| arrived.1);
+    (fates.lost.iter().map(|lost| lost.1).collect(), marked.collect())
 }
 
 /// ns-3, as Linux, takes 1/sqrt(count) by one step of Newton's method per drop, which makes the interval after the second

@@ -1,17 +1,16 @@
 //! Links against a model of their own: a recursion over packets, in picoseconds, that knows no events.
 
-use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{Change, Events, Link, LinkConfig, QueueLimit};
 use proptest::prelude::*;
 
-/// At which nanosecond which packet arrives.
-type Arrivals = Vec<(u64, u64)>;
+use crate::common::link::{Alone, departures, numbered};
 
 /// Lindley's recursion with a schedule: a packet begins when it has come, the one before has left and the link is up, at
-/// the rate of that moment, and propagates for the delay of the moment when it has left, never past the one before it.
-fn model(config: &LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
+/// the rate of that moment, and propagates for the delay of the moment when it has left, never past the one before it. At
+/// which nanosecond which packet arrives, and for how many picoseconds the link is busy.
+fn model(config: &LinkConfig, offered: &[(u64, u32)]) -> (Vec<(u64, u64)>, u128) {
     const PS: u128 = 1000;
     // The last change of its kind up to that nanosecond; the schedule is in order.
     let rate_at = |ns: u64| {
@@ -22,7 +21,8 @@ fn model(config: &LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
         let changed = config.schedule.iter().rev().find(|c| c.delay.is_some() && c.at.as_nanos() <= ns);
         changed.and_then(|change| change.delay).unwrap_or(config.delay).as_nanos() as u64
     };
-    let (mut free, mut last, mut arrivals, mut starts) = (0_u128, 0, vec![], Vec::<(u64, u64)>::new());
+    let (mut free, mut last, mut busy) = (0_u128, 0, 0);
+    let (mut arrivals, mut starts) = (vec![], Vec::<(u64, u64)>::new());
     for (number, &(at, size)) in offered.iter().enumerate() {
         let wire = u64::from(size) + config.overhead.0;
         let mut start = free.max(u128::from(at) * PS);
@@ -46,39 +46,13 @@ fn model(config: &LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
             continue;
         }
         starts.push((start_ns, wire));
-        free = start + u128::from(wire) * 8_000_000_000 * PS / u128::from(rate_at(start_ns));
+        let takes = u128::from(wire) * 8_000_000_000 * PS / u128::from(rate_at(start_ns));
+        (free, busy) = (start + takes, busy + takes);
         let left = (free / PS) as u64;
         last = last.max(left + delay_at(left));
         arrivals.push((last, number as u64));
     }
-    arrivals
-}
-
-fn run(config: LinkConfig, offered: &[(u64, u32)]) -> Arrivals {
-    let mut link = Link::new(config);
-    let any = "10.0.0.1:1".parse().unwrap();
-    let mut out = vec![];
-    let mut drain = |link: &mut Link, until: u64| {
-        let mut at = 0;
-        loop {
-            match link.poll(Time::from_nanos(at)) {
-                Output::Transmit(t) => match t.datagram.payload {
-                    Payload::Model(model) => out.push((at, model.words[0])),
-                    _ => unreachable!(),
-                },
-                Output::Wait(Some(due)) if due.as_nanos() <= until => at = due.as_nanos(),
-                _ => return,
-            }
-        }
-    };
-    for (number, &(at, ip_size)) in offered.iter().enumerate() {
-        drain(&mut link, at);
-        let payload = Payload::Model(Model { ip_size, words: [number as u64, 0, 0, 0] });
-        let (at, datagram) = (Time::from_nanos(at), Datagram { payload, ..Datagram::udp(any, any, vec![]) });
-        link.handle(at, Input::Datagram { port: PortId(0), at, datagram });
-    }
-    drain(&mut link, u64::MAX);
-    out
+    (arrivals, busy)
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -106,9 +80,13 @@ proptest! {
         let config = LinkConfig {
             rate: Some(Rate::ip(rate)), delay: Span::from_millis(9), overhead: Bytes(overhead), queue, schedule, ..Default::default()
         };
-        let expected = model(&config, &offered);
+        let (expected, busy) = model(&config, &offered);
         for events in [Events::Auto, Events::PerDequeue] {
-            let got = run(LinkConfig { events, ..config.clone() }, &offered);
+            let link = Link::new(LinkConfig { events, ..config.clone() });
+            let (fates, after) = Alone::new(link, numbered(&offered)).run();
+            let got = fates.arrived;
+            let was = after.link().busy(after.engine.now()).as_nanos() as u128 * 1000;
+            prop_assert!(was.abs_diff(busy) <= 1000 * got.len() as u128, "busy for {} ps, not {}", was, busy);
             prop_assert_eq!(got.len(), expected.len());
             for (got, expected) in got.iter().zip(&expected) {
                 prop_assert!(got.1 == expected.1 && got.0.abs_diff(expected.0) <= 1, "{:?} {:?}", got, expected);
@@ -134,7 +112,8 @@ fn packets_in_flight_over_a_hand_off_arrive_in_order() {
         ..LinkConfig::default()
     };
     let offered: Vec<_> = (0..12).map(|n| (n * 4_000_000, 1236)).collect();
-    let ms: Vec<u64> = run(config, &offered).iter().map(|arrival| arrival.0 / 1_000_000).collect();
+    let ms: Vec<u64> =
+        departures(Link::new(config), &offered).iter().map(|arrival| arrival.0 / 1_000_000).collect();
     // 0-4: sent by 17 ms, 5 ms on their way. 5 begins at 20 and leaves at 30, and so on to 8, which leaves at 60 ms, when
     // the delay is 5 ms again: 7 left at 50 and arrives at 90, and what left later waits behind it.
     assert_eq!(ms, [6, 10, 14, 18, 22, 70, 80, 90, 90, 90, 90, 90]);

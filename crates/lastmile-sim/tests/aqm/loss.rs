@@ -1,10 +1,11 @@
 //! Loss models on a link, against their closed forms, with the confidence that so many packets allow.
 
-use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
-use lastmile::time::{Span, Time};
+use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_sim::network::link::{Link, LinkConfig};
 use lastmile_sim::network::loss::{Bernoulli, ErrorModel, GilbertElliott, Loss, MarkovPackets, MarkovTime};
+
+use crate::common::link::departures;
 
 const PACKETS: usize = 200_000;
 
@@ -16,20 +17,10 @@ fn lost(model: ErrorModel, seed: u64) -> Vec<bool> {
         ..LinkConfig::default()
     };
     config.check().unwrap();
-    let mut link = Link::seeded(config, seed, "link");
-    let any = "10.0.0.1:1".parse().unwrap();
+    let packets: Vec<_> = (0..PACKETS as u64).map(|n| (n * 1_000_000, 500)).collect();
     let mut lost = vec![true; PACKETS];
-    for (n, lost) in lost.iter_mut().enumerate() {
-        let start = n as u64 * 1_000_000;
-        let payload = Payload::Model(Model { ip_size: 500, words: [n as u64, 0, 0, 0] });
-        let datagram = Datagram { payload, ..Datagram::udp(any, any, vec![]) };
-        let at = Time::from_nanos(start);
-        link.handle(at, Input::Datagram { port: PortId(0), at, datagram });
-        if let Output::Transmit(_) = link.poll(Time::from_nanos(start + 400_000)) {
-            *lost = false;
-        }
-        link.poll(Time::from_nanos(start + 400_000));
-    }
+    let arrived = departures(Link::seeded(config, seed, "link"), &packets);
+    arrived.iter().for_each(|&(_, number)| lost[number as usize] = false);
     lost
 }
 

@@ -1,7 +1,6 @@
 //! PIE against ns-3 3.37's `PieQueueDisc`: `pie_ns3.txt` says which settings, and how it was run.
 
-use lastmile::node::Flow;
-use lastmile::time::{Span, Time};
+use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, LinkCounters, QueueLimit};
@@ -50,16 +49,12 @@ fn measured(
 /// Poisson arrivals of 1000 B, 972 of them payload.
 fn udp(load: f64, derandomize: bool, seed: u64) -> [f64; 3] {
     let mut engine = Engine::new();
-    let any = "10.77.0.1:9".parse().unwrap();
     let source = SourceConfig {
         arrivals: Arrivals::Poisson,
         rate: Rate::ip((load * LINK as f64) as u64),
         ip_size: Bytes(1000),
         start: seconds(0.1),
-        stop: Time::MAX,
-        flow: Flow(0),
-        from: any,
-        to: any,
+        ..SourceConfig::default()
     };
     let source = engine.add(Source::new(source, Stream::new(seed, "udp"))).unwrap();
     let link = engine.add(pie_link(Span::from_millis(48), derandomize, seed)).unwrap();

@@ -23,17 +23,13 @@ fn run<const N: usize>(red: &Red, limit: u32, traffic: [(u64, u64); N], seconds:
     let link = engine.add(Link::seeded(config, 1, "link")).unwrap();
     let sink = engine.add(Sink::default()).unwrap();
     let end = Time::ZERO + Span::from_secs(seconds);
-    let any = "10.77.0.1:9".parse().unwrap();
     for (kbits, size) in traffic {
         let traffic = SourceConfig {
             arrivals: Arrivals::Poisson,
             rate: Rate::ip(kbits * 1000),
             ip_size: Bytes(size),
-            start: Time::ZERO,
-            stop: end,
             flow: Flow(size as u32),
-            from: any,
-            to: any,
+            ..SourceConfig::default()
         };
         let source = engine.add(Source::new(traffic, Stream::new(1, &format!("{size}")))).unwrap();
         engine.connect(source, Target::Node(link));

@@ -6,7 +6,7 @@ use lastmile_sim::network::engine::{Engine, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::{Discipline, Red};
 use lastmile_sim::network::tcp::{App, Recovery, TcpConfig};
-use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use lastmile_sim::network::traffic::{Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
 
 use crate::common::tcp::{Dumbbell, dumbbell_over, ends, ns2_link, seconds};
@@ -106,14 +106,11 @@ impl Cell {
         if cross > 0.0 {
             let ends = ends(1_000);
             let traffic = SourceConfig {
-                arrivals: Arrivals::Cbr,
                 rate: Rate::ip((cross * 1e6) as u64),
                 ip_size: Bytes(500),
                 start: seconds(0.5),
-                stop: seconds(1e6),
                 flow: ends.data,
-                from: ends.sender,
-                to: ends.receiver,
+                ..SourceConfig::default()
             };
             let source = engine.add(Source::new(traffic, Stream::new(seed, "cross"))).unwrap();
             let sink = engine.add(Sink::default()).unwrap();

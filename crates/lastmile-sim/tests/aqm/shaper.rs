@@ -1,10 +1,10 @@
 //! The token bucket against ns-3 3.37's `TbfQueueDisc` (`tbf_ns3.txt`): full at first, and when each packet leaves.
 
-use lastmile::node::{Datagram, Input, Model, Node, Output, Payload, PortId};
-use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::Shaper;
+
+use crate::common::link::{after_each_other, departures};
 
 /// Gap after each packet in nanoseconds, and its size, as ns-3 had them.
 fn arrivals(packets: usize) -> Vec<(u64, u32)> {
@@ -17,39 +17,6 @@ fn arrivals(packets: usize) -> Vec<(u64, u32)> {
     (0..packets).map(one).collect()
 }
 
-fn departures(shaper: Shaper, arrivals: &[(u64, u32)]) -> Vec<u64> {
-    let queue = QueueLimit::Packets(10_000);
-    let mut link = Link::new(LinkConfig { shaper: Some(shaper), queue, ..LinkConfig::default() });
-    let any = "10.0.0.1:1".parse().unwrap();
-    let (mut now, mut left) = (0, vec![]);
-    let mut drain = |link: &mut Link, until: u64| {
-        let mut at = 0;
-        loop {
-            match link.poll(Time::from_nanos(at)) {
-                Output::Transmit(_) => left.push(at),
-                Output::Wait(Some(due)) if due.as_nanos() <= until => at = due.as_nanos(),
-                _ => return,
-            }
-        }
-    };
-    for &(gap, ip_size) in arrivals {
-        drain(&mut link, now);
-        let at = Time::from_nanos(now);
-        let payload = Payload::Model(Model { ip_size, ..Model::default() });
-        link.handle(
-            at,
-            Input::Datagram {
-                port: PortId(0),
-                at,
-                datagram: Datagram { payload, ..Datagram::udp(any, any, vec![]) },
-            },
-        );
-        now += gap;
-    }
-    drain(&mut link, u64::MAX);
-    left
-}
-
 #[test]
 fn packets_leave_when_they_leave_ns_3s_bucket() {
     let mut lines = include_str!("tbf_ns3.txt").lines().filter(|line| !line.starts_with('#'));
@@ -60,11 +27,17 @@ fn packets_leave_when_they_leave_ns_3s_bucket() {
         let shaper = Shaper { rate: Rate::ip(rate), burst: Bytes(words[2].parse().unwrap()) };
         let theirs: Vec<u64> = times.split_whitespace().map(|us| us.parse().unwrap()).collect();
         let arrivals = arrivals(theirs.len());
-        let ours = departures(shaper, &arrivals);
+        let config =
+            LinkConfig { shaper: Some(shaper), queue: QueueLimit::Packets(10_000), ..LinkConfig::default() };
+        let ours = departures(Link::new(config), &after_each_other(0, &arrivals));
         assert_eq!(ours.len(), theirs.len(), "{title}");
         // ns-3 counts whole bytes of tokens at each packet: half a byte is 2 us at 2 Mbit/s, and some add up.
-        let worst =
-            ours.iter().zip(&theirs).map(|(ours, theirs)| (ours / 1000).abs_diff(*theirs)).max().unwrap();
+        let worst = ours
+            .iter()
+            .zip(&theirs)
+            .map(|((ours, _), theirs)| (ours / 1000).abs_diff(*theirs))
+            .max()
+            .unwrap();
         println!("{title}: off by {worst} us at most");
         assert!(worst <= 20, "{title}: {worst} us");
         let mut came = 0;

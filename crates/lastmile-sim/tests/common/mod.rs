@@ -1,6 +1,7 @@
 //! Nodes that tests put at the ends of a path.
 #![allow(dead_code, unreachable_pub)] // each test file uses some of them
 
+pub mod link;
 pub mod tcp;
 pub mod wlan;
 

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
+use lastmile_sim::network::element::Element;
 use lastmile_sim::network::engine::{Engine, NodeId, RouterId, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::network::tcp::{App, Ends, Receiver, Sender, TcpConfig};
+use lastmile_sim::network::tcp::{App, Ends, Receiver, ReceiverCounters, Sender, SenderCounters, TcpConfig};
 use lastmile_sim::rng::Stream;
 
 /// Loses each packet with the same probability.
@@ -18,8 +19,8 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    pub fn boxed(probability: f64, seed: u64) -> Box<dyn Node<Event = std::convert::Infallible> + Send> {
-        Box::new(Bernoulli { probability, random: Stream::new(seed, "loss"), out: VecDeque::new() })
+    pub fn element(probability: f64, seed: u64) -> Element {
+        Element::other(Bernoulli { probability, random: Stream::new(seed, "loss"), out: VecDeque::new() })
     }
 }
 
@@ -57,26 +58,48 @@ pub fn ends(number: u32) -> Ends {
     Ends { sender: any, receiver: any, data: Flow(2 * number), acks: Flow(2 * number + 1) }
 }
 
-/// A connection whose segments cross the nodes of `there` one after the other, and its ACKs those of `back`.
-pub fn chain(
-    engine: &mut Engine,
-    config: &TcpConfig,
-    (app, start, stop): (App, Time, Time),
-    seed: u64,
-    there: &[NodeId],
-    back: &[NodeId],
-) -> Connection {
-    let random = Stream::new(seed, "tcp");
-    let sender = engine.add(Sender::new(config, ends(0), app, start, stop, random)).unwrap();
-    let receiver = engine.add(Receiver::new(config, ends(0))).unwrap();
-    for (from, nodes, to) in [(sender, there, receiver), (receiver, back, sender)] {
-        let mut before = from;
-        for &node in nodes.iter().chain([&to]) {
-            engine.connect(before, Target::Node(node));
-            before = node;
+/// A connection over a link each way and what lies behind it.
+pub struct Path {
+    pub engine: Engine,
+    pub link: NodeId,
+    tcp: Connection,
+}
+
+impl Path {
+    /// Over so many bit/s, a delay, and a queue of so many packets for segments; the queue for ACKs is long.
+    pub fn new(
+        config: &TcpConfig,
+        (app, start, stop): (App, Time, Time),
+        (bits_per_second, delay, queue): (u64, Span, u32),
+        behind: [Vec<Element>; 2],
+        seed: u64,
+    ) -> Path {
+        let mut engine = Engine::new();
+        let sender = Sender::new(config, ends(0), app, start, stop, Stream::new(seed, "tcp"));
+        let sender = engine.add(sender).unwrap();
+        let receiver = engine.add(Receiver::new(config, ends(0))).unwrap();
+        let links = [queue, 1000].map(|queue| engine.add(ns2_link(bits_per_second, delay, queue)).unwrap());
+        let ways = [(sender, links[0], receiver), (receiver, links[1], sender)];
+        for ((from, link, to), behind) in ways.into_iter().zip(behind) {
+            engine.connect(from, Target::Node(link));
+            let mut before = link;
+            for element in behind {
+                let next = engine.add(element).unwrap();
+                engine.connect(before, Target::Node(next));
+                before = next;
+            }
+            engine.connect(before, Target::Node(to));
         }
+        Path { engine, link: links[0], tcp: Connection { sender, receiver } }
     }
-    Connection { sender, receiver }
+
+    /// What both ends count at that second.
+    pub fn run(&mut self, at: f64) -> (SenderCounters, ReceiverCounters) {
+        self.engine.run_until(seconds(at)).unwrap();
+        let (sender, receiver) = (self.tcp.sender, self.tcp.receiver);
+        let sent = self.engine.tcp_sender(sender).unwrap().counters();
+        (sent, *self.engine.tcp_receiver(receiver).unwrap().counters())
+    }
 }
 
 /// Connections over access links of 1 Gbit/s and 1 ms, a bottleneck with a queue of so many packets, and the same way

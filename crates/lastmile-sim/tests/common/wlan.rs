@@ -4,7 +4,7 @@ use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, NodeId, Target};
-use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use lastmile_sim::network::traffic::{Sink, Source, SourceConfig};
 use lastmile_sim::network::wlan::{Medium, Standard, StationConfig, WlanConfig};
 use lastmile_sim::rng::Stream;
 
@@ -54,18 +54,13 @@ pub fn run(config: &WlanConfig, flows: &[(&str, &str, f64, u64)], seconds: i64, 
     let medium = Medium::new(config, seed, "x").unwrap();
     let ports: Vec<PortId> = flows.iter().map(|f| medium.port(f.0, f.1).unwrap()).collect();
     let wlan = engine.add(medium).unwrap();
-    let any = "10.77.0.1:9".parse().unwrap();
     let mut sinks = Vec::new();
     for (index, (&(_, _, mbps, size), &port)) in flows.iter().zip(&ports).enumerate() {
         let source = SourceConfig {
-            arrivals: Arrivals::Cbr,
             rate: Rate::ip((mbps * 1e6) as u64),
             ip_size: Bytes(size),
-            start: Time::ZERO,
-            stop: Time::MAX,
             flow: Flow(index as u32),
-            from: any,
-            to: any,
+            ..SourceConfig::default()
         };
         let source = engine.add(Source::new(source, Stream::new(seed, &format!("flow{index}")))).unwrap();
         engine.connect(source, Target::Port(wlan, port));

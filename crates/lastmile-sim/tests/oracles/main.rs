@@ -5,9 +5,8 @@
 //! All runs are made from scenario files, the ready ones where there is one.
 #![allow(unreachable_pub)]
 
-mod binomial;
 mod channel;
-mod presets;
+mod loss;
 mod red;
 mod rig;
 mod same_losses;

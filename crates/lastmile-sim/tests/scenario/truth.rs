@@ -34,7 +34,7 @@ fn path(arrivals: Arrivals, cross_size: u64) -> Path {
     let router = engine.add_router();
     engine.connect(link, Target::Router(router));
     let (recorder, log) = Recorder::new(vec![]);
-    let probes = engine.add(Element::Other(recorder)).unwrap();
+    let probes = engine.add(Element::other(*recorder)).unwrap();
     engine.route(router, Flow(0), probes);
     let sink = engine.add(Sink::default()).unwrap();
     engine.route(router, Flow(1), sink);
@@ -46,7 +46,7 @@ fn path(arrivals: Arrivals, cross_size: u64) -> Path {
         template: Datagram::udp(any, any, vec![0; 1472]),
         sent: 0,
     };
-    let trains = engine.add(Element::Other(Box::new(trains))).unwrap();
+    let trains = engine.add(Element::other(trains)).unwrap();
     engine.connect(trains, Target::Node(link));
     let config = SourceConfig {
         arrivals,

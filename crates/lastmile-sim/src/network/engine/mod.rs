@@ -17,10 +17,10 @@ use lastmile::time::Time;
 use crate::network::element::Element;
 use crate::network::event_queue::{EventQueue, Key, MAX_NODES};
 use crate::network::host::Egress;
+use crate::network::link::Change;
 use crate::network::packets::{Packets, Parcel};
 
 mod budget;
-mod links;
 mod meters;
 mod routes;
 mod step;
@@ -61,16 +61,14 @@ struct Slot {
 /// to have one made from a file.
 ///
 /// ```
-/// use lastmile::{node::Flow, time::*, units::*};
+/// use lastmile::{time::*, units::*};
 /// use lastmile_sim::{network::engine::*, network::link::*, rng::Stream, network::traffic::*};
 /// let mut engine = Engine::new();
 /// let sink = engine.add(Sink::default())?;
 /// let link = engine.add(Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), ..Default::default() }))?;
-/// let any = "10.77.0.1:9".parse().unwrap();
-/// let source = engine.add(Source::new(SourceConfig {
-///     arrivals: Arrivals::Cbr, rate: Rate::ip(4_000_000), ip_size: Bytes(1500),
-///     start: Time::ZERO, stop: Time::from_nanos(3_000_000_000), flow: Flow(0), from: any, to: any,
-/// }, Stream::new(1, "cross")))?;
+/// let three_seconds = Time::from_nanos(3_000_000_000);
+/// let source = SourceConfig { rate: Rate::ip(4_000_000), stop: three_seconds, ..Default::default() };
+/// let source = engine.add(Source::new(source, Stream::new(1, "cross")))?;
 /// engine.connect(source, Target::Node(link));
 /// engine.connect(link, Target::Node(sink));
 /// engine.run_until(Time::from_nanos(4_000_000_000))?;
@@ -182,7 +180,7 @@ impl Engine {
             }
             let slot = &mut self.slots[node];
             (slot.wanted, slot.queued) = (Key::NONE, Key::NONE);
-            slot.element.wake(self.now);
+            slot.element.handle(self.now, Input::Wake);
             self.executed += 1;
             self.drain(node, 0);
             while let Some((hop, parcel)) = self.aside.pop_front() {
@@ -228,6 +226,22 @@ impl Engine {
         if self.slots[node].wanted.at() > at.max(now) {
             self.want(node, Some(at.max(now)));
         }
+        Ok(())
+    }
+
+    /// Changes a link's rate or delay from now on, whatever `change.at` says. The link needs
+    /// [`Events::PerDequeue`](crate::network::link::Events::PerDequeue); changes known beforehand go into its schedule.
+    pub fn change_link(&mut self, link: NodeId, change: &Change) -> Result<(), EngineError> {
+        let now = self.now;
+        let changed = match self.slots.get_mut(link.0 as usize).map(|slot| &mut slot.element) {
+            Some(Element::Link(link)) => link.change(&mut self.packets, now, change),
+            _ => false,
+        };
+        if !changed {
+            return Err(EngineError::NotChangeable { node: link.0 });
+        }
+        // Woken at this moment, it is polled in its turn and says anew when it wants to be.
+        self.want(link.0 as usize, Some(now));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What an engine does at a moment: it polls nodes until they wait, and hands on what they send.
 
 use lastmile::endpoint::Decided;
-use lastmile::node::{Input, Node, Output, PortId, Transmit};
+use lastmile::node::{Input, Output, PortId, Transmit};
 use lastmile::time::Time;
 
 use super::{Engine, Hop, NodeId};

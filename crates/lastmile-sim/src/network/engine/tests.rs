@@ -5,14 +5,13 @@ use lastmile::units::{Bytes, Rate};
 
 use super::{Engine, STUCK_AFTER, Target};
 use crate::network::link::{Change, Link, LinkConfig, QueueLimit};
-use crate::network::traffic::{Arrivals, Sink, Source, SourceConfig};
+use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::rng::Stream;
 use crate::scenario::{BUILTIN, Scenario, build, builtin};
 
 /// Every packet is in one place: what the slab holds is what links have under way.
 fn keeps_what_is_under_way(scenario: &Scenario, times: &[Time]) {
     let mut simulation = build(scenario, 3, vec![]).unwrap();
-    simulation.links.iter().step_by(2).for_each(|&link| simulation.engine.log_drops(link, 10));
     for &until in times {
         simulation.engine.run_until(until).unwrap();
         let under_way: usize =
@@ -63,16 +62,11 @@ fn all_that_is_under_way_may_arrive_at_once() {
         ..LinkConfig::default()
     };
     let first = engine.add(Link::new(config)).unwrap();
-    let any = "10.77.0.1:9".parse().unwrap();
     let source = SourceConfig {
-        arrivals: Arrivals::Cbr,
         rate: Rate::ip(100_000_000),
         ip_size: Bytes(50),
-        start: Time::ZERO,
         stop: Time::ZERO + second,
-        flow: lastmile::node::Flow(0),
-        from: any,
-        to: any,
+        ..SourceConfig::default()
     };
     let source = engine.add(Source::new(source, Stream::new(1, "x"))).unwrap();
     engine.connect(source, Target::Node(first));

@@ -4,9 +4,8 @@ use lastmile::node::Flow;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 
-use super::drops::DropLog;
 use super::ring::Ring;
-use super::{Dropped, LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
+use super::{LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
 use crate::network::carrier::{LossCause, Losses, Lost};
 use crate::network::loss::Channel;
 use crate::network::meter::{Meter, Profile};
@@ -38,7 +37,6 @@ pub(super) struct Common {
     pub(super) transmitter: Transmitter,
     pub(super) counters: LinkCounters,
     pub(super) channel: Option<Box<Channel>>,
-    pub(super) drops: Option<Box<DropLog>>,
     pub(super) losses: Losses,
     pub(super) meters: Vec<Meter>,
     /// What meters measure against.
@@ -63,11 +61,7 @@ impl Common {
             }
         }
         self.losses.add(&Lost { at: Time::from_nanos(at), cause, datagram });
-        if let Some(log) = &mut self.drops {
-            log.push(Dropped { at: Time::from_nanos(at), cause, datagram: packets.take(parcel) });
-        } else {
-            packets.remove(parcel);
-        }
+        packets.remove(parcel);
     }
 
     /// A packet's bytes on the wire.

@@ -73,9 +73,4 @@ impl Computed {
         }
         self.first_waiting -= 1;
     }
-
-    #[cfg(test)]
-    pub(super) fn is_idle(&self) -> bool {
-        (self.waiting_packets, self.waiting_bytes, self.first_waiting) == (0, 0, 0)
-    }
 }

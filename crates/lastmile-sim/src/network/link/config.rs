@@ -7,7 +7,7 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::Change;
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, require};
 use crate::network::loss::Loss;
 use crate::network::meter::Profile;
 use crate::network::queue::{Discipline, QueueLimit, Shaper};
@@ -71,27 +71,22 @@ impl Default for LinkConfig {
 
 impl LinkConfig {
     /// Refuses impossible values. A link made from them nevertheless does something harmless.
-    pub fn check(&self) -> Result<(), LinkConfigError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         self.discipline.check().map_err(|error| error.within("discipline"))?;
         self.losses.iter().try_for_each(|loss| loss.check().map_err(|error| error.within("losses")))?;
         if let Some(shaper) = &self.shaper {
             shaper.check().map_err(|error| error.within("shaper"))?;
         }
-        if self.rate.is_some_and(|rate| rate.bits_per_second() == 0) {
-            let reason = "a rate of zero delivers nothing; an outage is a change in the schedule";
-            return Err(LinkConfigError::new("rate", reason));
-        }
-        if self.delay < Span::ZERO || self.schedule.iter().any(|c| c.delay.is_some_and(|d| d < Span::ZERO)) {
-            return Err(LinkConfigError::new("delay", "a delay cannot be negative"));
-        }
+        let rate = self.rate.is_none_or(|rate| rate.bits_per_second() > 0);
+        require(rate, "rate", "a rate of zero delivers nothing; an outage is a change in the schedule")?;
+        let delays = [self.delay].into_iter().chain(self.schedule.iter().filter_map(|change| change.delay));
+        require(delays.min() >= Some(Span::ZERO), "delay", "a delay cannot be negative")?;
         let waits = self.rate.is_some()
             || self.trace.is_some()
             || self.shaper.is_some()
             || self.schedule.iter().any(|change| change.rate.is_some());
-        if !waits && !self.is_drop_tail() {
-            return Err(LinkConfigError::new("discipline", "without a rate nothing ever waits: name a rate"));
-        }
-        Ok(())
+        let reason = "without a rate nothing ever waits: name a rate";
+        require(waits || self.is_drop_tail(), "discipline", reason)
     }
 
     /// What the link may send over time.

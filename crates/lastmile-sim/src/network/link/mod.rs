@@ -14,13 +14,12 @@
 //!
 //! **Where packets are lost.** A full queue and its discipline drop what enters or leaves the queue; channels
 //! ([`path::error`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
-//! them in vain. The counters keep the causes apart, and [`Link::log_drops`] keeps the packets.
+//! them in vain. The counters keep the causes apart.
 
-use lastmile::node::{Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
 
 use crate::network::carrier::{Carrier, Cost, LossCause, Losses};
-pub use crate::network::config_error::LinkConfigError;
 use crate::network::loss::Channel;
 use crate::network::meter::{Meter, MeterConfig};
 pub use crate::network::packets::MAX_WIRE_BYTES;
@@ -32,7 +31,6 @@ mod computed;
 mod config;
 mod counters;
 mod dequeue;
-mod drops;
 mod opportunities;
 mod ring;
 #[cfg(test)]
@@ -44,8 +42,6 @@ use computed::Computed;
 pub use config::{DEFAULT_QUEUE_PACKETS, Events, LinkConfig};
 pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
-use drops::DropLog;
-pub use drops::Dropped;
 use ring::Ring;
 pub use transmitter::Change;
 use transmitter::{NEVER, Transmitter};
@@ -56,24 +52,12 @@ enum Kind {
     Dequeue(Box<Dequeue>),
 }
 
-/// A unidirectional link. Packets enter and leave by port 0.
-///
-/// ```
-/// use lastmile::{node::*, time::Time, units::Rate};
-/// use lastmile_sim::network::link::{Link, LinkConfig};
-/// let mut link = Link::new(LinkConfig { rate: Some(Rate::ip(12_000_000)), ..Default::default() });
-/// let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
-/// let datagram = Datagram { payload: Payload::Model(Model { ip_size: 1500, ..Default::default() }), ..Datagram::udp(a, b, vec![]) };
-/// link.handle(Time::ZERO, Input::Datagram { port: PortId(0), at: Time::ZERO, datagram });
-/// assert!(matches!(link.poll(Time::ZERO), Output::Wait(Some(at)) if at.as_nanos() == 1_000_000));
-/// ```
+/// A unidirectional link, which an engine drives.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
     kind: Kind,
     common: Common,
-    /// The packets of a link that is used as a [`Node`], without an engine that keeps them.
-    own: Packets,
 }
 
 /// What a link does next.
@@ -114,13 +98,11 @@ impl Link {
                 ring: Ring::default(),
                 counters: LinkCounters::default(),
                 channel,
-                drops: None,
                 losses: Losses::default(),
                 meters: Vec::new(),
                 profile: config.profile(),
             },
             kind,
-            own: Packets::default(),
         }
     }
 
@@ -171,30 +153,9 @@ impl Link {
         }
     }
 
-    /// Keeps every packet that is dropped or lost from now on, with its cause, up to `limit` of them.
-    pub fn log_drops(&mut self, limit: usize) {
-        self.common.drops = Some(Box::new(DropLog::new(limit)));
-    }
-
-    /// Takes the drops kept so far, in the order in which they happened.
-    pub fn take_drops(&mut self) -> Vec<Dropped> {
-        self.common.drops.as_mut().map(|log| log.take()).unwrap_or_default()
-    }
-
-    /// Drops that [`log_drops`](Link::log_drops)'s limit left out.
-    pub fn drops_left_out(&self) -> u64 {
-        self.common.drops.as_ref().map_or(0, |log| log.left_out)
-    }
-
-    /// Changes rate or delay by hand at `now`, for transmissions that begin, or end, from then on; a rate of
-    /// zero is an outage. False, and nothing changes, where departures are computed beforehand: such a link
-    /// needs [`Events::PerDequeue`]. Poll it afterwards, as after every input.
-    #[must_use]
-    pub fn change(&mut self, now: Time, change: &Change) -> bool {
-        self.alone(|link, packets| link.change_in(packets, now, change))
-    }
-
-    pub(crate) fn change_in(&mut self, packets: &mut Packets, now: Time, change: &Change) -> bool {
+    /// Changes rate or delay by hand, for transmissions that begin, or end, from then on; a rate of zero is an outage.
+    /// False, and nothing changes, where departures are computed beforehand.
+    pub(crate) fn change(&mut self, packets: &mut Packets, now: Time, change: &Change) -> bool {
         match &mut self.kind {
             Kind::Computed(_) => false,
             Kind::Dequeue(queue) => {
@@ -207,13 +168,6 @@ impl Link {
                 true
             }
         }
-    }
-
-    fn alone<R>(&mut self, what: impl FnOnce(&mut Link, &mut Packets) -> R) -> R {
-        let mut own = core::mem::take(&mut self.own);
-        let result = what(self, &mut own);
-        self.own = own;
-        result
     }
 
     /// Takes a packet in. Whether [`next`](Link::next) may now answer something else than before.
@@ -324,30 +278,5 @@ impl Carrier for Link {
         let queued = queue.into_iter().flat_map(|queue| queue.packets());
         let parcels = self.common.ring.iter().map(|packet| &packet.parcel).chain(queued);
         Box::new(parcels.map(|parcel| parcel.flow))
-    }
-}
-
-impl Node for Link {
-    type Event = core::convert::Infallible;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input {
-            self.alone(|link, packets| {
-                let parcel = packets.insert(datagram);
-                link.offer(packets, now.as_nanos(), parcel)
-            });
-        }
-    }
-
-    fn poll(&mut self, now: Time) -> Output {
-        self.alone(|link, packets| match link.next(packets, now.as_nanos()) {
-            Next::Packet(parcel) => Output::Transmit(Transmit {
-                id: TransmitId(0),
-                at: now,
-                port: PortId(0),
-                datagram: packets.take(parcel),
-            }),
-            Next::Wait(until) => Output::Wait((until != NEVER).then(|| Time::from_nanos(until))),
-        })
     }
 }

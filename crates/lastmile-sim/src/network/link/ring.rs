@@ -72,29 +72,3 @@ impl Ring {
         Some(packet)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::VecDeque;
-
-    proptest! {
-        #[test]
-        fn first_in_first_out_however_far_it_goes_round(ops in prop::collection::vec(0_u8..5, 1..300)) {
-            let (mut ring, mut model) = (Ring::default(), VecDeque::new());
-            for (starts, op) in (0_u64..).zip(ops) {
-                if op < 3 {
-                    ring.push_back(UnderWay { starts, ..UnderWay::default() });
-                    model.push_back(starts);
-                } else {
-                    prop_assert_eq!(ring.pop_front().map(|packet| packet.starts), model.pop_front());
-                }
-                prop_assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
-                prop_assert_eq!(ring.front().map(|packet| packet.starts), model.front().copied());
-                prop_assert!(ring.iter().map(|packet| packet.starts).eq(model.iter().copied()));
-                prop_assert!(ring.get(model.len()).is_none());
-            }
-        }
-    }
-}

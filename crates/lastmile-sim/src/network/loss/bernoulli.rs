@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::network::config_error::LinkConfigError;
+use super::{Air, Parameters, State};
+use crate::network::config_error::{ConfigError, probability};
 use crate::rng::Stream;
 
 /// Losses that know nothing of each other.
@@ -13,47 +14,24 @@ pub struct Bernoulli {
     pub rate: f64,
 }
 
-impl Bernoulli {
-    pub(super) fn check(&self) -> Result<(), LinkConfigError> {
-        LinkConfigError::probability("rate", self.rate)
+impl Parameters for Bernoulli {
+    fn check(&self) -> Result<(), ConfigError> {
+        probability("rate", self.rate)
+    }
+
+    fn state(&self, seed: u64, name: &str) -> Box<dyn State> {
+        Box::new(Draws { rate: self.rate, random: Stream::new(seed, name) })
     }
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+struct Draws {
     rate: f64,
     random: Stream,
 }
 
-impl State {
-    pub(super) fn new(model: &Bernoulli, random: Stream) -> State {
-        State { rate: model.rate, random }
-    }
-
-    pub(super) fn loses(&mut self) -> bool {
+impl State for Draws {
+    fn loses(&mut self, _: Air, _: &mut u64) -> bool {
         self.random.unit() < self.rate
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::statistics;
-    use super::*;
-
-    #[test]
-    fn rate_and_runs_are_those_of_independent_losses() {
-        let mut state = State::new(&Bernoulli { rate: 0.078 }, Stream::new(1, "b"));
-        let lost: Vec<bool> = (0..400_000).map(|_| state.loses()).collect();
-        let (rate, run, [one, _]) = statistics(&lost);
-        assert!((rate - 0.078).abs() < 0.0015, "{rate}");
-        assert!((run - 1.0 / (1.0 - 0.078)).abs() < 0.01, "{run}");
-        assert!((one - (1.0 - 0.078)).abs() < 0.01, "{one}");
-    }
-
-    #[test]
-    fn never_and_always() {
-        let at = |rate| State::new(&Bernoulli { rate }, Stream::new(1, "b")).loses();
-        assert!(!at(0.0) && at(1.0));
-        assert!(Bernoulli { rate: f64::NAN }.check().is_err());
     }
 }

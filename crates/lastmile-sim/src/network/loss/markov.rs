@@ -3,8 +3,8 @@
 use lastmile::time::Span;
 use serde::Deserialize;
 
-use super::{Air, Covers};
-use crate::network::config_error::LinkConfigError;
+use super::{Air, Covers, Parameters, State};
+use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
 use crate::text;
 
@@ -12,13 +12,6 @@ use crate::text;
 ///
 /// Share of bad time: bad / (good + bad). Under [`Covers::Whole`] a packet of duration d meets a bad moment with
 /// probability 1 - good / (good + bad) exp(-d / good).
-///
-/// ```
-/// use lastmile::time::Span;
-/// use lastmile_sim::network::loss::MarkovTime;
-/// let bursts = MarkovTime::with_rate(0.078, Span::from_millis(10));
-/// assert_eq!(bursts.good.as_nanos() / 1_000_000, 118);
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarkovTime {
@@ -55,15 +48,19 @@ impl MarkovTime {
             covers: Covers::Instant,
         }
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), LinkConfigError> {
+impl Parameters for MarkovTime {
+    fn check(&self) -> Result<(), ConfigError> {
         for (key, span) in [("good", self.good), ("bad", self.bad)] {
-            if span < Span::from_micros(1) {
-                return Err(LinkConfigError::new(key, "a period of less than 1 us"));
-            }
+            require(span >= Span::from_micros(1), key, "a period of less than 1 us")?;
         }
-        LinkConfigError::probability("loss_good", self.loss_good)?;
-        LinkConfigError::probability("loss_bad", self.loss_bad)
+        probability("loss_good", self.loss_good)?;
+        probability("loss_bad", self.loss_bad)
+    }
+
+    fn state(&self, seed: u64, name: &str) -> Box<dyn State> {
+        Box::new(Periods::new(self, Stream::new(seed, name)))
     }
 }
 
@@ -72,7 +69,7 @@ impl MarkovTime {
 const MAX_PERIODS: u32 = 100_000;
 
 #[derive(Debug)]
-pub(super) struct State {
+struct Periods {
     model: MarkovTime,
     bad: bool,
     changes_at: u64,
@@ -82,13 +79,13 @@ pub(super) struct State {
     packets: Stream,
 }
 
-impl State {
-    pub(super) fn new(model: &MarkovTime, random: Stream) -> State {
+impl Periods {
+    fn new(model: &MarkovTime, random: Stream) -> Periods {
         // Packets draw from the stream's continuation under another name, so that they do not shift the periods.
         let mut periods = random;
         let packets = Stream::new(periods.bits(), "packets");
         let mut state =
-            State { model: model.clone(), bad: false, changes_at: 0, bad_until: 0, periods, packets };
+            Periods { model: model.clone(), bad: false, changes_at: 0, bad_until: 0, periods, packets };
         state.draw_state(0);
         state
     }
@@ -130,8 +127,10 @@ impl State {
         }
         met
     }
+}
 
-    pub(super) fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
+impl State for Periods {
+    fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
         let (first, last) = air.deciding(self.model.covers);
         let probability =
             if self.meets_bad(first, last, looks) { self.model.loss_bad } else { self.model.loss_good };
@@ -141,61 +140,15 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::statistics;
     use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn state(model: &MarkovTime) -> State {
-        State::new(model, Stream::new(5, "m"))
-    }
-
-    #[test]
-    fn a_dense_look_sees_the_periods() {
-        let model = MarkovTime::with_rate(0.1, Span::from_millis(10));
-        let mut channel = state(&model);
-        let lost: Vec<bool> = (0..4_000_000_u64)
-            .map(|n| channel.loses(Air { starts: n * MS / 10, ends: n * MS / 10 }, &mut 0))
-            .collect();
-        let (rate, run, _) = statistics(&lost);
-        assert!((rate - 0.1).abs() < 0.005, "{rate}");
-        assert!((run / 10.0 - 10.0).abs() < 0.5, "{run}"); // ms
-    }
 
     #[test]
     fn long_packets_meet_more() {
         let model = MarkovTime { covers: Covers::Whole, ..MarkovTime::with_rate(0.1, Span::from_millis(10)) };
-        let mut channel = state(&model);
-        let packets = 200_000_u64;
-        let lost = (0..packets)
-            .filter(|n| channel.loses(Air { starts: n * 40 * MS, ends: (n + 1) * 40 * MS }, &mut 0))
-            .count();
+        let (mut channel, packets, length) = (model.state(5, "m"), 200_000_u64, 40_000_000);
+        let air = |n: &u64| Air { starts: n * length, ends: (n + 1) * length };
+        let lost = (0..packets).filter(|n| channel.loses(air(n), &mut 0)).count();
         let want = 1.0 - 0.9 * libm::exp(-40.0 / 90.0);
         assert!((lost as f64 / packets as f64 - want).abs() < 0.005, "{lost} {want}");
-    }
-
-    #[test]
-    fn packets_do_not_move_the_channel() {
-        let model = MarkovTime::with_rate(0.2, Span::from_millis(5));
-        let (mut rare, mut dense) = (state(&model), state(&model));
-        for n in 0..10_000_u64 {
-            let at = |ms| Air { starts: ms * MS, ends: ms * MS };
-            dense.loses(at(n * 10), &mut 0);
-            dense.loses(at(n * 10 + 3), &mut 0);
-            assert_eq!(rare.loses(at(n * 10 + 7), &mut 0), dense.loses(at(n * 10 + 7), &mut 0));
-        }
-    }
-
-    #[test]
-    fn a_long_pause_costs_bounded_work() {
-        let model = MarkovTime {
-            good: Span::from_micros(1),
-            bad: Span::from_micros(1),
-            ..MarkovTime::with_rate(0.5, Span::from_micros(1))
-        };
-        let mut channel = state(&model);
-        for n in 1..100 {
-            channel.loses(Air { starts: n << 56, ends: n << 56 }, &mut 0);
-        }
     }
 }

@@ -11,8 +11,7 @@
 use lastmile::node::Flow;
 use serde::Deserialize;
 
-use crate::network::config_error::LinkConfigError;
-use crate::rng::Stream;
+use crate::network::config_error::ConfigError;
 
 mod bernoulli;
 mod gilbert;
@@ -25,58 +24,61 @@ pub use bernoulli::Bernoulli;
 pub use gilbert::{GilbertElliott, MarkovPackets};
 pub use jakes::Jakes;
 pub use markov::MarkovTime;
-pub use pattern::{Pattern, PatternError};
+pub use pattern::Pattern;
 
-/// How a channel decides about a packet's fate. In files a table with `kind`.
-///
-/// ```
-/// use lastmile_sim::network::loss::*;
-/// # #[derive(serde::Deserialize)] struct Link { model: ErrorModel }
-/// let file = r#"model = { kind = "gilbert-elliott", p = 0.01, r = 0.2 }"#;
-/// let link: Link = toml::from_str(file).unwrap();
-/// let expected = GilbertElliott { p: 0.01, r: 0.2, ..GilbertElliott::default() };
-/// assert_eq!(link.model, ErrorModel::GilbertElliott(expected));
-/// ```
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ErrorModel {
-    /// Each packet for itself.
-    Bernoulli(Bernoulli),
-    /// Two states in time.
-    MarkovTime(MarkovTime),
-    /// Two states in packets, by their mean lengths.
-    MarkovPackets(MarkovPackets),
-    /// Two states in packets, by their probabilities.
-    GilbertElliott(GilbertElliott),
-    /// A recording.
-    Pattern(Pattern),
-    /// Rayleigh fading and a frame decoder.
-    Jakes(Jakes),
-}
+/// What follows from the list of models: the enum that files name, and who is asked.
+macro_rules! models {
+    ($($(#[$doc:meta])* $model:ident),+ $(,)?) => {
+        /// How a channel decides about a packet's fate. In files a table with `kind`.
+        #[derive(Clone, Debug, PartialEq, Deserialize)]
+        #[serde(tag = "kind", rename_all = "kebab-case")]
+        #[non_exhaustive]
+        pub enum ErrorModel {
+            $($(#[$doc])* $model($model),)+
+        }
 
-macro_rules! from {
-    ($($model:ident),+) => {
         $(impl From<$model> for ErrorModel {
             fn from(model: $model) -> ErrorModel {
                 ErrorModel::$model(model)
             }
         })+
+
+        impl ErrorModel {
+            fn parameters(&self) -> &dyn Parameters {
+                match self { $(ErrorModel::$model(model) => model,)+ }
+            }
+        }
     };
 }
-from!(Bernoulli, MarkovTime, MarkovPackets, GilbertElliott, Pattern, Jakes);
 
-impl ErrorModel {
-    fn check(&self) -> Result<(), LinkConfigError> {
-        match self {
-            ErrorModel::Bernoulli(model) => model.check(),
-            ErrorModel::MarkovTime(model) => model.check(),
-            ErrorModel::MarkovPackets(model) => model.check(),
-            ErrorModel::GilbertElliott(model) => model.check(),
-            ErrorModel::Pattern(model) => model.check(),
-            ErrorModel::Jakes(model) => model.check(),
-        }
-    }
+models! {
+    /// Each packet for itself.
+    Bernoulli,
+    /// Two states in time.
+    MarkovTime,
+    /// Two states in packets, by their mean lengths.
+    MarkovPackets,
+    /// Two states in packets, by their probabilities.
+    GilbertElliott,
+    /// A recording.
+    Pattern,
+    /// Rayleigh fading and a frame decoder.
+    Jakes,
+}
+
+/// The parameters of a model.
+trait Parameters {
+    /// Refuses impossible values.
+    fn check(&self) -> Result<(), ConfigError>;
+
+    /// The model at work, drawing from the stream of that seed and name.
+    fn state(&self, seed: u64, name: &str) -> Box<dyn State>;
+}
+
+/// A model at work.
+trait State: core::fmt::Debug + Send {
+    /// Whether a packet is lost; counts what had to be looked at for that.
+    fn loses(&mut self, air: Air, looks: &mut u64) -> bool;
 }
 
 /// Where a channel loses packets.
@@ -103,16 +105,6 @@ pub enum Covers {
 }
 
 /// A channel on a link.
-///
-/// ```
-/// use lastmile_sim::network::loss::*;
-/// let loss: Loss = toml::from_str(r#"
-///     model = { kind = "bernoulli", rate = 0.078 }
-///     place = "after"
-///     flows = [3, 4]
-/// "#).unwrap();
-/// assert_eq!(loss, Loss { flows: vec![3, 4], ..Loss::of(Bernoulli { rate: 0.078 }) });
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
@@ -136,8 +128,8 @@ impl Loss {
         Loss { model: model.into(), place: Place::After, flows: Vec::new(), name: String::new() }
     }
 
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
-        self.model.check()
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.model.parameters().check()
     }
 }
 
@@ -163,47 +155,11 @@ impl Air {
 }
 
 #[derive(Debug)]
-enum State {
-    Bernoulli(bernoulli::State),
-    MarkovTime(markov::State),
-    GilbertElliott(gilbert::State),
-    Pattern(pattern::State),
-    Jakes(Box<jakes::State>),
-}
-
-impl State {
-    fn new(model: &ErrorModel, seed: u64, name: &str) -> State {
-        let random = Stream::new(seed, name);
-        match model {
-            ErrorModel::Bernoulli(model) => State::Bernoulli(bernoulli::State::new(model, random)),
-            ErrorModel::MarkovTime(model) => State::MarkovTime(markov::State::new(model, random)),
-            ErrorModel::MarkovPackets(model) => {
-                State::GilbertElliott(gilbert::State::new(&model.as_gilbert_elliott(), random))
-            }
-            ErrorModel::GilbertElliott(model) => State::GilbertElliott(gilbert::State::new(model, random)),
-            ErrorModel::Pattern(model) => State::Pattern(pattern::State::new(model, random)),
-            ErrorModel::Jakes(model) => State::Jakes(Box::new(jakes::State::new(model, seed, name))),
-        }
-    }
-
-    /// Whether a packet is lost; counts what had to be looked at for that.
-    fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
-        match self {
-            State::Bernoulli(state) => state.loses(),
-            State::MarkovTime(state) => state.loses(air, looks),
-            State::GilbertElliott(state) => state.loses(),
-            State::Pattern(state) => state.loses(air, looks),
-            State::Jakes(state) => state.loses(air, looks),
-        }
-    }
-}
-
-#[derive(Debug)]
 struct Part {
     place: Place,
     /// Sorted.
     flows: Vec<u32>,
-    state: State,
+    state: Box<dyn State>,
 }
 
 /// All of a link's channels at work.
@@ -223,7 +179,7 @@ impl Channel {
             Part {
                 place: loss.place,
                 flows,
-                state: State::new(&loss.model, seed, &format!("{link}/loss/{own}")),
+                state: loss.model.parameters().state(seed, &format!("{link}/loss/{own}")),
             }
         };
         let parts: Vec<Part> = losses.iter().enumerate().map(part).collect();
@@ -247,17 +203,6 @@ impl Channel {
             lost |= part.state.loses(air, &mut self.looks);
         }
         lost
-    }
-}
-
-#[cfg(test)]
-mod testing {
-    /// (share of losses, mean length of a run of them, share of runs of one and of two).
-    pub(super) fn statistics(lost: &[bool]) -> (f64, f64, [f64; 2]) {
-        let runs: Vec<usize> = lost.split(|&lost| !lost).map(<[bool]>::len).filter(|&n| n > 0).collect();
-        let losses: usize = runs.iter().sum();
-        let share = |of| runs.iter().filter(|&&n| n == of).count() as f64 / runs.len() as f64;
-        (losses as f64 / lost.len() as f64, losses as f64 / runs.len() as f64, [share(1), share(2)])
     }
 }
 
@@ -290,12 +235,15 @@ mod tests {
 
     #[test]
     fn impossible_values_do_nothing_harmful() {
-        let models: [ErrorModel; 7] = [
+        let models: [ErrorModel; 9] = [
             Bernoulli { rate: f64::NAN }.into(),
             GilbertElliott { p: f64::NAN, r: 0.0, k: 7.0, h: -1.0 }.into(),
+            GilbertElliott { p: 0.0, r: 0.0, ..Default::default() }.into(),
             MarkovPackets { good: f64::NAN, bad: -1.0 }.into(),
             MarkovTime::with_rate(0.0, lastmile::time::Span::ZERO).into(),
             MarkovTime::with_rate(1.0, lastmile::time::Span::MAX).into(),
+            // As many periods as there are nanoseconds: a long pause costs bounded work all the same.
+            MarkovTime::with_rate(0.5, lastmile::time::Span::from_nanos(1)).into(),
             Pattern { lost: vec![u64::MAX], ..Pattern::default() }.into(),
             Jakes {
                 paths: 0,

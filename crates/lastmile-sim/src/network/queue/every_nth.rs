@@ -4,7 +4,7 @@ use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 
 /// Which packets it drops.
@@ -30,8 +30,8 @@ impl Parameters for EveryNth {
         Single::new(State { n: self.n.max(1), came: 0 })
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        if self.n > 0 { Ok(()) } else { Err(LinkConfigError::new("n", "at least 1")) }
+    fn check(&self) -> Result<(), ConfigError> {
+        require(self.n > 0, "n", "at least 1")
     }
 }
 

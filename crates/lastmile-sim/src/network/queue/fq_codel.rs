@@ -15,17 +15,11 @@ use serde::Deserialize;
 use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
 use crate::network::carrier::LossCause;
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
 /// Parameters of FQ-CoDel (section 5.2).
-///
-/// ```
-/// use lastmile_sim::network::{link::QueueLimit, queue::FqCodel};
-/// let fq = FqCodel::default();
-/// assert_eq!((fq.flows, fq.limit, fq.ecn), (1024, QueueLimit::Packets(10_240), true));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FqCodel {
@@ -87,14 +81,11 @@ impl Parameters for FqCodel {
         }
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        if !(1..=MAX_FLOWS).contains(&self.flows) {
-            return Err(LinkConfigError::new("flows", format!("1 to {MAX_FLOWS} queues")));
-        }
+    fn check(&self) -> Result<(), ConfigError> {
+        let flows = (1..=MAX_FLOWS).contains(&self.flows);
+        require(flows, "flows", format!("1 to {MAX_FLOWS} queues"))?;
         // A turn that sends next to nothing would take a round of all queues for a packet.
-        if !(256..=1 << 30).contains(&self.quantum.0) {
-            return Err(LinkConfigError::new("quantum", "256 B to 1 GB"));
-        }
+        require((256..=1 << 30).contains(&self.quantum.0), "quantum", "256 B to 1 GB")?;
         self.codel().check()
     }
 

@@ -24,11 +24,6 @@ pub enum QueueLimit {
 impl QueueLimit {
     /// The queue of an ns-2 link with `queue-limit` `n`: there `DropTail` drops when the queue, with the
     /// arriving packet, would reach `n`, so that n - 1 wait beside the packet in transmission.
-    ///
-    /// ```
-    /// # use lastmile_sim::network::link::QueueLimit;
-    /// assert_eq!(QueueLimit::ns2(6), QueueLimit::Packets(5));
-    /// ```
     pub fn ns2(n: u32) -> QueueLimit {
         QueueLimit::Packets(n.saturating_sub(1))
     }

@@ -37,11 +37,11 @@ macro_rules! disciplines {
                 match self { $($(#[$attr])* Discipline::$name(it) => it.limit(),)+ }
             }
 
-            pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
+            pub(crate) fn check(&self) -> Result<(), ConfigError> {
                 match self { $($(#[$attr])* Discipline::$name(it) => it.check(),)+ }
             }
 
-            pub(crate) fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
+            pub(crate) fn check_limit(&self, limit: QueueLimit) -> Result<(), ConfigError> {
                 match self { $($(#[$attr])* Discipline::$name(it) => it.check_limit(limit),)+ }
             }
 

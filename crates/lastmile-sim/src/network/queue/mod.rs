@@ -9,7 +9,7 @@ use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::carrier::LossCause;
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::ConfigError;
 use crate::rng::Stream;
 
 mod fifo;
@@ -49,7 +49,7 @@ pub(crate) trait Parameters: Default {
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Self::Queue;
 
     /// Refuses impossible values.
-    fn check(&self) -> Result<(), LinkConfigError> {
+    fn check(&self) -> Result<(), ConfigError> {
         Ok(())
     }
 
@@ -59,7 +59,7 @@ pub(crate) trait Parameters: Default {
     }
 
     /// Refuses what a queue of that limit never reaches.
-    fn check_limit(&self, _: QueueLimit) -> Result<(), LinkConfigError> {
+    fn check_limit(&self, _: QueueLimit) -> Result<(), ConfigError> {
         Ok(())
     }
 
@@ -115,21 +115,12 @@ impl Default for Discipline {
 
 impl Discipline {
     /// The rows of the table in `docs/scenarios.md`: the kind, its keys with their defaults, its source.
-    ///
-    /// ```
-    /// let table = lastmile_sim::network::queue::Discipline::reference();
-    /// assert!(table.contains("| `codel` | `target` (5 ms), "));
-    /// ```
     pub fn reference() -> String {
         let row = |(name, keys, source): (&str, _, _)| format!("| `{}` | {keys} | {source} |\n", kebab(name));
         Discipline::described().map(row).collect()
     }
 
     /// The kinds that files may name.
-    ///
-    /// ```
-    /// assert!(lastmile_sim::network::queue::Discipline::kinds().any(|kind| kind == "fq-codel"));
-    /// ```
     pub fn kinds() -> impl Iterator<Item = String> {
         Discipline::described().map(|(name, ..)| kebab(name))
     }

@@ -9,17 +9,11 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::{Ahead, Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
 use crate::text;
 
 /// Parameters of PIE.
-///
-/// ```
-/// use lastmile::time::Span;
-/// let pie = lastmile_sim::network::queue::Pie::default();
-/// assert_eq!((pie.target, pie.update, pie.max_burst), (Span::from_millis(15), Span::from_millis(15), Span::from_millis(150)));
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pie {
@@ -72,23 +66,14 @@ impl Parameters for Pie {
         Single::new(State::new(self, random))
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        let refuse = |key: &str, reason: &str| Err(LinkConfigError::new(key, reason));
-        if self.target <= Span::ZERO {
-            return refuse("target", "more than no time");
-        }
-        if self.update < Span::from_micros(100) {
-            return refuse("update", "at least 100 us");
-        }
-        if self.max_burst < Span::ZERO {
-            return refuse("max_burst", "a time cannot be negative");
-        }
+    fn check(&self) -> Result<(), ConfigError> {
+        require(self.target > Span::ZERO, "target", "more than no time")?;
+        require(self.update >= Span::from_micros(100), "update", "at least 100 us")?;
+        require(self.max_burst >= Span::ZERO, "max_burst", "a time cannot be negative")?;
         for (key, gain) in [("alpha", self.alpha), ("beta", self.beta)] {
-            if !(gain.is_finite() && gain >= 0.0) {
-                return refuse(key, "a gain is not negative");
-            }
+            require(gain.is_finite() && gain >= 0.0, key, "a gain is not negative")?;
         }
-        LinkConfigError::probability("mark_threshold", self.mark_threshold)
+        probability("mark_threshold", self.mark_threshold)
     }
 
     #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
 
 /// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
@@ -69,12 +69,9 @@ impl Parameters for Red {
         Single::new(State::new(self, rate, random))
     }
 
-    fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
-        if self.max_threshold.exceeds(limit) {
-            let reason = format!("above what the queue holds, {limit}: never reached");
-            return Err(LinkConfigError::new("max_threshold", reason));
-        }
-        Ok(())
+    fn check_limit(&self, limit: QueueLimit) -> Result<(), ConfigError> {
+        let reason = format!("above what the queue holds, {limit}: never reached");
+        require(!self.max_threshold.exceeds(limit), "max_threshold", reason)
     }
 
     #[cfg(test)]
@@ -82,40 +79,29 @@ impl Parameters for Red {
         Red { weight: 0.2, ecn, gentle: true, wait: true, ..Red::default() }
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        let min = match (self.min_threshold, self.max_threshold) {
-            (QueueLimit::Packets(min), QueueLimit::Packets(max)) => min < max,
-            (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => min < max,
-            _ => {
-                let reason = "both thresholds in packets, or both in bytes";
-                return Err(LinkConfigError::new("max_threshold", reason));
-            }
+    fn check(&self) -> Result<(), ConfigError> {
+        let above = match (self.min_threshold, self.max_threshold) {
+            (QueueLimit::Packets(min), QueueLimit::Packets(max)) => Some(min < max),
+            (QueueLimit::Bytes(min), QueueLimit::Bytes(max)) => Some(min < max),
+            _ => None,
         };
-        if !min {
-            return Err(LinkConfigError::new("max_threshold", "must be above min_threshold"));
-        }
-        if !(self.weight > 0.0 && self.weight <= 1.0) {
-            return Err(LinkConfigError::new("weight", format!("{} is not in (0, 1]", self.weight)));
-        }
-        if self.mean_packet == Bytes::ZERO {
-            return Err(LinkConfigError::new("mean_packet", "a packet has a size"));
-        }
-        LinkConfigError::probability("max_probability", self.max_probability)
+        let reason = "both thresholds in packets, or both in bytes";
+        require(above.is_some(), "max_threshold", reason)?;
+        require(above == Some(true), "max_threshold", "must be above min_threshold")?;
+        let weight = self.weight > 0.0 && self.weight <= 1.0;
+        require(weight, "weight", format!("{} is not in (0, 1]", self.weight))?;
+        require(self.mean_packet > Bytes::ZERO, "mean_packet", "a packet has a size")?;
+        probability("max_probability", self.max_probability)
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct State {
-    weight: f64,
+    config: Red,
     min: f64,
     max: f64,
     bytes: bool,
-    max_probability: f64,
-    gentle: bool,
     mean_packet: f64,
-    wait: bool,
-    ecn: bool,
-    chance_beyond_max: bool,
     /// Small packets that the link could send per nanosecond: 1/s of the paper.
     packets_per_ns: f64,
     average: f64,
@@ -128,7 +114,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &Red, rate: Option<Rate>, random: Stream) -> State {
+    fn new(config: &Red, rate: Option<Rate>, random: Stream) -> State {
         let number = |threshold| match threshold {
             QueueLimit::Packets(packets) => f64::from(packets),
             QueueLimit::Bytes(bytes) => bytes.0 as f64,
@@ -136,16 +122,10 @@ impl State {
         let rate = rate.map_or(0.0, |rate| rate.bits_per_second() as f64);
         let mean_packet = config.mean_packet.0.max(1) as f64;
         State {
-            weight: config.weight,
             min: number(config.min_threshold),
             max: number(config.max_threshold),
             bytes: matches!(config.min_threshold, QueueLimit::Bytes(_)),
-            max_probability: config.max_probability,
-            gentle: config.gentle,
             mean_packet,
-            wait: config.wait,
-            ecn: config.ecn,
-            chance_beyond_max: config.chance_beyond_max,
             packets_per_ns: rate / (8e9 * mean_packet),
             average: 0.0,
             idle_since: Some(0),
@@ -153,6 +133,7 @@ impl State {
             count_bytes: 0,
             above_min: false,
             random,
+            config: config.clone(),
         }
     }
 
@@ -162,18 +143,20 @@ impl State {
         if let Some(since) = self.idle_since.take() {
             // m = f(time - q_time): whole packets.
             let m = libm::floor((now - since.min(now)) as f64 * self.packets_per_ns);
-            self.average *= libm::pow(1.0 - self.weight, m);
+            self.average *= libm::pow(1.0 - self.config.weight, m);
         }
-        self.average += self.weight * (queue - self.average);
+        self.average += self.config.weight * (queue - self.average);
     }
 
     /// p_b, and whether the average is within the range in which chance decides.
     fn base_probability(&self) -> (f64, bool) {
-        let (min, max, p) = (self.min, self.max, self.max_probability);
+        let (min, max, p) = (self.min, self.max, self.config.max_probability);
         match self.average {
             // p_b = max_p (avg - min_th) / (max_th - min_th)
             average if average < max => (p * (average - min) / (max - min), true),
-            average if self.gentle && average < 2.0 * max => (p + (1.0 - p) * (average - max) / max, true),
+            average if self.config.gentle && average < 2.0 * max => {
+                (p + (1.0 - p) * (average - max) / max, true)
+            }
             _ => (1.0, false),
         }
     }
@@ -185,7 +168,7 @@ impl State {
             false => self.count as f64,
         };
         let passed = count * base;
-        let p = match self.wait {
+        let p = match self.config.wait {
             true if passed < 1.0 => 0.0,
             true if passed < 2.0 => base / (2.0 - passed),
             false if passed < 1.0 => base / (1.0 - passed),
@@ -216,7 +199,7 @@ impl State {
             return Verdict::Accept;
         }
         let (base, by_chance) = self.base_probability();
-        if !by_chance && !self.chance_beyond_max {
+        if !by_chance && !self.config.chance_beyond_max {
             return Verdict::Drop;
         }
         if !self.above_min {
@@ -228,7 +211,7 @@ impl State {
             return Verdict::Accept;
         }
         (self.count, self.count_bytes) = (0, 0);
-        Verdict::signal(self.ecn, ecn)
+        Verdict::signal(self.config.ecn, ecn)
     }
 }
 
@@ -245,7 +228,6 @@ impl Law for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lastmile::units::Rate;
 
     fn state(config: Red) -> State {
         let rate = Some(Rate::ip(8_000_000));
@@ -279,28 +261,13 @@ mod tests {
         assert_eq!(red.base_probability(), (1.0, false));
         red.count = 10;
         assert!((red.probability(0.05, 500) - 0.1).abs() < 1e-12); // 0.05 / (1 - 0.5)
-        red.wait = true;
+        red.config.wait = true;
         assert_eq!(red.probability(0.05, 500), 0.0);
         red.count = 30;
         assert!((red.probability(0.05, 500) - 0.1).abs() < 1e-12); // 0.05 / (2 - 1.5)
         red.bytes = true;
         red.count_bytes = 30_999; // 30 packets of 1000 B
         assert!((red.probability(0.05, 500) - 0.05).abs() < 1e-12); // half a mean packet
-    }
-
-    #[test]
-    fn gaps_between_drops_are_uniform_with_mean_one_over_twice_p() {
-        // The average stands at 10: p_b = 0.02, so gaps are uniform on 1..=49, mean 25.
-        let mut red = state(Red { max_probability: 0.04, weight: 1.0, ..Red::default() });
-        let (mut drops, mut longest, mut gap) = (0_u32, 0, 0);
-        for _ in 0..200_000 {
-            gap += 1;
-            if red.arrives(0, 10, 0, 1000, Ecn::NotEct, false) == Verdict::Drop {
-                (drops, longest, gap) = (drops + 1, longest.max(gap), 0);
-            }
-        }
-        assert!((200_000.0 / f64::from(drops) - 25.0).abs() < 0.5, "{drops} drops");
-        assert!(longest <= 50, "{longest}");
     }
 
     #[test]

@@ -5,17 +5,10 @@
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, require};
 use crate::text;
 
 /// Parameters of the shaper. The queue in front of it is the link's.
-///
-/// ```
-/// use lastmile::units::{Bytes, Rate};
-/// use lastmile_sim::network::queue::Shaper;
-/// let shaper: Shaper = toml::from_str("rate = '10 Mbit/s'\nburst = '15 kB'").unwrap();
-/// assert_eq!(shaper, Shaper { rate: Rate::ip(10_000_000), burst: Bytes(15_000) });
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaper {
@@ -28,14 +21,9 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
-        if self.rate.bits_per_second() == 0 {
-            return Err(LinkConfigError::new("rate", "without tokens nothing passes"));
-        }
-        if self.burst == Bytes::ZERO {
-            return Err(LinkConfigError::new("burst", "must hold the largest packet"));
-        }
-        Ok(())
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        require(self.rate.bits_per_second() > 0, "rate", "without tokens nothing passes")?;
+        require(self.burst > Bytes::ZERO, "burst", "must hold the largest packet")
     }
 }
 

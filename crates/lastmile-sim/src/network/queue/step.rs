@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
@@ -30,14 +30,6 @@ impl Default for StepThreshold {
 }
 
 /// A step-marking queue. What is not marked is dropped only when the queue is full.
-///
-/// ```
-/// use lastmile_sim::network::queue::*;
-/// # #[derive(serde::Deserialize)] struct Link { discipline: Discipline }
-/// let file = r#"discipline = { kind = "step", threshold = { sojourn = "2 ms" } }"#;
-/// let link: Link = toml::from_str(file).unwrap();
-/// assert!(matches!(link.discipline, Discipline::Step(Step { classic: false, .. })));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Step {
@@ -56,23 +48,16 @@ impl Parameters for Step {
         Single::new(self.clone())
     }
 
-    fn check_limit(&self, limit: QueueLimit) -> Result<(), LinkConfigError> {
-        match self.threshold {
-            StepThreshold::Occupancy(threshold) if threshold == limit || threshold.exceeds(limit) => {
-                let reason = format!("not below what the queue holds, {limit}: nothing would be marked");
-                Err(LinkConfigError::new("threshold", reason))
-            }
-            _ => Ok(()),
-        }
+    fn check_limit(&self, limit: QueueLimit) -> Result<(), ConfigError> {
+        let reason = format!("not below what the queue holds, {limit}: nothing would be marked");
+        let never = |threshold: QueueLimit| threshold == limit || threshold.exceeds(limit);
+        let reached = !matches!(self.threshold, StepThreshold::Occupancy(threshold) if never(threshold));
+        require(reached, "threshold", reason)
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        match self.threshold {
-            StepThreshold::Sojourn(span) if span < Span::ZERO => {
-                Err(LinkConfigError::new("threshold", "a time cannot be negative"))
-            }
-            _ => Ok(()),
-        }
+    fn check(&self) -> Result<(), ConfigError> {
+        let past = matches!(self.threshold, StepThreshold::Sojourn(span) if span < Span::ZERO);
+        require(!past, "threshold", "a time cannot be negative")
     }
 }
 

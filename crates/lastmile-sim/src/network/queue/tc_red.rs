@@ -15,45 +15,33 @@ use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::LinkConfigError;
+use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
 use crate::text;
 
-/// The line `tc qdisc add ... red`, with its names.
-///
-/// ```
-/// use lastmile::units::{Bytes, Rate};
-/// use lastmile_sim::network::queue::TcRed;
-/// // red limit 256000 min 12000 max 32000 avpkt 1000 burst 20 probability 0.02 bandwidth 10Mbit ecn
-/// let red: TcRed = toml::from_str(r#"
-///     limit = "256 kB"
-///     min = "12 kB"
-///     max = "32 kB"
-///     burst = 20
-///     bandwidth = "10 Mbit/s"
-///     ecn = true
-/// "#).unwrap();
-/// assert_eq!((red.avpkt, red.probability), (Bytes(1000), 0.02));
-/// assert_eq!(red.weight_log(), Some(4)); // 1/16
-/// ```
+/// The line `tc qdisc add ... red`, with its names; the defaults are what `tc` takes for that which is not said.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "Line")]
+#[serde(default, deny_unknown_fields)]
 pub struct TcRed {
     /// Beyond this many bytes nothing enters; takes the place of the link's queue limit.
+    #[serde(deserialize_with = "text::unit")]
     pub limit: Bytes,
-    /// Average below which nothing is marked. In files without it a third of `max`.
-    pub min: Bytes,
-    /// Average beyond which everything is marked or dropped. In files without it three times `min`, or without
-    /// both a quarter of `limit`.
-    pub max: Bytes,
+    /// Average below which nothing is marked; without it a third of `max`.
+    #[serde(deserialize_with = "text::optional")]
+    pub min: Option<Bytes>,
+    /// Average beyond which everything is marked or dropped; without it three times `min`, or without both a quarter of
+    /// `limit`.
+    #[serde(deserialize_with = "text::optional")]
+    pub max: Option<Bytes>,
     /// The size of a typical packet.
+    #[serde(deserialize_with = "text::unit")]
     pub avpkt: Bytes,
-    /// How many packets may come at once before the average follows. In files without it
-    /// (2 min + max) / (3 avpkt).
-    pub burst: u32,
+    /// How many packets may come at once before the average follows; without it (2 min + max) / (3 avpkt).
+    pub burst: Option<u32>,
     /// The probability at `max`; with `adaptive` the one to start with.
     pub probability: f64,
     /// How fast the average decays on an idle link; without one the link's rate.
+    #[serde(deserialize_with = "text::optional")]
     pub bandwidth: Option<Rate>,
     /// Mark instead of dropping.
     pub ecn: bool,
@@ -66,31 +54,9 @@ pub struct TcRed {
     pub adaptive: bool,
 }
 
-/// A [`TcRed`] as it stands in a file.
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Line {
-    #[serde(deserialize_with = "text::unit")]
-    limit: Bytes,
-    #[serde(deserialize_with = "text::optional")]
-    min: Option<Bytes>,
-    #[serde(deserialize_with = "text::optional")]
-    max: Option<Bytes>,
-    #[serde(deserialize_with = "text::unit")]
-    avpkt: Bytes,
-    burst: Option<u32>,
-    probability: f64,
-    #[serde(deserialize_with = "text::optional")]
-    bandwidth: Option<Rate>,
-    ecn: bool,
-    harddrop: bool,
-    nodrop: bool,
-    adaptive: bool,
-}
-
-impl Default for Line {
-    fn default() -> Line {
-        Line {
+impl Default for TcRed {
+    fn default() -> TcRed {
+        TcRed {
             limit: Bytes(240_000),
             min: None,
             max: None,
@@ -106,49 +72,33 @@ impl Default for Line {
     }
 }
 
-impl From<Line> for TcRed {
-    /// With what `tc` takes for that which is not said.
-    fn from(line: Line) -> TcRed {
-        let max = line
-            .max
-            .or(line.min.map(|min| Bytes(min.0.saturating_mul(3))))
-            .unwrap_or(Bytes(line.limit.0 / 4));
-        let min = line.min.unwrap_or(Bytes(max.0 / 3));
-        let packets = (min.0.saturating_mul(2).saturating_add(max.0)) / line.avpkt.0.max(1).saturating_mul(3);
-        TcRed {
-            limit: line.limit,
-            min,
-            max,
-            avpkt: line.avpkt,
-            burst: line.burst.unwrap_or(u32::try_from(packets).unwrap_or(u32::MAX)),
-            probability: line.probability,
-            bandwidth: line.bandwidth,
-            ecn: line.ecn,
-            harddrop: line.harddrop,
-            nodrop: line.nodrop,
-            adaptive: line.adaptive,
-        }
-    }
-}
-
-impl Default for TcRed {
-    /// `tc`'s own defaults for a limit of 240 kB: max 60 kB, min 20 kB, burst 33, probability 0.02.
-    fn default() -> TcRed {
-        Line::default().into()
-    }
-}
-
 impl TcRed {
+    fn max(&self) -> u64 {
+        let by_min = self.min.map(|min| min.0.saturating_mul(3));
+        self.max.map(|max| max.0).or(by_min).unwrap_or(self.limit.0 / 4)
+    }
+
+    fn min(&self) -> u64 {
+        self.min.map_or(self.max() / 3, |min| min.0)
+    }
+
+    fn burst(&self) -> u32 {
+        let bytes = self.min().saturating_mul(2).saturating_add(self.max());
+        let packets = bytes / self.avpkt.0.max(1).saturating_mul(3);
+        self.burst.unwrap_or(u32::try_from(packets).unwrap_or(u32::MAX))
+    }
+
     /// The weight as the power of two that `tc` computes: the smallest one with
     /// burst + 1 - min / avpkt <= (1 - (1 - W)^burst) / W; `None` where there is none.
-    pub fn weight_log(&self) -> Option<u32> {
-        let a = f64::from(self.burst) + 1.0 - self.min.0 as f64 / self.avpkt.0.max(1) as f64;
+    fn weight_log(&self) -> Option<u32> {
+        let burst = f64::from(self.burst());
+        let a = burst + 1.0 - self.min() as f64 / self.avpkt.0.max(1) as f64;
         if a < 1.0 {
             return None;
         }
         (1..32).find(|&log| {
             let weight = 1.0 / f64::from(1_u32 << log);
-            a <= (1.0 - libm::pow(1.0 - weight, f64::from(self.burst))) / weight
+            a <= (1.0 - libm::pow(1.0 - weight, burst)) / weight
         })
     }
 }
@@ -168,23 +118,18 @@ impl Parameters for TcRed {
 
     #[cfg(test)]
     fn lively(ecn: bool) -> TcRed {
-        let (limit, min, max) = (Bytes(30_000), Bytes(5_000), Bytes(15_000));
-        TcRed { limit, min, max, burst: 9, ecn, ..TcRed::default() }
+        let (limit, min, max) = (Bytes(30_000), Some(Bytes(5_000)), Some(Bytes(15_000)));
+        TcRed { limit, min, max, burst: Some(9), ecn, ..TcRed::default() }
     }
 
-    fn check(&self) -> Result<(), LinkConfigError> {
-        if self.min >= self.max || self.max >= self.limit {
-            return Err(LinkConfigError::new("max", "needs min < max < limit"));
-        }
-        if self.avpkt == Bytes::ZERO {
-            return Err(LinkConfigError::new("avpkt", "a packet has a size"));
-        }
-        if self.weight_log().is_none() {
-            let reason =
-                "no weight follows from it: at least min / avpkt, and as tc says not so many that none fits";
-            return Err(LinkConfigError::new("burst", reason));
-        }
-        LinkConfigError::probability("probability", self.probability)
+    fn check(&self) -> Result<(), ConfigError> {
+        let ordered = self.min() < self.max() && self.max() < self.limit.0;
+        require(ordered, "max", "needs min < max < limit")?;
+        require(self.avpkt > Bytes::ZERO, "avpkt", "a packet has a size")?;
+        let reason =
+            "no weight follows from it: at least min / avpkt, and as tc says not so many that none fits";
+        require(self.weight_log().is_some(), "burst", reason)?;
+        probability("probability", self.probability)
     }
 }
 
@@ -196,13 +141,11 @@ const MOST: f64 = 0.5;
 
 #[derive(Debug)]
 pub(crate) struct State {
+    config: TcRed,
     weight: f64,
     min: f64,
     max: f64,
     probability: f64,
-    ecn: bool,
-    harddrop: bool,
-    nodrop: bool,
     /// When the probability adapts next.
     adapts_at: u64,
     /// Typical packets that the bandwidth carries per nanosecond.
@@ -217,16 +160,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &TcRed, rate: Option<Rate>, random: Stream) -> State {
+    fn new(config: &TcRed, rate: Option<Rate>, random: Stream) -> State {
         let rate = config.bandwidth.or(rate).map_or(0.0, |rate| rate.bits_per_second() as f64);
         State {
             weight: 1.0 / f64::from(1_u32 << config.weight_log().unwrap_or(1)),
-            min: config.min.0 as f64,
-            max: config.max.0 as f64,
+            min: config.min() as f64,
+            max: config.max() as f64,
             probability: config.probability,
-            ecn: config.ecn,
-            harddrop: config.harddrop,
-            nodrop: config.nodrop,
             adapts_at: if config.adaptive { ADAPTS_EVERY } else { u64::MAX },
             packets_per_ns: rate / (8e9 * config.avpkt.0.max(1) as f64),
             average: 0.0,
@@ -234,6 +174,7 @@ impl State {
             count: None,
             threshold: 0.0,
             random,
+            config: config.clone(),
         }
     }
 
@@ -272,7 +213,7 @@ impl State {
 
     fn signal(&self, ecn_enabled: bool, ecn: Ecn) -> Verdict {
         match Verdict::signal(ecn_enabled, ecn) {
-            Verdict::Drop if ecn_enabled && self.nodrop => Verdict::Accept,
+            Verdict::Drop if ecn_enabled && self.config.nodrop => Verdict::Accept,
             verdict => verdict,
         }
     }
@@ -294,7 +235,7 @@ impl State {
         }
         if self.average >= self.max {
             self.count = None;
-            return self.signal(self.ecn && !self.harddrop, ecn);
+            return self.signal(self.config.ecn && !self.config.harddrop, ecn);
         }
         // "Uniform" marking: a draw R says after how many packets, count * p_b >= R, the next is marked.
         let Some(count) = self.count else {
@@ -307,7 +248,7 @@ impl State {
             return Verdict::Accept;
         }
         self.draw();
-        self.signal(self.ecn, ecn)
+        self.signal(self.config.ecn, ecn)
     }
 }
 
@@ -328,9 +269,9 @@ mod tests {
     fn seed_003() -> TcRed {
         TcRed {
             limit: Bytes(256_000),
-            min: Bytes(12_000),
-            max: Bytes(32_000),
-            burst: 20,
+            min: Some(Bytes(12_000)),
+            max: Some(Bytes(32_000)),
+            burst: Some(20),
             bandwidth: Some(Rate::ip(10_000_000)),
             ..TcRed::default()
         }
@@ -341,14 +282,28 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_is_the_one_tc_computes() {
-        // a = 9: (1 - .875^20) / .125 = 7.45 is too little, (1 - .9375^20) / .0625 = 11.6 is enough.
-        assert_eq!(seed_003().weight_log(), Some(4));
-        assert_eq!(TcRed { burst: 12, ..seed_003() }.weight_log(), Some(1)); // a = 1
-        assert_eq!(TcRed { burst: 55, ..seed_003() }.weight_log(), Some(7)); // man page: larger bursts, slower
-        assert!(TcRed { burst: 5, ..seed_003() }.check().is_err());
-        assert!(TcRed { max: Bytes(12_000), ..seed_003() }.check().is_err());
-        assert!(seed_003().check().is_ok() && TcRed::default().check().is_ok());
+    fn what_is_not_said_and_the_weight_are_what_tc_computes() {
+        // a = 9: (1 - .875^20) / .125 = 7.45 is too little, (1 - .9375^20) / .0625 = 11.6 is enough. With 12 a = 1, and the
+        // man page says: larger bursts, slower.
+        let line = "limit = '256 kB'\nmin = '12 kB'\nmax = '32 kB'\nburst = ";
+        for (text, numbers, weight_log) in [
+            (format!("{line}20"), (12_000, 32_000, 20), Some(4)),
+            (format!("{line}12"), (12_000, 32_000, 12), Some(1)),
+            (format!("{line}55"), (12_000, 32_000, 55), Some(7)),
+            (format!("{line}5"), (12_000, 32_000, 5), None),
+            ("limit = '400 kB'\navpkt = '1500 B'".to_owned(), (33_333, 100_000, 37), Some(5)),
+            ("limit = '400 kB'\nmin = '30 kB'".to_owned(), (30_000, 90_000, 50), Some(5)),
+            ("limit = '400 kB'\nmax = '30 kB'\nburst = 60".to_owned(), (10_000, 30_000, 60), Some(8)),
+            (String::new(), (20_000, 60_000, 33), Some(4)),
+        ] {
+            let red: TcRed = toml::from_str(&text).unwrap();
+            assert_eq!(
+                ((red.min(), red.max(), red.burst()), red.weight_log()),
+                (numbers, weight_log),
+                "{text}"
+            );
+            assert_eq!(red.check().is_ok(), weight_log.is_some(), "{text}");
+        }
     }
 
     #[test]
@@ -368,26 +323,12 @@ mod tests {
         let mut red = state(&TcRed { ecn: true, ..seed_003() });
         let mut marks = 0;
         for n in 0..200_000 {
-            red.average = 22_000.0;
-            red.idle_since = None;
-            match red.judge(0, 22_000, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 }) {
-                Verdict::Mark => marks += 1,
-                verdict => assert_eq!(verdict, Verdict::Accept),
-            }
+            (red.average, red.idle_since) = (22_000.0, None);
+            let verdict = red.judge(0, 22_000, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 });
+            assert_ne!(verdict, Verdict::Drop);
+            marks += u32::from(verdict == Verdict::Mark);
         }
         assert!((200_000.0 / f64::from(marks) - 50.5).abs() < 1.5, "{marks} marks");
-    }
-
-    #[test]
-    fn what_is_not_said_is_what_tc_takes() {
-        let line = |text: &str| toml::from_str::<TcRed>(text).unwrap();
-        let numbers = |red: &TcRed| (red.min.0, red.max.0, red.burst);
-        assert_eq!(numbers(&line("limit = '400 kB'\navpkt = '1500 B'")), (33_333, 100_000, 37));
-        assert_eq!(numbers(&line("limit = '400 kB'\nmin = '30 kB'")), (30_000, 90_000, 50));
-        assert_eq!(numbers(&line("limit = '400 kB'\nmax = '30 kB'\nburst = 60")), (10_000, 30_000, 60));
-        assert_eq!(line(""), TcRed::default());
-        assert_eq!(numbers(&TcRed::default()), (20_000, 60_000, 33));
-        assert!(toml::from_str::<TcRed>("minimum = '3 kB'").is_err());
     }
 
     #[test]
@@ -417,22 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn nodrop_lets_pass_what_cannot_be_marked() {
-        let mut red = state(&TcRed { ecn: true, nodrop: true, ..seed_003() });
-        (red.average, red.idle_since) = (40_000.0, None);
-        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Accept);
-        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Mark);
-        red.harddrop = true;
-        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Drop);
-    }
-
-    #[test]
     fn beyond_max_all_are_marked_or_dropped() {
-        let mut red = state(&TcRed { ecn: true, ..seed_003() });
-        (red.average, red.idle_since) = (40_000.0, None);
-        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Mark);
-        assert_eq!(red.judge(0, 40_000, Ecn::NotEct), Verdict::Drop);
-        red.harddrop = true;
-        assert_eq!(red.judge(0, 40_000, Ecn::Ect0), Verdict::Drop);
+        use Verdict::{Accept, Drop, Mark};
+        for (harddrop, nodrop, able, not) in [
+            (false, false, Mark, Drop),
+            (true, false, Drop, Drop),
+            (false, true, Mark, Accept),
+            (true, true, Drop, Drop),
+        ] {
+            let mut red = state(&TcRed { ecn: true, harddrop, nodrop, ..seed_003() });
+            (red.average, red.idle_since) = (40_000.0, None);
+            assert_eq!([Ecn::Ect0, Ecn::NotEct].map(|ecn| red.judge(0, 40_000, ecn)), [able, not]);
+        }
     }
 }

@@ -4,7 +4,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
-use super::config::{Impossible, require};
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
@@ -37,20 +37,16 @@ const MAX_FILE: Bytes = Bytes(1 << 47);
 
 impl App {
     /// Says what is impossible about it.
-    pub fn check(&self) -> Result<(), Impossible> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let size = |size: Bytes| (Bytes(1)..=MAX_FILE).contains(&size);
         match self {
             App::Bulk => Ok(()),
             App::File { size: file } => {
                 require(size(*file), "size", "a file has at least one byte, and at most 2^47")
             }
-            App::Files { size: files, pause } => {
-                let sizes = size(files.min) && size(files.max) && files.min <= files.max;
-                require(
-                    sizes,
-                    "size",
-                    "a file has at least one byte, at most 2^47, and min is not above max",
-                )?;
+            App::Files { size: FileSize { min, max }, pause } => {
+                let reason = "a file has at least one byte, at most 2^47, and min is not above max";
+                require(size(*min) && size(*max) && min <= max, "size", reason)?;
                 require(*pause > Span::ZERO, "pause", "files without a pause between them would be one file")
             }
         }

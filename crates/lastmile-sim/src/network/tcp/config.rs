@@ -1,13 +1,12 @@
 //! [`TcpConfig`]: the options of a connection.
 
-use std::borrow::Cow;
-
 use lastmile::control::window::LawConfig;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
 use super::packet::MAX_WINDOW;
+use crate::network::config_error::{ConfigError, require};
 use crate::text;
 
 /// How lost segments are found and sent again.
@@ -36,13 +35,6 @@ impl Recovery {
 
 /// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
 /// taken.
-///
-/// ```
-/// use lastmile_sim::network::tcp::{Recovery, TcpConfig};
-/// let old: TcpConfig = toml::from_str("law = 'reno'\nrecovery = 'reno'\ndelayed_ack = '0 ms'\ntick = '100 ms'").unwrap();
-/// assert_eq!(old.recovery, Recovery::Reno);
-/// assert!(toml::from_str::<TcpConfig>("initial_windows = 3").is_err());
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct TcpConfig {
@@ -184,38 +176,40 @@ impl TcpConfig {
     }
 
     /// Says what is impossible about it. A connection made of it all the same neither panics nor hangs.
-    pub fn check(&self) -> Result<(), Impossible> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let span = |span: Span, least: Span| (least..=LONGEST).contains(&span);
+        let (segment, header, window) = (self.segment.0, self.header.0, self.max_window);
+        let initial = self.initial_window.is_none_or(|initial| (1..=window).contains(&initial));
         // A path that carries nothing would otherwise be all timeouts, for ever.
         let (zero, least) = (Span::ZERO, Span::from_millis(1));
-        require(self.law.check().is_ok(), "law", self.law.check().err().unwrap_or_default())?;
-        require((1..=65_535).contains(&self.segment.0), "segment", "a segment has 1 to 65535 bytes of data")?;
-        require((40..=65_535).contains(&self.header.0), "header", "headers have 40 to 65535 bytes")?;
-        let whole = self.segment.0 + self.header.0 <= 65_535;
-        require(whole, "segment", "with its headers an IP packet has at most 65535 bytes")?;
-        let initial = self.initial_window.is_none_or(|window| (1..=self.max_window).contains(&window));
-        require(
-            (1..=MAX_WINDOW).contains(&self.max_window),
-            "max_window",
-            "a window has 1 to 2097151 segments",
-        )?;
-        require(initial, "initial_window", "it is at least one segment and not above max_window")?;
-        require(span(self.delayed_ack, zero), "delayed_ack", "it lies between 0 and an hour")?;
-        require(span(self.min_rto, least), "min_rto", "it lies between 1 ms and an hour")?;
-        require(span(self.max_rto, self.min_rto), "max_rto", "it is not below min_rto and at most an hour")?;
-        require(span(self.initial_rto, least), "initial_rto", "it lies between 1 ms and an hour")?;
-        require(span(self.tick, zero), "tick", "it lies between 0 and an hour")?;
-        require(
-            self.byte_counting != Some(0),
-            "byte_counting",
-            "a window that counts no segment never grows",
-        )?;
-        require(
-            (1..=2).contains(&self.min_loss_window),
-            "min_loss_window",
-            "the least window after a loss is one segment or two",
-        )?;
-        require(self.recovery_burst != Some(0), "recovery_burst", "it is at least one segment")
+        let law = self.law.check().err();
+        require(law.is_none(), "law", law.unwrap_or_default())?;
+        for (holds, key, reason) in [
+            ((1..=65_535).contains(&segment), "segment", "a segment has 1 to 65535 bytes of data"),
+            ((40..=65_535).contains(&header), "header", "headers have 40 to 65535 bytes"),
+            (
+                segment.saturating_add(header) <= 65_535,
+                "segment",
+                "with its headers an IP packet has at most 65535 bytes",
+            ),
+            ((1..=MAX_WINDOW).contains(&window), "max_window", "a window has 1 to 2097151 segments"),
+            (initial, "initial_window", "it is at least one segment and not above max_window"),
+            (span(self.delayed_ack, zero), "delayed_ack", "it lies between 0 and an hour"),
+            (span(self.min_rto, least), "min_rto", "it lies between 1 ms and an hour"),
+            (span(self.max_rto, self.min_rto), "max_rto", "it is not below min_rto and at most an hour"),
+            (span(self.initial_rto, least), "initial_rto", "it lies between 1 ms and an hour"),
+            (span(self.tick, zero), "tick", "it lies between 0 and an hour"),
+            (self.byte_counting != Some(0), "byte_counting", "a window that counts no segment never grows"),
+            (
+                (1..=2).contains(&self.min_loss_window),
+                "min_loss_window",
+                "the least window after a loss is one segment or two",
+            ),
+            (self.recovery_burst != Some(0), "recovery_burst", "it is at least one segment"),
+        ] {
+            require(holds, key, reason)?;
+        }
+        Ok(())
     }
 
     /// The initial window, in segments (RFC 5681, section 3.1).
@@ -232,24 +226,6 @@ impl TcpConfig {
 /// No timer of a connection is longer.
 const LONGEST: Span = Span::from_secs(3600);
 
-/// An option that no connection can have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
-pub struct Impossible {
-    /// The option's key.
-    pub key: &'static str,
-    /// What is wrong.
-    pub reason: Cow<'static, str>,
-}
-
-pub(super) fn require(
-    holds: bool,
-    key: &'static str,
-    reason: impl Into<Cow<'static, str>>,
-) -> Result<(), Impossible> {
-    if holds { Ok(()) } else { Err(Impossible { key, reason: reason.into() }) }
-}
-
 fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -260,47 +236,5 @@ fn law<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LawConfig, D::Error
     match Either::deserialize(deserializer)? {
         Either::Name(name) => name.parse().map_err(serde::de::Error::custom),
         Either::Full(law) => Ok(law),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lastmile::control::window::BinomialConfig;
-
-    #[test]
-    fn the_impossible_is_named_by_its_key() {
-        type Spoil = fn(&mut TcpConfig);
-        let wrong: [(&str, Spoil); 11] = [
-            ("law", |c| c.law = LawConfig::Binomial(BinomialConfig { a: f64::NAN, ..Default::default() })),
-            ("segment", |c| c.segment = Bytes(0)),
-            ("segment", |c| c.segment = Bytes(65_500)),
-            ("header", |c| c.header = Bytes(39)),
-            ("initial_window", |c| c.initial_window = Some(0)),
-            ("min_rto", |c| c.min_rto = Span::ZERO),
-            ("initial_window", |c| c.initial_window = Some(20_000)),
-            ("max_rto", |c| c.max_rto = Span::from_millis(1)),
-            ("tick", |c| c.tick = Span::from_secs(-1)),
-            ("byte_counting", |c| c.byte_counting = Some(0)),
-            ("min_loss_window", |c| c.min_loss_window = 0),
-        ];
-        for (name, keys) in PRESETS {
-            assert_eq!(toml::from_str::<TcpConfig>(keys).unwrap().check(), Ok(()), "{name}");
-        }
-        for (key, spoil) in wrong {
-            let mut config = TcpConfig::default();
-            spoil(&mut config);
-            assert_eq!(config.check().unwrap_err().key, key);
-        }
-    }
-
-    #[test]
-    fn laws_are_read_by_name_and_by_numbers() {
-        let read = |text| toml::from_str::<TcpConfig>(text).map(|config| config.law);
-        assert_eq!(read("law = 'iiad'").unwrap(), LawConfig::Binomial(BinomialConfig::IIAD));
-        let general = BinomialConfig { a: 2.0, b: 0.5, k: 0.25, l: 0.75 };
-        let text = "law = { binomial = { a = 2.0, b = 0.5, k = 0.25, l = 0.75 } }";
-        assert_eq!(read(text).unwrap(), LawConfig::Binomial(general));
-        assert!(read("law = 'renault'").unwrap_err().to_string().contains("no window law"));
     }
 }

@@ -16,7 +16,7 @@ mod tests;
 mod types;
 
 pub use app::{App, FileSize};
-pub use config::{Impossible, PRESETS, Recovery, TcpConfig};
+pub use config::{PRESETS, Recovery, TcpConfig};
 pub use packet::MAX_WINDOW;
 pub(crate) use packet::{Ack, Segment};
 pub use receiver::{Receiver, ReceiverCounters};

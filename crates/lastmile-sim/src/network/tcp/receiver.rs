@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lastmile::node::{
-    Datagram, Ecn, Flow, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId,
-};
+use lastmile::node::{Datagram, Ecn, Output, Payload, Transmit};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -182,40 +180,12 @@ impl Receiver {
         }
         let echo = self.echo.take().unwrap_or(0);
         let ack = Ack { next: self.next, echo, ece: self.ece, blocks };
-        transmit(
-            now,
-            self.ends.receiver,
-            self.ends.sender,
-            self.ends.acks,
-            Ecn::NotEct,
-            ack.model(self.header),
-        )
-    }
-}
-
-pub(super) fn transmit(
-    now: Time,
-    from: core::net::SocketAddr,
-    to: core::net::SocketAddr,
-    flow: Flow,
-    ecn: Ecn,
-    model: Model,
-) -> Transmit {
-    let datagram = Datagram { from, to, flow, ecn, dscp: 0, hop_limit: 64, payload: Payload::Model(model) };
-    Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram }
-}
-
-impl Node for Receiver {
-    type Event = core::convert::Infallible;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input {
-            self.receive(now, &datagram);
-        }
+        self.ends.ack(now, ack.model(self.header))
     }
 
+    /// What it sends next, or when it will.
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    pub fn poll(&mut self, now: Time) -> Output {
         if self.ack_now || self.due.is_some_and(|due| due <= now.as_nanos()) {
             return Output::Transmit(self.ack(now));
         }
@@ -226,6 +196,7 @@ impl Node for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile::node::Flow;
 
     fn receiver(config: TcpConfig) -> Receiver {
         let (sender, receiver) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
@@ -236,13 +207,13 @@ mod tests {
     fn give(receiver: &mut Receiver, ms: u64, seq: u64, ecn: Ecn, cwr: bool) -> Option<Ack> {
         let now = Time::from_nanos(ms * 1_000_000);
         let model = Segment { seq, sent: now.as_nanos(), bytes: 1000, cwr }.model(40);
-        let ends = receiver.ends;
-        let datagram = transmit(now, ends.sender, ends.receiver, ends.data, ecn, model).datagram;
-        receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+        let segment = receiver.ends.segment(now, ecn, model).datagram;
+        receiver.receive(now, &segment);
         match receiver.poll(now) {
-            Output::Transmit(Transmit {
-                datagram: Datagram { payload: Payload::Model(model), .. }, ..
-            }) => Ack::read(&model),
+            Output::Transmit(transmit) => match &transmit.datagram.payload {
+                Payload::Model(model) => Ack::read(model),
+                _ => None,
+            },
             _ => None,
         }
     }

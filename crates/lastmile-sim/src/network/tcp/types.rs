@@ -2,8 +2,8 @@
 
 use core::net::SocketAddr;
 
-use lastmile::node::Flow;
-use lastmile::time::Span;
+use lastmile::node::{Datagram, Ecn, Flow, Model, Payload, PortId, Transmit, TransmitId};
+use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 /// The two ends of a connection, and the flows that its packets are labelled with.
@@ -17,6 +17,24 @@ pub struct Ends {
     pub data: Flow,
     /// The flow of the ACKs.
     pub acks: Flow,
+}
+
+impl Ends {
+    #[inline]
+    pub(super) fn segment(&self, now: Time, ecn: Ecn, model: Model) -> Transmit {
+        transmit(now, (self.sender, self.receiver, self.data), ecn, model)
+    }
+
+    #[inline]
+    pub(super) fn ack(&self, now: Time, model: Model) -> Transmit {
+        transmit(now, (self.receiver, self.sender, self.acks), Ecn::NotEct, model)
+    }
+}
+
+#[inline]
+fn transmit(now: Time, (from, to, flow): (SocketAddr, SocketAddr, Flow), ecn: Ecn, model: Model) -> Transmit {
+    let datagram = Datagram { from, to, flow, ecn, dscp: 0, hop_limit: 64, payload: Payload::Model(model) };
+    Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram }
 }
 
 /// What a sender has done.

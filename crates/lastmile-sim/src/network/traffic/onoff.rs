@@ -23,13 +23,6 @@ pub enum Lengths {
 }
 
 /// Bursts and silences.
-///
-/// ```
-/// use lastmile::{time::Span, units::Rate};
-/// use lastmile_sim::network::traffic::{Lengths, OnOff};
-/// let it = OnOff { lengths: Lengths::Exponential, on: Span::from_millis(500), off: Span::from_millis(1500) };
-/// assert_eq!(it.peak(Rate::ip(1_000_000)), Rate::ip(4_000_000));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnOff {
     /// The law of both lengths.
@@ -122,42 +115,6 @@ impl OnOffLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn arrivals(lengths: Lengths, seconds: f64) -> (f64, f64) {
-        let config = OnOff { lengths, on: Span::from_millis(100), off: Span::from_millis(300) };
-        let (mut law, mut random) = (OnOffLaw::new(config, 1_000_000, 1000), Stream::new(4, "x"));
-        let (mut at, mut packets, mut silences) = (law.phase(&mut random), 0_u64, 0_u64);
-        while (at as f64) < seconds * 1e9 {
-            let gap = law.gap(&mut random);
-            silences += u64::from(gap > 2_000_001);
-            at += gap;
-            packets += 1;
-        }
-        (packets as f64 * 8e3 / seconds, silences as f64 / seconds)
-    }
-
-    #[test]
-    fn the_mean_rate_and_the_number_of_bursts_are_as_named() {
-        let (rate, silences) = arrivals(Lengths::Exponential, 4_000.0);
-        assert!((rate / 1e6 - 1.0).abs() < 0.04, "{rate}");
-        // 2.5 a second, of which one in 2 % is too short a silence or burst to be seen.
-        assert!((2.3..2.6).contains(&silences), "{silences}");
-    }
-
-    #[test]
-    fn pareto_lengths_have_the_mean_and_the_tail_of_their_shape() {
-        let mut random = Stream::new(9, "x");
-        let draws: Vec<f64> =
-            (0..200_000).map(|_| Lengths::Pareto { shape: 1.9 }.draw(1.0, &mut random)).collect();
-        let scale = 0.9 / 1.9;
-        assert!(draws.iter().all(|d| *d >= scale));
-        for (x, part) in [(1.0, libm::pow(scale, 1.9)), (4.0, libm::pow(scale / 4.0, 1.9))] {
-            let seen = draws.iter().filter(|d| **d > x).count() as f64 / draws.len() as f64;
-            assert!((seen / part - 1.0).abs() < 0.06, "P(> {x}) = {seen}, {part} by the law");
-        }
-        let (rate, _) = arrivals(Lengths::Pareto { shape: 1.9 }, 8_000.0);
-        assert!((rate / 1e6 - 1.0).abs() < 0.15, "{rate}");
-    }
 
     #[test]
     fn bursts_of_no_length_do_not_hang() {

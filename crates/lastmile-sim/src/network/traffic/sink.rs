@@ -1,6 +1,6 @@
 //! [`Sink`]: counts what arrives.
 
-use lastmile::node::{Datagram, Input, Node, Output, Payload};
+use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -54,20 +54,5 @@ impl Sink {
             self.counters.total_delay += delay;
             self.counters.max_delay = self.counters.max_delay.max(delay);
         }
-    }
-}
-
-impl Node for Sink {
-    type Event = core::convert::Infallible;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input {
-            self.receive(now, &datagram);
-        }
-    }
-
-    #[inline]
-    fn poll(&mut self, _now: Time) -> Output {
-        Output::Wait(None)
     }
 }

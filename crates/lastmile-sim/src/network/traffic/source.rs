@@ -3,9 +3,7 @@
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-use lastmile::node::{
-    Datagram, Ecn, Flow, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId,
-};
+use lastmile::node::{Datagram, Ecn, Flow, Model, Output, Payload, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
@@ -48,6 +46,23 @@ pub struct SourceConfig {
     pub from: SocketAddr,
     /// The receiver's address.
     pub to: SocketAddr,
+}
+
+impl Default for SourceConfig {
+    /// Full packets at equal gaps and no rate, for ever.
+    fn default() -> SourceConfig {
+        let any = (core::net::Ipv4Addr::UNSPECIFIED, 0).into();
+        SourceConfig {
+            arrivals: Arrivals::Cbr,
+            rate: Rate::ip(0),
+            ip_size: Bytes(1500),
+            start: Time::ZERO,
+            stop: Time::MAX,
+            flow: Flow(0),
+            from: any,
+            to: any,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -195,15 +210,10 @@ impl Source {
         self.change();
         self.ip_size
     }
-}
 
-impl Node for Source {
-    type Event = core::convert::Infallible;
-
-    fn handle(&mut self, _now: Time, _input: Input) {}
-
+    /// The next packet, or when that leaves.
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    pub fn poll(&mut self, now: Time) -> Output {
         if self.next >= self.stop {
             return Output::Wait(None);
         }
@@ -226,55 +236,15 @@ impl Node for Source {
 mod tests {
     use super::*;
 
-    fn times(arrivals: Arrivals, name: &str) -> Vec<u64> {
-        let any = "10.77.0.1:9".parse().unwrap();
-        let config = SourceConfig {
-            arrivals,
-            rate: Rate::ip(4_000_000),
-            ip_size: Bytes(1500),
-            start: Time::from_nanos(1_000_000_000),
-            stop: Time::from_nanos(3_000_000_000),
-            flow: Flow(1),
-            from: any,
-            to: any,
-        };
-        let mut source = Source::new(config, Stream::new(2, name));
-        let (mut now, mut times) = (Time::ZERO, Vec::new());
-        loop {
-            match source.poll(now) {
-                Output::Transmit(t) => times.push(t.at.as_nanos()),
-                Output::Wait(Some(at)) => now = at,
-                _ => return times,
-            }
-        }
+    fn second(s: u64) -> Time {
+        Time::from_nanos(s * 1_000_000_000)
     }
 
-    #[test]
-    fn cbr_keeps_its_rate_between_start_and_stop_from_a_phase_of_its_own() {
-        let (a, b) = (times(Arrivals::Cbr, "a"), times(Arrivals::Cbr, "b"));
-        assert!(a.len().abs_diff(667) <= 1, "{}", a.len());
-        assert!(a.windows(2).all(|w| w[1] - w[0] == 3_000_000));
-        assert!(a[0] >= 1_000_000_000 && a[0] < 1_003_000_000 && a[0] != b[0]);
-        assert!(*a.last().unwrap() < 3_000_000_000);
-    }
-
-    fn source(arrivals: Arrivals) -> Source {
-        let any = "10.77.0.1:9".parse().unwrap();
-        let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
-        let config = SourceConfig {
-            arrivals,
-            rate: Rate::ip(1_200_000),
-            ip_size: Bytes(1500),
-            start: second(1),
-            stop: second(9),
-            flow: Flow(1),
-            from: any,
-            to: any,
-        };
-        Source::new(config, Stream::new(2, "x"))
-    }
-
-    fn drain(mut source: Source) -> Vec<(u64, u64)> {
+    /// 100 packets a second from 1 s to 9 s, by their departures and sizes.
+    fn sent(arrivals: Arrivals, changes: &[(Time, Rate)], name: &str) -> Vec<(u64, u64)> {
+        let (rate, start, stop) = (Rate::ip(1_200_000), second(1), second(9));
+        let config = SourceConfig { arrivals, rate, start, stop, ..SourceConfig::default() };
+        let mut source = Source::new(config, Stream::new(2, name)).with_changes(changes.to_vec());
         let (mut now, mut sent) = (Time::ZERO, Vec::new());
         loop {
             match source.poll(now) {
@@ -286,34 +256,34 @@ mod tests {
     }
 
     #[test]
+    fn cbr_keeps_its_rate_between_start_and_stop_from_a_phase_of_its_own() {
+        let [a, b] = ["a", "b"].map(|name| sent(Arrivals::Cbr, &[], name));
+        assert!(a.len().abs_diff(800) <= 1 && a[0].0 != b[0].0, "{}", a.len());
+        assert!(a.windows(2).all(|pair| pair[1].0 - pair[0].0 == 10_000_000));
+        assert!(a[0].0 >= 1_000_000_000 && a.last().unwrap().0 < 9_000_000_000);
+    }
+
+    #[test]
     fn rates_change_when_they_are_told_to() {
-        let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
-        let changes =
-            vec![(second(6), Rate::ip(2_400_000)), (second(3), Rate::ip(0)), (second(8), Rate::ip(0))];
+        let [zero, twice] = [0, 2_400_000].map(Rate::ip);
+        let changes = [(second(6), twice), (second(3), zero), (second(8), zero)];
         for arrivals in [Arrivals::Cbr, Arrivals::Poisson] {
-            let sent = drain(source(arrivals).with_changes(changes.clone()));
+            let sent = sent(arrivals, &changes, "x");
             let within = |from: u64, to: u64| {
-                sent.iter().filter(|s| s.0 >= from * 1_000_000_000 && s.0 < to * 1_000_000_000).count()
+                sent.iter().filter(|sent| (from..to).contains(&(sent.0 / 1_000_000_000))).count()
             };
             assert!(within(1, 3).abs_diff(200) < 50 && within(6, 8).abs_diff(400) < 70, "{}", sent.len());
             assert_eq!((within(0, 1), within(3, 6), within(8, 99)), (0, 0, 0));
         }
         // A change before the start is the rate to start with.
-        let early = drain(source(Arrivals::Cbr).with_changes(vec![(Time::ZERO, Rate::ip(2_400_000))]));
+        let early = sent(Arrivals::Cbr, &[(Time::ZERO, twice)], "x");
         assert!(early.len().abs_diff(1600) <= 1 && early[0].0 >= 1_000_000_000, "{}", early.len());
     }
 
     #[test]
     fn a_trace_is_sent_as_it_stands() {
         let trace: Trace = "0 100\n0.5 1500\n0.5 40\n9 70".parse().unwrap();
-        let sent = drain(source(Arrivals::Trace(Arc::new(trace))));
+        let sent = sent(Arrivals::Trace(Arc::new(trace)), &[], "x");
         assert_eq!(sent, [(1_000_000_000, 100), (1_500_000_000, 1500), (1_500_000_000, 40)]);
-    }
-
-    #[test]
-    fn poisson_is_not_regular() {
-        let times = times(Arrivals::Poisson, "a");
-        assert!((550..790).contains(&times.len()), "{}", times.len());
-        assert!(times.windows(2).any(|w| w[1] - w[0] < 1_000_000));
     }
 }

@@ -8,7 +8,8 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{At, Check, Checked, LARGEST_IP_PACKET};
-use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, LinkConfigError, QueueLimit};
+use crate::network::ConfigError;
+use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
 use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
 use crate::scenario::raw::{RawLink, RawLinkChange};
 
@@ -78,7 +79,7 @@ impl Check<'_> {
         if let Some(long) = raw.delay.as_ref().filter(|delay| delay.get_ref().0 > MAX_DELAY) {
             return self.error(long.span(), format!("longer than {MAX_DELAY}"));
         }
-        if let Err(LinkConfigError { key, reason }) = config.check() {
+        if let Err(ConfigError { key, reason }) = config.check() {
             return refuse(&key.replace(": ", "."), reason);
         }
         let waits = config.rate.is_some()

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::link::Direction;
 use super::{Check, Checked};
-use crate::network::link::LinkConfigError;
+use crate::network::ConfigError;
 use crate::network::loss::{ErrorModel, Loss};
 use crate::scenario::Scenario;
 use crate::scenario::raw::RawLoss;
@@ -41,7 +41,7 @@ impl Check<'_> {
                 flows: Vec::new(),
                 name: name.unwrap_or_default(),
             };
-            if let Err(LinkConfigError { key, reason }) = loss.check() {
+            if let Err(ConfigError { key, reason }) = loss.check() {
                 return self.refuse(&format!("{list}[{index}].model.{key}"), reason);
             }
             let covers = format!("{list}[{index}].model.covers");

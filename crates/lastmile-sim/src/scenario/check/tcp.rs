@@ -6,7 +6,8 @@ use lastmile::units::Bytes;
 use toml::Spanned;
 
 use super::{Check, Checked};
-use crate::network::tcp::{App, FileSize, Impossible};
+use crate::network::ConfigError;
+use crate::network::tcp::{App, FileSize};
 use crate::scenario::TcpSpec;
 use crate::scenario::raw::{Kind, RawTraffic};
 
@@ -17,9 +18,9 @@ impl Check<'_> {
             return Ok(None);
         }
         let config = raw.tcp.as_ref().map(|tcp| tcp.get_ref().clone()).unwrap_or_default();
-        if let Err(Impossible { key, reason }) = config.check() {
+        if let Err(ConfigError { key, reason }) = config.check() {
             let table = raw.tcp.as_ref().map_or(raw.kind.span(), Spanned::span);
-            return match self.place.below(&table, key) {
+            return match self.place.below(&table, &key) {
                 Some(at) => self.error(at, reason),
                 // The default that another key made impossible.
                 None => self.error(table, format!("{key}: {reason}")),
@@ -42,7 +43,7 @@ impl Check<'_> {
             }
             _ => App::Bulk,
         };
-        if let Err(Impossible { key, reason }) = app.check() {
+        if let Err(ConfigError { key, reason }) = app.check() {
             let size = || raw.bytes_max.as_ref().or(raw.bytes.as_ref()).map(Spanned::span);
             let pause = || raw.pause.as_ref().map(Spanned::span);
             let at: Option<Range<usize>> = if key == "pause" { pause() } else { size() };

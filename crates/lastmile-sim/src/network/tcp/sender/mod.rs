@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use lastmile::control::window::{Acked, Congestion, Window, WindowLaw};
-use lastmile::node::{Datagram, Ecn, Input, Node, Output, Payload};
+use lastmile::node::{Datagram, Ecn, Output, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::app::{App, Supply};
 use super::packet::{Ack, MAX_SEQ, MAX_WINDOW, Segment};
-use super::receiver::transmit;
 use super::rto::RtoTimer;
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{Ends, Recovery, SenderCounters, TcpConfig};
@@ -21,15 +20,6 @@ mod recovery;
 use fine::Fine;
 
 /// The sending end of a connection. Sends by port 0.
-///
-/// ```
-/// use lastmile::{node::*, time::Time};
-/// use lastmile_sim::{rng::Stream, network::tcp::*};
-/// let ends = Ends { sender: "10.77.0.1:80".parse().unwrap(), receiver: "10.77.0.2:80".parse().unwrap(), data: Flow(0), acks: Flow(1) };
-/// let mut sender = Sender::new(&TcpConfig::default(), ends, App::Bulk, Time::ZERO, Time::MAX, Stream::new(1, "tcp"));
-/// let first = sender.poll(Time::ZERO);
-/// assert!(matches!(first, Output::Transmit(t) if t.datagram.ip_size().0 == 1500));
-/// ```
 #[derive(Debug)]
 pub struct Sender {
     config: TcpConfig,
@@ -369,21 +359,12 @@ impl Sender {
         let model = Segment { seq, sent: nanos, bytes, cwr }.model(self.header);
         self.counters.segments += 1;
         self.counters.bytes += Bytes(u64::from(model.ip_size));
-        Output::Transmit(transmit(now, self.ends.sender, self.ends.receiver, self.ends.data, ecn, model))
-    }
-}
-
-impl Node for Sender {
-    type Event = core::convert::Infallible;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input {
-            self.receive(now, &datagram);
-        }
+        Output::Transmit(self.ends.segment(now, ecn, model))
     }
 
+    /// What it sends next, or when it will.
     #[inline]
-    fn poll(&mut self, now: Time) -> Output {
+    pub fn poll(&mut self, now: Time) -> Output {
         let nanos = now.as_nanos();
         if self.supply.next <= nanos && self.supply.change(nanos, self.max) {
             self.new_connection();
