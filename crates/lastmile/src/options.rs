@@ -35,6 +35,8 @@ pub enum Kind {
     Span,
     /// A registered loss classifier, with options of its own.
     Classifier,
+    /// One of a few names.
+    Name,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Rate => "5.12 Mbit/s",
             Kind::Span => "10 ms",
             Kind::Classifier => "spike",
+            Kind::Name => "rfc",
         }
     }
 }
@@ -62,6 +65,7 @@ impl fmt::Display for Kind {
             Kind::Rate => "rate",
             Kind::Span => "span",
             Kind::Classifier => "classifier",
+            Kind::Name => "name",
         })
     }
 }

@@ -139,6 +139,7 @@ options::registry! {
     /// assert!(lastmile::control::CONTROLLERS.iter().any(|scheme| scheme.name == "fixed"));
     /// ```
     pub const CONTROLLERS: Controller;
+    tfrc,
     fixed,
 }
 

@@ -1,0 +1,374 @@
+//! TCP-friendly rate control: RFC 5348, with ns-2's version of it as a preset.
+//!
+//! Two forms share the loss history. In the sender-based one (section 7) the sender computes it from [`Report`]s: times are
+//! those of sending, which it knows exactly and nobody else can invent. In the receiver-based one a [`Receiver`] does, and its
+//! [`Summary`](super::Summary) comes with the feedback. A feedback message with a summary is of the latter form.
+//!
+//! | file | RFC 5348 |
+//! |---|---|
+//! | `equation` | 3.1, 8.1: the throughput equation and its inverse |
+//! | `sender` | 4: the allowed rate; `ns2` the same as ns-2 has it |
+//! | `history`, `intervals` | 5: loss events, intervals, discounting |
+//! | `receive_rate`, `receiver` | 6: X_recv, the receiver |
+
+mod equation;
+mod history;
+mod intervals;
+mod law;
+mod ns2;
+mod options;
+mod receive_rate;
+mod receiver;
+mod sender;
+
+pub use equation::Equation;
+pub use options::{Preset, TfrcConfig};
+pub use receiver::{Receiver, ReceiverFeedback, ReceiverPacket};
+
+use history::{LossHistory, Now, Run};
+use law::{Facts, Law};
+use options::Parameters;
+use receive_rate::ReceiveRate;
+
+use super::{
+    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, Sent,
+    Setting, Signal, Source,
+};
+use crate::classify::LossClass;
+use crate::node::Ecn;
+use crate::options::{Given, Options};
+use crate::telemetry::Visitor;
+use crate::time::{Rx, Span, Time};
+use crate::units::Rate;
+
+/// Its place in the registry.
+pub const ENTRY: Controller = Controller {
+    name: "tfrc",
+    about: "the rate that TCP would have at this loss event rate and round-trip time, without TCP's jumps",
+    paper: "RFC 5348; preset ns-2: ns-2 2.35, tcp/tfrc.cc",
+    needs: Information::Fates,
+    below: "smooths the fraction lost of receiver reports, which is never less than the loss event rate",
+    options: TfrcConfig::OPTIONS,
+    make,
+};
+
+fn make(given: &Given, setting: &Setting) -> Made {
+    Ok(Box::new(Tfrc::new(&TfrcConfig::read(given)?, setting)))
+}
+
+/// The sending side, in either form.
+#[derive(Debug)]
+pub struct Tfrc {
+    setting: Setting,
+    parameters: Parameters,
+    law: Box<dyn Law>,
+    history: LossHistory,
+    receive: ReceiveRate,
+    clock: ReceiveClock,
+    /// The mean size of packets at the IP layer, in bytes.
+    size: Option<f64>,
+    /// The host tells of packets sent, up to this number.
+    sent: Option<u64>,
+    /// The highest number that was ever reported.
+    reported: Option<u64>,
+    /// p.
+    loss_event_rate: f64,
+    /// The largest X_recv so far, and the newest, in bytes a second.
+    most_received: f64,
+    received: f64,
+    limited: DataLimited,
+    sent_since_timer: bool,
+    cap: Option<Rate>,
+    now: Time,
+    decisions: Decisions,
+}
+
+/// Which clock spans of receiving are measured on: the receiver's while it runs about as fast as ours, else ours.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReceiveClock {
+    nanos: u64,
+    last: Option<(Time, Option<Time<Rx>>)>,
+}
+
+impl ReceiveClock {
+    fn advance(&mut self, now: Time, remote: Option<Time<Rx>>) -> u64 {
+        if let Some((then, before)) = self.last.replace((now, remote)) {
+            let ours = (now - then).max(Span::ZERO);
+            let theirs = remote.zip(before).map(|(remote, before)| remote - before);
+            let believed = theirs.filter(|theirs| *theirs >= ours / 2 && *theirs <= ours * 2).unwrap_or(ours);
+            self.nanos = self.nanos.saturating_add(believed.as_nanos().unsigned_abs());
+        }
+        self.nanos
+    }
+}
+
+/// When the sender was not data-limited [RFC 5348, 8.2.1].
+#[derive(Clone, Copy, Debug, Default)]
+struct DataLimited {
+    /// NotLimited1 and NotLimited2.
+    sent: [Time; 2],
+    /// The newest such packet that was reported, for hosts that do not tell of sending.
+    reported: Option<Time>,
+    /// t_new and t_next.
+    new: Time,
+    next: Time,
+}
+
+impl DataLimited {
+    /// A packet left while there was nothing else that could have been sent.
+    fn on_sent(&mut self, at: Time) {
+        if self.sent[0] <= self.new {
+            self.sent[0] = at;
+        } else if self.sent[1] <= self.next {
+            self.sent[1] = at;
+        }
+    }
+
+    /// Whether all of the round-trip time before the packet sent at `new` was data-limited.
+    fn interval(&mut self, now: Time, new: Time, rtt: Span) -> bool {
+        (self.new, self.next) = (new, now);
+        let old = new - rtt;
+        let within = |at: Time| (old < at || old == Time::ZERO) && at <= new;
+        let limited = !within(self.sent[0]) && !within(self.sent[1]) && !self.reported.is_some_and(within);
+        if self.sent[0] <= new && self.sent[1] > new {
+            self.sent[0] = self.sent[1];
+        }
+        limited
+    }
+}
+
+impl Tfrc {
+    /// Within the limits of `setting`.
+    pub fn new(config: &TfrcConfig, setting: &Setting) -> Tfrc {
+        let parameters = config.parameters();
+        let start = setting.start.map(|rate| rate.bits_per_second() as f64 / 8.0);
+        let mut tfrc = Tfrc {
+            setting: *setting,
+            law: parameters.law(1.0, None),
+            history: LossHistory::new(parameters.confirmations, parameters.threshold),
+            parameters,
+            receive: ReceiveRate::default(),
+            clock: ReceiveClock::default(),
+            size: None,
+            sent: None,
+            reported: None,
+            loss_event_rate: 0.0,
+            most_received: 0.0,
+            received: 0.0,
+            limited: DataLimited::default(),
+            sent_since_timer: false,
+            cap: None,
+            now: Time::ZERO,
+            decisions: Decisions::default(),
+        };
+        tfrc.law = parameters.law(tfrc.segment(), start.map(|start| start * tfrc.paced()));
+        tfrc
+    }
+
+    /// Bytes of a packet at the IP layer.
+    fn wire(&self) -> f64 {
+        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
+    }
+
+    /// s: what of a packet is paced.
+    fn segment(&self) -> f64 {
+        (self.wire() - self.parameters.header).max(1.0)
+    }
+
+    /// The part of IP bytes that is paced.
+    fn paced(&self) -> f64 {
+        self.segment() / self.wire()
+    }
+
+    /// Never backwards.
+    fn at(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    fn sized(&mut self, bytes: u64) {
+        let bytes = bytes.clamp(1, 65_535) as f64;
+        // [RFC 5348, 4.1] An average over some four loss intervals at 10 % of loss.
+        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
+    }
+
+    fn rate(&self, paced_bytes: f64) -> Rate {
+        let rate = self.setting.within(paced_bytes / self.paced());
+        match self.cap {
+            Some(cap) if cap < rate && cap > self.setting.min => cap,
+            Some(cap) if cap < rate => self.setting.min,
+            _ => rate,
+        }
+    }
+
+    /// Takes in what became of each packet; whether a loss event began.
+    fn on_reports(&mut self, feedback: &Feedback<'_>, rtt: Span) -> bool {
+        let known = |id: u64, sent: Option<u64>| sent.is_none_or(|sent| id <= sent);
+        let mut reported = self.reported;
+        for Report { sent, fate } in feedback.reports.iter() {
+            let new = known(sent.id, self.sent) && reported.is_none_or(|reported| sent.id > reported);
+            if new && let Fate::Arrived { .. } = fate {
+                self.receive.add(sent.size.0);
+            }
+            if new {
+                reported = Some(sent.id);
+            }
+        }
+        let nanos = self.clock.advance(self.now, feedback.remote_sent);
+        if let Some((bytes, span)) = self.receive.feedback(nanos, rtt) {
+            self.set_received(bytes as f64 * 1e9 / span as f64);
+        }
+        let (segment, seconds) = (self.segment(), rtt.as_secs_f64().max(1e-6));
+        // [RFC 5348, 6.3.1] X_target is the largest X_recv so far, at least half a packet in a round-trip time.
+        let target = self.most_received.max(0.5 * segment / seconds);
+        let equation = self.law.equation(segment, seconds);
+        let first = || 1.0 / equation.loss_event_rate(target);
+        let now = Now { rtt, first: &first };
+        let mut began = false;
+        for i in 0..feedback.reports.len() {
+            let Report { sent, fate } = feedback.reports[i];
+            if !known(sent.id, self.sent) {
+                continue;
+            }
+            let time = sent.at.as_nanos();
+            let new = self.reported.is_none_or(|reported| sent.id > reported);
+            let event = match fate {
+                Fate::Arrived { ecn, .. } if new => self.history.arrived(sent.id, time, ecn == Ecn::Ce, now),
+                Fate::Lost { class: LossClass::Congestion, .. } => {
+                    // A host's timeout may find what lies behind the newest report.
+                    self.history.lost(Run { first: sent.id, len: 1, times: (time, time) }, now)
+                }
+                Fate::Arrived { .. } | Fate::Late { .. } => {
+                    self.history.fill(sent.id);
+                    None
+                }
+                Fate::Lost { class: LossClass::Wireless, .. } => None,
+            };
+            if !sent.app_limited {
+                self.limited.reported = self.limited.reported.max(Some(sent.at));
+            }
+            if self.sent.is_none() && new {
+                self.sized(sent.size.0);
+                self.law.on_packet();
+            }
+            self.reported = self.reported.max(Some(sent.id));
+            if let Some(id) = event {
+                began = true;
+                let loss_event_rate = self.history.loss_event_rate();
+                self.decisions.push(Decision::LossEvent { id, loss_event_rate });
+            }
+        }
+        self.loss_event_rate = self.history.loss_event_rate();
+        began
+    }
+
+    /// X_recv of IP bytes, kept in those that are paced.
+    fn set_received(&mut self, bytes_per_second: f64) {
+        self.received = bytes_per_second * self.paced();
+        self.most_received = self.most_received.max(self.received);
+    }
+}
+
+impl RateController for Tfrc {
+    fn on_sent(&mut self, now: Time, sent: &Sent) {
+        let now = self.at(now);
+        self.law.start(now);
+        self.law.on_packet();
+        self.sent = self.sent.max(Some(sent.id));
+        self.sent_since_timer = true;
+        self.sized(sent.size.0);
+        if !sent.app_limited {
+            self.limited.on_sent(now);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
+        let now = self.at(now);
+        let sample = feedback.rtt(now);
+        let rtt = self.law.rtt().map(Span::from_secs_f64).or(sample).unwrap_or(Span::ZERO);
+        let (before, counted) = (self.loss_event_rate, self.received);
+        self.received = 0.0;
+        let began = match feedback.receiver {
+            None => self.on_reports(feedback, rtt),
+            Some(summary) => {
+                let seconds = summary.over.as_secs_f64();
+                if seconds > 0.0 && summary.received.0 > 0 {
+                    self.set_received(summary.received.0 as f64 / seconds);
+                }
+                let p = summary.loss_event_rate;
+                let p = if p.is_finite() { p.clamp(0.0, 1.0) } else { before };
+                self.loss_event_rate = match feedback.source {
+                    // A report without a loss does not end a congestion that others told of.
+                    Source::ReceiverReport if before > 0.0 => (before + (p - before) / 8.0).max(1e-9),
+                    _ => p,
+                };
+                false
+            }
+        };
+        let newest = feedback.newest().map(|i| feedback.reports[i].sent.at);
+        let received = (self.received > 0.0).then_some(self.received);
+        let facts = Facts {
+            rtt: sample.map(|sample| sample.as_secs_f64()),
+            received,
+            loss_event_rate: self.loss_event_rate,
+            worse: began || self.loss_event_rate > before,
+            // [RFC 5348, 4.3] not where X_recv is zero
+            data_limited: received.is_some() && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
+            segment: self.segment(),
+            max: self.setting.max.bits_per_second() as f64 / 8.0,
+        };
+        if received.is_none() {
+            self.received = counted;
+        }
+        self.law.on_feedback(now, &facts);
+        self.sent_since_timer = false;
+        if before == 0.0 && self.loss_event_rate > 0.0 {
+            self.decisions.push(Decision::SlowStartEnded { rate: self.rate(self.law.allowed()) });
+        }
+    }
+
+    fn on_signal(&mut self, now: Time, signal: Signal) {
+        self.at(now);
+        match signal {
+            Signal::Remb { rate } => self.cap = Some(rate),
+            Signal::Mtu { size } => self.setting.packet_size = size,
+            _ => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.law.no_feedback_at()
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        let now = self.at(now);
+        if self.law.no_feedback_at().is_none_or(|at| now < at) {
+            return;
+        }
+        let idle = self.sent.is_some() && !self.sent_since_timer;
+        let before = self.law.allowed();
+        self.law.on_no_feedback(now, idle);
+        self.sent_since_timer = false;
+        if self.law.allowed() != before {
+            self.decisions.push(Decision::NoFeedback { rate: self.rate(self.law.allowed()) });
+        }
+    }
+
+    fn poll_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop()
+    }
+
+    fn output(&self) -> Output {
+        let (allowed, instantaneous) = (self.law.allowed(), self.law.instantaneous());
+        let target = self.rate(allowed.min(instantaneous));
+        Output { pacing: self.rate(instantaneous), ..Output::rate(target) }
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.number("rate", "bit/s", self.rate(self.law.allowed()).bits_per_second() as f64);
+        visitor.number("loss event rate", "", self.loss_event_rate);
+        visitor.number("receive rate", "bit/s", 8.0 * self.received / self.paced());
+        self.law.rtt().into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt));
+        self.law.telemetry(visitor);
+    }
+}

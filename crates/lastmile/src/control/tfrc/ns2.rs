@@ -1,0 +1,302 @@
+//! The sender of ns-2 2.35 (tcp/tfrc.cc), which papers of its time were made with. It is not RFC 5348's:
+//!
+//! - t_RTO is TCP's, from round-trip times on a clock of 0.1 s: 0.3 s below 150 ms, 0.5 s at 200 ms; and the equation's factor
+//!   of t_RTO is capped.
+//! - 300 B/s until the first feedback, then W_init in a round-trip time.
+//! - In slow start a doubling is spread over the packets of a round-trip time.
+//! - Up to the equation's rate it rises by a segment per round-trip time in each; down it follows at once.
+//! - The nofeedback timer is max(2 R, 2 s / X) and halves the rate.
+//! - The round-trip times' memory is 0.95; the instantaneous rate follows their square roots outside slow start.
+//!
+//! That packets are lost at the first one out of sequence, are paced without 32 bytes of header, and history is discounted to
+//! one half is the preset's business. Left out: the round number in packets that keeps two loss events of one
+//! round apart, and the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's equation for the first interval.
+
+use super::equation::Equation;
+use super::law::{Facts, Law, after, initial_window};
+use crate::telemetry::Visitor;
+use crate::time::Time;
+
+/// InitRate_, bytes a second.
+const INITIAL: f64 = 300.0;
+/// tcp_tick_, in seconds.
+const TICK: f64 = 0.1;
+
+/// TCP's smoothed round-trip time and variation in ns-2's fixed point: eighths and quarters of a tick.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    mean: i64,
+    variation: i64,
+}
+
+impl Ticks {
+    fn take(&mut self, rtt: f64) {
+        let ticks = ((rtt / TICK + 0.5) as i64).max(1);
+        if self.mean == 0 {
+            (self.mean, self.variation) = (ticks << 3, ticks << 1);
+            return;
+        }
+        let delta = ticks - (self.mean >> 3);
+        self.mean = (self.mean + delta).max(1);
+        self.variation = (self.variation + delta.abs() - (self.variation >> 2)).max(1);
+    }
+
+    /// t_RTO in seconds.
+    fn timeout(&self) -> f64 {
+        (((self.variation << 3) + self.mean) >> 3) as f64 * TICK
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    SlowStart,
+    Avoidance,
+}
+
+/// ns-2's sender.
+#[derive(Clone, Debug)]
+pub(super) struct Ns2Sender {
+    memory: f64,
+    mss: f64,
+    phase: Phase,
+    /// rate_, oldrate_ and delta_: the rate, what was reached of it in slow start, and what a packet adds.
+    rate: f64,
+    reached: f64,
+    step: f64,
+    rtt: Option<f64>,
+    root_mean: f64,
+    sample: f64,
+    ticks: Ticks,
+    changed: Time,
+    /// round_id: feedback packets and expirations so far.
+    round: u64,
+    segment: f64,
+    timer: Option<Time>,
+}
+
+impl Ns2Sender {
+    pub(super) fn new(memory: f64, mss: f64, start: Option<f64>) -> Ns2Sender {
+        let rate = start.unwrap_or(INITIAL);
+        Ns2Sender {
+            memory,
+            mss,
+            phase: Phase::SlowStart,
+            rate,
+            reached: rate,
+            step: 0.0,
+            rtt: None,
+            root_mean: 1.0,
+            sample: 1.0,
+            ticks: Ticks::default(),
+            changed: Time::ZERO,
+            round: 0,
+            segment: mss,
+            timer: None,
+        }
+    }
+
+    /// Goes from the rate to another over the packets of a round-trip time.
+    fn rise(&mut self, to: f64, rtt: f64) {
+        self.reached = self.rate;
+        self.rate = to;
+        self.step = (self.rate - self.reached) / (self.rate * rtt / self.segment);
+    }
+
+    /// `received`: ss_maxrate_, twice what arrives.
+    fn slow_start(&mut self, now: Time, limit: Option<f64>, rtt: f64, data_limited: bool) {
+        let initial = initial_window(self.mss) / rtt;
+        let Some(limit) = limit.filter(|_| self.round > 2) else {
+            if self.round <= 2 {
+                self.rise(self.rate.max(initial), rtt);
+            } else {
+                // Nothing arrives.
+                (self.reached, self.rate, self.step) = (self.rate, self.segment / rtt, 0.0);
+            }
+            self.changed = now;
+            return;
+        };
+        if data_limited && limit < initial {
+            self.rise(self.rate.max(initial), rtt);
+            self.changed = now;
+        } else if self.rate < limit && (now - self.changed).as_secs_f64() > rtt {
+            self.rise((2.0 * self.rate).min(limit).max(self.segment / rtt), rtt);
+            self.changed = now;
+        } else if self.rate > limit {
+            (self.rate, self.reached, self.step) = (limit / 2.0, limit / 2.0, 0.0);
+            self.changed = now;
+        }
+    }
+
+    fn timeout(&self) -> f64 {
+        (2.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.rate)
+    }
+}
+
+impl Law for Ns2Sender {
+    fn on_feedback(&mut self, now: Time, facts: &Facts) {
+        self.segment = facts.segment;
+        self.round += 1;
+        if let Some(sample) = facts.rtt {
+            let (m, root) = (self.memory, libm::sqrt(sample));
+            self.root_mean = if self.rtt.is_none() { root } else { self.root_mean + (1.0 - m) * (root - self.root_mean) };
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - m) * (sample - rtt)));
+            self.sample = sample;
+            self.ticks.take(sample);
+        }
+        let Some(rtt) = self.rtt else { return };
+        // maxrate_
+        let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
+        let one = self.segment / rtt;
+        let most = limit.unwrap_or(0.0).max(if facts.data_limited { initial_window(self.mss) / rtt } else { one });
+        let p = facts.loss_event_rate;
+        let fair = self.equation(self.segment, rtt).bytes_per_second(p);
+        match self.phase {
+            Phase::SlowStart if p > 0.0 => {
+                self.phase = Phase::Avoidance;
+                (self.rate, self.reached) = (fair, fair);
+            }
+            Phase::SlowStart => {
+                self.slow_start(now, limit, rtt, facts.data_limited);
+                // ns-2 sends a packet at once. What the pacer has at hand leaves at the rate that this packet would reach.
+                self.on_packet();
+            }
+            Phase::Avoidance if fair > self.rate => {
+                let rounds = ((now - self.changed).as_secs_f64() / rtt).min(2.0);
+                self.rate = (self.rate + one * rounds).min(most.min(fair));
+                self.changed = now;
+            }
+            Phase::Avoidance => {
+                self.rate = fair.min(limit.unwrap_or(0.0).max(one));
+                self.changed = now;
+            }
+        }
+        self.rate = self.rate.min(facts.max);
+        self.timer = Some(after(now, self.timeout()));
+    }
+
+    fn on_no_feedback(&mut self, now: Time, idle: bool) {
+        let keeps = self.rtt.map_or(0.0, |rtt| initial_window(self.mss) / rtt);
+        match idle {
+            true if self.rate <= keeps => {}
+            true => self.rate = (self.rate / 2.0).max(keeps),
+            false => self.rate /= 2.0,
+        }
+        // No rate of ns-2's is ever raised from below this, so that its timer is not either.
+        self.rate = self.rate.max(self.segment / 64.0);
+        self.reached = self.reached.min(self.rate);
+        self.round += 1;
+        self.timer = Some(after(now, self.timeout()));
+    }
+
+    fn on_packet(&mut self) {
+        if self.phase == Phase::SlowStart && self.round > 2 && self.reached < self.rate {
+            self.reached = (self.reached + self.step.max(0.0)).min(self.rate);
+        }
+    }
+
+    fn no_feedback_at(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn start(&mut self, now: Time) {
+        if self.timer.is_none() {
+            self.timer = Some(after(now, self.timeout()));
+        }
+    }
+
+    fn rtt(&self) -> Option<f64> {
+        self.rtt
+    }
+
+    fn equation(&self, segment: f64, rtt: f64) -> Equation {
+        Equation { segment, rtt, t_rto: self.ticks.timeout(), capped: true }
+    }
+
+    fn allowed(&self) -> f64 {
+        self.rate
+    }
+
+    fn instantaneous(&self) -> f64 {
+        if self.phase == Phase::SlowStart && self.round > 2 && self.reached < self.rate {
+            return self.reached;
+        }
+        match self.rtt {
+            Some(_) => self.rate * self.root_mean / libm::sqrt(self.sample),
+            None => self.rate,
+        }
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.state("phase", if self.phase == Phase::SlowStart { "slow start" } else { "congestion avoidance" });
+        visitor.number("t_RTO", "s", self.ticks.timeout());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn facts(received: f64, p: f64) -> Facts {
+        Facts {
+            rtt: Some(0.1),
+            received: (received > 0.0).then_some(received),
+            loss_event_rate: p,
+            worse: false,
+            data_limited: false,
+            segment: 1000.0,
+            max: 1e9,
+        }
+    }
+
+    #[test]
+    fn t_rto_is_that_of_a_clock_of_a_tenth_of_a_second() {
+        for (rtt, timeout) in [(0.04, 0.3), (0.149, 0.3), (0.2, 0.5)] {
+            let mut ticks = Ticks::default();
+            (0..100).for_each(|_| ticks.take(rtt));
+            assert!((ticks.timeout() - timeout).abs() < 1e-9, "{rtt}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn slow_start_is_spread_over_a_round_trip() {
+        let mut s = Ns2Sender::new(0.95, 1000.0, None);
+        assert_eq!(s.instantaneous(), 300.0);
+        s.start(at(0));
+        assert_eq!(s.no_feedback_at(), Some(at(6_666) + Span::from_nanos(666_667)));
+        s.on_feedback(at(100), &facts(0.0, 0.0));
+        s.on_feedback(at(200), &facts(1_000.0, 0.0));
+        assert!((s.allowed() - 40_000.0).abs() < 1e-6);
+        assert_eq!(s.no_feedback_at(), Some(at(400)));
+        // Doubled a little more than a round trip later: 40 -> 80 kB/s in steps of 40 / 8.
+        s.on_feedback(at(301), &facts(41_000.0, 0.0));
+        assert!((s.allowed() - 80_000.0).abs() < 1e-6 && (s.instantaneous() - 45_000.0).abs() < 1e-6);
+        (0..3).for_each(|_| s.on_packet());
+        assert!((s.instantaneous() - 60_000.0).abs() < 1e-6);
+        (0..9).for_each(|_| s.on_packet());
+        assert!((s.instantaneous() - 80_000.0).abs() < 1e-6);
+    }
+
+    /// At 1 %: 1000 / (0.1 * 0.0816497 + 0.3 * 0.1837117 * 0.01 * 1.0032) = 114,707 B/s.
+    #[test]
+    fn it_falls_at_once_and_rises_by_a_segment_a_round() {
+        let mut s = Ns2Sender::new(0.95, 1000.0, Some(200_000.0));
+        s.on_feedback(at(100), &facts(0.0, 0.0));
+        s.on_feedback(at(200), &facts(200_000.0, 0.01));
+        assert!((s.allowed() - 114_707.0).abs() < 1.0, "{}", s.allowed());
+        s.on_feedback(at(300), &facts(100_000.0, 0.02));
+        let fell = s.allowed();
+        assert!((fell - 1000.0 / (0.011_547_005 + 0.3 * 0.259_807_62 * 0.02 * 1.0128)).abs() < 1.0);
+        s.on_feedback(at(400), &facts(100_000.0, 0.001));
+        assert!((s.allowed() - fell - 10_000.0).abs() < 1e-6);
+        // At most two rounds' worth at once.
+        s.on_feedback(at(900), &facts(100_000.0, 0.001));
+        assert!((s.allowed() - fell - 30_000.0).abs() < 1e-6);
+        s.on_no_feedback(at(1_200), false);
+        assert!((s.allowed() - (fell + 30_000.0) / 2.0).abs() < 1e-6);
+    }
+}

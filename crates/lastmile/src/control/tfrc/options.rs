@@ -1,0 +1,99 @@
+//! TFRC's options and presets.
+
+use super::law::Law;
+use super::ns2::Ns2Sender;
+use super::sender::{RfcParameters, RfcSender};
+use crate::options::{Kind, OptionType, Scalar};
+use crate::units::Bytes;
+
+/// Whose TFRC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Preset {
+    /// RFC 5348's.
+    #[default]
+    Rfc,
+    /// That of ns-2 2.35, which the papers were made with.
+    Ns2,
+}
+
+impl OptionType for Preset {
+    const KIND: Kind = Kind::Name;
+    type Bound = String;
+
+    fn read(given: &Scalar) -> Result<Preset, String> {
+        match given {
+            Scalar::Text(name) if name == "rfc" => Ok(Preset::Rfc),
+            Scalar::Text(name) if name == "ns-2" => Ok(Preset::Ns2),
+            _ => Err(format!("must be one of {}, not {given}", Preset::any())),
+        }
+    }
+
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Text(if *self == Preset::Rfc { "rfc" } else { "ns-2" }.to_owned()))
+    }
+
+    fn bound(&self) -> Option<&String> {
+        None
+    }
+
+    fn any() -> String {
+        "rfc, ns-2".into()
+    }
+}
+
+crate::options! {
+    /// TFRC's parameters. Those without a value are the preset's.
+    pub struct TfrcConfig {
+        /// Whose TFRC: that of RFC 5348, or of ns-2 with all in which it departs from it
+        preset: Preset = Preset::Rfc, "RFC 5348; ns-2 2.35, tcp/tfrc.cc and tfrc-sink.cc";
+        /// Later packets that confirm a loss [default: 3, or 1 of ns-2]
+        confirmations: Option<u32> [1..=100] = None, "RFC 5348, section 5.1: NDUPACK; ns-2: numPkts_";
+        /// The least factor by which one long interval discounts the older ones; 1 for no discounting [default: 0.25, or 0.5 of ns-2]
+        discount: Option<f64> [0.0..=1.0] = None, "RFC 5348, section 5.5: THRESHOLD; ns-2: minDiscountRatio_";
+        /// The weight of the past in the round-trip time [default: 0.9, or 0.95 of ns-2]
+        memory: Option<f64> [0.0..=0.999] = None, "RFC 5348, section 4.3: q; ns-2: df_";
+        /// Bytes of each packet that are sent and not paced [default: 0 B, or 32 B of ns-2]
+        header: Option<Bytes> [Bytes(0)..=Bytes(200)] = None, "ns-2: headersize_";
+        /// Leave out the oscillation prevention
+        unsteady: bool = false, "RFC 5348, section 4.5";
+    }
+}
+
+/// A configuration with its preset filled in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    preset: Preset,
+    pub(super) confirmations: u8,
+    pub(super) threshold: f64,
+    memory: f64,
+    pub(super) header: f64,
+    steady: bool,
+}
+
+impl TfrcConfig {
+    pub(super) fn parameters(&self) -> Parameters {
+        let (confirmations, threshold, memory, header) = match self.preset {
+            Preset::Rfc => (3, 0.25, 0.9, 0),
+            Preset::Ns2 => (1, 0.5, 0.95, 32),
+        };
+        Parameters {
+            preset: self.preset,
+            confirmations: self.confirmations.unwrap_or(confirmations).min(100) as u8,
+            threshold: self.discount.unwrap_or(threshold),
+            memory: self.memory.unwrap_or(memory),
+            header: self.header.unwrap_or(Bytes(header)).0 as f64,
+            steady: !self.unsteady,
+        }
+    }
+}
+
+impl Parameters {
+    /// The sender's law, for segments of `mss` bytes, from `start` bytes a second.
+    pub(super) fn law(&self, mss: f64, start: Option<f64>) -> Box<dyn Law> {
+        let Parameters { memory, steady, .. } = *self;
+        match self.preset {
+            Preset::Rfc => Box::new(RfcSender::new(RfcParameters { memory, steady, mss, start })),
+            Preset::Ns2 => Box::new(Ns2Sender::new(memory, mss, start)),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The receiver of RFC 5348 (section 6), with a classifier where losses are judged at the receiver, as in seed 004.
+
+use super::equation::Equation;
+use super::history::{LossHistory, Now, Run};
+use super::options::TfrcConfig;
+use super::receive_rate::ReceiveRate;
+use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts};
+use crate::control::{Decision, LossTruth, Summary};
+use crate::node::Ecn;
+use crate::time::{Span, Time, Tx};
+use crate::units::Bytes;
+
+/// More packets than this are not missing: the numbers began anew.
+const MAX_GAP: u64 = 3_000;
+
+/// A data packet, as it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverPacket {
+    /// Its number: unwrapped, in the order of sending.
+    pub number: u64,
+    /// Its size at the IP layer.
+    pub size: Bytes,
+    /// The sender's stamp in it.
+    pub sent: Time<Tx>,
+    /// The sender's round-trip time in it, once it has one.
+    pub rtt: Option<Span>,
+    /// The ECN codepoint as it arrived.
+    pub ecn: Ecn,
+}
+
+/// What goes into a feedback packet (RFC 5348, section 3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReceiverFeedback {
+    /// The newest packet's number and stamp: `t_recvdata`.
+    pub newest: (u64, Time<Tx>),
+    /// How long ago it arrived: `t_delay`.
+    pub delay: Span,
+    /// X_recv, as bytes and the time in which they came, and p.
+    pub summary: Summary,
+}
+
+/// Keeps the loss history and says when to send feedback: once in a round-trip time or in a given time, and at once when the
+/// loss event rate rises.
+///
+/// ```
+/// use lastmile::{control::tfrc::*, node::Ecn, time::{Span, Time}, units::Bytes};
+/// let mut receiver = Receiver::new(&TfrcConfig::default(), None, None);
+/// let rtt = Some(Span::from_millis(100));
+/// let packet = ReceiverPacket { number: 1, size: Bytes(1000), sent: Time::from_nanos(9), rtt, ecn: Ecn::NotEct };
+/// receiver.on_packet(Time::ZERO, &packet, None);
+/// let feedback = receiver.poll_feedback(Time::ZERO).unwrap(); // the first packet is answered at once
+/// assert_eq!((feedback.newest.0, feedback.summary.loss_event_rate), (1, 0.0));
+/// assert_eq!(receiver.poll_timeout(), Some(Time::ZERO + Span::from_millis(100)));
+/// ```
+#[derive(Debug)]
+pub struct Receiver {
+    history: LossHistory,
+    receive: ReceiveRate,
+    discriminator: Option<Discriminator>,
+    /// How often to give feedback; none for once in a round-trip time.
+    every: Option<Span>,
+    /// R_m.
+    rtt: Option<Span>,
+    newest: Option<(ReceiverPacket, Time)>,
+    /// The mean packet size in bytes, for the first loss interval.
+    size: f64,
+    most_received: f64,
+    /// p as it was reported last.
+    reported: f64,
+    due: Option<Time>,
+    /// Data packets came since the last feedback; feedback was due and there were none.
+    came: bool,
+    waiting: bool,
+    change: Option<Decision>,
+}
+
+impl Receiver {
+    /// With a classifier to judge losses before they count, and feedback every so often, or once in a round-trip time.
+    pub fn new(config: &TfrcConfig, discriminator: Option<Discriminator>, every: Option<Span>) -> Receiver {
+        let parameters = config.parameters();
+        Receiver {
+            history: LossHistory::new(parameters.confirmations, parameters.threshold),
+            receive: ReceiveRate::default(),
+            discriminator,
+            every,
+            rtt: None,
+            newest: None,
+            size: 0.0,
+            most_received: 0.0,
+            reported: 0.0,
+            due: None,
+            came: false,
+            waiting: true,
+            change: None,
+        }
+    }
+
+    /// A data packet arrived; `truth` is the simulator's side channel [RFC 5348, 6.1].
+    pub fn on_packet(&mut self, now: Time, packet: &ReceiverPacket, truth: Option<&dyn LossTruth>) {
+        let ReceiverPacket { number, size, sent, rtt, ecn } = *packet;
+        let unknown = self.rtt.is_none();
+        self.rtt = rtt.filter(|rtt| *rtt > Span::ZERO).or(self.rtt);
+        self.receive.add(size.0);
+        let bytes = size.0.clamp(1, 65_535) as f64;
+        self.size += if self.size > 0.0 { (bytes - self.size) / 32.0 } else { bytes };
+        let before = self.newest;
+        let later = before.is_none_or(|(newest, _)| number > newest.number);
+        if later {
+            if let Some(discriminator) = &mut self.discriminator {
+                let at = Some(now.as_receiver());
+                discriminator.on_arrival(&Arrival { seq: number, size, sent, at, rtt: None });
+            }
+            self.newest = Some((*packet, now));
+        }
+        let rtt = self.rtt.unwrap_or(Span::ZERO);
+        let (segment, seconds) = (self.size, rtt.as_secs_f64().max(1e-6));
+        let target = self.most_received.max(0.5 * segment / seconds);
+        // [RFC 5348, 6.3.1]
+        let first = || 1.0 / Equation::rfc(segment, seconds).loss_event_rate(target);
+        let round = Now { rtt, first: &first };
+        if let Some((newest, then)) = before.filter(|_| later) {
+            let missing = number - newest.number - 1;
+            if (1..=MAX_GAP).contains(&missing) {
+                self.missing(newest.number, missing, (then, now), truth, round);
+            }
+        }
+        self.history.arrived(number, now.as_nanos(), ecn == Ecn::Ce, round);
+        self.came = true;
+        let rose = self.history.loss_event_rate() > self.reported;
+        // [6.3] Every packet is answered until one brings a round-trip time.
+        if self.waiting || unknown || rose {
+            self.due = Some(now);
+        }
+    }
+
+    /// The packets behind `before` did not arrive between these times.
+    fn missing(
+        &mut self,
+        before: u64,
+        missing: u64,
+        times: (Time, Time),
+        truth: Option<&dyn LossTruth>,
+        round: Now<'_>,
+    ) {
+        let span = (times.1 - times.0).max(Span::ZERO).as_nanos().unsigned_abs();
+        // [RFC 5348, 5.2] T_loss, interpolated
+        let time = |place: u64| times.0.as_nanos() + (u128::from(span) * u128::from(place) / u128::from(missing + 1)) as u64;
+        let mut run: Option<Run> = None;
+        for place in 1..=missing {
+            let seq = before + place;
+            let truth = truth.and_then(|truth| truth.cause(seq));
+            let loss = Loss { seq, run: missing as u32, bytes: None, truth };
+            let class = self.discriminator.as_mut().map_or(LossClass::Congestion, |d| d.classify(&loss));
+            match (class, &mut run) {
+                (LossClass::Congestion, Some(run)) => (run.len, run.times.1) = (run.len + 1, time(place)),
+                (LossClass::Congestion, None) => {
+                    run = Some(Run { first: seq, len: 1, times: (time(place), time(place)) });
+                }
+                (LossClass::Wireless, _) => {
+                    run.take().and_then(|run| self.history.lost(run, round));
+                }
+            }
+        }
+        run.and_then(|run| self.history.lost(run, round));
+    }
+
+    /// When to ask for feedback.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The feedback that is due, if any [RFC 5348, 6.2].
+    pub fn poll_feedback(&mut self, now: Time) -> Option<ReceiverFeedback> {
+        self.due.filter(|&due| due <= now)?;
+        let (newest, arrived) = self.newest?;
+        let rtt = self.rtt.unwrap_or(Span::ZERO);
+        self.due = Some(now + self.every.or(self.rtt).unwrap_or(Span::from_secs(1)).max(Span::from_millis(1)));
+        self.waiting = !core::mem::take(&mut self.came);
+        if self.waiting {
+            return None;
+        }
+        self.reported = self.history.loss_event_rate();
+        let (bytes, span) = self.receive.feedback(now.as_nanos(), rtt).unwrap_or((0, 0));
+        if span > 0 {
+            self.most_received = self.most_received.max(bytes as f64 * 1e9 / span as f64);
+        }
+        let over = Span::from_nanos(i64::try_from(span).unwrap_or(i64::MAX));
+        let summary = Summary { received: Bytes(bytes), over, loss_event_rate: self.reported };
+        Some(ReceiverFeedback { newest: (newest.number, newest.sent), delay: (now - arrived).max(Span::ZERO), summary })
+    }
+
+    /// Tells how fine this host's stamps are; a classifier may step aside.
+    pub fn suit(&mut self, resolution: Option<Span>) {
+        if let Some(discriminator) = &mut self.discriminator {
+            self.change = discriminator.suit(resolution).or(self.change);
+        }
+    }
+
+    /// That the classifier stepped aside or came back.
+    pub fn poll_decision(&mut self) -> Option<Decision> {
+        self.change.take()
+    }
+
+    /// p.
+    pub fn loss_event_rate(&self) -> f64 {
+        self.history.loss_event_rate()
+    }
+
+    /// How losses were judged so far.
+    pub fn counts(&self) -> Option<LossCounts> {
+        Some(self.discriminator.as_ref()?.counts())
+    }
+}

@@ -1,0 +1,384 @@
+//! The sender of RFC 5348: slow start, the allowed rate, data-limited intervals, the nofeedback timer, oscillation prevention.
+
+use super::equation::Equation;
+use super::law::{Facts, Law, after, initial_window};
+use crate::telemetry::Visitor;
+use crate::time::{Span, Time};
+
+/// t_mbi: the longest between two packets, in seconds.
+const T_MBI: f64 = 64.0;
+/// Entries of X_recv_set. RFC 5348, section 8.2.2, finds three enough at one feedback in a round-trip time; more feedback needs
+/// more to hold the largest of two round-trip times.
+const KEPT: usize = 8;
+/// The nofeedback timer before the first round-trip sample [RFC 5348, 4.2].
+const FIRST_TIMER: Span = Span::from_secs(2);
+
+/// Recent values of X_recv, with their times.
+#[derive(Clone, Copy, Debug)]
+struct ReceiveSet {
+    entries: [(Time, f64); KEPT],
+    known: usize,
+}
+
+impl ReceiveSet {
+    fn of(now: Time, value: f64) -> ReceiveSet {
+        ReceiveSet { entries: [(now, value); KEPT], known: 1 }
+    }
+
+    fn max(&self) -> f64 {
+        self.entries[..self.known].iter().fold(0.0, |max, entry| max.max(entry.1))
+    }
+
+    /// Update X_recv_set() [RFC 5348, 4.3 and 8.2.2].
+    fn update(&mut self, now: Time, received: f64, rtt: f64) {
+        if self.known == KEPT {
+            // The largest is what counts.
+            let least = (0..KEPT).min_by(|&a, &b| self.entries[a].1.total_cmp(&self.entries[b].1)).unwrap_or(0);
+            self.entries[least..].rotate_left(1);
+            self.known -= 1;
+        }
+        self.entries[self.known] = (now, received);
+        self.known += 1;
+        let young = |entry: &(Time, f64)| (now - entry.0).as_secs_f64() <= 2.0 * rtt;
+        let mut kept = 0;
+        for i in 0..self.known {
+            // The newest stays in any case.
+            if young(&self.entries[i]) || i + 1 == self.known {
+                self.entries[kept] = self.entries[i];
+                kept += 1;
+            }
+        }
+        self.known = kept;
+    }
+
+    /// Maximize X_recv_set() [RFC 5348, 4.3].
+    fn maximize(&mut self, now: Time, received: f64) {
+        let known = self.entries[..self.known].iter().map(|entry| entry.1).filter(|value| value.is_finite());
+        *self = ReceiveSet::of(now, known.fold(received, f64::max));
+    }
+}
+
+/// What users can change of the law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RfcParameters {
+    /// q, and q2 of the oscillation prevention.
+    pub(super) memory: f64,
+    /// Section 4.5.
+    pub(super) steady: bool,
+    /// The largest segment, in the bytes that are paced.
+    pub(super) mss: f64,
+    /// The rate before the first feedback; none for a segment per second.
+    pub(super) start: Option<f64>,
+}
+
+/// RFC 5348's sender.
+#[derive(Clone, Debug)]
+pub(super) struct RfcSender {
+    parameters: RfcParameters,
+    /// X.
+    allowed: f64,
+    /// R and R_sqmean, and the newest R_sample.
+    rtt: Option<f64>,
+    root_mean: f64,
+    sample: f64,
+    /// X_recv_set.
+    received: ReceiveSet,
+    /// tld.
+    doubled: Time,
+    /// p and X_Bps.
+    loss_event_rate: f64,
+    fair: f64,
+    segment: f64,
+    timer: Option<Time>,
+}
+
+impl RfcSender {
+    pub(super) fn new(parameters: RfcParameters) -> RfcSender {
+        RfcSender {
+            parameters,
+            allowed: parameters.start.unwrap_or(parameters.mss), // [4.2] s bytes per second
+            rtt: None,
+            root_mean: 0.0,
+            sample: 0.0,
+            received: ReceiveSet::of(Time::ZERO, f64::INFINITY),
+            doubled: Time::ZERO,
+            loss_event_rate: 0.0,
+            fair: f64::INFINITY,
+            segment: parameters.mss,
+            timer: None,
+        }
+    }
+
+    /// initial_rate, and recover_rate [RFC 5348, 4.2 and 4.4].
+    fn initial_rate(&self, rtt: f64) -> f64 {
+        initial_window(self.parameters.mss) / rtt
+    }
+
+    fn least(&self) -> f64 {
+        self.segment / T_MBI
+    }
+
+    /// RTO [RFC 5348, 4.3, step 3], and how long the nofeedback timer runs when it was restarted [4.4, step 2].
+    fn timeout(&self) -> f64 {
+        (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.allowed)
+    }
+
+    /// The last part of step 4 of section 4.3.
+    fn set_allowed(&mut self, now: Time, limit: f64, max: f64) {
+        let Some(rtt) = self.rtt else { return };
+        if self.loss_event_rate > 0.0 {
+            self.fair = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
+            self.allowed = self.fair.min(limit).max(self.least());
+        } else if (now - self.doubled).as_secs_f64() >= rtt {
+            self.allowed = (2.0 * self.allowed).min(limit).max(self.initial_rate(rtt));
+            self.doubled = now;
+        }
+        self.allowed = self.allowed.min(max);
+    }
+}
+
+impl Law for RfcSender {
+    fn on_feedback(&mut self, now: Time, facts: &Facts) {
+        self.segment = facts.segment;
+        self.loss_event_rate = facts.loss_event_rate;
+        let q = self.parameters.memory;
+        let first = self.rtt.is_none();
+        if let Some(sample) = facts.rtt {
+            // Steps 1 and 2, and R_sqmean of section 4.5.
+            self.sample = sample;
+            let root = libm::sqrt(sample);
+            // q R + (1 - q) R_sample, so written that a constant stays one.
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - q) * (sample - rtt)));
+            self.root_mean = if first { root } else { self.root_mean + (1.0 - q) * (root - self.root_mean) };
+        }
+        let Some(rtt) = self.rtt else {
+            self.timer = Some(now + FIRST_TIMER);
+            return;
+        };
+        if first {
+            // [4.2] in place of step 4.
+            self.allowed = self.initial_rate(rtt).max(self.parameters.start.unwrap_or(0.0)).min(facts.max);
+            self.doubled = now;
+            self.received = ReceiveSet::of(now, f64::INFINITY);
+            if self.loss_event_rate > 0.0 {
+                self.set_allowed(now, f64::INFINITY, facts.max);
+            }
+        } else {
+            // Step 4.
+            let limit = match facts.received {
+                None => 2.0 * self.received.max(),
+                Some(received) if facts.data_limited && facts.worse => {
+                    self.received.entries[..self.received.known].iter_mut().for_each(|entry| entry.1 /= 2.0);
+                    self.received.maximize(now, 0.85 * received);
+                    self.received.max()
+                }
+                Some(received) if facts.data_limited => {
+                    self.received.maximize(now, received);
+                    2.0 * self.received.max()
+                }
+                Some(received) => {
+                    self.received.update(now, received, rtt);
+                    2.0 * self.received.max()
+                }
+            };
+            self.set_allowed(now, limit, facts.max);
+        }
+        self.timer = Some(after(now, self.timeout())); // steps 3 and 6
+    }
+
+    fn on_no_feedback(&mut self, now: Time, idle: bool) {
+        // [RFC 5348, 4.4]
+        let received = self.received.max();
+        let lossy = self.loss_event_rate > 0.0;
+        let recovering = |rtt: f64| {
+            let recover = self.initial_rate(rtt);
+            if lossy { received < recover } else { self.allowed < 2.0 * recover }
+        };
+        match self.rtt {
+            // Nothing was sent that could have been answered.
+            None if idle => {}
+            Some(rtt) if idle && recovering(rtt) => {}
+            _ if !lossy => self.allowed = (self.allowed / 2.0).max(self.least()),
+            _ => {
+                // Update_Limits(): of X_recv where twice that was the limit, else of X_Bps / 2.
+                let limit = if self.fair > 2.0 * received { received } else { self.fair / 2.0 };
+                let limit = limit.max(self.least());
+                self.received = ReceiveSet::of(now, limit / 2.0);
+                self.set_allowed(now, limit, f64::INFINITY);
+            }
+        }
+        let seconds = if self.rtt.is_some() { self.timeout() } else { self.timeout().max(FIRST_TIMER.as_secs_f64()) };
+        self.timer = Some(after(now, seconds));
+    }
+
+    fn no_feedback_at(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn start(&mut self, now: Time) {
+        self.timer.get_or_insert(now + FIRST_TIMER);
+    }
+
+    fn rtt(&self) -> Option<f64> {
+        self.rtt
+    }
+
+    fn allowed(&self) -> f64 {
+        self.allowed
+    }
+
+    fn instantaneous(&self) -> f64 {
+        if !self.parameters.steady || self.sample <= 0.0 {
+            return self.allowed;
+        }
+        // [RFC 5348, 4.5]
+        (self.allowed * self.root_mean / libm::sqrt(self.sample)).max(self.least())
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.state("phase", if self.loss_event_rate > 0.0 { "congestion avoidance" } else { "slow start" });
+        if self.fair.is_finite() {
+            visitor.number("rate of the equation", "bit/s", 8.0 * self.fair);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const R: f64 = 0.1;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn facts(received: f64, p: f64) -> Facts {
+        Facts {
+            rtt: Some(R),
+            received: (received > 0.0).then_some(received),
+            loss_event_rate: p,
+            worse: false,
+            data_limited: false,
+            segment: 1000.0,
+            max: 1e9,
+        }
+    }
+
+    fn sender() -> RfcSender {
+        RfcSender::new(RfcParameters { memory: 0.9, steady: true, mss: 1000.0, start: None })
+    }
+
+    /// Told so many milliseconds after the start; the allowed rate.
+    fn told(sender: &mut RfcSender, ms: u64, facts: &Facts) -> f64 {
+        sender.on_feedback(at(ms), facts);
+        sender.allowed()
+    }
+
+    #[test]
+    fn it_starts_with_a_segment_per_second_and_then_four_per_round_trip() {
+        let mut s = sender();
+        assert_eq!(s.allowed(), 1000.0);
+        s.start(at(0));
+        assert_eq!(s.no_feedback_at(), Some(at(2_000)));
+        // W_init = min(4000, max(2000, 4380)) = 4000; the timer runs max(4 R, 2 s / X) = 400 ms.
+        assert!((told(&mut s, 100, &facts(0.0, 0.0)) - 40_000.0).abs() < 1e-6);
+        assert_eq!(s.no_feedback_at(), Some(at(500)));
+        assert_eq!(initial_window(1460.0), 4380.0);
+        assert_eq!(initial_window(3000.0), 6000.0);
+    }
+
+    /// Doubled once per round-trip time, to at most twice what arrives; the first two round trips know no limit.
+    #[test]
+    fn slow_start_doubles() {
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        assert_eq!(told(&mut s, 150, &facts(10_000.0, 0.0)), 40_000.0);
+        assert_eq!(told(&mut s, 200, &facts(10_000.0, 0.0)), 80_000.0);
+        // The unlimited entry is as old as two round trips at 300 ms, and older at 310.
+        assert_eq!(told(&mut s, 310, &facts(70_000.0, 0.0)), 140_000.0);
+        assert_eq!(told(&mut s, 410, &facts(75_000.0, 0.0)), 150_000.0);
+    }
+
+    /// X_Bps at 1 % and 100 ms is 1000 / (0.1 * 0.0890220) = 112,332 B/s.
+    #[test]
+    fn the_equation_and_what_arrives_bound_the_rate() {
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        told(&mut s, 400, &facts(100_000.0, 0.0));
+        assert!((told(&mut s, 500, &facts(100_000.0, 0.01)) - 112_332.0).abs() < 1.0);
+        assert!((told(&mut s, 800, &facts(50_000.0, 0.01)) - 100_000.0).abs() < 1e-6);
+        // p = 1 at 100 ms gives 41 B/s; a segment in 64 s is 15.6.
+        assert!((told(&mut s, 900, &facts(50_000.0, 1.0)) - 1000.0 / 24.331_598).abs() < 0.01);
+    }
+
+    /// [4.3] In a data-limited interval the highest entry stays; with a loss, half of it or 0.85 of what arrives is the limit.
+    #[test]
+    fn a_data_limited_interval_keeps_what_was_received_before() {
+        let limited = |received, worse, p| Facts { data_limited: true, worse, ..facts(received, p) };
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        told(&mut s, 400, &facts(60_000.0, 0.001));
+        assert!((told(&mut s, 800, &limited(1_000.0, false, 0.001)) - 120_000.0).abs() < 1e-6);
+        assert!((told(&mut s, 1_200, &limited(1_000.0, true, 0.001)) - 30_000.0).abs() < 1e-6);
+        assert!((told(&mut s, 1_600, &limited(100_000.0, true, 0.001)) - 85_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn silence_halves_the_rate() {
+        // Before any feedback, and not for an idle sender.
+        let mut s = sender();
+        s.on_no_feedback(at(2_000), true);
+        assert_eq!(s.allowed(), 1000.0);
+        s.on_no_feedback(at(4_000), false);
+        assert_eq!((s.allowed(), s.no_feedback_at()), (500.0, Some(at(8_000))));
+        // In slow start, and never below a segment in 64 s.
+        told(&mut s, 4_100, &facts(0.0, 0.0));
+        s.on_no_feedback(at(4_500), false);
+        assert_eq!((s.allowed(), s.no_feedback_at()), (20_000.0, Some(at(4_900))));
+        (0..40).for_each(|_| s.on_no_feedback(at(5_000), false));
+        assert_eq!((s.allowed(), s.no_feedback_at()), (1000.0 / 64.0, Some(at(133_000))));
+    }
+
+    #[test]
+    fn silence_limits_what_was_received_once_there_were_losses() {
+        // Limited by the equation, 112 kB/s: X_Bps / 2, and then X_recv, which is a quarter of that.
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        told(&mut s, 500, &facts(100_000.0, 0.01));
+        s.on_no_feedback(at(900), false);
+        assert!((s.allowed() - 56_166.0).abs() < 1.0);
+        s.on_no_feedback(at(1_300), false);
+        assert!((s.allowed() - 28_083.0).abs() < 1.0);
+        // Feedback without losses may double it in a round-trip time.
+        assert!((told(&mut s, 1_400, &facts(28_000.0, 0.01)) - 56_000.0).abs() < 1.0);
+    }
+
+    /// recover_rate is 40 kB/s: an idle sender keeps what is below it (p > 0) or below twice that (p = 0).
+    #[test]
+    fn an_idle_sender_keeps_a_window() {
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        told(&mut s, 200, &facts(40_000.0, 0.0));
+        s.on_no_feedback(at(600), true);
+        assert_eq!(s.allowed(), 40_000.0);
+        s.on_no_feedback(at(1_000), true);
+        assert_eq!(s.allowed(), 40_000.0);
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        told(&mut s, 500, &facts(30_000.0, 0.001));
+        s.on_no_feedback(at(900), true);
+        assert_eq!(s.allowed(), 60_000.0);
+    }
+
+    /// [4.5] A sample of twice the long-term mean takes a factor of 1.31 off: R_sqmean = 0.9 sqrt(.1) + 0.1 sqrt(.2).
+    #[test]
+    fn the_rate_gives_way_while_the_queue_grows() {
+        let mut s = sender();
+        told(&mut s, 100, &facts(0.0, 0.0));
+        assert!((s.instantaneous() / s.allowed() - 1.0).abs() < 1e-12);
+        told(&mut s, 200, &Facts { rtt: Some(0.2), ..facts(10_000.0, 0.0) });
+        assert!((s.instantaneous() / s.allowed() - (0.9 / libm::sqrt(2.0) + 0.1)).abs() < 1e-12);
+        assert!((s.rtt().unwrap() - 0.11).abs() < 1e-12);
+    }
+}

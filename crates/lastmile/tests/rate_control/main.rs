@@ -1,0 +1,5 @@
+//! Rate controllers over a path of one queue with independent losses, and under whatever feedback.
+
+mod nonsense;
+mod path;
+mod tfrc;

@@ -1,0 +1,176 @@
+//! A path: a queue, a link, a delay, losses behind the link; and a flow over it whose controller is told what arrived.
+
+use std::collections::VecDeque;
+
+use lastmile::classify::{Discriminator, LossClass};
+use lastmile::control::tfrc::{Receiver, ReceiverFeedback, ReceiverPacket, TfrcConfig};
+use lastmile::control::*;
+use lastmile::node::Ecn;
+use lastmile::options::Options;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub(crate) rate: Rate,
+    /// Each way.
+    pub(crate) delay: Span,
+    /// Packets.
+    pub(crate) queue: u64,
+    pub(crate) loss: f64,
+    pub(crate) size: Bytes,
+    pub(crate) feedback: Span,
+    pub(crate) seconds: i64,
+    pub(crate) seed: u64,
+}
+
+/// What came of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Came {
+    /// Mean rates after the first tenth, in kbit/s: sent, and arrived.
+    pub(crate) sent: f64,
+    pub(crate) arrived: f64,
+    /// Packets lost by the queue.
+    pub(crate) overflowed: u64,
+}
+
+/// Where losses are computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Form {
+    Sender,
+    Receiver,
+}
+
+/// What really lost packets, by number.
+#[derive(Debug, Default)]
+struct Causes(VecDeque<(u64, LossClass)>);
+
+impl LossTruth for Causes {
+    fn cause(&self, id: u64) -> Option<LossClass> {
+        let place = self.0.binary_search_by_key(&id, |cause| cause.0).ok()?;
+        Some(self.0[place].1)
+    }
+}
+
+fn due<T>(queue: &mut VecDeque<T>, is_due: impl FnOnce(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(is_due) { queue.pop_front() } else { None }
+}
+
+impl Path {
+    pub(crate) fn run(&self, name: &str, form: Form) -> Came {
+        let composition: Composition = name.parse().unwrap();
+        let setting = Setting { packet_size: self.size, ..Setting::default() };
+        let own = Composition {
+            classifier: composition.classifier.clone().filter(|_| form == Form::Sender),
+            ..composition.clone()
+        };
+        let mut controller = build(&own, &setting).unwrap();
+        let judge = composition.classifier.as_ref().map(|choice| Discriminator::new(choice).unwrap());
+        let config = TfrcConfig::read(&composition.controller.options).unwrap_or_default();
+        let mut receiver = Receiver::new(&config, judge.filter(|_| form == Form::Receiver), None);
+        let mut random = Pcg64Mcg::new(u128::from(self.seed) * 2 + 1);
+        let start = Time::ZERO + Span::from_millis(1);
+        let (mut now, mut next_send, mut next_feedback) = (start, start, start + self.feedback);
+        let (mut free, mut id, mut told, mut came) = (start, 0_u64, 0_u64, Came::default());
+        let (mut causes, mut on_way, mut back) = (Causes::default(), VecDeque::new(), VecDeque::new());
+        let mut log = Vec::new();
+        let (mut arrived, mut smoothed) = (Vec::<(Sent, Time)>::new(), None::<Span>);
+        let end = start + Span::from_secs(self.seconds);
+        let counted = start + Span::from_secs(self.seconds) / 10;
+        while now < end {
+            let heads = [
+                on_way.front().map(|packet: &(Sent, Time)| packet.1),
+                back.front().map(|feedback: &(Time, Vec<Report>, Time, Option<ReceiverFeedback>)| feedback.0),
+                controller.poll_timeout(),
+                receiver.poll_timeout().filter(|_| form == Form::Receiver),
+                Some(next_feedback).filter(|_| form == Form::Sender),
+            ];
+            now = now.max(heads.into_iter().flatten().min().unwrap_or(end).min(next_send));
+            while let Some((sent, at)) = due(&mut on_way, |packet| packet.1 <= now) {
+                arrived.push((sent, at));
+                if at >= counted {
+                    came.arrived += self.size.bits() as f64;
+                }
+                if form == Form::Receiver {
+                    let (number, size, stamp) = (sent.id, sent.size, sent.at.as_sender());
+                    let packet =
+                        ReceiverPacket { number, size, sent: stamp, rtt: smoothed, ecn: Ecn::NotEct };
+                    receiver.on_packet(at, &packet, Some(&causes));
+                }
+            }
+            let made = match form {
+                Form::Receiver => receiver.poll_feedback(now).map(Some),
+                Form::Sender => (now >= next_feedback).then_some(None),
+            };
+            if let Some(made) = made {
+                next_feedback = now + self.feedback;
+                let mut reports = Vec::new();
+                for (sent, at) in arrived.drain(..) {
+                    if form == Form::Sender {
+                        reports.extend(
+                            (told..sent.id)
+                                .map(|id| Report { sent: log[id as usize], fate: Fate::lost(LostBy::Gap) }),
+                        );
+                    }
+                    reports.push(Report { sent, fate: Fate::arrived(at.as_receiver()) });
+                    told = sent.id + 1;
+                }
+                if form == Form::Receiver {
+                    reports.drain(..reports.len().saturating_sub(1));
+                }
+                back.push_back((now + self.delay, reports, now, made));
+            }
+            while let Some((_, mut reports, sent, summary)) = due(&mut back, |feedback| feedback.0 <= now) {
+                let hold = match reports.last() {
+                    Some(Report { fate: Fate::Arrived { at: Some(at), .. }, .. }) => sent.as_receiver() - *at,
+                    _ => Span::ZERO,
+                };
+                let mut feedback = Feedback::exact(&mut reports, Some(sent.as_receiver()));
+                feedback.hold = hold;
+                feedback.truth = Some(&causes);
+                feedback.receiver = summary.map(|feedback| feedback.summary);
+                if let Some(rtt) = feedback.rtt(now) {
+                    smoothed = Some(smoothed.map_or(rtt, |smoothed| (smoothed * 9 + rtt) / 10));
+                }
+                controller.on_feedback(now, &mut feedback);
+                // A higher rate shortens the wait that is under way.
+                let wait = controller.output().pacing.time_for(self.size);
+                next_send =
+                    log.last().map_or(next_send, |last: &Sent| next_send.min(last.at + wait)).max(now);
+            }
+            if controller.poll_timeout().is_some_and(|at| at <= now) {
+                controller.on_timeout(now);
+            }
+            if now >= next_send {
+                let sent = Sent::media(id, self.size, now);
+                log.push(sent);
+                controller.on_sent(now, &sent);
+                let service = self.rate.time_for(self.size);
+                let waiting = (free - now).max(Span::ZERO).as_nanos() / service.as_nanos();
+                if now >= counted {
+                    came.sent += self.size.bits() as f64;
+                }
+                if waiting as u64 >= self.queue {
+                    came.overflowed += 1;
+                    causes.0.push_back((id, LossClass::Congestion));
+                } else {
+                    free = free.max(now) + service;
+                    if (random.next_u32() as f64) < self.loss * f64::from(u32::MAX) {
+                        causes.0.push_back((id, LossClass::Wireless));
+                    } else {
+                        on_way.push_back((sent, free + self.delay));
+                    }
+                }
+                id += 1;
+                if causes.0.len() > 4_000 {
+                    causes.0.pop_front();
+                }
+                next_send = now + controller.output().pacing.time_for(self.size).min(Span::from_secs(100));
+            }
+        }
+        let seconds = self.seconds as f64 * 0.9;
+        Came { sent: came.sent / seconds / 1e3, arrived: came.arrived / seconds / 1e3, ..came }
+    }
+}
