@@ -133,6 +133,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         if let Some(recorder) = &recorder {
             recorder.event(event);
         }
+        // All else can wait for the end.
+        if let Decision::PeerQuiet { peer, silent, patience } = event.what {
+            let (silent, patience) = (silent.as_secs_f64(), patience.as_secs_f64());
+            crate::note(&format!(
+                "{peer} has not answered for {silent:.1} s: the path is cut, or slow; waiting for {patience:.0} s more at most (Ctrl-C ends it)"
+            ));
+        }
         events.push(event.clone().map(Into::into));
     };
     driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;

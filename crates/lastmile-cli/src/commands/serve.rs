@@ -36,6 +36,10 @@ pub(crate) struct Args {
     /// A session ends when its peer is silent for so long
     #[arg(long, value_name = "TIME", default_value_t = ReflectorConfig::LEASE)]
     lease: Span,
+    /// Answer packets of TWAMP Light below 41 octets with 44, as RFC 8762, 4.6 has it: more than came, to whoever they claim to
+    /// be from
+    #[arg(long)]
+    answer_small: bool,
     /// Print decisions as JSON lines
     #[arg(long)]
     json: bool,
@@ -70,6 +74,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         epoch: driver.epoch(),
         limits,
         lease: args.lease,
+        answer_small: args.answer_small,
         ..ReflectorConfig::new(random_seed()?)
     };
     let mut reflector = Reflector::new(config);
@@ -92,6 +97,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 event.at,
                 turned_away(*no_session, *no_room, *over_budget, *unpaid)
             ),
+            (Decision::TooSmall { peer, octets }, _) => format!(
+                "{} {peer} sends packets of {octets} octets and gets nothing: a reply would be larger; --answer-small answers it",
+                event.at
+            ),
             (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
             _ => return,
         };
@@ -101,12 +110,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if !args.json {
         let counted = reflector.counters();
         crate::say(&format!(
-            "{} reflected, {} logged, {} streamed, {} malformed, {} without the key, {} without proof of their address, \
+            "{} reflected, {} logged, {} streamed, {} malformed, {} too small, {} without the key, {} without proof of their address, \
              {} repeated, {} looped; turned away: {}",
             counted.reflected,
             counted.logged,
             counted.streamed,
             counted.malformed,
+            counted.too_small,
             counted.unauthenticated,
             counted.unproven,
             counted.repeated,

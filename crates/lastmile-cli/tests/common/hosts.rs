@@ -18,6 +18,11 @@ pub fn missing() -> Option<String> {
     NetNs::new("trial").err().map(|error| error.to_string())
 }
 
+/// Our own program: the one built with the tests, unless `LASTMILE_PROGRAM` names another.
+pub fn program() -> String {
+    std::env::var("LASTMILE_PROGRAM").unwrap_or_else(|_| PROGRAM.to_owned())
+}
+
 /// A host, until dropped.
 pub struct Host {
     ns: NetNs,
@@ -45,6 +50,14 @@ impl Host {
     pub fn forwards(&self) {
         let on = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
         self.ns.run(on).expect("the host").expect("the right to forward");
+    }
+
+    /// Runs `f` on a thread inside this host.
+    pub fn inside<T: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> T + Send + 'static,
+    ) -> std::thread::JoinHandle<T> {
+        self.ns.spawn(f).expect("a thread")
     }
 
     /// Runs a command of words, which must succeed.
@@ -83,12 +96,12 @@ impl Host {
 
     /// Our own program.
     pub fn lastmile(&self, arguments: &[&str]) -> Ended {
-        self.run(PROGRAM, arguments)
+        self.run(&program(), arguments)
     }
 
     /// `lastmile serve`, once it answers at `address`.
     pub fn serves(&self, address: &str, options: &[&str]) -> LabChild {
-        let server = self.start(PROGRAM, &[&["serve", "--bind", address][..], options].concat());
+        let server = self.start(&program(), &[&["serve", "--bind", address][..], options].concat());
         let until = Instant::now() + Duration::from_secs(5);
         // Bound ports stand in the namespace's own table, in hexadecimal.
         let bound =

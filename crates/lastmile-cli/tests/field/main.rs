@@ -3,10 +3,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 #[path = "../common/hosts.rs"]
 mod hosts;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;
+mod relay;
+mod table;
 
 use common::{Ended, lastmile};
 use hosts::{Host, missing};

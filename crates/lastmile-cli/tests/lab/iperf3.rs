@@ -191,6 +191,29 @@ fn wallclock_tcp_and_ping_are_not_refused_for_their_bursts() {
     }
 }
 
+/// Five runs at each rate: at most one of the fifteen is refused.
+#[test]
+#[ignore = "takes a minute: `make field`"]
+fn field_iperf3_tcp_in_the_lab() {
+    if no_iperf3() {
+        return;
+    }
+    let (scratch, mut refused) = (Scratch::new("fifteen"), 0);
+    eprintln!("| iperf3 TCP in the lab | n | goodput, % of the link (IP) | refused |\n|---|---|---|---|");
+    for mbps in [10.0, 30.0, 100.0] {
+        let (mut shares, mut late) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            match tcp(&scratch, mbps) {
+                Ok(share) => shares.push(format!("{:.1}", share * 100.0)),
+                Err(why) => late.push(why.why),
+            }
+        }
+        refused += late.len();
+        eprintln!("| {mbps} Mbit/s | 5 | {} | {} |", shares.join(", "), late.join("; "));
+    }
+    assert!(refused <= 1, "{refused} of 15 refused");
+}
+
 #[test]
 #[ignore = "meets the wall clock: runs alone"]
 fn wallclock_a_lab_takes_a_quarter_of_a_core_for_1_mbit_s() {

@@ -23,13 +23,14 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
+fn reflector_config(epoch: u64) -> ReflectorConfig {
+    let (epoch, limits) = (Epoch::from_unix_nanos(epoch), Limits::unlimited());
+    ReflectorConfig { epoch, limits, ..ReflectorConfig::new([4; 32]) }
+}
+
 fn reflector(keyed: bool, epoch: u64) -> Reflector {
-    Reflector::new(ReflectorConfig {
-        key: keyed.then(|| Key::new(SECRET).unwrap()),
-        epoch: Epoch::from_unix_nanos(epoch),
-        limits: Limits::unlimited(),
-        ..ReflectorConfig::new([4; 32])
-    })
+    let key = keyed.then(|| Key::new(SECRET).unwrap());
+    Reflector::new(ReflectorConfig { key, ..reflector_config(epoch) })
 }
 
 /// A request as a sender writes it, signed if there is a key; with a hello if wished.
@@ -127,6 +128,62 @@ fn random_padding_of_a_twamp_light_packet_is_answered() {
         assert_eq!(carry(&mut nodes, Datagram::udp(address("192.0.2.1:1"), address(ONE), bytes)), 1);
     }
     assert_eq!(nodes[0].1.counters(), Counters { reflected: 1_000, ..Counters::default() });
+}
+
+/// Senders of TWAMP Light whose packets are below 44 octets: a reply of their own size where one fits, else none unless the
+/// server was told otherwise. Never more bytes out than in unasked, and no loop in either case.
+#[test]
+fn small_packets_of_twamp_light() {
+    let sender = |host: usize| address(&format!("192.0.2.{host}:1"));
+    let small =
+        |host, octets| Datagram::udp(sender(host), address(ONE), request(false, false)[..octets].to_vec());
+    for answer_small in [false, true] {
+        let mut node = Reflector::new(ReflectorConfig { answer_small, ..reflector_config(EPOCH) });
+        let mut answer = |datagram: Datagram| {
+            let (mut replies, mut told) = (Vec::new(), Vec::new());
+            node.handle(Time::ZERO, Input::Datagram { port: PortId(0), at: Time::ZERO, datagram });
+            loop {
+                match node.poll(Time::ZERO) {
+                    Output::Transmit(transmit) => replies.push(transmit.datagram),
+                    Output::Event(event) => told.push(event),
+                    Output::Wait(_) => return (replies, told),
+                }
+            }
+        };
+        for octets in 0..=44 {
+            let (replies, told) = answer(small(1, octets));
+            let expected = match octets {
+                41..=44 => Some(octets),
+                14..=40 if answer_small => Some(44),
+                _ => None,
+            };
+            let sizes: Vec<_> = replies.iter().map(|d| d.payload.udp().unwrap().len()).collect();
+            assert_eq!(sizes, Vec::from_iter(expected), "{octets} octets");
+            if let Some(reply) = replies.first() {
+                let mut bytes = reply.payload.udp().unwrap().to_vec();
+                bytes.resize(44, 0);
+                let reply = ReflectorPacket::parse(Mode::Open, &bytes).unwrap();
+                assert_eq!((reply.sender_sequence, reply.sender_ttl), (7, 0), "{octets} octets");
+            }
+            // One line for each source.
+            let said: Vec<_> = told.iter().map(|event| format!("{event:?}")).collect();
+            assert_eq!(said.len(), usize::from(octets == 14 && !answer_small), "{octets} octets: {said:?}");
+        }
+        let told: usize = (2..200).map(|host| answer(small(host, 14)).1.len()).sum();
+        assert_eq!(told, if answer_small { 0 } else { 63 }, "forged sources fill no log");
+        assert_eq!(node.counters().too_small, if answer_small { 0 } else { 27 + 198 });
+        assert_eq!(node.counters().malformed, 14);
+    }
+    for octets in [14, 41] {
+        let node = || Reflector::new(ReflectorConfig { answer_small: true, ..reflector_config(EPOCH) });
+        let mut nodes = [(address(ONE), node()), (address(OTHER), node())];
+        let forged = Datagram::udp(address(OTHER), address(ONE), request(false, false)[..octets].to_vec());
+        assert_eq!(carry(&mut nodes, forged), 1);
+    }
+    // With a key they are without it.
+    let mut nodes = [(address(ONE), reflector(true, EPOCH))];
+    assert_eq!(carry(&mut nodes, small(1, 41)), 0);
+    assert_eq!(nodes[0].1.counters(), Counters { unauthenticated: 1, ..Counters::default() });
 }
 
 #[test]

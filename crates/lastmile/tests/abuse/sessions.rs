@@ -6,7 +6,7 @@ use lastmile::estimate::{Conditions, Step, StreamPlan, build};
 use lastmile::node::{Input, Node, Output, Payload};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{Mode, TlvType, Tlvs, tlv_area_mut};
 use proptest::prelude::*;
 
@@ -296,6 +296,31 @@ fn silence_in_any_phase_ends_the_session() {
             assert!(after < Span::from_secs(8), "{direction} at {ms} ms: {after}");
         }
     }
+}
+
+/// After a cut in the first stream it is waited for what may stand in a slow path's queue; nobody waits without being told.
+#[test]
+fn a_cut_is_said_within_two_seconds() {
+    let train = || Step::Send(StreamPlan::train(60, Bytes(1_488), Rate::ip(50_000_000)));
+    let mut world = world(config(None), Direction::Forward, vec![train()], reflector(None));
+    world.silent_from = Some(Time::ZERO + Span::from_millis(25));
+    world.run(Span::from_secs(60));
+    let quiet: Vec<_> = (world.events.iter())
+        .filter_map(|e| match *e {
+            Decision::PeerQuiet { peer, silent, patience } => Some((peer, silent, patience)),
+            _ => None,
+        })
+        .collect();
+    let [(peer, silent, patience)] = quiet[..] else { panic!("{:?}", world.events) };
+    assert_eq!(peer, peer_address());
+    assert!(silent < Span::from_secs(2), "{silent}");
+    // And it ends when it said it would: what was sent, at the rate that the hello's round trip showed.
+    let rest = world.now - Time::ZERO - silent;
+    assert!(
+        patience > Span::from_secs(3) && (rest - patience).abs() < Span::from_secs(9),
+        "{patience}, not {rest}"
+    );
+    assert!(world.refusals()[0].contains("stopped answering"), "{:?}", world.refusals());
 }
 
 /// Changes the reports and hellos that it hands on.

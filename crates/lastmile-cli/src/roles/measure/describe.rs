@@ -52,6 +52,13 @@ fn sentence(what: &Decision) -> (Mood, String) {
             let packets = no_session + no_room + over_budget + unpaid;
             (Mood::Bad, format!("{packets} packets turned away for a limit, the last from {peer}"))
         }
+        Decision::TooSmall { peer, octets } => {
+            (Mood::Neutral, format!("packets of {octets} octets from {peer} are too small to be answered"))
+        }
+        Decision::PeerQuiet { peer, silent, patience } => (
+            Mood::Bad,
+            format!("{peer} has not answered for {silent}; it is waited for, for {patience} at most"),
+        ),
         Decision::SessionClosed { peer, received, sent } => {
             (Mood::Neutral, format!("end of {peer}: {received} received, {sent} sent"))
         }

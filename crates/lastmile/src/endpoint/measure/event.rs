@@ -135,6 +135,22 @@ pub enum Decision {
         /// Because a reverse stream is not paid for, or larger than any may be.
         unpaid: u64,
     },
+    /// A sender of TWAMP Light uses packets that no reply of their size could answer: told once for each source.
+    TooSmall {
+        /// The sender.
+        peer: SocketAddr,
+        /// UDP payload of its packet, in bytes.
+        octets: u16,
+    },
+    /// The peer has not answered for a while, and is waited for: the path may be cut, or slow and its queue long.
+    PeerQuiet {
+        /// Its address.
+        peer: SocketAddr,
+        /// For so long since it was first asked.
+        silent: Span,
+        /// It is given up after so much more, unless it answers.
+        patience: Span,
+    },
     /// The endpoint has nothing more to do.
     Finished {
         /// What the session cost.

@@ -31,6 +31,10 @@ const KEEP_ALIVE: Span = Span::from_secs(15);
 /// A stream's last packets may take this long beyond the plan before they count as lost.
 const GRACE: Span = Span::from_millis(500);
 const TRIES: usize = 5;
+/// A peer that was asked so long ago is said to be quiet, at the next request.
+const QUIET: Span = Span::from_millis(1_500);
+/// What [`TRIES`] requests take beyond [`QUIET`] at least.
+const LEAST_PATIENCE: Span = Span::from_secs(2);
 /// However slow the path may be, nothing is waited for longer than this without a sign of life: 90 kB at 12 kbit/s.
 const LONGEST_GRACE: Span = Span::from_secs(60);
 /// Requests beyond the first [`TRIES`] are sent ever more rarely, up to this: on a slow path they only add to the queue.
@@ -67,6 +71,8 @@ struct Waiting {
     until: Time,
     /// How often the peer answered that it is not ready.
     unready: u32,
+    /// It was said that the peer is quiet.
+    quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +242,8 @@ impl<S: PacketSink> Prober<S> {
             return self.refuse_all(now, &refusal);
         }
         let first = (self.rtt * 3).max(Span::from_millis(250));
-        let waiting = self.waiting.get_or_insert(Waiting { tries: Vec::new(), until: now, unready: 0 });
+        let waiting =
+            self.waiting.get_or_insert(Waiting { tries: Vec::new(), until: now, unready: 0, quiet: false });
         let (tries, second) = (waiting.tries.len(), Span::from_secs(1));
         let timeout = match tries.checked_sub(TRIES) {
             None => (first * (1_i64 << tries)).min(second.max(first)),
@@ -369,6 +376,21 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
+    /// Says once for each request that nothing comes, so that nobody waits without knowing for what. The first hello is given
+    /// up soon anyway.
+    fn tell_of_quiet(&mut self, now: Time, asked: Time) {
+        let patience = (asked + self.patience(self.unanswered) - now).max(LEAST_PATIENCE);
+        let Some(waiting) = self.waiting.as_mut().filter(|w| !w.quiet && now >= asked + QUIET) else {
+            return;
+        };
+        if matches!(self.phase, Phase::Hello | Phase::KeyCheck) {
+            return;
+        }
+        waiting.quiet = true;
+        let (peer, silent) = (self.config.peer, now - asked);
+        self.out.push_back(Output::Event(Decision::PeerQuiet { peer, silent, patience }));
+    }
+
     fn on_silence(&mut self, now: Time) {
         let tries = self.waiting.as_ref().map_or(0, |w| w.tries.len());
         // Later it may be starting again.
@@ -376,6 +398,7 @@ impl<S: PacketSink> Prober<S> {
         let asked = self.waiting.as_ref().and_then(|w| w.tries.first()).map_or(now, |t| t.sent);
         let may_still_come = now < asked + self.patience(self.unanswered);
         if (tries < TRIES || may_still_come) && !closed {
+            self.tell_of_quiet(now, asked);
             return self.request(now);
         }
         let peer = self.config.peer;

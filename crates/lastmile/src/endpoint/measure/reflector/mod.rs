@@ -3,9 +3,10 @@
 //! Anybody's plain STAMP packet is reflected without keeping anything. Only a peer that echoes the token of an
 //! earlier [hello](crate::wire::private), and so receives what is sent to its address, gets a session. What is sent
 //! to an unauthenticated peer never exceeds what came from it, byte for byte at the IP layer: replies have their
-//! request's size, and reverse streams are paid by credit. [`Limits`] bound the rest.
+//! request's size (but for `answer_small`, which nobody has unasked), and reverse streams are paid by credit. [`Limits`] bound the rest.
 
 mod reverse;
+mod small;
 mod tlvs;
 
 use core::net::SocketAddr;
@@ -43,6 +44,9 @@ pub struct ReflectorConfig {
     pub lease: Span,
     /// Resolution of this host's stamps.
     pub resolution: Span,
+    /// Answer packets that are smaller than any reply could be with a whole base packet, as RFC 8762, 4.6 has it: with up to
+    /// 1.7 times as many bytes as came, to whatever address stands in them.
+    pub answer_small: bool,
 }
 
 impl ReflectorConfig {
@@ -59,6 +63,7 @@ impl ReflectorConfig {
             limits: Limits::default(),
             lease: ReflectorConfig::LEASE,
             resolution: Span::from_nanos(1),
+            answer_small: false,
         }
     }
 }
@@ -82,6 +87,8 @@ pub struct Counters {
     pub streamed: u64,
     /// Not STAMP, or malformed.
     pub malformed: u64,
+    /// TWAMP Light packets that no reply of their size could answer.
+    pub too_small: u64,
     /// Without the right key.
     pub unauthenticated: u64,
     /// Asked as a session, without a token that proves the address: none, a forged one, or an old one.
@@ -120,6 +127,8 @@ pub struct Reflector {
     told: (Counters, Time),
     /// Who was turned away last.
     turned_away: Option<SocketAddr>,
+    /// Sources of too small packets that were told of.
+    small_told: Vec<u64>,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -146,6 +155,8 @@ struct Received {
     hop_limit: u8,
     mode: Mode,
     request: SenderPacket,
+    /// UDP payload of a reply to it, in bytes.
+    reply_len: usize,
     standing: Standing,
 }
 
@@ -170,6 +181,7 @@ impl Reflector {
             next_sweep: None,
             told: (Counters::default(), Time::ZERO),
             turned_away: None,
+            small_told: Vec::new(),
             out: VecDeque::new(),
             config,
         }
@@ -232,6 +244,10 @@ impl Reflector {
                 return;
             }
         }
+        let octets = bytes.len();
+        if self.config.key.is_none() {
+            small::complete(&mut bytes);
+        }
         let Ok(request) = SenderPacket::parse(mode, &bytes) else {
             self.counters.malformed += 1;
             return;
@@ -240,6 +256,7 @@ impl Reflector {
             self.counters.looped += 1;
             return;
         }
+        let Some(reply_len) = self.reply_len(from, mode, octets) else { return };
         let keyless = self.config.key.is_some() && mode == Mode::Open;
         let mut wishes = tlvs::read(self, mode, &mut bytes, (ecn, dscp));
         if keyless {
@@ -253,8 +270,20 @@ impl Reflector {
             Some(token) => self.enter(now, from, token, size),
             None => Standing::Unproven,
         };
-        let packet =
-            Received { port, peer: from, own: to, flow, at, ecn, dscp, hop_limit, mode, request, standing };
+        let packet = Received {
+            port,
+            peer: from,
+            own: to,
+            flow,
+            at,
+            ecn,
+            dscp,
+            hop_limit,
+            mode,
+            request,
+            reply_len,
+            standing,
+        };
         if self.serve(now, &packet, &wishes, &mut bytes) && !wishes.no_reply {
             self.reflect(now, &packet, &wishes, bytes);
         }
@@ -339,10 +368,10 @@ impl Reflector {
         }
     }
 
-    /// Sends a packet back, of the size that it came with.
+    /// Sends a packet back, as a rule of the size that it came with.
     fn reflect(&mut self, now: Time, packet: &Received, wishes: &Wishes, mut bytes: Vec<u8>) {
-        let Received { port, peer, own, flow, at, dscp, hop_limit, mode, standing, .. } = *packet;
-        let size = Bytes(bytes.len() as u64) + IpVersion::of(peer).udp_overhead();
+        let Received { port, peer, own, flow, at, dscp, hop_limit, mode, reply_len, standing, .. } = *packet;
+        let size = Bytes(reply_len as u64) + IpVersion::of(peer).udp_overhead();
         if !self.budget.take(now, peer.ip(), size) {
             return self.turn_away(peer, |c| &mut c.over_budget);
         }
@@ -382,6 +411,7 @@ impl Reflector {
                 return;
             }
         }
+        bytes.truncate(reply_len);
         self.counters.reflected += 1;
         let class = wishes.class.unwrap_or_default();
         let datagram = Datagram {

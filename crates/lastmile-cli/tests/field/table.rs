@@ -1,0 +1,247 @@
+//! `make field`: what measurements say on paths whose trouble is known, as a table. Kernel shapers (`tc tbf`), iperf3 beside,
+//! a responder of TWAMP Light, a relay that loses and reorders.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::common::Ended;
+use super::hosts::Host;
+use super::no_hosts;
+use super::relay::{Faults, Running, relay, responder};
+
+/// Packets of 1488 B are frames of 1502 B to the kernel's shaper.
+const IP_SHARE: f64 = 1488.0 / 1502.0;
+
+/// near - router - far, with a server at far.
+struct Path {
+    near: Host,
+    router: Host,
+    far: Host,
+    _server: lastmile_net::lab::LabChild,
+}
+
+impl Path {
+    fn new() -> Path {
+        let (near, router, far) = (Host::new("near"), Host::new("router"), Host::new("far"));
+        near.link("eth0", "10.8.0.1/24", &router, "10.8.0.2/24");
+        router.link("eth1", "10.9.0.1/24", &far, "10.9.0.2/24");
+        router.forwards();
+        near.does("ip route add 10.9.0.0/24 via 10.8.0.2");
+        far.does("ip route add 10.8.0.0/24 via 10.9.0.1");
+        let server = far.serves("10.9.0.2", &[]);
+        Path { near, router, far, _server: server }
+    }
+}
+
+/// A shaper at a host's device, until dropped.
+struct Shaper<'a>(&'a Host, &'static str);
+
+impl Drop for Shaper<'_> {
+    fn drop(&mut self) {
+        self.0.does(&format!("tc qdisc del dev {} root", self.1));
+    }
+}
+
+fn shaper<'a>(host: &'a Host, device: &'static str, rate: &str, bucket: u64, limit: u64) -> Shaper<'a> {
+    host.does(&format!("tc qdisc replace dev {device} root tbf rate {rate} burst {bucket} limit {limit}"));
+    Shaper(host, device)
+}
+
+/// What many runs of one case said.
+#[derive(Default)]
+struct Said {
+    runs: usize,
+    /// Rates by quantity, in bit/s.
+    rates: BTreeMap<String, Vec<f64>>,
+    /// Intervals, and those that hold the truth.
+    intervals: (usize, usize),
+    bounds: Vec<f64>,
+    /// Refusals and warnings by code.
+    refused: BTreeMap<String, usize>,
+    warned: BTreeMap<String, usize>,
+}
+
+impl Said {
+    fn add(&mut self, ended: &Ended, truths: &BTreeMap<&str, f64>) {
+        self.runs += 1;
+        // Before any stream a refusal is a line and no JSON.
+        let Ok(json) = serde_json::from_str::<Value>(&ended.stdout) else {
+            *self.refused.entry(ended.stderr.trim().to_owned()).or_default() += 1;
+            return;
+        };
+        let mut codes: Vec<String> = Vec::new();
+        let words = json["warning_codes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        codes.extend(words.map(str::to_owned));
+        let mut refused = Vec::new();
+        for row in json["results"].as_array().into_iter().flatten() {
+            let code = row["code"].as_str().unwrap_or_default();
+            if row["refused"].is_string() {
+                refused.push(code.to_owned());
+                continue;
+            }
+            codes.extend(code.split_whitespace().map(str::to_owned));
+            let quantity = row["quantity"].as_str().unwrap_or("?");
+            if let Some(rate) = row["rate_bps"].as_f64() {
+                self.rates.entry(quantity.to_owned()).or_default().push(rate);
+            }
+            self.bounds.extend(row["more_than_bps"].as_f64());
+            let ends = (row["interval"]["low_bps"].as_f64(), row["interval"]["high_bps"].as_f64());
+            if let ((Some(low), Some(high)), Some(truth)) = (ends, truths.get(quantity)) {
+                self.intervals.0 += 1;
+                self.intervals.1 += usize::from((low..=high).contains(truth));
+            }
+        }
+        for (codes, counts) in [(codes, &mut self.warned), (refused, &mut self.refused)] {
+            let mut codes = codes;
+            codes.sort();
+            codes.dedup();
+            codes.into_iter().for_each(|code| *counts.entry(code).or_default() += 1);
+        }
+    }
+
+    fn line(&self, case: &str, truths: &BTreeMap<&str, f64>) -> String {
+        let rates = self.rates.iter().map(|(quantity, rates)| {
+            let middle = median(rates);
+            let error = truths
+                .get(quantity.as_str())
+                .map(|truth| format!(" ({:+.1} %)", (middle / truth - 1.0) * 100.0));
+            format!("{quantity} {:.2} of {}{}", middle / 1e6, rates.len(), error.unwrap_or_default())
+        });
+        let bounds = (!self.bounds.is_empty()).then(|| {
+            let most = self.bounds.iter().copied().fold(0.0, f64::max);
+            format!("> {:.2} to {:.2} in {}", median(&self.bounds) / 1e6, most / 1e6, self.bounds.len())
+        });
+        let held = match self.intervals {
+            (0, _) => "-".to_owned(),
+            (all, held) => format!("{held} of {all}"),
+        };
+        let counted = |counts: &BTreeMap<String, usize>| {
+            counts.iter().map(|(code, n)| format!("{code} {n}")).collect::<Vec<_>>().join(", ")
+        };
+        format!(
+            "| {case} | {} | {} | {held} | {} | {} |",
+            self.runs,
+            rates.chain(bounds).collect::<Vec<_>>().join("; "),
+            counted(&self.refused),
+            counted(&self.warned)
+        )
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Runs per case.
+fn runs() -> u64 {
+    std::env::var("LASTMILE_FIELD_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+}
+
+/// Measures so often, prints the row, and gives what was said.
+fn row(
+    near: &Host,
+    case: &str,
+    arguments: &[&str],
+    truths: &[(&'static str, f64)],
+    mut around: impl FnMut(u64) -> Option<Running>,
+) -> Said {
+    let truths: BTreeMap<&str, f64> = truths.iter().copied().collect();
+    let mut said = Said::default();
+    for seed in 0..runs() {
+        let _beside = around(seed);
+        said.add(&near.lastmile(&[&["measure"], arguments, &["--json"]].concat()), &truths);
+    }
+    eprintln!("{}", said.line(case, &truths));
+    said
+}
+
+const HEAD: &str = "| case | n | median in Mbit/s, of how many runs (error); bounds | intervals that hold the truth | refused | said beside |\n|---|---|---|---|---|---|";
+
+#[test]
+#[ignore = "takes minutes: `make field`"]
+fn field_table() {
+    if no_hosts() {
+        return;
+    }
+    let path = Path::new();
+    let Path { near, router, far, .. } = &path;
+    let forward = ["10.9.0.2", "--direction", "forward"];
+    let sustained = 20e6 * IP_SHARE;
+    let beyond = |rate: f64, said: &Said| said.bounds.iter().filter(|bound| **bound > rate * 1.05).count();
+    let (nothing, mut wrong) = (|_: u64| None, Vec::new());
+    eprintln!("{HEAD}");
+    for bucket in [1_600, 3_200, 10_000, 30_000, 100_000, 300_000, 1_000_000] {
+        let _shaper = shaper(router, "eth1", "20mbit", bucket, 200_000);
+        let case = format!("router, tbf 20 Mbit/s, bucket {bucket} B");
+        let said = row(
+            near,
+            &case,
+            &forward,
+            &[("available-bandwidth", sustained), ("sustained-rate", sustained)],
+            nothing,
+        );
+        if said
+            .rates
+            .get("available-bandwidth")
+            .is_some_and(|all| all.iter().any(|rate| *rate > sustained * 1.1))
+        {
+            wrong.push(case);
+        }
+    }
+    let truths = [("capacity", sustained), ("available-bandwidth", sustained)];
+    for (direction, host, device) in [("forward", near, "eth0"), ("reverse", far, "eth1")] {
+        let _shaper = shaper(host, device, "20mbit", 1_600, 200_000);
+        let case = format!("the sender's own interface, {direction}, tbf 20 Mbit/s, bucket 1600 B");
+        let said = row(near, &case, &["10.9.0.2", "--direction", direction], &truths, nothing);
+        assert_eq!(beyond(sustained, &said), 0, "{case}");
+    }
+    {
+        let _shapers = (
+            shaper(router, "eth1", "20mbit", 1_600, 200_000),
+            shaper(router, "eth0", "1mbit", 1_600, 200_000),
+        );
+        let _responder = responder(far, "10.9.0.2:862", 138);
+        let case = "TWAMP Light responder, replies of 138 B, 20 Mbit/s forth, 1 back";
+        let said = row(
+            near,
+            case,
+            &["10.9.0.2:862", "--direction", "round-trip"],
+            &[("capacity", 1e6 * IP_SHARE)],
+            nothing,
+        );
+        if !said.rates.is_empty() {
+            wrong.push(case.to_owned());
+        }
+    }
+    let through = ["10.8.0.2", "--direction", "forward"];
+    let impaired = |seed, faults| Some(relay(router, "10.8.0.2:8620", "10.9.0.2:8620", faults, seed));
+    for loss in [1, 3, 10] {
+        let _shaper = shaper(router, "eth1", "20mbit", 1_600, 200_000);
+        let case = format!("random loss of {loss} %, 20 Mbit/s");
+        row(near, &case, &through, &truths, |seed| impaired(seed, Faults { loss, ..Faults::default() }));
+    }
+    {
+        let _shaper = shaper(router, "eth1", "20mbit", 1_600, 15_020);
+        row(near, "queue of 10 packets, 20 Mbit/s", &forward, &truths, nothing);
+    }
+    for percent in [1, 10] {
+        let _shaper = shaper(router, "eth1", "20mbit", 1_600, 200_000);
+        let held = (percent, std::time::Duration::from_millis(3));
+        let case = format!("{percent} % of packets overtaken by 3 ms, 20 Mbit/s");
+        row(near, &case, &through, &truths, |seed| impaired(seed, Faults { held, ..Faults::default() }));
+    }
+    if far.run("iperf3", &["--version"]).code == Some(0) {
+        let _shaper = shaper(router, "eth1", "20mbit", 1_600, 200_000);
+        let _server = far.start("iperf3", &["-s"]);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let _beside = near.start("iperf3", &["-c", "10.9.0.2", "-u", "-b", "8M", "-l", "1460", "-t", "600"]);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let free = sustained - 8e6 * 1488.0 / 1460.0;
+        let truths = [("capacity", sustained), ("available-bandwidth", free)];
+        row(near, "tbf 20 Mbit/s, iperf3 -u -b 8M beside", &forward, &truths, nothing);
+    }
+    assert!(wrong.is_empty(), "more than the shaper lets through: {wrong:#?}");
+}

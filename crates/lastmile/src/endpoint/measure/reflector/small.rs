@@ -1,0 +1,50 @@
+//! Packets of TWAMP Light that are smaller than the base packet of STAMP.
+//!
+//! RFC 8762, 4.6 has a reflector answer them with a whole base packet of 44 octets. That is more than came, to an address that
+//! anybody may have written, so it is done only where it was asked for. A reply of TWAMP (RFC 5357, 4.2.1) ends with the
+//! TTL, at 41 octets: a packet of so many, which senders that pad by the 27 octets of RFC 5357, 4.1.2 send, is answered in
+//! its own size.
+
+use core::net::SocketAddr;
+
+use super::Reflector;
+use crate::endpoint::measure::budget::source_prefix;
+use crate::endpoint::measure::event::Decision;
+use crate::node::Output;
+use crate::wire::Mode;
+
+/// Octets of the smallest packet that a sender of TWAMP makes: sequence number, timestamp, error estimate.
+const LEAST: usize = 14;
+/// Octets of a reply of TWAMP.
+const WHOLE_REPLY: usize = 41;
+/// Sources that are told of; more are counted only, so that forged ones fill neither memory nor logs.
+const TOLD: usize = 64;
+
+/// Gives a small packet of TWAMP Light the length of a base packet, with zeros.
+pub(super) fn complete(bytes: &mut Vec<u8>) {
+    if (LEAST..Mode::Open.base_len()).contains(&bytes.len()) {
+        bytes.resize(Mode::Open.base_len(), 0);
+    }
+}
+
+impl Reflector {
+    /// UDP payload of a reply to a packet that came with so many octets; `None` where it gets none, which is told once for
+    /// each source.
+    pub(super) fn reply_len(&mut self, peer: SocketAddr, mode: Mode, octets: usize) -> Option<usize> {
+        let base = mode.base_len();
+        match octets {
+            _ if octets >= WHOLE_REPLY => Some(octets),
+            _ if self.config.answer_small => Some(base),
+            _ => {
+                self.counters.too_small += 1;
+                let source = source_prefix(peer.ip());
+                if self.small_told.len() < TOLD && !self.small_told.contains(&source) {
+                    self.small_told.push(source);
+                    let octets = u16::try_from(octets).unwrap_or(u16::MAX);
+                    self.out.push_back(Output::Event(Decision::TooSmall { peer, octets }));
+                }
+                None
+            }
+        }
+    }
+}
