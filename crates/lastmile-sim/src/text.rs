@@ -3,6 +3,8 @@
 use core::fmt::Display;
 use core::str::FromStr;
 
+use lastmile::time::Span;
+use lastmile::units::Rate;
 use serde::{Deserialize, Deserializer};
 
 /// A quantity that stands in a file as a text with its unit, such as "10 Mbit/s".
@@ -36,4 +38,27 @@ pub(crate) fn optional_list<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>
 ) -> Result<Option<Vec<T>>, D::Error> {
     let texts = Vec::<Text<T>>::deserialize(deserializer)?;
     Ok(Some(texts.into_iter().map(|Text(value)| value).collect()))
+}
+
+macro_rules! that_fit {
+    ($($(#[$doc:meta])* $name:ident, $some:ident: $of:ty, $fits:expr, $why:expr;)+) => { $(
+        $(#[$doc])*
+        pub(crate) fn $name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$of, D::Error> {
+            let value: $of = unit(deserializer)?;
+            if $fits(value) { Ok(value) } else { Err(serde::de::Error::custom($why(value))) }
+        }
+
+        /// The same where it may be missing.
+        pub(crate) fn $some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<$of>, D::Error> {
+            $name(deserializer).map(Some)
+        }
+    )+ };
+}
+that_fit! {
+    /// A time from some moment on.
+    not_negative, some_not_negative: Span, |s| s >= Span::ZERO, |s| format!("must not be negative: {s}");
+    /// A length of time.
+    positive, some_positive: Span, |s| s > Span::ZERO, |s| format!("must be more than no time, not {s}");
+    /// A rate at which something goes.
+    flowing, some_flowing: Rate, |rate: Rate| rate.bits_per_second() > 0, |_| "a rate of zero carries nothing";
 }

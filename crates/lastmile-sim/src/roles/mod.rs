@@ -46,20 +46,16 @@ pub(crate) trait Role {
     type Found: Default + core::fmt::Debug;
 
     /// Reads one of the role's tables.
-    fn read(
-        place: &ErrorPlace<'_>,
-        index: usize,
-        table: Spanned<DeValue<'_>>,
-    ) -> Checked<Spanned<Self::Raw>> {
+    fn read(place: &ErrorPlace<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<Self::Raw> {
         let _ = index;
-        let read = <Spanned<Self::Raw> as Deserialize>::deserialize(ValueDeserializer::from(table));
+        let read = Self::Raw::deserialize(ValueDeserializer::from(table));
         read.map_err(|error| place.toml_error(&error))
     }
 
     /// Checks the role's tables, once hosts, links and traffic are known.
     fn check(
         check: &Check<'_>,
-        raw: &[Spanned<Self::Raw>],
+        raw: &[Self::Raw],
         scenario: &Scenario,
         check_method: &CheckMethod<'_>,
     ) -> Checked<Vec<Self::Spec>>;
@@ -104,7 +100,7 @@ macro_rules! roles {
 
         /// The tables as they are read.
         pub(crate) struct RawRoles {
-            $($name: Vec<Spanned<<$role as Role>::Raw>>),+
+            $($name: Vec<<$role as Role>::Raw>),+
         }
 
         /// What came of the endpoints of all roles.
@@ -141,10 +137,7 @@ macro_rules! roles {
                 scenario: &mut Scenario,
                 check_method: &CheckMethod<'_>,
             ) -> Checked<()> {
-                $(if let Some(at) = self.$name.get(MAX_TABLES) {
-                    let reason = format!("more than {MAX_TABLES} [[{}]]", stringify!($name));
-                    return check.error(at.span(), reason);
-                }
+                $(check.at_most(stringify!($name), &self.$name, MAX_TABLES, concat!("[[", stringify!($name), "]]"))?;
                 scenario.roles.$name = <$role>::check(check, &self.$name, scenario, check_method)?;)+
                 Ok(())
             }

@@ -13,19 +13,6 @@ use crate::runs::series::{Series, SeriesPlan, Snapshot};
 use crate::scenario::{LinkSpec, Scenario, Simulation, WlanSpec};
 
 /// What the scenario's own traffic got, and what its links and WLANs carried.
-///
-/// ```
-/// use lastmile::time::Time;
-/// use lastmile_sim::{runs::accounting::Watched, scenario::*};
-/// let scenario = builtin("path").unwrap();
-/// let mut run = Watched::new(&scenario, build(&scenario, 1, vec![])?);
-/// run.run_until(Time::ZERO + scenario.duration)?;
-/// let found = run.outcome(&scenario);
-/// assert_eq!(found.flows[0].flow, "cross");
-/// assert_eq!((found.links[0].from.as_str(), found.wlans.len()), ("sender", 0));
-/// assert_eq!(found.links[0].packets, found.flows[0].sent);
-/// # Ok::<(), BuildError>(())
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct NetworkOutcome {
     /// The flows, in the scenario's order.

@@ -76,15 +76,6 @@ fn label(overrides: &[Override]) -> String {
 }
 
 /// Why a sweep cannot be.
-///
-/// ```
-/// use lastmile_sim::{scenario::builtin_text, runs::sweep::*};
-/// let sweep = Sweep { parameters: vec![Parameter::new("link.0.rate", ["fast"])], seeds: vec![] };
-/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
-/// let error = plan.scenario(0).unwrap_err();
-/// assert!(error.to_string().starts_with("with link.0.rate=fast: path.toml:15: link[0].rate:"), "{error}");
-/// # Ok::<(), SweepError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {

@@ -44,20 +44,6 @@ pub const MIN_WINDOW: Span = Span::from_secs(1);
 const NAMES: [&str; 3] = ["(saturation)", "(saturation 2)", "(saturation 3)"];
 
 /// Whom the twins stand in for.
-///
-/// ```
-/// use lastmile::{time::{Span, Time}, units::Bytes};
-/// use lastmile_sim::{scenario::builtin, runs::twin::*};
-/// let scenario = builtin("ap-1").unwrap();
-/// let (server, a) = (scenario.host("server").unwrap(), scenario.host("A").unwrap());
-/// let path = TwinPath { from: server, to: a, ip_size: Bytes(1488) };
-/// let window = (Time::ZERO + Span::from_millis(500), Time::ZERO + Span::from_millis(1500));
-/// let truth = shared_truths(&scenario, 1, path, &[window])?[0];
-/// // 4.6 Mbit/s cross by the same queue.
-/// let left = truth.capacity.bits_per_second() as f64 - 4.6e6;
-/// assert!((truth.spare.bits_per_second() as f64 / left - 1.0).abs() < 0.02);
-/// # Ok::<(), lastmile_sim::runs::RunError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwinPath {
     /// The sending host.

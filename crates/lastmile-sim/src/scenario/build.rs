@@ -37,12 +37,6 @@ impl Attach {
 }
 
 /// Why a scenario cannot be built.
-///
-/// ```
-/// use lastmile_sim::scenario::*;
-/// let error = build(&builtin("path").unwrap(), 1, vec![("nobody".into(), Attach::External)]).unwrap_err();
-/// assert_eq!(error.to_string(), "the scenario has no host \"nobody\"");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

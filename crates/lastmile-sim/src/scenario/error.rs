@@ -58,12 +58,7 @@ impl Place<'_> {
         self.find(path).1.is_some()
     }
 
-    /// Where the narrowest part of a path stands that does.
-    pub(super) fn span_of(&self, path: &str) -> Range<usize> {
-        self.find(path).0
-    }
-
-    /// The same, and the value at the path's end.
+    /// Where the narrowest part of a path stands that does, and the value at the path's end.
     fn find(&self, path: &str) -> (Range<usize>, Option<&DeValue<'_>>) {
         let (mut at, mut table, mut found) = (0..0, Some(&self.document), None);
         for step in path.split('.') {
@@ -87,11 +82,6 @@ impl Place<'_> {
     pub(crate) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
         let reason = error.message().trim().replace('\n', "; ");
         self.error(error.span().unwrap_or(0..0), reason)
-    }
-
-    /// Where the value of `key` stands, in the table that stands at `span`. That of `[a.b]` is its head alone.
-    pub(super) fn below(&self, span: &Range<usize>, key: &str) -> Option<Range<usize>> {
-        find_in_table(&self.document, span, key)
     }
 
     /// The path of the narrowest key or value that contains the span's start.
@@ -130,22 +120,6 @@ fn narrow_value(value: &Spanned<DeValue<'_>>, path: &str, span: &Range<usize>, b
             }
         }
         _ => {}
-    }
-}
-
-fn find_in_table(table: &DeTable<'_>, span: &Range<usize>, wanted: &str) -> Option<Range<usize>> {
-    table.values().find_map(|value| find_in_value(value, span, wanted))
-}
-
-fn find_in_value(value: &Spanned<DeValue<'_>>, span: &Range<usize>, wanted: &str) -> Option<Range<usize>> {
-    match value.get_ref() {
-        // What an override has made stands nowhere.
-        DeValue::Table(table) if value.span() == *span => {
-            table.get(wanted).map(Spanned::span).filter(|at| !at.is_empty())
-        }
-        DeValue::Table(table) => find_in_table(table, span, wanted),
-        DeValue::Array(items) => items.iter().find_map(|item| find_in_value(item, span, wanted)),
-        _ => None,
     }
 }
 

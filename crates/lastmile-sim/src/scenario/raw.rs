@@ -1,4 +1,5 @@
-//! The shape of a scenario file, as serde sees it. Units are read here; what they mean is checked in `check`.
+//! The shape of a scenario file, as serde sees it. Units and what a value can be by itself are read here; what values mean
+//! together is checked in `check`.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -15,88 +16,101 @@ use crate::network::tcp::TcpConfig;
 use crate::network::trace::TraceConfig;
 use crate::network::wlan::WlanConfig;
 use crate::scenario::OldQueue;
-use crate::text::Text;
-
-/// A value with the place where it stands.
-pub(crate) type At<T> = Spanned<Text<T>>;
+use crate::text;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawScenario {
-    pub(super) name: Spanned<String>,
+    pub(super) name: String,
     #[serde(default)]
     pub(super) description: String,
-    pub(super) duration: At<Span>,
-    pub(super) warm_up: Option<At<Span>>,
+    #[serde(deserialize_with = "text::positive")]
+    pub(super) duration: Span,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    pub(super) warm_up: Span,
     #[serde(default = "one")]
     pub(super) seed: u64,
     pub(super) max_events: Option<u64>,
-    pub(super) max_memory: Option<Text<Bytes>>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) max_memory: Option<Bytes>,
     #[serde(default)]
     pub(super) host: BTreeMap<Spanned<String>, RawHost>,
     #[serde(default)]
-    pub(super) link: Vec<Spanned<RawLink>>,
+    pub(super) link: Vec<RawLink>,
     #[serde(default)]
-    pub(super) wlan: Vec<Spanned<WlanConfig>>,
+    pub(super) wlan: Vec<WlanConfig>,
     #[serde(default)]
-    pub(super) handoff: Vec<Spanned<RawHandoff>>,
+    pub(super) handoff: Vec<RawHandoff>,
     #[serde(default)]
-    pub(super) traffic: Vec<Spanned<RawTraffic>>,
+    pub(super) traffic: Vec<RawTraffic>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawHost {
-    pub(super) address: Option<Spanned<IpAddr>>,
+    pub(super) address: Option<IpAddr>,
     #[serde(default)]
     pub(super) clock: RawClock,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub(super) struct RawClock {
-    pub(super) offset: Option<At<Span>>,
-    pub(super) skew_ppm: Option<Spanned<f64>>,
-    pub(super) resolution: Option<At<Span>>,
-    #[serde(default)]
+    #[serde(deserialize_with = "text::not_negative")]
+    pub(super) offset: Span,
+    pub(super) skew_ppm: f64,
+    #[serde(deserialize_with = "text::some_positive")]
+    pub(super) resolution: Option<Span>,
     pub(super) steps: Vec<RawStep>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawStep {
-    pub(super) at: At<Span>,
-    pub(super) by: At<Span>,
+    #[serde(deserialize_with = "text::not_negative")]
+    pub(super) at: Span,
+    #[serde(deserialize_with = "text::unit")]
+    pub(super) by: Span,
     pub(super) announced: bool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLink {
-    pub(super) from: Spanned<String>,
-    pub(super) to: Spanned<String>,
-    pub(super) rate: Option<At<Rate>>,
-    pub(super) delay: Option<At<Span>>,
-    pub(super) queue: Option<At<QueueLimit>>,
-    pub(super) overhead: Option<At<Bytes>>,
-    pub(super) discipline: Option<Spanned<Discipline>>,
-    pub(super) shaper: Option<Spanned<Shaper>>,
-    pub(super) trace: Option<Spanned<TraceConfig>>,
-    pub(super) changes: Option<Vec<RawLinkChange>>,
-    pub(super) losses: Option<Spanned<Vec<Spanned<RawLoss>>>>,
+    pub(super) from: String,
+    pub(super) to: String,
+    #[serde(default, deserialize_with = "text::some_flowing")]
+    pub(super) rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    pub(super) delay: Span,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) queue: Option<QueueLimit>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) overhead: Option<Bytes>,
+    #[serde(default)]
+    pub(super) discipline: Discipline,
+    pub(super) shaper: Option<Shaper>,
+    pub(super) trace: Option<TraceConfig>,
+    #[serde(default)]
+    pub(super) changes: Vec<RawLinkChange>,
+    #[serde(default)]
+    pub(super) losses: Vec<RawLoss>,
     #[serde(default)]
     pub(super) one_way: bool,
     /// The other direction, where it differs: what it leaves out `fill_back` has taken from the link.
-    pub(super) back: Option<Spanned<Box<RawLink>>>,
+    pub(super) back: Option<Box<RawLink>>,
 }
 
 /// A link's rate, its delay or both from some time on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLinkChange {
-    pub(super) at: At<Span>,
-    pub(super) rate: Option<At<Rate>>,
-    pub(super) delay: Option<At<Span>>,
+    #[serde(deserialize_with = "text::not_negative")]
+    pub(super) at: Span,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    pub(super) delay: Option<Span>,
 }
 
 /// A channel on a link; flows are named as in `[[traffic]]` and `[[stream]]`.
@@ -106,16 +120,17 @@ pub(super) struct RawLoss {
     pub(super) model: ErrorModel,
     #[serde(default)]
     pub(super) place: Place,
-    pub(super) flows: Option<Vec<Spanned<String>>>,
-    pub(super) name: Option<Spanned<String>>,
+    pub(super) flows: Option<Vec<String>>,
+    pub(super) name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawHandoff {
-    pub(super) at: At<Span>,
-    pub(super) host: Spanned<String>,
-    pub(super) to: Spanned<String>,
+    #[serde(deserialize_with = "text::not_negative")]
+    pub(super) at: Span,
+    pub(super) host: String,
+    pub(super) to: String,
     #[serde(default)]
     pub(super) old_queue: OldQueue,
 }
@@ -123,34 +138,47 @@ pub(super) struct RawHandoff {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawTraffic {
-    pub(super) name: Option<Spanned<String>>,
-    pub(super) kind: Spanned<Kind>,
-    pub(super) from: Spanned<String>,
-    pub(super) to: Spanned<String>,
-    pub(super) rate: Option<At<Rate>>,
-    pub(super) size: Option<At<Bytes>>,
-    pub(super) start: Option<At<Span>>,
-    pub(super) start_within: Option<At<Span>>,
-    pub(super) stop: Option<At<Span>>,
-    pub(super) on: Option<At<Span>>,
-    pub(super) off: Option<At<Span>>,
-    pub(super) shape: Option<Spanned<f64>>,
-    pub(super) file: Option<Spanned<String>>,
-    pub(super) packets: Option<Spanned<String>>,
+    pub(super) name: Option<String>,
+    pub(super) kind: Kind,
+    pub(super) from: String,
+    pub(super) to: String,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) size: Option<Bytes>,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    pub(super) start: Span,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    pub(super) start_within: Span,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    pub(super) stop: Option<Span>,
+    #[serde(default, deserialize_with = "text::some_positive")]
+    pub(super) on: Option<Span>,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    pub(super) off: Option<Span>,
+    pub(super) shape: Option<f64>,
+    pub(super) file: Option<String>,
+    pub(super) packets: Option<String>,
     #[serde(default)]
-    pub(super) changes: Vec<Spanned<RawChange>>,
-    pub(super) bytes: Option<At<Bytes>>,
-    pub(super) bytes_max: Option<At<Bytes>>,
-    pub(super) pause: Option<At<Span>>,
-    pub(super) tcp: Option<Spanned<TcpConfig>>,
+    pub(super) changes: Vec<RawChange>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) bytes: Option<Bytes>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) bytes_max: Option<Bytes>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) pause: Option<Span>,
+    #[serde(default)]
+    pub(super) tcp: TcpConfig,
 }
 
 /// A source's rate from some time on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawChange {
-    pub(super) at: At<Span>,
-    pub(super) rate: At<Rate>,
+    #[serde(deserialize_with = "text::not_negative")]
+    pub(super) at: Span,
+    #[serde(deserialize_with = "text::unit")]
+    pub(super) rate: Rate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -14,12 +14,6 @@ use crate::network::wlan::WlanConfig;
 use crate::rng::Stream;
 
 /// A host.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.hosts[1].v4.to_string(), "10.77.0.2");
-/// assert_eq!(scenario.hosts[1].v6.to_string(), "fd77::2");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSpec {
     /// Its name.
@@ -53,12 +47,6 @@ pub struct LinkSpec {
 }
 
 /// A WLAN. Its stations are hosts or routers by their names.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("ap").unwrap();
-/// assert_eq!(scenario.wlans[0].name(), "ap");
-/// assert_eq!(scenario.wlans[0].directions.len(), 6); // three clients, there and back
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct WlanSpec {
     /// Its standard, stations and channel.

@@ -232,12 +232,14 @@ fn a_paths_truth_is_that_of_its_tightest_link() {
     let attached =
         vec![("alice".to_owned(), at_host(trains)), ("bob".to_owned(), at_host(Recorder::new(vec![]).0))];
     let mut run = build(&scenario, 1, attached).unwrap();
-    let meter = run.meter(&scenario, 0, 1, read_probe).unwrap();
+    let flow = run.flow(0, 1).unwrap();
+    let meter = run.meter(&scenario, (0, 1), flow, read_probe).unwrap();
     assert_eq!(meter.meters.len(), 3);
     run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
     let (start, end) = (Time::ZERO, run.engine.now());
-    assert_eq!(meter.capacity_between(&run.engine, start, end, Bytes(1500)), Ok(Rate::ip(10_000_000)));
-    let mean = meter.spare_between(&run.engine, Time::ZERO, run.engine.now(), Bytes(1500)).unwrap();
+    let capacity = meter.smallest(&run.engine, |m| m.capacity_between(start, end, Bytes(1500)));
+    assert_eq!(capacity, Ok(Rate::ip(10_000_000)));
+    let mean = meter.smallest(&run.engine, |m| m.spare_between(start, end, Bytes(1500))).unwrap();
     assert!((mean.ratio(Rate::ip(7_000_000)).unwrap() - 1.0).abs() < 0.05, "{mean}");
     // The bottleneck saw each train stretched by nothing: 29 gaps of 1.2 ms.
     let bottleneck = run.links[scenario.link("west", "east").unwrap()];
@@ -245,7 +247,7 @@ fn a_paths_truth_is_that_of_its_tightest_link() {
     assert_eq!(seen.streams().count(), 40);
     for window in seen.streams() {
         assert_eq!((window.packets, window.last - window.first), (30, Span::from_micros(34_800)));
-        let spare = meter.spare(&run.engine, window.stream, Bytes(1500)).unwrap();
+        let spare = meter.smallest(&run.engine, |m| m.spare(window.stream, Bytes(1500))).unwrap();
         let cross = window.cross.0 / 1500;
         assert_eq!(spare, Rate::ip(10_000_000).scaled(1.0 - cross as f64 / 29.0));
     }

@@ -137,14 +137,6 @@ fn biorthogonal_error(ratio: f64) -> f64 {
 }
 
 /// Probability that a frame of `bytes` is destroyed, at a signal to noise ratio in dB.
-///
-/// ```
-/// use lastmile_sim::network::wlan::{WlanConfig, channel::frame_error, phy::Phy};
-/// let phy = Phy::new(&WlanConfig::default())?;
-/// let fastest = phy.rates().last().unwrap();
-/// assert!(frame_error(fastest, 30.0, 1536) < 1e-3 && frame_error(fastest, 15.0, 1536) > 0.999);
-/// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
-/// ```
 pub fn frame_error(rate: &PhyRate, snr_db: f64, bytes: u32) -> f64 {
     let wrong = bit_error(rate, libm::pow(10.0, snr_db / 10.0));
     -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-wrong))

@@ -108,17 +108,6 @@ impl Default for StationConfig {
 }
 
 /// A WLAN: all stations that hear each other on one channel.
-///
-/// ```
-/// let config: lastmile_sim::network::wlan::WlanConfig = toml::from_str(r#"
-///     standard = "b"
-///     preamble = "short"
-///     after_collision = "exchange"
-///     station = [{ name = "ap" }, { name = "laptop", ap = "ap", rate = "11 Mbit/s", queue = 50 }]
-/// "#).unwrap();
-/// assert_eq!(config.station[1].queue, 50);
-/// assert!(toml::from_str::<lastmile_sim::network::wlan::WlanConfig>("channel = 6").is_err());
-/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct WlanConfig {
@@ -205,12 +194,6 @@ impl Default for WlanConfig {
 }
 
 /// Why a WLAN cannot be.
-///
-/// ```
-/// use lastmile_sim::network::wlan::{Medium, WlanConfig};
-/// let error = Medium::new(&WlanConfig::default(), 1, "home").unwrap_err();
-/// assert_eq!(error.to_string(), "station: a WLAN needs an access point and a client");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{key}: {reason}", station.as_ref().map_or(String::new(), |name| format!("station {name}: ")))]
 pub struct WlanError {

@@ -20,15 +20,6 @@ pub const BLOCK_ACK_BYTES: u32 = 32;
 pub const BLOCK_ACK_REQUEST_BYTES: u32 = 24;
 
 /// The times of one WLAN's physical layer, and its rates in rising order.
-///
-/// ```
-/// use lastmile_sim::network::wlan::{WlanConfig, phy::Phy};
-/// let phy = Phy::new(&WlanConfig::default())?; // 802.11g, short slot
-/// assert_eq!((phy.slot, phy.sifs, phy.difs), (9_000, 10_000, 28_000));
-/// // 1536 bytes of MAC frame at 54 Mbit/s: 20 us of preamble, 57 symbols, 6 us of signal extension.
-/// assert_eq!(phy.frame(phy.rates().len() - 1, 1536), 254_000);
-/// # Ok::<(), lastmile_sim::network::wlan::WlanError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Phy {
     /// Slot time, ns.

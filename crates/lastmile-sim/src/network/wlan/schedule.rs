@@ -18,16 +18,6 @@ use crate::text;
 const MAX_CHANGES: usize = 10_000;
 
 /// A change of a client from some time on, both ways. What is not given stays.
-///
-/// ```
-/// let config: lastmile_sim::network::wlan::StationConfig = toml::from_str(r#"
-///     name = "phone"
-///     ap = "ap"
-///     channel = { distance_m = 5.0 }
-///     schedule = [{ at = "10 s", distance_m = 40.0 }, { at = "20 s", rate = "6 Mbit/s", frame_error = 0.1 }]
-/// "#).unwrap();
-/// assert_eq!(config.schedule[1].frame_error, Some(0.1));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationChange {

@@ -11,17 +11,15 @@ use super::{Conversation, Ended, Make, Placed, Role};
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::Place as ErrorPlace;
-use crate::scenario::raw::At;
 use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+use crate::text;
 
 mod options;
 mod outcome;
 mod session;
 
-pub use outcome::{Outcome, PathTruth, Truth};
-pub use session::{
-    MakeEstimator, REFLECTOR_PORT, Running, Session, SharedRecords, prober_config, reflector_config, sessions,
-};
+pub use outcome::{Outcome, Truth};
+pub use session::{MakeEstimator, Running, Session, sessions};
 
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);
@@ -33,13 +31,15 @@ const MAX_REPETITIONS: u64 = 1_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawMeasure {
-    from: Spanned<String>,
-    to: Spanned<String>,
-    method: Spanned<String>,
+    from: String,
+    to: String,
+    method: String,
     #[serde(default)]
     direction: MeasureDirection,
-    start: Option<At<Span>>,
-    every: Option<At<Span>>,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    start: Option<Span>,
+    #[serde(default, deserialize_with = "text::some_positive")]
+    every: Option<Span>,
     #[serde(default)]
     realtime: bool,
     #[serde(default)]
@@ -95,47 +95,38 @@ impl Role for Measuring {
     type Running = session::Running;
     type Found = Found;
 
-    fn read(
-        place: &ErrorPlace<'_>,
-        index: usize,
-        table: Spanned<DeValue<'_>>,
-    ) -> Checked<Spanned<RawMeasure>> {
+    fn read(place: &ErrorPlace<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<RawMeasure> {
         options::read(place, index, table)
     }
 
     fn check(
         check: &Check<'_>,
-        raw: &[Spanned<RawMeasure>],
+        raw: &[RawMeasure],
         scenario: &Scenario,
         check_method: &CheckMethod<'_>,
     ) -> Checked<Vec<MeasureSpec>> {
         let mut measures: Vec<MeasureSpec> = Vec::new();
-        for (index, spanned) in raw.iter().enumerate() {
-            let raw = spanned.get_ref();
-            let (from, to) = check.ends(scenario, &raw.from, &raw.to)?;
-            check.reach(scenario, to, from, &raw.to)?;
+        for (index, raw) in raw.iter().enumerate() {
+            let own = format!("measure[{index}]");
+            let (from, to) = check.ends(scenario, &own, (&raw.from, &raw.to), true)?;
             let blamed = |error: ChoiceError| options::blame(check, index, &raw.options, &error);
-            let method: Result<Choice, _> = raw.method.get_ref().parse();
+            let method: Result<Choice, _> = raw.method.parse();
             let mut method = method.map_err(|error| blamed(error.into()))?;
             method.options.extend(raw.options.clone());
             check_method(&method).map_err(blamed)?;
-            let start = check.not_negative(raw.start.as_ref())?.unwrap_or(scenario.warm_up);
-            if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
-                return check.error(late.span(), "starts after the run's end");
-            }
+            let start = raw.start.unwrap_or(scenario.warm_up);
+            let path = format!("{own}.start");
+            check.ensure(start < scenario.duration, || (&path, "starts after the run's end"))?;
             // One session, one start: in both worlds its measurements follow one another.
             let session = measures.iter().find(|m| (m.from, m.to, m.ipv6) == (from, to, raw.ipv6));
-            let start = match (session, &raw.start) {
-                (Some(first), Some(own)) if Time::ZERO + start != first.start => {
-                    let reason = format!(
-                        "measurements between the same hosts follow one another from the first one's start, {}: leave it out or give that",
-                        first.start - Time::ZERO
-                    );
-                    return check.error(own.span(), reason);
-                }
-                (Some(first), _) => first.start,
-                (None, _) => Time::ZERO + start,
-            };
+            let first = session.map_or(Time::ZERO + start, |first| first.start);
+            check.ensure(raw.start.is_none() || Time::ZERO + start == first, || {
+                let first = first - Time::ZERO;
+                let order =
+                    "measurements between the same hosts follow one another from the first one's start";
+                (path, format!("{order}, {first}: leave it out or give that"))
+            })?;
+            let start = first;
             let spec = MeasureSpec {
                 from,
                 to,
@@ -145,16 +136,15 @@ impl Role for Measuring {
                 realtime: raw.realtime,
                 ipv6: raw.ipv6,
             };
-            let Some(every) = &raw.every else {
+            let Some(step) = raw.every else {
                 measures.push(spec);
                 continue;
             };
-            let (step, end) = (check.positive(every)?, Time::ZERO + scenario.duration);
+            let end = Time::ZERO + scenario.duration;
             let times = (end - start).as_nanos().unsigned_abs().div_ceil(step.as_nanos().unsigned_abs());
-            if measures.len() as u64 + times > MAX_REPETITIONS {
-                let reason = format!("more than {MAX_REPETITIONS} measurements in the run");
-                return check.error(every.span(), reason);
-            }
+            check.ensure(measures.len() as u64 + times <= MAX_REPETITIONS, || {
+                (format!("{own}.every"), format!("more than {MAX_REPETITIONS} measurements in the run"))
+            })?;
             // Each is a session of its own.
             let at = |turn: u64| start + step * turn as i64;
             measures.extend((0..times).map(|turn| MeasureSpec { start: at(turn), ..spec.clone() }));

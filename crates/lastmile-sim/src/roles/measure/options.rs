@@ -18,7 +18,7 @@ pub(super) fn read(
     place: &Place<'_>,
     index: usize,
     mut measure: Spanned<DeValue<'_>>,
-) -> Checked<Spanned<RawMeasure>> {
+) -> Checked<RawMeasure> {
     let mut given = Given::new();
     if let DeValue::Table(table) = measure.get_mut() {
         let own = |key: &Spanned<DeString<'_>>| MEASURE_KEYS.contains(&key.get_ref().as_ref());
@@ -33,10 +33,9 @@ pub(super) fn read(
             given.insert(name, value);
         }
     }
-    let mut raw = Spanned::<RawMeasure>::deserialize(ValueDeserializer::from(measure))
-        .map_err(|error| place.toml_error(&error))?;
-    raw.get_mut().options = given;
-    Ok(raw)
+    let raw = RawMeasure::deserialize(ValueDeserializer::from(measure));
+    let raw = raw.map_err(|error| place.toml_error(&error))?;
+    Ok(RawMeasure { options: given, ..raw })
 }
 
 /// What is wrong with the method of a measurement, said of the key that is to blame.

@@ -85,13 +85,8 @@ pub struct Outcome {
     pub truth: Option<Truth>,
 }
 
-/// Meters of both directions of a session's path, and what twins of it need.
-#[derive(Clone, Debug)]
-pub struct PathTruth {
-    forward: Option<PathMeter>,
-    reverse: Option<PathMeter>,
-    seed: u64,
-}
+/// Meters of both directions of a session's path, there and back.
+pub(super) struct PathTruth([Option<PathMeter>; 2]);
 
 /// One direction of a session's path, with what twins found: for each estimate, and last for the whole run.
 struct Side<'a> {
@@ -101,48 +96,40 @@ struct Side<'a> {
 
 impl PathTruth {
     /// Attaches meters to all that limits the packets between a session's hosts, both ways.
-    pub fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> PathTruth {
-        let (there, back) = simulation.conversation(&session.conversation()).unzip();
-        let ends = (session.from, session.to);
-        PathTruth {
-            forward: there.and_then(|flow| simulation.meter_flow(scenario, ends, flow, read_probe)),
-            reverse: back
-                .and_then(|flow| simulation.meter_flow(scenario, (ends.1, ends.0), flow, read_probe)),
-            seed: simulation.seed(),
-        }
+    pub(super) fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> PathTruth {
+        let flows = simulation.conversation(&session.conversation());
+        let ways = [(session.from, session.to), (session.to, session.from)];
+        let mut meter = |way: usize| {
+            let flow = flows.map(|flows| [flows.0, flows.1][way])?;
+            simulation.meter(scenario, ways[way], flow, read_probe)
+        };
+        PathTruth([meter(0), meter(1)])
     }
 
     /// The truth for estimates, each by its direction and the streams that it was made from; `None` where
     /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
     /// run only where a WLAN is on the path.
-    ///
-    /// # Errors
-    /// Where a twin cannot be run.
-    pub fn truths<'a>(
-        &'a self,
-        engine: &Engine,
-        scenario: &Scenario,
+    fn truths(
+        &self,
+        ended: &Ended<'_>,
         session: &Session,
         asked: &[(Direction, &[u32])],
     ) -> Result<Vec<Option<Truth>>, RunError> {
-        let forward = asked.iter().any(|ask| ask.0 != Direction::Reverse).then_some(&self.forward);
-        let reverse = asked.iter().any(|ask| ask.0 != Direction::Forward).then_some(&self.reverse);
-        let side = |meter: Option<&'a Option<PathMeter>>, from, to| -> Result<Option<Side<'a>>, RunError> {
-            let Some(meter) = meter.and_then(Option::as_ref) else { return Ok(None) };
+        let (engine, scenario, seed) = (ended.engine(), ended.scenario, ended.simulation.seed());
+        let side = |way: usize, but: Direction| -> Result<Option<Side<'_>>, RunError> {
+            let wanted = asked.iter().any(|ask| ask.0 != but);
+            let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
+            let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
             let path = TwinPath { from, to, ip_size: PROBE_SIZE };
             let windows = windows(meter, engine, scenario, asked);
-            let twins = (!meter.air.is_empty()).then(|| shared_truths(scenario, self.seed, path, &windows));
+            let twins = (!meter.air.is_empty()).then(|| shared_truths(scenario, seed, path, &windows));
             Ok(Some(Side { meter, shared: twins.transpose()? }))
         };
-        let forward = side(forward, session.from, session.to)?;
-        let reverse = side(reverse, session.to, session.from)?;
+        let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
         let truth = |(index, &(direction, streams)): (usize, &(Direction, &[u32]))| {
-            let (first, second) = match direction {
-                Direction::Forward => (forward.as_ref()?, None),
-                Direction::Reverse => (reverse.as_ref()?, None),
-                Direction::RoundTrip => (forward.as_ref()?, reverse.as_ref()),
-            };
-            let mut truth = first.truth(engine, scenario, index, streams)?;
+            let first = if direction == Direction::Reverse { &reverse } else { &forward };
+            let mut truth = first.as_ref()?.truth(engine, scenario, index, streams)?;
+            let second = reverse.as_ref().filter(|_| direction == Direction::RoundTrip);
             if let Some(back) = second.and_then(|back| back.capacity(engine, scenario, index, streams)) {
                 truth.capacity = smaller(truth.capacity, back);
             }
@@ -188,17 +175,18 @@ impl Side<'_> {
             // The twin's packets cross the links as well.
             return Some(own.capacity);
         }
-        let own = mean(streams, |stream| self.meter.capacity(engine, stream, PROBE_SIZE).ok());
+        let own =
+            mean(streams, |stream| self.meter.smallest(engine, |m| m.capacity(stream, PROBE_SIZE)).ok());
         own.or_else(|| {
             let from = Time::ZERO + scenario.warm_up;
-            self.meter.capacity_between(engine, from, engine.now(), PROBE_SIZE).ok()
+            self.meter.smallest(engine, |m| m.capacity_between(from, engine.now(), PROBE_SIZE)).ok()
         })
     }
 
     fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, streams: &[u32]) -> Option<Truth> {
         let (from, to) = (Time::ZERO + scenario.warm_up, engine.now());
-        let own = mean(streams, |stream| self.meter.spare(engine, stream, PROBE_SIZE).ok());
-        let long = self.meter.spare_between(engine, from, to, PROBE_SIZE).ok();
+        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.spare(stream, PROBE_SIZE)).ok());
+        let long = self.meter.smallest(engine, |m| m.spare_between(from, to, PROBE_SIZE)).ok();
         let capacity = self.capacity(engine, scenario, index, streams)?;
         let Some((near, whole)) = self.shared(index) else {
             return Some(Truth {
@@ -283,7 +271,7 @@ pub(super) fn outcomes(
         .iter()
         .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))
         .collect();
-    let truths = meters.truths(ended.engine(), ended.scenario, session, &asked)?;
+    let truths = meters.truths(ended, session, &asked)?;
     for (outcome, truth) in all.iter_mut().zip(truths) {
         outcome.truth = truth;
     }

@@ -23,7 +23,7 @@ use crate::scenario::{Scenario, Simulation};
 pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
 
 /// The UDP port of reflectors in scenarios.
-pub const REFLECTOR_PORT: u16 = 8620;
+const REFLECTOR_PORT: u16 = 8620;
 /// The first of those of initiators.
 const PROBER_PORTS: u16 = 40_000;
 
@@ -101,15 +101,10 @@ pub(super) fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
 }
 
 /// A sink that can be read after the run although the node is inside the engine.
-#[derive(Clone, Debug, Default)]
-pub struct SharedRecords(Arc<Mutex<Vec<StreamRecord>>>);
+#[derive(Clone, Default)]
+struct SharedRecords(Arc<Mutex<Vec<StreamRecord>>>);
 
 impl SharedRecords {
-    /// Takes the records so far.
-    pub fn take(&self) -> Vec<StreamRecord> {
-        std::mem::take(&mut *self.lock())
-    }
-
     fn lock(&self) -> MutexGuard<'_, Vec<StreamRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,21 +114,6 @@ impl PacketSink for SharedRecords {
     fn stream(&mut self, record: &StreamRecord) {
         self.lock().push(record.clone());
     }
-}
-
-/// Endpoints' configuration in a scenario, the same in the simulator and in the lab.
-pub fn prober_config(scenario: &Scenario, session: &Session, seed: u64) -> ProberConfig {
-    let peer = scenario.hosts[session.to].address(session.ipv6);
-    ProberConfig {
-        // A random phase against periodic cross traffic, drawn for each run.
-        start: session.start() + phase(seed, session),
-        ..ProberConfig::new((peer, REFLECTOR_PORT).into(), endpoint_seed(seed, &of("prober", session.index)))
-    }
-}
-
-/// The reflector's configuration in a scenario.
-pub fn reflector_config(seed: u64) -> ReflectorConfig {
-    ReflectorConfig { limits: Limits::unlimited(), ..ReflectorConfig::new(endpoint_seed(seed, "reflector")) }
 }
 
 /// The name of one among several, by which random numbers are drawn; the first of all has it to itself.
@@ -172,18 +152,25 @@ pub(super) fn plan(
         let records = SharedRecords::default();
         let realtime = session.measures.iter().any(|(spec, _)| spec.realtime);
         let Conversation { from, to, ipv6, .. } = session.conversation();
-        let (config, measurements) = (prober_config(scenario, &session, seed), session.measurements(make)?);
+        let peer = (scenario.hosts[session.to].address(ipv6), REFLECTOR_PORT).into();
+        // A random phase against periodic cross traffic, drawn for each run.
+        let begins = session.start() + phase(seed, &session);
+        let nonces = endpoint_seed(seed, &of("prober", session.index));
+        let measurements = session.measurements(make)?;
         let sink = records.clone();
         let prober = move |around: &Surroundings| {
             let (epoch, resolution) = (around.epoch, around.resolution);
             // A scenario's times are the run's, whatever the host's clock says.
-            let config = ProberConfig { epoch, resolution, start: around.local(config.start), ..config };
+            let start = around.local(begins);
+            let config = ProberConfig { epoch, resolution, start, ..ProberConfig::new(peer, nonces) };
             let endpoint = any(Prober::with_sink(config.clone(), measurements, sink));
             Made { endpoint, config: Box::new(config) }
         };
         let reflector = move |around: &Surroundings| {
             let (epoch, resolution) = (around.epoch, around.resolution);
-            let config = ReflectorConfig { epoch, resolution, ..reflector_config(seed) };
+            let nonces = endpoint_seed(seed, "reflector");
+            let limits = Limits::unlimited();
+            let config = ReflectorConfig { epoch, resolution, limits, ..ReflectorConfig::new(nonces) };
             Made { endpoint: any(Reflector::new(config.clone())), config: Box::new(config) }
         };
         let place = |(host, port): (usize, u16)| Place { host, ipv6, port, number: 0 };
@@ -215,7 +202,7 @@ impl Running {
                 // The twins that some truths take may last: not for somebody who wants to get away.
                 None => found(ended.scenario, &session, &decisions),
             });
-            all.records.push((number, records.take()));
+            all.records.push((number, std::mem::take(&mut *records.lock())));
         }
         Ok(all)
     }

@@ -10,7 +10,6 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{RtpPacket, is_rtcp};
 use serde::Deserialize;
-use toml::Spanned;
 
 use super::{Conversation, Ended, Made, Make, Place, Placed, Role, Surroundings, own_port};
 use crate::network::meter::udp_payload;
@@ -18,8 +17,8 @@ use crate::network::traffic::Arrivals;
 use crate::rng::Stream;
 use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::raw::At;
 use crate::scenario::{CheckMethod, CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec};
+use crate::text;
 
 mod outcome;
 
@@ -35,21 +34,39 @@ const SMALLEST: Bytes = Bytes(61);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct RawStream {
-    name: Option<Spanned<String>>,
-    from: Spanned<String>,
-    to: Spanned<String>,
-    rate: At<Rate>,
-    frame_rate: Option<Spanned<f64>>,
-    packet_size: Option<At<Bytes>>,
+    name: Option<String>,
+    from: String,
+    to: String,
+    #[serde(deserialize_with = "text::flowing")]
+    rate: Rate,
+    #[serde(default = "frame_rate")]
+    frame_rate: f64,
+    #[serde(default = "packet_size", deserialize_with = "text::unit")]
+    packet_size: Bytes,
     #[serde(default)]
     ecn: Ecn,
-    feedback: Option<At<Span>>,
-    start: Option<At<Span>>,
-    stop: Option<At<Span>>,
+    #[serde(default = "feedback", deserialize_with = "text::unit")]
+    feedback: Span,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    start: Span,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    stop: Option<Span>,
     #[serde(default)]
     realtime: bool,
     #[serde(default)]
     ipv6: bool,
+}
+
+fn frame_rate() -> f64 {
+    30.0
+}
+
+fn packet_size() -> Bytes {
+    Bytes(1_200)
+}
+
+fn feedback() -> Span {
+    Span::from_millis(50)
 }
 
 /// A `[[stream]]` table, checked.
@@ -122,56 +139,39 @@ impl Role for Streaming {
 
     fn check(
         check: &Check<'_>,
-        raw: &[Spanned<RawStream>],
+        raw: &[RawStream],
         scenario: &Scenario,
         _check_method: &CheckMethod<'_>,
     ) -> Checked<Vec<Spec>> {
         let mut streams: Vec<Spec> = Vec::new();
-        for (index, spanned) in raw.iter().enumerate() {
-            let raw = spanned.get_ref();
-            let (from, to) = check.ends(scenario, &raw.from, &raw.to)?;
-            check.reach(scenario, to, from, &raw.to)?;
-            let name = match &raw.name {
-                Some(name) => {
-                    check.name(name)?;
-                    name.get_ref().clone()
-                }
-                None => format!("stream{index}"),
-            };
-            let taken = scenario.traffic.iter().map(|flow| &flow.name).chain(streams.iter().map(|s| &s.name));
-            if taken.into_iter().any(|other| *other == name) {
-                let at = raw.name.as_ref().map_or(spanned.span(), Spanned::span);
-                return check.error(at, format!("another flow is called {name:?}"));
-            }
-            let frame_rate = raw.frame_rate.as_ref().map_or(30.0, |rate| *rate.get_ref());
-            if let Some(at) = raw.frame_rate.as_ref().filter(|_| !(0.1..=1_000.0).contains(&frame_rate)) {
-                return check.error(at.span(), format!("0.1 to 1000 frames in a second, not {frame_rate}"));
-            }
-            let packet_size = raw.packet_size.as_ref().map_or(Bytes(1_200), |size| size.get_ref().0);
-            if let Some(at) =
-                raw.packet_size.as_ref().filter(|_| !(SMALLEST.0..=9_000).contains(&packet_size.0))
-            {
-                return check.error(at.span(), format!("{SMALLEST} to 9000 B, not {packet_size}"));
-            }
-            let feedback = match &raw.feedback {
-                Some(at) if at.get_ref().0 < Span::from_millis(1) || at.get_ref().0 > Span::from_secs(5) => {
-                    return check.error(at.span(), "feedback every 1 ms to 5 s");
-                }
-                Some(at) => at.get_ref().0,
-                None => Span::from_millis(50),
-            };
-            let rate = check.rate(&raw.rate)?;
-            if rate.bits_per_second() > 10_000_000_000 {
-                return check.error(raw.rate.span(), "more than 10 Gbit/s");
-            }
-            let start = check.not_negative(raw.start.as_ref())?.unwrap_or(Span::ZERO);
-            if let Some(late) = raw.start.as_ref().filter(|_| start >= scenario.duration) {
-                return check.error(late.span(), "starts after the run's end");
-            }
-            let stop = check.not_negative(raw.stop.as_ref())?.unwrap_or(scenario.duration);
-            if let Some(early) = raw.stop.as_ref().filter(|_| stop <= start) {
-                return check.error(early.span(), "stops before it starts");
-            }
+        for (index, raw) in raw.iter().enumerate() {
+            let own = format!("stream[{index}]");
+            let key = |key: &str| format!("{own}.{key}");
+            let (from, to) = check.ends(scenario, &own, (&raw.from, &raw.to), true)?;
+            let name = raw.name.clone().unwrap_or_else(|| format!("stream{index}"));
+            let path = if raw.name.is_some() { key("name") } else { own.clone() };
+            check.name(&path, &name)?;
+            let mut taken =
+                scenario.traffic.iter().map(|flow| &flow.name).chain(streams.iter().map(|s| &s.name));
+            check.ensure(taken.all(|other| *other != name), || {
+                (path, format!("another flow is called {name:?}"))
+            })?;
+            let RawStream { rate, frame_rate, packet_size, ecn, feedback, realtime, ipv6, .. } = *raw;
+            check.ensure((0.1..=1_000.0).contains(&frame_rate), || {
+                (key("frame_rate"), format!("0.1 to 1000 frames in a second, not {frame_rate}"))
+            })?;
+            check.ensure((SMALLEST.0..=9_000).contains(&packet_size.0), || {
+                (key("packet_size"), format!("{SMALLEST} to 9000 B, not {packet_size}"))
+            })?;
+            check.ensure((Span::from_millis(1)..=Span::from_secs(5)).contains(&feedback), || {
+                (key("feedback"), "feedback every 1 ms to 5 s")
+            })?;
+            check
+                .ensure(rate.bits_per_second() <= 10_000_000_000, || (key("rate"), "more than 10 Gbit/s"))?;
+            let stop = Time::ZERO + raw.stop.unwrap_or(scenario.duration);
+            let start = Time::ZERO + raw.start;
+            check.ensure(raw.start < scenario.duration, || (key("start"), "starts after the run's end"))?;
+            check.ensure(stop > start, || (key("stop"), "stops before it starts"))?;
             streams.push(Spec {
                 name,
                 from,
@@ -179,12 +179,12 @@ impl Role for Streaming {
                 rate,
                 frame_rate,
                 packet_size,
-                ecn: raw.ecn,
+                ecn,
                 feedback,
-                start: Time::ZERO + start,
-                stop: Time::ZERO + stop,
-                realtime: raw.realtime,
-                ipv6: raw.ipv6,
+                start,
+                stop,
+                realtime,
+                ipv6,
             });
         }
         Ok(streams)

@@ -242,26 +242,6 @@ impl<W: Write> Log<W> {
 }
 
 /// A log under way. Keeps the first error of its writer until [`finish`](EventLog::finish).
-///
-/// ```
-/// use lastmile::time::{Span, Time};
-/// use lastmile_sim::{runs::event_file::EventLog, scenario::*};
-/// # use std::sync::{Arc, Mutex};
-/// # #[derive(Clone, Default)]
-/// # struct Shared(Arc<Mutex<Vec<u8>>>);
-/// # impl std::io::Write for Shared {
-/// #     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> { self.0.lock().unwrap().write(bytes) }
-/// #     fn flush(&mut self) -> std::io::Result<()> { Ok(()) }
-/// # }
-/// let scenario = builtin("dumbbell-tcp").unwrap();
-/// let mut run = build(&scenario, 1, vec![])?;
-/// let file = Shared::default();
-/// let log = EventLog::attach(&scenario, &mut run, file.clone());
-/// run.engine.run_until(Time::ZERO + Span::from_secs(2))?;
-/// log.finish(run.engine.now()).unwrap();
-/// assert!(String::from_utf8(file.0.lock().unwrap().clone()).unwrap().contains("packet-lost"));
-/// # Ok::<(), BuildError>(())
-/// ```
 pub struct EventLog<W>(Arc<Mutex<Log<W>>>);
 
 impl<W: Write + Send + 'static> EventLog<W> {

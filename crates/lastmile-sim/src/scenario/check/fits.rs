@@ -2,7 +2,6 @@
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
-use toml::Spanned;
 
 use super::{Check, Checked};
 use crate::network::link::QueueLimit;
@@ -17,18 +16,17 @@ const MAX_HOPS: usize = 50_000_000;
 impl Check<'_> {
     /// What a WLAN cannot carry: an IP packet that with LLC and SNAP is larger than an MSDU.
     pub(super) fn frames(&self, scenario: &Scenario) -> Checked<()> {
-        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+        for (index, flow) in scenario.traffic.iter().enumerate() {
             let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
-            if scenario.crosses_wlan(&path) && flow.size + LLC > MAX_MSDU {
-                let raw = raw.get_ref();
-                let at = raw.size.as_ref().map_or(raw.kind.span(), Spanned::span);
-                let reason = format!(
-                    "packets of {} cross a WLAN, whose frames carry IP packets of at most {}",
-                    flow.size,
-                    Bytes(MAX_MSDU.0 - LLC.0)
+            self.ensure(flow.size + LLC <= MAX_MSDU || !scenario.crosses_wlan(&path), || {
+                let size = format!("traffic[{index}].size");
+                let path = if self.place.has(&size) { size } else { format!("traffic[{index}].kind") };
+                let (size, most) = (flow.size, Bytes(MAX_MSDU.0 - LLC.0));
+                let what = format!(
+                    "packets of {size} cross a WLAN, whose frames carry IP packets of at most {most}"
                 );
-                return self.error(at, reason);
-            }
+                (path, what)
+            })?;
         }
         Ok(())
     }
@@ -37,23 +35,22 @@ impl Check<'_> {
     /// ways than routers can keep.
     pub(super) fn limited(&self, scenario: &Scenario) -> Checked<()> {
         let mut hops = 0;
-        for (flow, raw) in scenario.traffic.iter().zip(&self.raw.traffic) {
+        for (index, flow) in scenario.traffic.iter().enumerate() {
+            let kind = || format!("traffic[{index}].kind");
             let there = self.path(scenario, flow.from, flow.to).unwrap_or_default();
             let back = self.path(scenario, flow.to, flow.from).unwrap_or_default();
             hops += there.len() + back.len();
-            if hops > MAX_HOPS {
-                let reason = format!("paths of flows with more than {MAX_HOPS} hops together");
-                return self.error(raw.get_ref().kind.span(), reason);
-            }
+            self.ensure(hops <= MAX_HOPS, || {
+                (kind(), format!("paths of flows with more than {MAX_HOPS} hops together"))
+            })?;
             // What is beyond the links is air, which has a rate.
             let limits = |link: &usize| {
                 let config = scenario.links.get(*link).map(|link| &link.config);
                 config.is_none_or(|c| c.rate.is_some() || c.shaper.is_some() || c.delay > Span::ZERO)
             };
-            if flow.tcp.is_some() && !there.iter().chain(&back).any(limits) {
-                let reason = "nothing limits this connection: its path needs a rate or a delay";
-                return self.error(raw.get_ref().kind.span(), reason);
-            }
+            self.ensure(flow.tcp.is_none() || there.iter().chain(&back).any(limits), || {
+                (kind(), "nothing limits this connection: its path needs a rate or a delay")
+            })?;
         }
         Ok(())
     }
@@ -78,14 +75,14 @@ impl Check<'_> {
             come(talk.from.0, talk.to.0, talk.largest.0);
             come(talk.to.0, talk.from.0, talk.largest.1);
         }
-        for (number, (link, largest)) in scenario.links.iter().zip(largest).enumerate() {
+        for ((link, of), largest) in scenario.links.iter().zip(self.directions()).zip(largest) {
             if largest == Bytes::ZERO {
                 continue;
             }
             let wire = largest + link.config.overhead;
             let refuse = |key: &str| {
                 let reason = format!("smaller than one packet ({wire} with its framing)");
-                self.refuse(&self.link_key(self.direction(number), key), reason)
+                self.refuse(&self.link_key(of, key), reason)
             };
             match (link.config.discipline.limit(), link.config.queue) {
                 (Some(QueueLimit::Bytes(limit)), _) if limit < wire => return refuse("discipline.limit"),

@@ -1,10 +1,13 @@
 //! Links, their queues and routers.
 
+use std::collections::BTreeSet;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::link::Direction;
 use super::{Check, Checked, Place};
+use crate::network::wlan::WlanConfig;
 use crate::scenario::raw::RawLink;
 use crate::scenario::{LinkSpec, Scenario};
 
@@ -33,91 +36,74 @@ pub(in crate::scenario) fn fill_back(place: &Place<'_>, document: &mut DeTable<'
 
 impl Check<'_> {
     pub(super) fn links(&self, scenario: &mut Scenario) -> Checked<()> {
-        for (link, spanned) in self.raw.link.iter().enumerate() {
-            let raw = spanned.get_ref();
-            let (from, to) = (self.vertex(scenario, &raw.from)?, self.vertex(scenario, &raw.to)?);
-            if from == to {
-                return self.error(raw.to.span(), "a link from a node to itself");
-            }
-            if let Some(back) = raw.back.as_ref().filter(|_| raw.one_way) {
-                return self.error(back.span(), "a link that is one_way has no way back");
-            }
-            self.add_link(scenario, (from, to), raw, Direction { link, back: false })?;
-            if !raw.one_way {
-                let back = raw.back.as_ref().map_or(raw, |back| back.get_ref());
-                self.add_link(scenario, (to, from), back, Direction { link, back: true })?;
-            }
+        for of in self.directions() {
+            let Direction { link, back } = of;
+            let raw = &self.raw.link[link];
+            let key = |key: &str| format!("link[{link}].{key}");
+            let (from, to) = (
+                self.vertex(scenario, &key("from"), &raw.from)?,
+                self.vertex(scenario, &key("to"), &raw.to)?,
+            );
+            self.ensure(from != to, || (key("to"), "a link from a node to itself"))?;
+            self.ensure(!raw.one_way || raw.back.is_none(), || {
+                (key("back"), "a link that is one_way has no way back")
+            })?;
+            let (from, to) = if back { (to, from) } else { (from, to) };
+            self.ensure(scenario.links.iter().all(|other| (other.from, other.to) != (from, to)), || {
+                let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
+                (key("to"), format!("there is a link from {from} to {to} already"))
+            })?;
+            let raw = raw.back.as_deref().filter(|_| back).unwrap_or(raw);
+            let mut config = self.link(raw, of)?;
+            let (losses, loss_flows) = self.losses(&raw.losses, of)?;
+            config.losses = losses;
+            scenario.links.push(LinkSpec { from, to, config, loss_flows });
         }
         self.wlans(scenario)?;
-        self.dead_ends(scenario)?;
-        for name in self.raw.host.keys() {
-            let vertex = scenario.host(name.get_ref());
-            if !scenario.edges().iter().any(|edge| Some(edge.from) == vertex || Some(edge.to) == vertex) {
-                return self.error(name.span(), "this host is on no link");
-            }
-        }
-        Ok(())
-    }
-
-    /// A router that leads nowhere is a host's name misspelt.
-    fn dead_ends(&self, scenario: &Scenario) -> Checked<()> {
+        let edges = scenario.edges();
+        let neighbours = |vertex: usize| {
+            let ends = edges.iter().flat_map(|edge| [(edge.from, edge.to), (edge.to, edge.from)]);
+            ends.filter(|end| end.0 == vertex).map(|end| end.1).collect::<BTreeSet<_>>().len()
+        };
+        // A router that leads nowhere is a host's name misspelt.
         for (index, router) in scenario.routers.iter().enumerate() {
-            let vertex = scenario.hosts.len() + index;
-            let edges = scenario.edges();
-            let mut neighbours: Vec<_> = edges
-                .iter()
-                .filter_map(|link| match () {
-                    () if link.from == vertex => Some(link.to),
-                    () if link.to == vertex => Some(link.from),
-                    () => None,
-                })
-                .collect();
-            neighbours.sort_unstable();
-            neighbours.dedup();
-            if neighbours.len() < 2 {
-                let names = self.raw.link.iter().flat_map(|l| [&l.get_ref().from, &l.get_ref().to]);
-                let stations = self.raw.wlan.iter().enumerate().find_map(|(wlan, raw)| {
-                    let station = raw.get_ref().station.iter().position(|station| station.name == *router)?;
-                    Some(self.station_name(wlan, station, router).span())
-                });
-                let named = names.into_iter().find(|n| n.get_ref() == router).map(Spanned::span);
-                let span = named.or(stations).unwrap_or(0..0);
-                let reason = format!("{router:?} is no host, and as a router it leads nowhere");
-                return self.error(span, reason);
-            }
+            self.ensure(neighbours(scenario.hosts.len() + index) >= 2, || {
+                let path = self.named(router);
+                (path, format!("{router:?} is no host, and as a router it leads nowhere"))
+            })?;
+        }
+        for (index, host) in scenario.hosts.iter().enumerate() {
+            self.ensure(neighbours(index) > 0, || {
+                (format!("host.{}", host.name), "this host is on no link")
+            })?;
         }
         Ok(())
     }
 
-    pub(super) fn vertex(&self, scenario: &mut Scenario, name: &Spanned<String>) -> Checked<usize> {
-        if let Some(host) = scenario.host(name.get_ref()) {
+    /// Where a router is named first.
+    fn named(&self, router: &str) -> String {
+        let end = |(link, raw): (usize, &RawLink)| {
+            let key = if raw.from == *router { "from" } else { "to" };
+            (raw.from == *router || raw.to == *router).then(|| format!("link[{link}].{key}"))
+        };
+        let station = |(wlan, raw): (usize, &WlanConfig)| {
+            let station = raw.station.iter().position(|station| station.name == *router)?;
+            Some(format!("wlan[{wlan}].station[{station}].name"))
+        };
+        let found = self.raw.link.iter().enumerate().find_map(end);
+        found.or_else(|| self.raw.wlan.iter().enumerate().find_map(station)).unwrap_or_default()
+    }
+
+    pub(super) fn vertex(&self, scenario: &mut Scenario, path: &str, name: &str) -> Checked<usize> {
+        if let Some(host) = scenario.host(name) {
             return Ok(host);
         }
         let hosts = scenario.hosts.len();
-        if let Some(router) = scenario.routers.iter().position(|router| router == name.get_ref()) {
+        if let Some(router) = scenario.routers.iter().position(|router| router == name) {
             return Ok(hosts + router);
         }
-        self.name(name)?;
-        scenario.routers.push(name.get_ref().clone());
+        self.name(path, name)?;
+        scenario.routers.push(name.to_owned());
         Ok(hosts + scenario.routers.len() - 1)
-    }
-
-    fn add_link(
-        &self,
-        scenario: &mut Scenario,
-        (from, to): (usize, usize),
-        raw: &RawLink,
-        of: Direction,
-    ) -> Checked<()> {
-        if scenario.links.iter().any(|other| (other.from, other.to) == (from, to)) {
-            let (from, to) = (scenario.vertex_name(from), scenario.vertex_name(to));
-            return self.error(raw.to.span(), format!("there is a link from {from} to {to} already"));
-        }
-        let mut config = self.link(raw, of)?;
-        let losses = raw.losses.as_ref().map_or([].as_slice(), |losses| losses.get_ref());
-        let (losses, loss_flows) = self.losses(losses, of)?;
-        config.losses = losses;
-        scenario.links.push(LinkSpec { from, to, config, loss_flows });
-        Ok(())
     }
 }

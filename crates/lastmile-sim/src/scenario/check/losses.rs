@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toml::Spanned;
-
 use super::link::Direction;
 use super::{Check, Checked};
 use crate::network::ConfigError;
@@ -13,62 +11,44 @@ use crate::scenario::raw::RawLoss;
 
 impl Check<'_> {
     /// The channels of a direction, and for each the names of the flows that it is for.
-    pub(super) fn losses(
-        &self,
-        raw: &[Spanned<RawLoss>],
-        of: Direction,
-    ) -> Checked<(Vec<Loss>, Vec<Vec<String>>)> {
+    pub(super) fn losses(&self, raw: &[RawLoss], of: Direction) -> Checked<(Vec<Loss>, Vec<Vec<String>>)> {
         let (mut losses, mut flows) = (Vec::new(), Vec::new());
         let mut names = BTreeSet::new();
         let list = self.link_key(of, "losses");
-        for (index, spanned) in raw.iter().enumerate() {
-            let one = spanned.get_ref();
-            if let Some(name) = one.name.as_ref().filter(|name| name.get_ref().is_empty()) {
-                return self.error(name.span(), "an empty name: leave it out");
+        for (index, one) in raw.iter().enumerate() {
+            let key = |key: &str| format!("{list}[{index}].{key}");
+            let name = one.name.clone().unwrap_or_default();
+            let nameless = one.name.is_some() && name.is_empty();
+            self.ensure(!nameless, || (key("name"), "an empty name: leave it out"))?;
+            let own = if one.name.is_some() { name.clone() } else { index.to_string() };
+            self.ensure(names.insert(own), || {
+                let path = if one.name.is_some() { key("name") } else { format!("{list}[{index}]") };
+                (path, "another channel of this link has this name: they would draw the same numbers")
+            })?;
+            let loss = Loss { model: one.model.clone(), place: one.place, flows: Vec::new(), name };
+            if let Err(ConfigError { key: wrong, reason }) = loss.check() {
+                return self.refuse(&key(&format!("model.{wrong}")), reason);
             }
-            // Two of one name would lose the same packets.
-            let name = one.name.as_ref().map(|name| name.get_ref().clone());
-            if !names.insert(name.clone().unwrap_or_else(|| index.to_string())) {
-                let at = one.name.as_ref().map_or(spanned.span(), Spanned::span);
-                return self.error(
-                    at,
-                    "another channel of this link has this name: they would draw the same numbers",
-                );
-            }
-            let loss = Loss {
-                model: one.model.clone(),
-                place: one.place,
-                flows: Vec::new(),
-                name: name.unwrap_or_default(),
-            };
-            if let Err(ConfigError { key, reason }) = loss.check() {
-                return self.refuse(&format!("{list}[{index}].model.{key}"), reason);
-            }
-            let covers = format!("{list}[{index}].model.covers");
-            if matches!(&loss.model, ErrorModel::Pattern(pattern) if pattern.slot.is_none())
-                && self.place.has(&covers)
-            {
-                return self.refuse(&covers, "means nothing without `slot`: packets are counted");
-            }
+            let counts = matches!(&loss.model, ErrorModel::Pattern(pattern) if pattern.slot.is_none());
+            self.ensure(!counts || !self.place.has(&key("model.covers")), || {
+                (key("model.covers"), "means nothing without `slot`: packets are counted")
+            })?;
             losses.push(loss);
-            flows.push(self.named_flows(one.flows.as_deref(), &format!("{list}[{index}].flows"))?);
+            flows.push(self.flows_named(one.flows.as_deref(), &key("flows"))?);
         }
         Ok((losses, flows))
     }
 
-    fn named_flows(&self, names: Option<&[Spanned<String>]>, list: &str) -> Checked<Vec<String>> {
-        if names.is_some_and(<[_]>::is_empty) {
-            return self.refuse(list, "an empty list: leave it out for all packets, or the channel for none");
-        }
-        let mut flows = Vec::new();
+    fn flows_named(&self, names: Option<&[String]>, list: &str) -> Checked<Vec<String>> {
+        self.ensure(names.is_none_or(|names| !names.is_empty()), || {
+            (list, "an empty list: leave it out for all packets, or the channel for none")
+        })?;
         let mut seen = BTreeSet::new();
-        for flow in names.into_iter().flatten() {
-            if !seen.insert(flow.get_ref()) {
-                return self.error(flow.span(), format!("{:?} is named twice", flow.get_ref()));
-            }
-            flows.push(flow.get_ref().clone());
+        for (index, flow) in names.unwrap_or_default().iter().enumerate() {
+            let twice = || (format!("{list}[{index}]"), format!("{flow:?} is named twice"));
+            self.ensure(seen.insert(flow), twice)?;
         }
-        Ok(flows)
+        Ok(names.unwrap_or_default().to_vec())
     }
 
     /// Refuses a channel for flows that there are not, or that do not come by in any direction that has it.
@@ -87,7 +67,7 @@ impl Check<'_> {
             let other = Direction { back: !of.back, ..of };
             // A list that both directions have is met where either is.
             let beside = if of.back { link.checked_sub(1) } else { Some(link + 1) };
-            let shared = !self.raw.link[of.link].get_ref().one_way && self.link_key(other, "losses") == list;
+            let shared = !self.raw.link[of.link].one_way && self.link_key(other, "losses") == list;
             for (channel, flows) in spec.loss_flows.iter().enumerate() {
                 for (at, flow) in flows.iter().enumerate() {
                     let key = || format!("{list}[{channel}].flows[{at}]");

@@ -2,17 +2,15 @@
 
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use core::ops::Range;
 
 use lastmile::time::{Span, Time};
-use lastmile::units::Rate;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::copies;
 use super::error::Place;
-use super::raw::{At, RawClock, RawScenario};
+use super::raw::{RawClock, RawScenario};
 use super::routes::Ways;
 use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError, preset};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
@@ -20,19 +18,25 @@ use crate::network::engine::Budget;
 use crate::network::queue::limit::LARGEST_IP_PACKET;
 use crate::roles::{RawRoles, Roles, TABLES};
 
+mod ends;
 mod fits;
-mod flows;
 mod handoffs;
 mod link;
 mod links;
 mod losses;
-mod sizes;
 mod tcp;
 mod traffic;
 mod wlans;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
+/// Entries of lists, stations of one WLAN, channels on one link. What a run costs is counted while it runs: [`Budget`].
+const MAX_LINKS: usize = 5_000;
+const MAX_WLANS: usize = 250;
+const MAX_STATIONS: usize = 4_000;
+const MAX_TRAFFIC: usize = 20_000;
+const MAX_HANDOFFS: usize = 200;
+const MAX_LOSSES: usize = 16;
 /// Names become names of network interfaces in the lab, which Linux keeps this short.
 const MAX_NAME: usize = 15;
 /// Bytes that a scenario's text may have; a longer one is no scenario.
@@ -86,10 +90,6 @@ pub(crate) struct Check<'a> {
 }
 
 impl Check<'_> {
-    pub(crate) fn error<T>(&self, span: Range<usize>, reason: impl Into<String>) -> Checked<T> {
-        Err(self.place.error(span, reason))
-    }
-
     /// An error of the key at a path, whether it stands in the file or is left out.
     pub(crate) fn refuse<T>(&self, path: &str, reason: impl Into<String>) -> Checked<T> {
         Err(self.blame(path, reason))
@@ -100,29 +100,43 @@ impl Check<'_> {
         self.place.error_at(path, reason)
     }
 
+    /// Refuses what does not hold, of the key at that path and for that reason.
+    pub(crate) fn ensure<P: AsRef<str>, R: Into<String>>(
+        &self,
+        holds: bool,
+        why: impl FnOnce() -> (P, R),
+    ) -> Checked<()> {
+        if holds {
+            return Ok(());
+        }
+        let (path, reason) = why();
+        self.refuse(path.as_ref(), reason)
+    }
+
+    /// Refuses the first that is too many of a list.
+    pub(crate) fn at_most<T>(&self, path: &str, list: &[T], most: usize, what: &str) -> Checked<()> {
+        self.ensure(list.len() <= most, || (format!("{path}[{most}]"), format!("more than {most} {what}")))
+    }
+
     fn scenario(&self, roles: &RawRoles, check_method: &CheckMethod<'_>) -> Checked<Scenario> {
         let raw = self.raw;
+        let RawScenario { duration, warm_up, .. } = *raw;
         let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
-        if !printable(raw.name.get_ref()) {
-            return self.error(raw.name.span(), "a name is one line of text");
-        }
-        let duration = self.positive(&raw.duration)?;
-        if duration > MAX_DURATION {
-            return self.error(raw.duration.span(), "longer than 31 days");
-        }
-        let warm_up = self.not_negative(raw.warm_up.as_ref())?.unwrap_or(Span::ZERO);
-        if let Some(late) = raw.warm_up.as_ref().filter(|_| warm_up >= duration) {
-            return self.error(late.span(), format!("the warm-up must end before the run does ({duration})"));
-        }
+        self.ensure(printable(&raw.name), || ("name", "a name is one line of text"))?;
+        self.ensure(duration <= MAX_DURATION, || ("duration", "longer than 31 days"))?;
+        self.ensure(warm_up < duration, || {
+            ("warm_up", format!("the warm-up must end before the run does ({duration})"))
+        })?;
+        let usual = Budget::default();
         let mut scenario = Scenario {
-            name: raw.name.get_ref().clone(),
+            name: raw.name.clone(),
             description: raw.description.clone(),
             duration,
             warm_up,
             seed: raw.seed,
             budget: Budget {
-                events: raw.max_events.unwrap_or(Budget::default().events),
-                memory: raw.max_memory.as_ref().map_or(Budget::default().memory, |most| most.0),
+                events: raw.max_events.unwrap_or(usual.events),
+                memory: raw.max_memory.unwrap_or(usual.memory),
             },
             hosts: self.hosts()?,
             routers: Vec::new(),
@@ -144,106 +158,94 @@ impl Check<'_> {
         Ok(scenario)
     }
 
+    /// Refuses what is too much before anything is compared with everything.
+    fn sizes(&self) -> Checked<()> {
+        let raw = self.raw;
+        self.at_most("link", &raw.link, MAX_LINKS, "links")?;
+        self.at_most("wlan", &raw.wlan, MAX_WLANS, "WLANs")?;
+        self.at_most("traffic", &raw.traffic, MAX_TRAFFIC, "flows")?;
+        self.at_most("handoff", &raw.handoff, MAX_HANDOFFS, "hand-offs")?;
+        for (index, wlan) in raw.wlan.iter().enumerate() {
+            let reason =
+                || (format!("wlan[{index}]"), format!("more than {MAX_STATIONS} stations in one WLAN"));
+            self.ensure(wlan.station.len() <= MAX_STATIONS, reason)?;
+        }
+        for of in self.directions() {
+            let link = &raw.link[of.link];
+            let link = link.back.as_deref().filter(|_| of.back).unwrap_or(link);
+            self.at_most(&self.link_key(of, "losses"), &link.losses, MAX_LOSSES, "channels on one link")?;
+        }
+        Ok(())
+    }
+
     /// [`Scenario::path`], once all links and WLANs are known.
     fn path(&self, scenario: &Scenario, from: usize, to: usize) -> Option<Vec<usize>> {
         self.ways.get_or_init(|| scenario.ways()).path(from, to)
     }
 
-    pub(crate) fn positive(&self, value: &At<Span>) -> Checked<Span> {
-        match value.get_ref().0 {
-            span if span > Span::ZERO => Ok(span),
-            span => self.error(value.span(), format!("must be more than no time, not {span}")),
-        }
-    }
-
-    pub(crate) fn not_negative(&self, value: Option<&At<Span>>) -> Checked<Option<Span>> {
-        let Some(value) = value else { return Ok(None) };
-        match value.get_ref().0 {
-            span if span >= Span::ZERO => Ok(Some(span)),
-            span => self.error(value.span(), format!("must not be negative: {span}")),
-        }
-    }
-
-    pub(crate) fn rate(&self, value: &At<Rate>) -> Checked<Rate> {
-        match value.get_ref().0 {
-            rate if rate.bits_per_second() > 0 => Ok(rate),
-            _ => self.error(value.span(), "a rate of zero carries nothing"),
-        }
-    }
-
-    pub(crate) fn name(&self, name: &Spanned<String>) -> Checked<()> {
-        let text = name.get_ref();
-        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        if text.is_empty() || text.len() > MAX_NAME || !plain {
-            let reason = format!(
-                "{text:?} cannot be a name: 1 to {MAX_NAME} letters, digits, hyphens and underscores"
-            );
-            return self.error(name.span(), reason);
-        }
-        Ok(())
+    /// Refuses what cannot be a name.
+    pub(crate) fn name(&self, path: &str, name: &str) -> Checked<()> {
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        self.ensure(plain && (1..=MAX_NAME).contains(&name.len()), || {
+            let what = format!("1 to {MAX_NAME} letters, digits, hyphens and underscores");
+            (path, format!("{name:?} cannot be a name: {what}"))
+        })
     }
 
     fn hosts(&self) -> Checked<Vec<HostSpec>> {
         let mut in_order: Vec<_> = self.raw.host.iter().collect();
         // The map sorts by name; addresses are given in the order of the file, and of copies by their numbers.
         in_order.sort_by_key(|(name, _)| (name.span().start, name.get_ref().len()));
-        if let Some((name, _)) = in_order.get(MAX_HOSTS) {
-            return self.error(name.span(), format!("more than {MAX_HOSTS} hosts"));
-        }
         let mut hosts: Vec<HostSpec> = Vec::new();
         for (index, (name, raw)) in in_order.into_iter().enumerate() {
-            self.name(name)?;
+            let (span, name) = (name.span(), name.get_ref());
+            let own = format!("host.{name}");
+            self.ensure(index < MAX_HOSTS, || (&own, format!("more than {MAX_HOSTS} hosts")))?;
+            self.name(&own, name).map_err(|error| self.place.error(span, error.reason))?;
             let number = index as u16 + 1;
             let mut host = HostSpec {
-                name: name.get_ref().clone(),
+                name: name.clone(),
                 v4: Ipv4Addr::new(10, 77, 0, number as u8),
                 v6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, number),
-                clock: self.clock(&raw.clock)?,
+                clock: self.clock(&raw.clock, &format!("{own}.clock"))?,
             };
-            if let Some(address) = &raw.address {
-                match *address.get_ref() {
+            let at = if raw.address.is_some() { format!("{own}.address") } else { own };
+            if let Some(address) = raw.address {
+                match address {
                     IpAddr::V4(v4) => host.v4 = v4,
                     IpAddr::V6(v6) => host.v6 = v6,
                 }
-                let broadcast = matches!(address.get_ref(), IpAddr::V4(v4) if v4.is_broadcast());
-                let own = address.get_ref();
-                if own.is_unspecified() || own.is_multicast() || own.is_loopback() || broadcast {
-                    return self.error(address.span(), "no host can have this address");
-                }
+                let nobodys = address.is_unspecified() || address.is_multicast() || address.is_loopback();
+                self.ensure(!nobodys && !host.v4.is_broadcast(), || (&at, "no host can have this address"))?;
             }
             if let Some(other) = hosts.iter().find(|other| other.v4 == host.v4 || other.v6 == host.v6) {
-                let at = raw.address.as_ref().map_or(name.span(), Spanned::span);
-                return self.error(at, format!("host {:?} has this address already", other.name));
+                return self.refuse(&at, format!("host {:?} has this address already", other.name));
             }
             hosts.push(host);
         }
         Ok(hosts)
     }
 
-    fn clock(&self, raw: &RawClock) -> Checked<ClockConfig> {
-        let mut clock = ClockConfig::default();
-        if let Some(offset) = self.not_negative(raw.offset.as_ref())? {
-            clock.offset = offset;
-        }
-        if let Some(skew) = &raw.skew_ppm {
-            let ppb = skew.get_ref() * 1e3;
-            if ppb.is_nan() || ppb.abs() > MAX_SKEW_PPB as f64 {
-                return self.error(skew.span(), format!("at most {} ppm either way", MAX_SKEW_PPB / 1000));
-            }
-            clock.skew_ppb = libm::round(ppb) as i64;
-        }
-        if let Some(resolution) = &raw.resolution {
-            clock.resolution = self.positive(resolution)?;
-        }
-        for step in &raw.steps {
-            let at = Time::ZERO + self.not_negative(Some(&step.at))?.unwrap_or(Span::ZERO);
-            self.later(&step.at, clock.steps.last().map(|before| before.at))?;
-            let by = step.by.get_ref().0;
-            if by == Span::ZERO {
-                return self.error(step.by.span(), "a step of no time");
-            }
-            clock.steps.push(Step { at, by, announced: step.announced });
+    fn clock(&self, raw: &RawClock, at: &str) -> Checked<ClockConfig> {
+        let ppb = raw.skew_ppm * 1e3;
+        self.ensure(ppb.abs() <= MAX_SKEW_PPB as f64, || {
+            (format!("{at}.skew_ppm"), format!("at most {} ppm either way", MAX_SKEW_PPB / 1000))
+        })?;
+        let mut clock =
+            ClockConfig { offset: raw.offset, skew_ppb: libm::round(ppb) as i64, ..Default::default() };
+        clock.resolution = raw.resolution.unwrap_or(clock.resolution);
+        for (index, step) in raw.steps.iter().enumerate() {
+            let of = |key| format!("{at}.steps[{index}].{key}");
+            self.later(&of("at"), step.at, clock.steps.last().map(|before| before.at))?;
+            self.ensure(step.by != Span::ZERO, || (of("by"), "a step of no time"))?;
+            clock.steps.push(Step { at: Time::ZERO + step.at, by: step.by, announced: step.announced });
         }
         Ok(clock)
+    }
+
+    /// Refuses a time that is not after the one before it in its list.
+    fn later(&self, path: &str, at: Span, before: Option<Time>) -> Checked<()> {
+        let holds = before.is_none_or(|before| before < Time::ZERO + at);
+        self.ensure(holds, || (path, "not later than the change before"))
     }
 }

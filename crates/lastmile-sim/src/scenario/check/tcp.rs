@@ -1,58 +1,47 @@
 //! TCP connections: their options and what they have to send.
 
-use core::ops::Range;
-
-use lastmile::units::Bytes;
-use toml::Spanned;
-
+use super::traffic::Flow;
 use super::{Check, Checked};
 use crate::network::ConfigError;
 use crate::network::tcp::{App, FileSize};
 use crate::scenario::TcpSpec;
-use crate::scenario::raw::{Kind, RawTraffic};
+use crate::scenario::raw::Kind;
 
 impl Check<'_> {
     /// A TCP connection, where it is one.
-    pub(super) fn tcp(&self, index: usize, raw: &RawTraffic) -> Checked<Option<TcpSpec>> {
-        if !raw.kind.get_ref().is_tcp() {
+    pub(super) fn tcp(&self, flow: Flow<'_>) -> Checked<Option<TcpSpec>> {
+        let Flow { raw, .. } = flow;
+        if !raw.kind.is_tcp() {
             return Ok(None);
         }
-        let config = raw.tcp.as_ref().map(|tcp| tcp.get_ref().clone()).unwrap_or_default();
+        let config = raw.tcp.clone();
         if let Err(ConfigError { key, reason }) = config.check() {
-            let table = raw.tcp.as_ref().map_or(raw.kind.span(), Spanned::span);
-            return match self.place.below(&table, &key) {
-                Some(at) => self.error(at, reason),
-                // The default that another key made impossible.
-                None => self.error(table, format!("{key}: {reason}")),
+            let (own, table) = (flow.key(&format!("tcp.{key}")), flow.key("tcp"));
+            // Or the default that another key made impossible.
+            return match self.place.has(&own) {
+                true => self.refuse(&own, reason),
+                false => self.refuse(&table, format!("{key}: {reason}")),
             };
         }
-        let initial_rto = format!("traffic[{index}].tcp.initial_rto");
+        let initial_rto = flow.key("tcp.initial_rto");
         let inside = (config.min_rto..=config.max_rto).contains(&config.initial_rto);
-        if !inside && self.place.has(&initial_rto) {
-            let reason =
-                format!("not between min_rto and max_rto, {} and {}", config.min_rto, config.max_rto);
-            return self.refuse(&initial_rto, reason);
-        }
-        let app = match raw.kind.get_ref() {
-            Kind::File => App::File { size: self.bytes(raw)? },
+        self.ensure(inside || !self.place.has(&initial_rto), || {
+            let range = format!("{} and {}", config.min_rto, config.max_rto);
+            (&initial_rto, format!("not between min_rto and max_rto, {range}"))
+        })?;
+        let app = match raw.kind {
+            Kind::File => App::File { size: *self.required(flow, "bytes", &raw.bytes)? },
             Kind::Files => {
-                let min = self.bytes(raw)?;
-                let max = raw.bytes_max.as_ref().map_or(min, |max| max.get_ref().0);
-                let pause = self.required(raw, "pause", raw.pause.as_ref())?.get_ref().0;
-                App::Files { size: FileSize { min, max }, pause }
+                let min = *self.required(flow, "bytes", &raw.bytes)?;
+                let size = FileSize { min, max: raw.bytes_max.unwrap_or(min) };
+                App::Files { size, pause: *self.required(flow, "pause", &raw.pause)? }
             }
             _ => App::Bulk,
         };
         if let Err(ConfigError { key, reason }) = app.check() {
-            let size = || raw.bytes_max.as_ref().or(raw.bytes.as_ref()).map(Spanned::span);
-            let pause = || raw.pause.as_ref().map(Spanned::span);
-            let at: Option<Range<usize>> = if key == "pause" { pause() } else { size() };
-            return self.error(at.unwrap_or(raw.kind.span()), reason);
+            let size = if raw.bytes_max.is_some() { "bytes_max" } else { "bytes" };
+            return self.refuse(&flow.key(if key == "pause" { &key } else { size }), reason);
         }
         Ok(Some(TcpSpec { config, app }))
-    }
-
-    fn bytes(&self, raw: &RawTraffic) -> Checked<Bytes> {
-        Ok(self.required(raw, "bytes", raw.bytes.as_ref())?.get_ref().0)
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use toml::Spanned;
-
 use super::{Check, Checked};
 use crate::network::trace::Quantity;
-use crate::network::wlan::{Medium, Standard, StationConfig, StationTrace, WlanConfig};
+use crate::network::wlan::{Medium, Standard, StationChange, StationConfig, StationTrace, WlanConfig};
 use crate::scenario::{Scenario, WlanSpec};
 
 /// Packets in the queues of one WLAN's stations, which are kept in memory.
@@ -34,21 +32,21 @@ impl Check<'_> {
     pub(super) fn wlans(&self, scenario: &mut Scenario) -> Checked<()> {
         let ends = |edge: super::super::Edge| (edge.from, edge.to);
         let mut joined: BTreeSet<_> = scenario.edges().into_iter().map(ends).collect();
-        for (index, spanned) in self.raw.wlan.iter().enumerate() {
-            let (mut config, at) = (spanned.get_ref().clone(), format!("wlan[{index}]"));
+        for (index, config) in self.raw.wlan.iter().enumerate() {
+            let (mut config, at) = (config.clone(), format!("wlan[{index}]"));
             self.open_traces(&mut config, &at)?;
             let config = &config;
             self.meaningless(config, &at)?;
             let mut vertices = Vec::new();
             for (number, station) in config.station.iter().enumerate() {
-                self.station(station, &format!("{at}.station[{number}]"))?;
-                vertices.push(self.vertex(scenario, &self.station_name(index, number, &station.name))?);
+                let own = format!("{at}.station[{number}]");
+                self.station(station, &own)?;
+                vertices.push(self.vertex(scenario, &format!("{own}.name"), &station.name)?);
             }
             let queued: u64 = config.station.iter().map(|station| u64::from(station.queue)).sum();
-            if queued > MAX_QUEUED {
-                let reason = format!("queues of all stations hold at most {MAX_QUEUED} packets");
-                return self.refuse(&format!("{at}.station"), reason);
-            }
+            self.ensure(queued <= MAX_QUEUED, || {
+                (format!("{at}.station"), format!("queues of all stations hold at most {MAX_QUEUED} packets"))
+            })?;
             let spec = WlanSpec { config: config.clone(), directions: Vec::new() };
             let medium = match Medium::new(config, scenario.seed, spec.name()) {
                 Ok(medium) => medium,
@@ -81,69 +79,58 @@ impl Check<'_> {
     fn open_traces(&self, config: &mut WlanConfig, at: &str) -> Checked<()> {
         for (number, station) in config.station.iter_mut().enumerate() {
             if let Some(StationTrace::Named(named)) = &station.trace {
-                let span = self.place.span_of(&format!("{at}.station[{number}].trace"));
-                let opened = self.open_trace(&Spanned::new(span, named.clone()))?;
+                let opened = self.open_trace(named, &format!("{at}.station[{number}].trace"))?;
                 station.trace = Some(StationTrace::Open(opened));
             }
         }
         Ok(())
     }
 
-    /// A station's name with its place in the file.
-    pub(super) fn station_name(&self, wlan: usize, station: usize, name: &str) -> Spanned<String> {
-        let at = self.place.span_of(&format!("wlan[{wlan}].station[{station}].name"));
-        Spanned::new(at, name.to_owned())
-    }
-
     /// Refuses keys of the WLAN that other keys of it make meaningless.
     fn meaningless(&self, config: &WlanConfig, at: &str) -> Checked<()> {
         for (key, standards) in OF_STANDARDS {
             let path = format!("{at}.{key}");
-            if !standards.contains(&config.standard) && self.place.has(&path) {
+            self.ensure(standards.contains(&config.standard) || !self.place.has(&path), || {
                 let of: Vec<_> = standards.iter().map(|standard| format!("802.11{standard}")).collect();
-                let reason =
-                    format!("means nothing to 802.11{}, only to {}", config.standard, of.join(" and "));
-                return self.refuse(&path, reason);
-            }
+                let (own, of) = (config.standard, of.join(" and "));
+                (&path, format!("means nothing to 802.11{own}, only to {of}"))
+            })?;
         }
         Ok(())
     }
 
     /// The same of a station.
     fn station(&self, station: &StationConfig, at: &str) -> Checked<()> {
-        if station.name.is_empty() {
-            return self.refuse(&format!("{at}.name"), "every station needs a name of its own");
-        }
-        if station.ap.is_none() {
-            let given = |key: &&&str| self.place.has(&format!("{at}.{key}"));
-            if let Some(key) = OF_CLIENTS.iter().find(given) {
-                return self.refuse(&format!("{at}.{key}"), "belongs to each client, and counts both ways");
-            }
-        }
+        let key = |key: &str| format!("{at}.{key}");
+        let has = |name: &str| self.place.has(&key(name));
+        self.ensure(!station.name.is_empty(), || (key("name"), "every station needs a name of its own"))?;
+        let stray = OF_CLIENTS.iter().find(|key| station.ap.is_none() && has(key));
+        self.ensure(stray.is_none(), || {
+            (key(stray.unwrap_or(&"")), "belongs to each client, and counts both ways")
+        })?;
         let Some(channel) = &station.channel else { return Ok(()) };
-        let has = |key: &str| self.place.has(&format!("{at}.channel.{key}"));
         // A client that begins with a given ratio may come to have a distance.
         let driven =
             matches!(&station.trace, Some(StationTrace::Open(t)) if t.quantity() == Quantity::Distance);
         let moves = driven || station.schedule.iter().any(|change| change.distance_m.is_some());
-        let stray = OF_DISTANCE.into_iter().find(|key| has(key) && (!moves || *key == "distance_m"));
-        if let Some(key) = stray.filter(|_| channel.snr_db.is_some()) {
+        let counts = |key: &str| channel.snr_db.is_none() || moves && key != "distance_m";
+        let stray = OF_DISTANCE.into_iter().find(|key| !counts(key) && has(&format!("channel.{key}")));
+        self.ensure(stray.is_none(), || {
+            let stray = stray.unwrap_or_default();
             let reason =
-                format!("means nothing beside `snr_db`, which says outright what follows from {key}");
-            return self.refuse(&format!("{at}.channel.{key}"), reason);
-        }
-        if has("coherence") && !has("shadowing_db") {
-            return self.refuse(&format!("{at}.channel.coherence"), "means nothing without `shadowing_db`");
-        }
+                format!("means nothing beside `snr_db`, which says outright what follows from {stray}");
+            (key(&format!("channel.{stray}")), reason)
+        })?;
+        self.ensure(has("channel.shadowing_db") || !has("channel.coherence"), || {
+            (key("channel.coherence"), "means nothing without `shadowing_db`")
+        })?;
         for (number, change) in station.schedule.iter().enumerate() {
-            let path = format!("{at}.schedule[{number}]");
-            if change.distance_m.is_some() && change.snr_db.is_some() {
-                return self.refuse(&format!("{path}.distance_m"), "means nothing beside `snr_db`");
-            }
-            let same = crate::network::wlan::StationChange { at: change.at, ..Default::default() };
-            if *change == same {
-                return self.refuse(&path, "a change of nothing");
-            }
+            let path = key(&format!("schedule[{number}]"));
+            self.ensure(change.distance_m.is_none() || change.snr_db.is_none(), || {
+                (format!("{path}.distance_m"), "means nothing beside `snr_db`")
+            })?;
+            let same = StationChange { at: change.at, ..Default::default() };
+            self.ensure(*change != same, || (&path, "a change of nothing"))?;
         }
         Ok(())
     }

@@ -57,23 +57,6 @@ struct OnAir {
 /// A WLAN. Ports are directions: client number k, in the configuration's order, sends by port 2k to its access
 /// point and receives by port 2k + 1 from it; a packet leaves by the port at which it entered. See
 /// [`Engine::connect_port`](crate::network::engine::Engine::connect_port).
-///
-/// ```
-/// use lastmile::{node::*, time::Time};
-/// use lastmile_sim::network::wlan::*;
-/// let station = |name: &str, ap: Option<&str>| StationConfig { name: name.into(), ap: ap.map(Into::into), ..Default::default() };
-/// let config = WlanConfig { station: vec![station("ap", None), station("laptop", Some("ap"))], ..Default::default() };
-/// let mut wlan = Medium::new(&config, 1, "home")?;
-/// let down = wlan.port("ap", "laptop").unwrap();
-/// let any = "10.0.0.1:9".parse().unwrap();
-/// let datagram = Datagram { payload: Payload::Model(Model { ip_size: 1500, ..Default::default() }), ..Datagram::udp(any, any, vec![]) };
-/// wlan.handle(Time::ZERO, Input::Datagram { port: down, at: Time::ZERO, datagram });
-/// // The medium has been idle: access at once, and the data takes 254 us at 54 Mbit/s.
-/// let Output::Wait(Some(at)) = wlan.poll(Time::ZERO) else { panic!() };
-/// wlan.handle(at, Input::Wake);
-/// assert!(matches!(wlan.poll(at), Output::Wait(Some(end)) if end.as_nanos() == at.as_nanos() + 254_000));
-/// # Ok::<(), WlanError>(())
-/// ```
 #[derive(Debug)]
 pub struct Medium {
     phy: Phy,
