@@ -107,9 +107,9 @@ fn cost() -> impl Strategy<Value = Cost> {
 }
 
 fn estimate() -> impl Strategy<Value = Estimate> {
-    use IntervalMethod::{BootstrapGaps, MedianOrderStatistics, StudentTrains};
+    use IntervalMethod::{BatchSpread, BootstrapGaps, MedianOrderStatistics, StudentTrains};
     let code = select(vec![WarningCode::LowerBound, WarningCode::BatchedStamps, WarningCode::Other]);
-    let method = select(vec![MedianOrderStatistics, BootstrapGaps, StudentTrains]);
+    let method = select(vec![MedianOrderStatistics, BootstrapGaps, StudentTrains, BatchSpread]);
     let interval = (rate(), rate(), 0.0_f64..1.0, method)
         .prop_map(|(low, high, confidence, method)| Interval { low, high, confidence, method });
     (

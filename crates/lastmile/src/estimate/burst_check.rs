@@ -9,6 +9,7 @@
 //! that takes interrupts by the clock, whether packets came or not, may then still make a median gap wrong by up
 //! to a period; cards that wait for a packet first do not.
 
+use crate::estimate::batched::{self, Batched};
 use crate::estimate::{Refusal, StreamPlan};
 use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
@@ -40,12 +41,14 @@ pub(super) enum Pairs {
 }
 
 /// What bursts say of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// The pairs are right.
     BorneOut,
     /// All that is known is a lower bound: what it is, and what the user should know beside it.
     MoreThan(Rate, String),
+    /// The path delivers in batches that can be read.
+    InBatches(Box<Batched>),
     /// Nothing that would be worth saying.
     Refused(Refusal),
 }
@@ -59,6 +62,8 @@ pub(super) struct BurstCheck {
     least: Option<Owd>,
     /// The pairs' median gap at arrival.
     gap: Span,
+    /// Whether both packets of a pair have one stamp: they may have come in a batch.
+    at_once: bool,
     /// The largest bound so far.
     pub(super) bound: Rate,
     attempts: u32,
@@ -75,16 +80,24 @@ impl BurstCheck {
         size.bits() as f64 * 1e9 <= claim * 1.25 * coalescing.as_nanos() as f64
     }
 
-    /// About pairs, the last stream of which was `last`, with bursts of packets of `size` bytes.
-    pub(super) fn new(pairs: Pairs, size: Bytes, coalescing: Span, last: &StreamRecord) -> BurstCheck {
+    /// About pairs, the last stream of which was `last`, with bursts of packets of `size` bytes and stamps as uncertain as `noise`.
+    pub(super) fn new(
+        pairs: Pairs,
+        size: Bytes,
+        coalescing: Span,
+        last: &StreamRecord,
+        noise: Span,
+    ) -> BurstCheck {
         let gaps: Vec<f64> = PairSet::of(last).arrived().map(|p| p.received.as_nanos() as f64).collect();
+        let gap = Span::from_nanos(stats::median(&gaps).unwrap_or(0.0) as i64);
         BurstCheck {
+            at_once: !matches!(pairs, Pairs::Claim(_)) && gap <= noise * 2,
             pairs,
             size,
             coalescing,
             // Of the last stream only: clocks drift apart.
             least: last.packets.iter().filter_map(|p| p.owd()).min(),
-            gap: Span::from_nanos(stats::median(&gaps).unwrap_or(0.0) as i64),
+            gap,
             bound: Rate::ip(0),
             attempts: 0,
             stepped: 0,
@@ -94,7 +107,12 @@ impl BurstCheck {
     }
 
     pub(super) fn plan(&self) -> StreamPlan {
-        StreamPlan::burst(PACKETS, self.size)
+        StreamPlan::burst(self.packets(), self.size)
+    }
+
+    /// Packets in a burst: of several batches, where there may be batches.
+    fn packets(&self) -> usize {
+        if self.at_once { batched::BURST } else { PACKETS }
     }
 
     /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
@@ -102,15 +120,22 @@ impl BurstCheck {
         self.attempts += 1;
         self.losses.0 += record.lost() as u32;
         self.losses.1 += record.packets.len() as u32;
-        let verdict = if record.packets.len() == PACKETS && record.planned.len() == PACKETS {
+        let verdict = if record.packets.len() == self.packets() && record.planned.len() == self.packets() {
             judge(record).verdict
         } else {
             StreamVerdict::NoReport
         };
         self.stepped += u32::from(verdict == StreamVerdict::ClockStepped);
         let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(record, self.least)).flatten();
-        if let Some(burst) = burst {
+        if let Some(mut burst) = burst {
             self.streams.push(record.stream);
+            if self.at_once {
+                if let Some(batched) = Batched::of(record, self.size, self.coalescing, noise) {
+                    return Some(Finding::InBatches(Box::new(batched)));
+                }
+                // The least delay, a pair's, may be one of both its packets.
+                burst.bytes = Bytes(burst.bytes.0.saturating_sub(self.size.0));
+            }
             let bound = burst.at_least(self.coalescing + noise * 2).unwrap_or(self.bound);
             // Each is a bound, so the largest is.
             self.bound = Rate::ip(self.bound.bits_per_second().max(bound.bits_per_second()));
@@ -153,7 +178,8 @@ impl BurstCheck {
             }
         };
         let proof = format!(
-            "a burst of {PACKETS} packets proves the bound, if no stamp is more than {} late",
+            "a burst of {} packets proves the bound, if no stamp is more than {} late",
+            self.packets(),
             self.coalescing
         );
         Finding::MoreThan(self.bound, format!("{why}; {proof}"))

@@ -23,8 +23,10 @@
 //! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
 
+use crate::estimate::batched::{Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
 use crate::estimate::capprobe_minima::Minima;
+use crate::estimate::wbest::IN_BATCHES;
 use crate::estimate::{
     Base, Conditions, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
     bits_per_second,
@@ -106,6 +108,8 @@ const SMALLEST: u64 = 200;
 const MAX_STREAMS: u32 = 40;
 /// Samples that must tell of the same dispersion; one more where that is close to the stamps' noise.
 const MIN_TIED: usize = 2;
+/// Bursts over a path that delivers in batches.
+const BATCHED_BURSTS: usize = 2;
 /// Streams in a row that may tell nothing.
 const ATTEMPTS: u32 = 4;
 
@@ -132,6 +136,8 @@ pub struct CapProbe {
     proven: Option<(Rate, Vec<u32>)>,
     /// Set while bursts are sent about what the pairs said.
     bursts: Option<BurstCheck>,
+    /// Set where the path delivers in batches.
+    batched: Option<Box<Batched>>,
     streams: Vec<u32>,
 }
 
@@ -147,6 +153,7 @@ impl CapProbe {
             agreed: None,
             proven: None,
             bursts: None,
+            batched: None,
             streams: Vec::new(),
             config,
             base: Base::new(conditions),
@@ -175,7 +182,8 @@ impl CapProbe {
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let check = BurstCheck::new(pairs, self.sizes[0], self.base.coalescing(), record);
+        let noise = self.base.noise(record);
+        let check = BurstCheck::new(pairs, self.sizes[0], self.base.coalescing(), record, noise);
         self.bursts = Some(check);
     }
 
@@ -194,8 +202,27 @@ impl CapProbe {
                 self.streams = core::mem::take(&mut check.streams);
                 self.done(Value::MoreThan(bound), Some(why));
             }
+            Some(Finding::InBatches(mut batched)) => {
+                batched.want(BATCHED_BURSTS, 0, TRAIN);
+                self.batched = Some(batched);
+            }
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
         }
+    }
+
+    fn on_batched(&mut self, mut batched: Box<Batched>, record: &StreamRecord) {
+        let planned = batched.plan().map_or(0, |plan| plan.packets.len());
+        let verdict = self.base.judge(record, planned);
+        match batched.on_stream(record, verdict, self.base.noise(record), None) {
+            Taken::No(verdict) => self.base.waste(verdict, ATTEMPTS),
+            _ => self.base.useful(),
+        }
+        if batched.plan().is_none() && !self.base.is_done() {
+            self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
+            let value = Value::Is(bits_per_second(batched.capacity().rate));
+            self.base.found(vec![self.base.estimate(Quantity::Capacity, value, &batched.burst_streams)]);
+        }
+        self.batched = Some(batched);
     }
 
     /// Whether the minima have converged.
@@ -293,6 +320,9 @@ impl Estimator for CapProbe {
         if let Some(step) = self.base.step() {
             return step;
         }
+        if let Some(plan) = self.batched.as_ref().and_then(|batched| batched.plan()) {
+            return Step::Send(plan);
+        }
         if let Some(check) = &self.bursts {
             return Step::Send(check.plan());
         }
@@ -317,6 +347,9 @@ impl Estimator for CapProbe {
             return;
         }
         self.base.pause(self.config.pause);
+        if let Some(batched) = self.batched.take() {
+            return self.on_batched(batched, record);
+        }
         if let Some(check) = self.bursts.take() {
             self.base.count(record);
             return self.on_burst(check, record);

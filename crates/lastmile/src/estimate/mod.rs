@@ -5,6 +5,7 @@
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
 mod base;
+mod batched;
 mod burst_check;
 mod capprobe_minima;
 mod method;

@@ -88,6 +88,9 @@ pub enum IntervalMethod {
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
+    /// How far batches of packets that arrived together differ in the rate they show, where a path delivers in batches: docs/methods.md
+    /// says with which coverage.
+    BatchSpread,
     /// Student's t over the trains' own estimates: of the long-run spare rate, not of the trains' windows
     /// ([`wbest`](super::wbest) says with which coverage).
     StudentTrains,

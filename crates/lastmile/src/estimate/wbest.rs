@@ -29,6 +29,7 @@
 //! runs (20 to 90 % taken) and 1 of 200 with on/off traffic; up to 8 % of Poisson and 19 % of on/off trains are sent again.
 
 use crate::classify::{self, Classifier, LossClass};
+use crate::estimate::batched::{Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
@@ -116,6 +117,7 @@ enum Phase {
     Pairs,
     Burst(BurstCheck),
     Train,
+    Batched(Box<Batched>),
 }
 
 /// The tool.
@@ -152,6 +154,10 @@ const DOUBT: u32 = 2;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
+/// What the user should know of a path that delivers in batches.
+pub(super) const IN_BATCHES: &str =
+    "packets arrive in batches, as over Wi-Fi that aggregates: measured between the ends of batches";
+
 /// What the user should know of [`WbestConfig::faithful`].
 const FAITHFUL: &str =
     "by the original program's rules: nothing tells whether these hosts can time this path";
@@ -167,7 +173,7 @@ impl Wbest {
             phase: if known.is_some() { Phase::Train } else { Phase::Pairs },
             pairs: PairSet::default(),
             pair_streams: Vec::new(),
-            capacity: Capacity { rate: known.unwrap_or(0.0), interval: None },
+            capacity: Capacity { rate: known.unwrap_or(0.0), ..Capacity::default() },
             trains: Vec::new(),
             train_streams: Vec::new(),
             doubt: 0,
@@ -241,8 +247,9 @@ impl Wbest {
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
     fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
-        let (size, coalescing) = (self.config.packet_size, self.base.coalescing());
-        self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record));
+        let (size, coalescing, noise) =
+            (self.config.packet_size, self.base.coalescing(), self.base.noise(record));
+        self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record, noise));
     }
 
     fn on_burst(&mut self, record: &StreamRecord) {
@@ -253,12 +260,40 @@ impl Wbest {
             None => {}
             Some(Finding::BorneOut) => self.phase = Phase::Train,
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
+            Some(Finding::InBatches(mut batched)) => {
+                batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
+                self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
+                (self.capacity, self.pair_streams) = (batched.capacity(), batched.burst_streams.clone());
+                self.phase = Phase::Batched(batched);
+            }
             Some(Finding::MoreThan(bound, why)) => {
                 let streams = core::mem::take(&mut check.streams);
                 self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
                 let bound = Value::MoreThan(bound);
                 self.base.found(vec![self.base.estimate(Quantity::Capacity, bound, &streams)]);
             }
+        }
+    }
+
+    fn on_batched(&mut self, record: &StreamRecord) {
+        let Phase::Batched(batched) = &mut self.phase else { return };
+        let planned = batched.plan().map_or(0, |plan| plan.packets.len());
+        let verdict = self.base.judge(record, planned);
+        match batched.on_stream(record, verdict, self.base.noise(record), self.least_delay) {
+            Taken::Yes => self.base.useful(),
+            Taken::No(verdict) => self.base.waste(verdict, self.config.train_attempts),
+            Taken::Overflow => {
+                let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
+                self.base.refuse(Refusal::Congested { lost, sent });
+            }
+        }
+        (self.capacity, self.trains) = (batched.capacity(), batched.spares());
+        (self.pair_streams, self.train_streams) =
+            (batched.burst_streams.clone(), batched.train_streams.clone());
+        let done = batched.plan().is_none();
+        self.pause();
+        if done && !self.base.is_done() {
+            self.finish();
         }
     }
 
@@ -403,11 +438,16 @@ impl Estimator for Wbest {
         if let Some(step) = self.base.step() {
             return step;
         }
+        if let Phase::Batched(batched) = &self.phase
+            && let Some(plan) = batched.plan()
+        {
+            return Step::Send(plan);
+        }
         let config = &self.config;
         Step::Send(match &self.phase {
             Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
-            Phase::Train => {
+            Phase::Train | Phase::Batched(_) => {
                 let rate = bits_per_second(self.capacity.rate);
                 StreamPlan::train(config.train_length, config.packet_size, rate)
             }
@@ -434,6 +474,7 @@ impl Estimator for Wbest {
                 self.base.count(record);
                 self.on_burst(record);
             }
+            Phase::Batched(_) => self.on_batched(record),
             Phase::Train => {
                 let verdict = self.base.judge(record, self.config.train_length);
                 self.on_train(record, verdict);
@@ -453,7 +494,7 @@ impl Estimator for Wbest {
 
     fn so_far(&self) -> Vec<Estimate> {
         // Bursts may yet overturn what pairs say, so that nothing counts before the trains.
-        if self.base.is_done() || !matches!(self.phase, Phase::Train) {
+        if self.base.is_done() || !matches!(self.phase, Phase::Train | Phase::Batched(_)) {
             return Vec::new();
         }
         let said = |code, text: String| Warning { code, text };

@@ -22,6 +22,8 @@ const EXACT: Span = Span::from_nanos(1);
 pub(super) struct Capacity {
     pub(super) rate: f64,
     pub(super) interval: Option<(f64, f64)>,
+    /// From batches and not from pairs.
+    pub(super) in_batches: bool,
 }
 
 impl Capacity {
@@ -32,7 +34,7 @@ impl Capacity {
             sorted.sort_by(f64::total_cmp);
             // [ALGORITHMS 1.5] elements n/2 and n/2 + 1, counted from zero: half a rank high.
             let (a, b) = (sorted.len() / 2, (sorted.len() / 2 + 1).min(sorted.len() - 1));
-            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None };
+            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None, in_batches: false };
         }
         let q = if config.conservative { 0.9 } else { 0.5 };
         let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
@@ -46,12 +48,13 @@ impl Capacity {
         let drift = |rate: f64, by: f64| rate * (1.0 + by);
         Capacity {
             rate,
+            in_batches: false,
             interval: interval
                 .map(|(low, high)| (drift(blur(low, by), -CLOCK_RATE), drift(blur(high, -by), CLOCK_RATE))),
         }
     }
 
-    /// What is said of it, from the pairs of these streams.
+    /// What is said of it, from these streams.
     pub(super) fn estimate(&self, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
         Estimate {
             quantity: Quantity::Capacity,
@@ -60,7 +63,10 @@ impl Capacity {
                 low: bits_per_second(libm::floor(low)),
                 high: bits_per_second(libm::ceil(high)),
                 confidence: CONFIDENCE,
-                method: IntervalMethod::MedianOrderStatistics,
+                method: match self.in_batches {
+                    true => IntervalMethod::BatchSpread,
+                    false => IntervalMethod::MedianOrderStatistics,
+                },
             }),
             truth_kind: TruthKind::Queue,
             streams: streams.to_vec(),

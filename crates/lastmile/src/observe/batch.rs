@@ -6,7 +6,8 @@
 
 use crate::observe::stats;
 use crate::report::StreamRecord;
-use crate::time::Span;
+use crate::time::{Rx, Span, Time, Tx};
+use crate::units::Bytes;
 
 /// Stamps closer than this share of the usual gap at sending are one batch.
 const SHARE: f64 = 0.1;
@@ -69,6 +70,93 @@ impl Batches {
     /// Packets in the largest batch; 1 where there are none.
     pub fn largest(&self) -> usize {
         self.largest
+    }
+}
+
+/// Packets that were handed over together, as what their last one says: a packet alone is its own batch.
+///
+/// ```
+/// use lastmile::{node::Ecn, observe::batch::{Batch, Between}, report::*, time::{Span, Time}, units::Bytes};
+/// let packet = |k: u64, arrived_us: u64| PacketReport {
+///     seq: k, size: Bytes(1000), sent: Time::from_nanos(k * 1_000),
+///     fate: Fate::Arrived(Time::from_nanos(arrived_us * 1_000)), ecn: Ecn::NotEct,
+/// };
+/// let record = StreamRecord {
+///     stream: 1, direction: Direction::Forward, pattern: Pattern::Burst, planned: vec![Span::ZERO; 5],
+///     packets: vec![packet(0, 900), packet(1, 900), packet(2, 1_700), packet(3, 1_701), packet(4, 1_702)],
+///     tx_resolution: Span::from_nanos(1), rx_resolution: Span::from_nanos(1), clock_stepped: false,
+/// };
+/// let batches = Batch::of(&record, Span::from_micros(1));
+/// assert_eq!(batches.iter().map(|b| b.bytes.0).collect::<Vec<_>>(), [2000, 3000]);
+/// let between = Between::of(&batches);
+/// assert_eq!((between[0].bytes, between[0].received), (Bytes(3000), Span::from_micros(802)));
+/// assert_eq!(between[0].sent, Span::from_micros(3));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Bytes at the IP layer that arrived in it.
+    pub bytes: Bytes,
+    /// When its last packet left.
+    pub sent: Time<Tx>,
+    /// When its last packet arrived.
+    pub arrived: Time<Rx>,
+}
+
+impl Batch {
+    /// The batches of a stream, whose stamps are uncertain by `noise`.
+    ///
+    /// Stamps closer than a tenth of the mean gap at arrival, or of the usual one at sending where that is shorter, are one batch.
+    pub fn of(record: &StreamRecord, noise: Span) -> Vec<Batch> {
+        let came: Vec<Batch> = (record.packets.iter())
+            .filter_map(|p| Some(Batch { bytes: p.size, sent: p.sent, arrived: p.fate.arrived()? }))
+            .collect();
+        let (Some(first), Some(last)) =
+            (came.iter().map(|b| b.arrived).min(), came.iter().map(|b| b.arrived).max())
+        else {
+            return Vec::new();
+        };
+        let mean = (last - first) / (came.len() as i64 - 1).max(1);
+        let planned: Vec<f64> = record.planned.windows(2).map(|w| (w[1] - w[0]).as_nanos() as f64).collect();
+        let usual = Span::from_nanos(stats::median(&planned).unwrap_or(0.0) as i64);
+        let gap = if usual > Span::ZERO { mean.min(usual) } else { mean };
+        let close = gap.scaled(SHARE).max(noise * 2);
+        let mut batches: Vec<Batch> = Vec::new();
+        for packet in came {
+            match batches.last_mut() {
+                Some(batch) if packet.arrived - batch.arrived <= close => {
+                    batch.bytes += packet.bytes;
+                    batch.sent = batch.sent.max(packet.sent);
+                    batch.arrived = batch.arrived.max(packet.arrived);
+                }
+                _ => batches.push(packet),
+            }
+        }
+        batches
+    }
+}
+
+/// From the end of a batch to the end of the next: what the path carried meanwhile of this stream is the latter's bytes.
+///
+/// Bytes and times are all there is: how many frames or packets a batch had is no input of any estimate (US 10,383,002).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Between {
+    /// Bytes at the IP layer of the later batch.
+    pub bytes: Bytes,
+    /// Between the departures of the last packets of both.
+    pub sent: Span,
+    /// Between their arrivals.
+    pub received: Span,
+}
+
+impl Between {
+    /// One fewer than there are batches.
+    pub fn of(batches: &[Batch]) -> Vec<Between> {
+        let between = |two: &[Batch]| Between {
+            bytes: two[1].bytes,
+            sent: two[1].sent - two[0].sent,
+            received: two[1].arrived - two[0].arrived,
+        };
+        batches.windows(2).map(between).collect()
     }
 }
 
