@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::tcp::{Bernoulli, Path, dumbbell, seconds};
+use common::tcp::{Path, dumbbell, lossy, seconds};
 use lastmile::control::window::LawConfig;
 use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
@@ -33,8 +33,8 @@ fn under_loss(law: &str, loss: f64) -> f64 {
     let config = TcpConfig { law: law.parse().unwrap(), max_window: 1000, ..ns2(Recovery::Sack) };
     let one = |seed| {
         let link = (100_000_000, Span::from_millis(20), 1000);
-        let lossy = [vec![Bernoulli::element(loss, seed)], vec![]];
-        let mut path = Path::new(&config, bulk(0.0, 1e6), link, lossy, seed);
+        let behind = [vec![lossy(loss, seed)], vec![]];
+        let mut path = Path::new(&config, bulk(0.0, 1e6), link, behind, seed);
         let [before, after] = [100.0, 400.0].map(|at| path.run(at).0.acknowledged);
         (after - before) as f64 * 8.0 / 300.0
     };
@@ -134,8 +134,8 @@ fn a_file_arrives_to_the_last_byte() {
         for (size, loss) in [(1, 0.0), (1460, 0.0), (1461, 0.0), (1_000_000, 0.1)] {
             let config = TcpConfig { recovery, ..TcpConfig::default() };
             let file = (App::File { size: Bytes(size) }, seconds(1.0), seconds(1e6));
-            let lossy = [3, 4].map(|seed| vec![Bernoulli::element(loss, seed)]);
-            let mut path = Path::new(&config, file, (10_000_000, Span::from_millis(20), 20), lossy, 1);
+            let behind = [3, 4].map(|seed| vec![lossy(loss, seed)]);
+            let mut path = Path::new(&config, file, (10_000_000, Span::from_millis(20), 20), behind, 1);
             let (sent, got) = path.run(2000.0);
             assert_eq!((got.data, sent.transfers), (Bytes(size), 1), "{recovery:?} {sent:?} {got:?}");
             assert_eq!(path.engine.next_event(), None, "nothing is left to do");
@@ -184,9 +184,9 @@ fn sack_sends_again_what_was_dropped_and_nothing_else() {
 fn sack_times_out_as_often_as_ns_2() {
     let config = TcpConfig { min_rto: Span::from_secs(1), ..ns2(Recovery::Sack) };
     let run = |seed| {
-        let lossy = [vec![Bernoulli::element(0.05, seed)], vec![]];
+        let behind = [vec![lossy(0.05, seed)], vec![]];
         let link = (10_000_000, Span::from_millis(20), 50);
-        let (sent, _) = Path::new(&config, bulk(0.0, 1e6), link, lossy, seed).run(1000.0);
+        let (sent, _) = Path::new(&config, bulk(0.0, 1e6), link, behind, seed).run(1000.0);
         [sent.timeouts as f64, sent.acknowledged as f64 * 8.0 / 1000.0]
     };
     let runs: Vec<_> = (1..=6).map(run).collect();
@@ -264,8 +264,8 @@ proptest! {
             limited_transmit, rack_retransmissions, fine_timeouts, byte_counting, delayed_ack: Span::from_millis(if delayed { 100 } else { 0 }),
             max_rto: Span::from_secs(4), ..TcpConfig::default()
         };
-        let lossy = [(loss, seed), (ack_loss, !seed)].map(|(loss, seed)| vec![Bernoulli::element(loss, seed)]);
-        let mut path = Path::new(&config, bulk(0.0, 60.0), (1_000_000, Span::from_millis(20), queue), lossy, seed);
+        let behind = [(loss, seed), (ack_loss, !seed)].map(|(loss, seed)| vec![lossy(loss, seed)]);
+        let mut path = Path::new(&config, bulk(0.0, 60.0), (1_000_000, Span::from_millis(20), queue), behind, seed);
         let (sent, got) = path.run(600.0);
         let link = *path.engine.link(path.link).unwrap().counters();
         prop_assert_eq!(sent.segments, link.arrived);

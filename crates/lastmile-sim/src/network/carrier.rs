@@ -1,5 +1,5 @@
-//! `Carrier`: what meters, taps and results ask of whatever carries packets between nodes and may lose them, be it
-//! a link or a WLAN; and `Losses`, which both keep for them.
+//! `Carrier`: what meters, taps and results ask of whatever carries packets between nodes and may lose them; and
+//! `Losses`, which it keeps for them.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,6 @@ pub(crate) trait Carrier {
 
     /// An attached meter.
     fn meter(&self, number: usize) -> Option<&Meter>;
-
-    /// The same, to make it forget.
-    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter>;
 
     /// The host at one end of a port leaves for another link, or comes back. What waits there and what comes later is dropped;
     /// what is being sent goes on.
@@ -78,17 +75,12 @@ impl LossCause {
             LossCause::Handoff => "handoff",
         }
     }
-
-    /// Whether the queue before is to blame.
-    pub fn is_congestion(self) -> bool {
-        matches!(self, LossCause::Queue | LossCause::Early)
-    }
 }
 
 /// A packet that did not arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost<'a> {
-    /// When the queue dropped it, when a WLAN gave it up, or when it would have arrived.
+    /// When the queue dropped it, when its sender gave it up, or when it would have arrived.
     pub at: Time,
     /// The true cause.
     pub cause: LossCause,
@@ -96,33 +88,15 @@ pub struct Lost<'a> {
     pub datagram: &'a Datagram,
 }
 
-/// What a node that loses packets has been given to tell of them.
-pub(crate) struct Tell(pub(crate) Box<dyn FnMut(&Lost<'_>) + Send>);
+/// Who is told of each loss.
+#[derive(Default)]
+struct Told(Vec<Tell>);
 
-impl Tell {
-    pub(crate) fn lost(&mut self, lost: &Lost<'_>) {
-        (self.0)(lost);
-    }
+type Tell = Box<dyn FnMut(&Lost<'_>) + Send>;
 
-    /// The same, after what was there before.
-    fn after(self, before: Option<Tell>) -> Tell {
-        let Some(Tell(mut before)) = before else { return self };
-        let Tell(mut own) = self;
-        Tell(Box::new(move |lost| {
-            before(lost);
-            own(lost);
-        }))
-    }
-
-    /// Puts this behind what a slot holds.
-    pub(crate) fn join(self, slot: &mut Option<Tell>) {
-        *slot = Some(self.after(slot.take()));
-    }
-}
-
-impl core::fmt::Debug for Tell {
+impl core::fmt::Debug for Told {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Tell")
+        f.write_str("Told")
     }
 }
 
@@ -131,20 +105,18 @@ impl core::fmt::Debug for Tell {
 pub(crate) struct Losses {
     /// By the cause's place in [`LossCause::ALL`], for each flow that lost any.
     by_flow: BTreeMap<Flow, [u64; LossCause::ALL.len()]>,
-    tell: Option<Tell>,
+    told: Told,
 }
 
 impl Losses {
     pub(crate) fn add(&mut self, lost: &Lost<'_>) {
         self.by_flow.entry(lost.datagram.flow).or_default()[lost.cause as usize] += 1;
-        if let Some(tell) = &mut self.tell {
-            tell.lost(lost);
-        }
+        self.told.0.iter_mut().for_each(|tell| tell(lost));
     }
 
     /// Has each packet told of when it is decided that it is lost.
-    pub(crate) fn tell(&mut self, tell: Tell) {
-        tell.join(&mut self.tell);
+    pub(crate) fn tell(&mut self, tell: impl FnMut(&Lost<'_>) + Send + 'static) {
+        self.told.0.push(Box::new(tell));
     }
 
     pub(crate) fn of(&self, flow: Flow) -> impl Iterator<Item = (LossCause, u64)> {

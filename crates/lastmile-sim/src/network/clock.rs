@@ -45,15 +45,6 @@ pub const MAX_SKEW_PPB: i64 = 100_000_000;
 const BILLION: u128 = 1_000_000_000;
 
 /// A host's clock, as a function of the engine's time.
-///
-/// ```
-/// use lastmile::time::{Span, Time};
-/// use lastmile_sim::network::clock::*;
-/// let clock = HostClock::new(ClockConfig { offset: Span::from_secs(5), skew_ppb: 100_000, ..Default::default() });
-/// let now = Time::from_nanos(1_000_000_000);
-/// assert_eq!(clock.read(now).as_nanos(), 6_000_100_000);
-/// assert_eq!(clock.when(clock.read(now)), now);
-/// ```
 #[derive(Clone, Debug)]
 pub struct HostClock {
     offset: u64,

@@ -90,8 +90,6 @@ pub struct HostCounters {
     pub received: u64,
     /// Packets to an address that no host here has.
     pub unroutable: u64,
-    /// Packets to a port at which no endpoint is.
-    pub port_closed: u64,
 }
 
 /// An endpoint at its place: what of the packets to the host are for it.
@@ -221,10 +219,7 @@ impl Node for Host {
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { datagram, .. } => {
-                let Some(port) = self.port_of(datagram.to) else {
-                    self.counters.port_closed += 1;
-                    return;
-                };
+                let Some(port) = self.port_of(datagram.to) else { return };
                 self.counters.received += 1;
                 self.tell(now, Input::Datagram { port, at: self.clock.stamp(now), datagram });
             }

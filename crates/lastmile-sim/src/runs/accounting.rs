@@ -154,7 +154,7 @@ impl Watched {
             let engine = &self.simulation.engine;
             let link = engine.link(node).and_then(Link::trace_failure);
             if let Some(why) = link.or_else(|| engine.wlan(node).and_then(Medium::trace_failure)) {
-                return Err(EngineError::Trace { node: node.0, why: why.to_owned() });
+                return Err(EngineError::Trace(node.0, why.to_owned()));
             }
         }
         Ok(())

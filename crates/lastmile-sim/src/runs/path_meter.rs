@@ -55,15 +55,13 @@ impl PathMeter {
         of: impl Fn(&Meter) -> Result<Rate, TruthError>,
     ) -> Result<Rate, TruthError> {
         let mut smallest: Option<Rate> = None;
-        let mut nowhere = TruthError::EmptyWindow { from: Time::ZERO, to: Time::ZERO };
+        let mut nowhere = TruthError::EmptyWindow(Time::ZERO, Time::ZERO);
         for meter in self.meters.iter().filter_map(|&(link, number)| engine.meter(link, number)) {
             match of(meter) {
                 Ok(rate) => smallest = Some(smallest.map_or(rate, |s| if rate < s { rate } else { s })),
                 // Back to back packets reach the first queue in one moment: no window there, but one further on.
                 // And a link without a rate as yet limits nothing.
-                Err(error @ (TruthError::EmptyWindow { .. } | TruthError::Unlimited { .. })) => {
-                    nowhere = error
-                }
+                Err(error @ (TruthError::EmptyWindow(..) | TruthError::Unlimited(..))) => nowhere = error,
                 Err(error) => return Err(error),
             }
         }

@@ -12,18 +12,24 @@ use crate::common::link::{Alone, after_each_other, numbered};
 /// The arrivals that ns-3 had: gap after a packet in nanoseconds, and its size.
 pub fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
     let mut state = 1_u64;
-    let random = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (
-            (state >> 33) % if pattern == "light" { 1_900_000 } else { 1_500_000 },
-            if (state >> 20) & 3 == 0 { 300 } else { 1250 },
-        )
+    let below = match pattern {
+        "light" => 1_900_000,
+        "pauses" => 4_000_000,
+        _ => 1_500_000,
     };
-    match pattern {
-        "cbr" => vec![(900_001, 1250); packets as usize],
-        "burst" => (0..packets).map(|n| (if n % 100 == 99 { 61_000_003 } else { 500_001 }, 1250)).collect(),
-        _ => (0..packets).map(random).collect(),
-    }
+    let one = |n| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match pattern {
+            "cbr" => (900_001, 1250),
+            "burst" => (if n % 100 == 99 { 61_000_003 } else { 500_001 }, 1250),
+            _ => {
+                let pause = pattern == "pauses" && n % 50 == 49;
+                let gap = if pause { 120_000_000 } else { (state >> 33) % below };
+                (gap, if (state >> 20) & 3 == 0 { 300 } else { 1250 })
+            }
+        }
+    };
+    (0..packets).map(one).collect()
 }
 
 /// What a link of 10 Mbit/s drops and marks of them.

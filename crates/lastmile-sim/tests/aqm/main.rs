@@ -9,6 +9,7 @@ mod fq_codel;
 mod links;
 mod loss;
 mod pie;
+mod red_cell;
 mod red_poisson;
 mod red_tcp;
 mod shaper;

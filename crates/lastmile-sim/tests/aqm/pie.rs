@@ -86,10 +86,6 @@ fn tcp(flows: usize, rtt: i64, seed: u64) -> [f64; 3] {
     measured(&mut engine, |engine| *engine.link(it.bottleneck).unwrap().counters(), acknowledged)
 }
 
-/// Where arrivals are the same law for both, PIE alone decides, and delay and goodput are within 1.3 %. Beside TCP the goodput
-/// is within 1 %, and the delay is not held: +1.0, +7.1 and -5.7 % (t4, t10, t20), where ns-3's TCP has 37 % fewer to 23 %
-/// more drops than ours and so loads the queue otherwise. With its `TcpNewReno`, which grows by half as much with delayed
-/// ACKs, they were +6.0, -2.3 and -0.5 % beside ours without byte counting.
 #[test]
 fn mean_delay_and_goodput_are_those_of_ns_3() {
     let mut wrong = 0;

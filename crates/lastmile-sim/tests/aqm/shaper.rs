@@ -4,18 +4,8 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::Shaper;
 
+use super::codel::arrivals;
 use crate::common::link::{after_each_other, departures};
-
-/// Gap after each packet in nanoseconds, and its size, as ns-3 had them.
-fn arrivals(packets: usize) -> Vec<(u64, u32)> {
-    let mut state = 1_u64;
-    let one = |n: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let gap = if n % 50 == 49 { 120_000_000 } else { (state >> 33) % 4_000_000 };
-        (gap, if (state >> 20) & 3 == 0 { 300 } else { 1250 })
-    };
-    (0..packets).map(one).collect()
-}
 
 #[test]
 fn packets_leave_when_they_leave_ns_3s_bucket() {
@@ -26,7 +16,7 @@ fn packets_leave_when_they_leave_ns_3s_bucket() {
         let rate = words[1].trim_end_matches("Mbps").parse::<u64>().unwrap() * 1_000_000;
         let shaper = Shaper { rate: Rate::ip(rate), burst: Bytes(words[2].parse().unwrap()) };
         let theirs: Vec<u64> = times.split_whitespace().map(|us| us.parse().unwrap()).collect();
-        let arrivals = arrivals(theirs.len());
+        let arrivals = arrivals("pauses", theirs.len() as u64);
         let config =
             LinkConfig { shaper: Some(shaper), queue: QueueLimit::Packets(10_000), ..LinkConfig::default() };
         let ours = departures(Link::new(config), &after_each_other(0, &arrivals));

@@ -1,44 +1,19 @@
 //! TCP connections over chains of links, and independent loss.
 
-use std::collections::VecDeque;
-
-use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_sim::network::element::Element;
 use lastmile_sim::network::engine::{Engine, NodeId, RouterId, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::loss::{Bernoulli, Loss};
 use lastmile_sim::network::tcp::{App, Ends, Receiver, ReceiverCounters, Sender, SenderCounters, TcpConfig};
 use lastmile_sim::rng::Stream;
 
 /// Loses each packet with the same probability.
-pub struct Bernoulli {
-    probability: f64,
-    random: Stream,
-    out: VecDeque<Datagram>,
-}
-
-impl Bernoulli {
-    pub fn element(probability: f64, seed: u64) -> Element {
-        Element::other(Bernoulli { probability, random: Stream::new(seed, "loss"), out: VecDeque::new() })
-    }
-}
-
-impl Node for Bernoulli {
-    type Event = std::convert::Infallible;
-
-    fn handle(&mut self, _now: Time, input: Input) {
-        if let Input::Datagram { datagram, .. } = input
-            && self.random.unit() >= self.probability
-        {
-            self.out.push_back(datagram);
-        }
-    }
-    fn poll(&mut self, now: Time) -> Output {
-        self.out.pop_front().map_or(Output::Wait(None), |datagram| {
-            Output::Transmit(Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram })
-        })
-    }
+pub fn lossy(rate: f64, seed: u64) -> Element {
+    let losses = vec![Loss::of(Bernoulli { rate })];
+    Link::seeded(LinkConfig { losses, ..LinkConfig::default() }, seed, "lossy").into()
 }
 
 /// A link as ns-2's DropTail of `limit` packets makes it: one place of those is the packet in transmission's.

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+use lastmile_sim::network::link::{Link, LinkConfig};
 use lastmile_sim::scenario::{BUILTIN, Override, Scenario, Simulation, build, builtin_text};
 use proptest::prelude::*;
 
+use crate::common::link::{Alone, number, numbered};
 use crate::random;
 use crate::watch::{fingerprint, fingerprint_of};
 
@@ -133,53 +136,39 @@ fn more_flows_on_the_same_path_leave_the_others_departures() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// The numbers of a flow's packets that arrived, with and without another flow on the same link.
-fn arrived(model: &str, place: &str, flows: &str, more: bool) -> Vec<u64> {
-    let mut text = format!(
-        "name = \"lossy\"\nduration = \"20 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Gbit/s\"\n\
-         queue = \"10000 packets\"\nlosses = [{{ model = {{ {model} }}, place = \"{place}\"{flows} }}]\n\
-         [[traffic]]\nname = \"x\"\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nrate = \"2 Mbit/s\"\nsize = \"500 B\"\n"
-    );
-    if more {
-        text.push_str("[[traffic]]\nname = \"cbr\"\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"3 Mbit/s\"\nsize = \"700 B\"\n");
-        text.push_str("[[traffic]]\nname = \"tcp\"\nkind = \"ftp\"\nfrom = \"a\"\nto = \"b\"\ntcp = { max_window = 4, min_rto = \"200 ms\" }\n");
+/// The numbers of a flow's packets that arrive, with and without others on the same link.
+fn arrived(loss: &str, more: bool) -> Vec<u64> {
+    let config = LinkConfig {
+        rate: Some(Rate::ip(1_000_000_000)),
+        losses: vec![toml::from_str(loss).unwrap()],
+        ..LinkConfig::default()
+    };
+    const OWN: u64 = 10_000;
+    let own = (0..OWN).map(|n| (n * 2_000_000 + n * n % 1_999_993, 500));
+    let others = (0..if more { 9_000 } else { 0 }).map(|n| (n * 2_200_001, 700));
+    let mut offered = numbered(&own.chain(others).collect::<Vec<_>>());
+    for (_, packet) in &mut offered {
+        packet.flow = Flow(if number(packet) < OWN { 7 } else { 8 });
     }
-    let text = text.replace("rate = \"1 Gbit/s\"", "rate = \"1 Gbit/s\"\ndelay = \"5 ms\"");
-    let scenario = Scenario::parse("lossy.toml", &text).unwrap();
-    let mut simulation = build(&scenario, 5, vec![]).unwrap();
-    let numbers = Arc::new(Mutex::new(Vec::new()));
-    let (log, sink) = (Arc::clone(&numbers), simulation.sinks[0]);
-    simulation.engine.set_tap(Box::new(move |_, _, to, datagram| {
-        if let (true, lastmile::node::Payload::Model(model)) = (to == sink, &datagram.payload) {
-            log.lock().unwrap().push(model.words[0]);
-        }
-    }));
-    simulation.engine.run_until(seconds(21.0)).unwrap();
-    let numbers = numbers.lock().unwrap().clone();
-    let sent = simulation.engine.element(simulation.sources[0]).map(|element| match element {
-        lastmile_sim::network::element::Element::Source(source) => source.sent(),
-        _ => 0,
-    });
-    assert!(
-        numbers.len() > 100 && numbers.len() as u64 + 50 < sent.unwrap(),
-        "{model}: {} of {sent:?}",
-        numbers.len()
-    );
-    numbers
+    offered.sort_by_key(|offered| offered.0);
+    let (fates, _) = Alone::new(Link::seeded(config, 5, "lossy"), offered).run();
+    let own: Vec<u64> = fates.arrived.iter().map(|arrived| arrived.1).filter(|&n| n < OWN).collect();
+    assert!((100..9_950).contains(&own.len()), "{loss}: {}", own.len());
+    own
 }
 
 /// A channel in packets that is for one flow, and a channel in time that is for all: whoever else is on the link, the
 /// same packets are lost.
 #[test]
 fn more_flows_on_the_same_link_leave_the_pattern_of_losses() {
-    for (model, place, flows) in [
-        ("kind = \"bernoulli\", rate = 0.1", "after", ", flows = [\"x\"]"),
-        ("kind = \"gilbert-elliott\", p = 0.05, r = 0.3", "after", ", flows = [\"x\"]"),
-        ("kind = \"markov-packets\", good = 40, bad = 3", "after", ", flows = [\"x\"]"),
-        ("kind = \"pattern\", period = 9, lost = [2, 3], random_start = true", "after", ", flows = [\"x\"]"),
-        ("kind = \"markov-time\", good = \"100 ms\", bad = \"10 ms\"", "before", ""),
-        ("kind = \"jakes\"", "before", ""),
+    for loss in [
+        "flows = [7]\nmodel = { kind = 'bernoulli', rate = 0.1 }",
+        "flows = [7]\nmodel = { kind = 'gilbert-elliott', p = 0.05, r = 0.3 }",
+        "flows = [7]\nmodel = { kind = 'markov-packets', good = 40, bad = 3 }",
+        "flows = [7]\nmodel = { kind = 'pattern', period = 9, lost = [2, 3], random_start = true }",
+        "place = 'before'\nmodel = { kind = 'markov-time', good = '100 ms', bad = '10 ms' }",
+        "place = 'before'\nmodel = { kind = 'jakes' }",
     ] {
-        assert_eq!(arrived(model, place, flows, false), arrived(model, place, flows, true), "{model}");
+        assert_eq!(arrived(loss, false), arrived(loss, true), "{loss}");
     }
 }

@@ -3,6 +3,8 @@
 #![allow(unreachable_pub)]
 
 mod absurd;
+#[path = "../common/mod.rs"]
+mod common;
 mod draws;
 mod random;
 mod watch;

@@ -21,8 +21,8 @@ struct Seen {
     through: BTreeMap<NodeId, (u64, u64)>,
     /// Packets that each flow's ends sent and took.
     ends: BTreeMap<Flow, (u64, u64)>,
-    /// WLAN losses of each flow.
-    lost_on_air: BTreeMap<Flow, u64>,
+    /// Packets of each flow that were lost.
+    lost: BTreeMap<Flow, u64>,
     wrong: Option<String>,
 }
 
@@ -88,11 +88,9 @@ impl Watch {
         simulation
             .engine
             .set_tap(Box::new(move |at, from, to, datagram| log.lock().unwrap().hop(at, from, to, datagram)));
-        let (log, wlans) = (Arc::clone(&seen), simulation.wlans.clone());
-        simulation.engine.add_lost_tap(Box::new(move |_, node, lost| {
-            if wlans.contains(&node) {
-                *log.lock().unwrap().lost_on_air.entry(lost.datagram.flow).or_default() += 1;
-            }
+        let log = Arc::clone(&seen);
+        simulation.engine.add_lost_tap(Box::new(move |_, _, lost| {
+            *log.lock().unwrap().lost.entry(lost.datagram.flow).or_default() += 1;
         }));
         Watch(seen)
     }
@@ -148,13 +146,7 @@ impl Watch {
         // Each flow: what was sent is here, was lost for a cause that is known, or is still inside.
         let mut missing = 0;
         for (&flow, &(sent, taken)) in &seen.ends {
-            let drops = simulation
-                .links
-                .iter()
-                .filter_map(|&node| engine.link(node))
-                .flat_map(|link| link.drops_of(flow));
-            let lost =
-                drops.map(|drop| drop.1).sum::<u64>() + seen.lost_on_air.get(&flow).copied().unwrap_or(0);
+            let lost = seen.lost.get(&flow).copied().unwrap_or(0);
             require(taken + lost <= sent, || format!("{flow:?}: {sent} sent, {taken} taken, {lost} lost"))?;
             missing += sent - taken - lost;
         }

@@ -1,12 +1,5 @@
 //! Seed 004, one flow over the ready scenarios `wlh` and `wb`, their channel made independent losses of 7.8 %, against
 //! ns-2's means of ten seeds: 200 s from 22 s on.
-//!
-//! On the WLH two of ORACLES' rows, delayed ACKs and old defaults, are what its program prints for the seeds 1 to 6, which
-//! lost 8.3 %; the seeds 1 to 10 lose 7.9 % and give 60.0 and 55.3, and 43.8 and 40.3, and both are held here. Each per
-//! cent of loss is four points there (slope over 40 seeds of ns-2), so that the rows with a goodput are run at their
-//! seeds' loss too. At 7.8 % the six seeds of the old defaults would be missed by 0.8 points: that row is shown, the ten
-//! seeds and forty are held. It is luck and nothing else: `same_losses.rs` has both lose the same packets. SACK is held as
-//! `sack1`, which is ns-2's; RFC 6675's stands beside it.
 
 use lastmile_sim::rng::Stream;
 

@@ -133,7 +133,7 @@ fn packets_enter_and_leave_at_external_hosts() {
     assert_eq!(seen, [(1, ms(53), 1), (1, ms(63), 2)]);
     assert_eq!(run.engine.external(run.hosts[0]).unwrap().counters().unroutable, 1);
     let refused = run.engine.inject(run.links[0], ms(80), datagram(3));
-    assert_eq!(refused, Err(EngineError::NotExternal { host: run.links[0].0 }));
+    assert_eq!(refused, Err(EngineError::NotExternal(run.links[0].0)));
 }
 
 /// Answers every packet at once.

@@ -10,6 +10,7 @@ mod ready;
 mod reference;
 mod rooms;
 mod stories;
+mod traces;
 mod truth;
 mod wbest_full_queue;
 mod wlan_grid;

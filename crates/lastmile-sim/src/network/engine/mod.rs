@@ -220,7 +220,7 @@ impl Engine {
         let node = host.0 as usize;
         match self.slots.get_mut(node).map(|slot| &mut slot.element) {
             Some(Element::External(external)) => external.inject(at.max(now), datagram),
-            _ => return Err(EngineError::NotExternal { host: host.0 }),
+            _ => return Err(EngineError::NotExternal(host.0)),
         }
         // Only an earlier time than the wake it has moves it.
         if self.slots[node].wanted.at() > at.max(now) {
@@ -238,7 +238,7 @@ impl Engine {
             _ => false,
         };
         if !changed {
-            return Err(EngineError::NotChangeable { node: link.0 });
+            return Err(EngineError::NotChangeable(link.0));
         }
         // Woken at this moment, it is polled in its turn and says anew when it wants to be.
         self.want(link.0 as usize, Some(now));

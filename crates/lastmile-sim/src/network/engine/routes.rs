@@ -76,7 +76,7 @@ impl Routes {
 pub struct RouteChange {
     /// From which table which flow goes to which port of which node.
     pub routes: Vec<(RouterId, Flow, NodeId, PortId)>,
-    /// Links, or directions of WLANs, that carry nothing any more: what waits there is dropped, and what still comes.
+    /// Nodes, and ports of them, that carry nothing any more: what waits there is dropped, and what still comes.
     pub left: Vec<(NodeId, PortId)>,
     /// Those of them that are used again.
     pub entered: Vec<(NodeId, PortId)>,
@@ -123,7 +123,7 @@ impl Engine {
     /// [`connect`](Engine::connect) said before.
     pub fn connect_port(&mut self, node: NodeId, port: PortId, target: Target) -> Result<(), EngineError> {
         if port.0 >= types::MAX_PORTS {
-            return Err(EngineError::TooManyPorts { port: port.0 });
+            return Err(EngineError::TooManyPorts(port.0));
         }
         if let Some(slot) = self.slots.get_mut(node.0 as usize) {
             slot.by_port = true;

@@ -101,7 +101,7 @@ impl Engine {
             self.packets.remove(parcel);
             return;
         };
-        if let Some(tap) = &mut self.taps.packets {
+        for tap in &mut self.taps.packets {
             tap(self.now, NodeId(node as u32), NodeId(next.node() as u32), self.packets.get(&parcel));
         }
         if depth >= MAX_DEPTH || self.is_stuck() {
@@ -154,9 +154,7 @@ impl Engine {
             _ => self.now,
         };
         let event = decided.event(at, node as u32);
-        if let Some(tap) = &mut self.taps.decisions {
-            tap(self.now, &event);
-        }
+        self.taps.decisions.iter_mut().for_each(|tap| tap(self.now, &event));
         self.events.push((self.now, event));
     }
 }

@@ -1,9 +1,11 @@
 //! What the engine keeps, and when it says that it is stuck.
 
+use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
-use super::{Engine, STUCK_AFTER, Target};
+use super::{Engine, EngineError, STUCK_AFTER, Target};
+use crate::network::element::Element;
 use crate::network::link::{Change, Link, LinkConfig, QueueLimit};
 use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::rng::Stream;
@@ -83,4 +85,46 @@ fn all_that_is_under_way_may_arrive_at_once() {
     let packets = engine.sink(sink).unwrap().counters().packets;
     assert!(packets * hops > STUCK_AFTER, "{packets}");
     assert_eq!(engine.packets.held(), 0);
+}
+
+/// Sends each packet on by the port above the one at which it came in.
+#[derive(Default)]
+struct NextPort(Vec<(PortId, Datagram)>);
+
+impl Node for NextPort {
+    type Event = core::convert::Infallible;
+
+    fn handle(&mut self, _now: Time, input: Input) {
+        if let Input::Datagram { port, datagram, .. } = input {
+            self.0.push((port, datagram));
+        }
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        self.0.pop().map_or(Output::Wait(None), |(port, datagram)| {
+            Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(port.0 + 1), datagram })
+        })
+    }
+}
+
+#[test]
+fn ports_tell_what_enters_and_leaves_a_node_apart() {
+    let (mut engine, stop) = (Engine::new(), Time::ZERO + Span::from_secs(1));
+    let node = engine.add(Element::other(NextPort::default())).unwrap();
+    let sinks = [(); 3].map(|()| engine.add(Sink::default()).unwrap());
+    engine.connect(node, Target::Node(sinks[0]));
+    engine.connect_port(node, PortId(4), Target::Node(sinks[1])).unwrap();
+    engine.connect_port(node, PortId(4000), Target::Node(sinks[2])).unwrap();
+    let beyond = engine.connect_port(node, PortId(4095), Target::Nowhere);
+    assert_eq!(beyond, Err(EngineError::TooManyPorts(4095)));
+    let router = engine.add_router();
+    engine.route_port(router, Flow(0), node, PortId(3999));
+    // By a router to 3999, directly to 3, and to 7, which has no target of its own. One packet each.
+    for target in [Target::Router(router), Target::Port(node, PortId(3)), Target::Port(node, PortId(7))] {
+        let source = SourceConfig { rate: Rate::ip(12_000), stop, ..SourceConfig::default() };
+        let source = engine.add(Source::new(source, Stream::new(1, "x"))).unwrap();
+        engine.connect(source, target);
+    }
+    engine.run_until(stop).unwrap();
+    let received = sinks.map(|sink| engine.sink(sink).unwrap().counters().packets);
+    assert_eq!((received, engine.unroutable()), ([1, 1, 1], 0));
 }

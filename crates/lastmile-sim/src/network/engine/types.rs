@@ -23,7 +23,7 @@ pub enum Target {
     Nowhere,
     /// To port 0 of a node.
     Node(NodeId),
-    /// To a port of a node: a WLAN has one for each direction of each association.
+    /// To a port of a node.
     Port(NodeId, PortId),
     /// Wherever the table has its flow go.
     Router(RouterId),
@@ -64,42 +64,25 @@ pub enum EngineError {
         /// The scenario's key that allows more.
         key: &'static str,
     },
-    /// A packet was injected where none can enter.
-    #[error("node {host} is not an external host: only those take packets from outside")]
-    NotExternal {
-        /// The node.
-        host: u32,
-    },
-    /// A meter was attached to what is neither a link with a rate nor a port of a WLAN.
-    #[error("node {node} is not a link with a rate: it has no spare rate to meter")]
-    NotMeterable {
-        /// The node.
-        node: u32,
-    },
+    /// A packet was injected at a node where none can enter.
+    #[error("node {0} is not an external host: only those take packets from outside")]
+    NotExternal(u32),
+    /// A meter was attached to a node that carries nothing, or as much as comes.
+    #[error("node {0} is not a link with a rate: it has no spare rate to meter")]
+    NotMeterable(u32),
     /// A port beyond what a route can name.
-    #[error("port {port}: a node has at most {MAX_PORTS} ports")]
-    TooManyPorts {
-        /// The port.
-        port: u16,
-    },
+    #[error("port {0}: a node has at most {MAX_PORTS} ports")]
+    TooManyPorts(u16),
     /// More nodes than the event queue can tell apart.
     #[error("more than {MAX_NODES} nodes")]
     TooManyNodes,
-    /// A trace that could be read once cannot be any more.
-    #[error("the trace of node {node} cannot be read any more: {why}")]
-    Trace {
-        /// The node.
-        node: u32,
-        /// Why.
-        why: String,
-    },
-    /// A change by hand to what is no link, or to a link whose departures are computed beforehand.
+    /// The trace of a node could be read once and cannot be any more, and why.
+    #[error("the trace of node {0} cannot be read any more: {1}")]
+    Trace(u32, String),
+    /// A change by hand to a node that is no link, or to a link whose departures are computed beforehand.
     #[error(
-        "node {node} is not a link that can be changed while it runs: \
+        "node {0} is not a link that can be changed while it runs: \
          give the link `events = \"per-dequeue\"`, or put the change into its schedule"
     )]
-    NotChangeable {
-        /// The node.
-        node: u32,
-    },
+    NotChangeable(u32),
 }

@@ -47,18 +47,13 @@ impl Common {
     #[cold]
     pub(super) fn drop(&mut self, packets: &mut Packets, at: u64, cause: LossCause, parcel: Parcel) {
         let datagram = packets.get(&parcel);
-        let size = datagram.ip_size();
         match cause {
             LossCause::Queue | LossCause::Early => {
                 self.counters.drops += 1;
-                self.counters.dropped_bytes += size;
                 self.counters.early_drops += u64::from(cause == LossCause::Early);
             }
             LossCause::Handoff => self.counters.handed_off += 1,
-            _ => {
-                self.counters.lost += 1;
-                self.counters.lost_bytes += size;
-            }
+            _ => self.counters.lost += 1,
         }
         self.losses.add(&Lost { at: Time::from_nanos(at), cause, datagram });
         packets.remove(parcel);

@@ -93,7 +93,7 @@ impl LinkConfig {
     pub(crate) fn profile(&self) -> Profile {
         let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
         let tokens = self.shaper.as_ref().map(|shaper| shaper.rate);
-        Profile::new(self.rate, tokens, changes.collect()).with_trace(self.trace.clone())
+        Profile::new(self.rate, tokens, changes.collect(), self.trace.clone())
     }
 
     fn is_drop_tail(&self) -> bool {

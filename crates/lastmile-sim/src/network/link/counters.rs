@@ -25,16 +25,12 @@ pub struct LinkCounters {
     pub max_queue_packets: u32,
     /// Packets dropped by the queue, full or not: all congestion losses.
     pub drops: u64,
-    /// IP bytes dropped by the queue.
-    pub dropped_bytes: Bytes,
     /// Those of `drops` that the queue's discipline dropped with room left.
     pub early_drops: u64,
     /// Packets marked Congestion Experienced.
     pub marked: u64,
     /// Packets lost by the channel, before or after the transmitter.
     pub lost: u64,
-    /// IP bytes lost by the channel.
-    pub lost_bytes: Bytes,
     /// Packets dropped because their host had left for another link.
     pub handed_off: u64,
 }

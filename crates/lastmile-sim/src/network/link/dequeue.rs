@@ -35,6 +35,10 @@ impl Dequeue {
         self.queue.len() + usize::from(self.held.is_some()) + usize::from(self.sending.is_some())
     }
 
+    pub(super) fn memory(&self) -> u64 {
+        self.queue.memory()
+    }
+
     #[inline(never)]
     pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
         let (wire, ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);

@@ -9,11 +9,10 @@
 //! **What is queued.** A packet waits until its transmission begins; the packet in transmission does not count
 //! against the limit. This is Linux's rule: `pfifo limit N` and `bfifo limit B` hold what was not yet handed
 //! to the device. ns-2's `DropTail` drops when its queue would hold more than N - 1, so limit N there is this
-//! queue with N - 1 ([`QueueLimit::ns2`]). Bytes are counted as on the wire, with the framing overhead, as
-//! `bfifo` does with the link's header.
+//! queue with N - 1. Bytes are counted as on the wire, with the framing overhead, as `bfifo` does with the link's header.
 //!
 //! **Where packets are lost.** A full queue and its discipline drop what enters or leaves the queue; channels
-//! ([`path::error`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
+//! ([`loss`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
 //! them in vain. The counters keep the causes apart.
 
 use lastmile::node::{Flow, PortId};
@@ -123,11 +122,6 @@ impl Link {
             Kind::Dequeue(queue) => queue.under_way(),
         };
         self.common.ring.len() + queued
-    }
-
-    /// Those of them that are a flow's.
-    pub fn under_way_of(&self, flow: Flow) -> u64 {
-        self.flows_under_way().filter(|&of| of == flow).count() as u64
     }
 
     /// For how long the transmitter was busy up to `now`.
@@ -241,10 +235,6 @@ impl Carrier for Link {
         self.common.meters.get(number)
     }
 
-    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
-        self.common.meters.get_mut(number)
-    }
-
     /// What waits is dropped only where departures are not computed beforehand.
     fn leave(&mut self, packets: &mut Packets, now: u64, _: PortId, left: bool) {
         let common = &mut self.common;
@@ -267,7 +257,11 @@ impl Carrier for Link {
 
     fn cost(&self) -> Cost {
         let events = self.common.channel.as_ref().map_or(0, |channel| channel.looks);
-        Cost { memory: self.under_way() as u64 * PACKET_MEMORY, events }
+        let queue = match &self.kind {
+            Kind::Computed(_) => 0,
+            Kind::Dequeue(queue) => queue.memory(),
+        };
+        Cost { memory: self.under_way() as u64 * PACKET_MEMORY + queue, events }
     }
 
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {

@@ -2,8 +2,10 @@
 //! `tests/aqm`.
 
 use super::*;
-use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Loss, MarkovTime, Pattern, Place};
+use crate::network::engine::EngineError;
+use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Jakes, Loss, MarkovTime, Pattern, Place};
 use crate::network::queue::{Discipline, Shaper};
+use crate::rng::Stream;
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -103,6 +105,59 @@ fn what_is_changed_by_hand_outlives_what_the_schedule_said_before() {
     link.engine.change_link(link.node, &to(0, 8, 1)).unwrap();
     let arrived: Vec<u64> = link.run().0.arrived.iter().map(|arrived| arrived.0).collect();
     assert_eq!(arrived, [5_000_000, 64_000_000]);
+}
+
+/// Poisson packets of 762 B, 1 Mbit/s for ten seconds.
+fn poisson() -> Vec<Offered> {
+    let (mut random, mut at) = (Stream::new(1, "traffic"), 0);
+    let times = std::iter::from_fn(|| {
+        at += random.exponential(6_096_000.0) as u64;
+        (at < 10_000_000_000).then_some((at, 762))
+    });
+    numbered(&times.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_change_by_hand_does_what_the_schedule_does() {
+    let to = |at, kbits: u64, delay| {
+        let (rate, delay) = (Rate::ip(kbits * 1000), Span::from_millis(delay));
+        Change { at: ms(at), rate: Some(rate), delay: Some(delay) }
+    };
+    let schedule = vec![to(3_000, 500, 40), to(5_000, 0, 40), to(6_000, 5_000, 5)];
+    let config = LinkConfig { rate: mbit(2), ..Default::default() };
+    let scheduled = Link::new(LinkConfig { schedule: schedule.clone(), ..config.clone() });
+    let (expected, scheduled) = Alone::new(scheduled, poisson()).run();
+    let live = LinkConfig { events: Events::PerDequeue, ..config.clone() };
+    let mut live = Alone::new(Link::new(live), poisson());
+    for change in &schedule {
+        live.engine.run_until(change.at).unwrap();
+        live.engine.change_link(live.node, change).unwrap();
+    }
+    let (fates, live) = live.run();
+    assert_eq!((fates.arrived, fates.lost), (expected.arrived, expected.lost));
+    assert_eq!(live.link().counters(), scheduled.link().counters());
+    assert!(scheduled.link().counters().drops > 100);
+    let mut fixed = Alone::new(Link::new(config), vec![]);
+    let refused = EngineError::NotChangeable(fixed.node.0);
+    assert_eq!(fixed.engine.change_link(fixed.node, &schedule[0]), Err(refused));
+}
+
+#[test]
+fn every_loss_has_its_cause_and_the_same_seed_the_same_losses() {
+    let rate = Rate::ip(800_000);
+    let losses = vec![Loss::of(Jakes { rate, ..Jakes::default() })];
+    let queue = QueueLimit::Packets(12);
+    let config = LinkConfig { rate: Some(rate), queue, losses, ..Default::default() };
+    let run = |seed| Alone::new(Link::seeded(config.clone(), seed, "link/last-hop"), poisson()).run();
+    let (fates, after) = run(7);
+    let counters = after.link().counters();
+    let of = |cause| fates.lost.iter().filter(|lost| lost.2 == cause).count() as u64;
+    assert_eq!((of(LossCause::Queue), of(LossCause::Channel)), (counters.drops, counters.lost));
+    assert_eq!(counters.arrived, counters.drops + counters.lost + counters.delivered);
+    let rate = counters.lost as f64 / (counters.lost + counters.delivered) as f64;
+    assert!((0.05..0.11).contains(&rate), "{rate}");
+    assert_eq!(run(7).0.lost, fates.lost);
+    assert_ne!(run(8).0.lost, fates.lost);
 }
 
 /// Three flows in turn over a link with these channels; how many of each arrive.

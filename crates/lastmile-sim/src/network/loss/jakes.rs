@@ -10,17 +10,7 @@
 //! Gaussian approximation for random spreading sequences (M. B. Pursley, IEEE Transactions on Communications
 //! 25(8), 1977): with N chips per symbol, K users and L paths, Eb/N0 = 1 / (N0/Eb + 2 (K - 1/L) / (3 N)).
 //!
-//! **What is fitted.** Seed 004 says the normalised Doppler shift, 2.62e-4, and not the T_c that it is
-//! normalised by, nor the decoder. Two numbers are free: the Doppler shift and the threshold. With T_c a code
-//! symbol, 1/300000 s, the shift would be 78.6 Hz and the medium row of Table I come out at 4.1 % instead of
-//! 3.1 %. At 130 Hz, and a threshold that gives 7.8 % in the first row, the other two rows and the share of
-//! losses that are two frames long follow: over six seeds of 6000 s the rows of Table I are 7.90, 3.16 and 0.93 % (the
-//! paper: 7.8, 3.1 and 1.0), and 26 % of the losses in the first are runs of two. Bit error rates are not modelled: a
-//! frame is lost or not.
-//!
-//! As of every sum of so few sinusoids, the correlation of the power is not quite J0^2 where J0 is zero (M. F. Pop,
-//! N. C. Beaulieu, IEEE Transactions on Communications 49(4), 2001), and its variance is 0.92 instead of 1. How often
-//! and for how long the envelope fades is Rice's within 4 %, down to 10 dB below the mean.
+//! The Doppler shift and the threshold are fitted to seed 004's Table I: docs/scenarios.md, which also says how Rayleigh it is.
 
 use core::f64::consts::PI;
 

@@ -210,29 +210,6 @@ impl Channel {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Loss, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    #[test]
-    fn every_model_is_read_from_a_file_and_misspelt_keys_are_refused() {
-        for model in [
-            "kind = 'bernoulli', rate = 0.1",
-            "kind = 'markov-time', good = '118 ms', bad = '10 ms', covers = 'whole'",
-            "kind = 'markov-packets', good = 98, bad = 2",
-            "kind = 'gilbert-elliott', p = 0.1, r = 0.5, k = 0.99, h = 0.1",
-            "kind = 'pattern', period = 8, lost = [1, 6], slot = '20 ms', random_start = true",
-            "kind = 'jakes', interleaver = 3, rate = '800 kbit/s'",
-        ] {
-            let loss = read(&format!("model = {{ {model} }}")).unwrap();
-            assert!(loss.check().is_ok(), "{model}");
-            let error = read(&format!("model = {{ {model}, rat = 1 }}")).unwrap_err().to_string();
-            assert!(error.contains("unknown field `rat`"), "{model}: {error}");
-        }
-        assert!(read("model = { kind = 'bernoulli', rate = 0.1 }\nplace = 'before'").is_ok());
-        assert!(read("model = { kind = 'jake' }").is_err());
-    }
-
     #[test]
     fn impossible_values_do_nothing_harmful() {
         let models: [ErrorModel; 9] = [

@@ -51,28 +51,15 @@ pub enum TruthError {
     /// The stream was never seen.
     #[error("no packet of stream {0} reached the queue")]
     UnknownStream(u32),
-    /// The window has no length.
-    #[error("the window from {from} to {to} has no length")]
-    EmptyWindow {
-        /// Where it begins.
-        from: Time,
-        /// Where it ends.
-        to: Time,
-    },
-    /// Nothing limits the link then.
-    #[error("the link has no rate between {from} and {to}: nothing is spare where nothing is scarce")]
-    Unlimited {
-        /// Where the window begins.
-        from: Time,
-        /// Where it ends.
-        to: Time,
-    },
+    /// The window between these has no length.
+    #[error("the window from {0} to {1} has no length")]
+    EmptyWindow(Time, Time),
+    /// Nothing limits the link between these.
+    #[error("the link has no rate between {0} and {1}: nothing is spare where nothing is scarce")]
+    Unlimited(Time, Time),
     /// More happened than the meter may keep.
-    #[error("the meter's log is full ({limit} entries): raise its limit or shorten the run")]
-    Full {
-        /// The meter's limit.
-        limit: usize,
-    },
+    #[error("the meter's log is full ({0} entries): raise its limit or shorten the run")]
+    Full(usize),
 }
 
 /// A probing stream as the queue saw it.
@@ -92,16 +79,6 @@ pub struct StreamWindow {
     pub cross: Bytes,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    first: u64,
-    last: u64,
-    cross_at_first: u64,
-    cross_at_last: u64,
-    packets: u32,
-    highest_index: u16,
-}
-
 /// The log of one link's queue for one measured flow.
 ///
 /// Attached by [`Engine::attach_meter`](crate::network::engine::Engine::attach_meter), read back by
@@ -116,7 +93,8 @@ pub struct Meter {
     /// (moment, `cross` after all arrivals of that moment).
     log: Vec<(u64, u64)>,
     log_full: bool,
-    streams: BTreeMap<u32, Seen>,
+    /// Each with the bytes of other flows before it.
+    streams: BTreeMap<u32, (StreamWindow, u64)>,
     streams_full: bool,
     profile_full: bool,
 }
@@ -162,23 +140,17 @@ impl Meter {
     }
 
     fn probe(&mut self, now: u64, stream: u32, index: u16) {
-        let cross = self.cross;
-        if let Some(seen) = self.streams.get_mut(&stream) {
-            (seen.last, seen.cross_at_last) = (now, cross);
-            seen.packets = seen.packets.saturating_add(1);
-            seen.highest_index = seen.highest_index.max(index);
-        } else if self.streams.len() >= self.config.limit {
+        let (now, cross, full) = (Time::from_nanos(now), self.cross, self.streams.len() >= self.config.limit);
+        if let Some((window, before)) = self.streams.get_mut(&stream) {
+            (window.last, window.cross) = (now, Bytes(cross - *before));
+            window.packets = window.packets.saturating_add(1);
+            window.highest_index = window.highest_index.max(index);
+        } else if full {
             self.streams_full = true;
         } else {
-            let seen = Seen {
-                first: now,
-                last: now,
-                cross_at_first: cross,
-                cross_at_last: cross,
-                packets: 1,
-                highest_index: index,
-            };
-            self.streams.insert(stream, seen);
+            let (packets, highest_index, none) = (1, index, Bytes::ZERO);
+            let window = StreamWindow { stream, first: now, last: now, packets, highest_index, cross: none };
+            self.streams.insert(stream, (window, cross));
         }
     }
 
@@ -189,22 +161,16 @@ impl Meter {
 
     /// The streams seen, in the order of their numbers.
     pub fn streams(&self) -> impl Iterator<Item = StreamWindow> + '_ {
-        self.streams.iter().map(|(&stream, seen)| seen.window(stream))
+        self.streams.values().map(|seen| seen.0)
     }
 
     /// One stream as the queue saw it.
     pub fn stream(&self, stream: u32) -> Result<StreamWindow, TruthError> {
         match self.streams.get(&stream) {
-            Some(seen) => Ok(seen.window(stream)),
-            None if self.streams_full => Err(TruthError::Full { limit: self.config.limit }),
+            Some(&(window, _)) => Ok(window),
+            None if self.streams_full => Err(TruthError::Full(self.config.limit)),
             None => Err(TruthError::UnknownStream(stream)),
         }
-    }
-
-    /// Forgets the streams, so that another session may use the same numbers.
-    pub fn forget_streams(&mut self) {
-        self.streams.clear();
-        self.streams_full = false;
     }
 
     /// What the link could carry of IP packets of that size in the window of a stream.
@@ -227,9 +193,9 @@ impl Meter {
 
     fn rate_between(&self, from: Time, to: Time) -> Result<f64, TruthError> {
         if self.profile_full {
-            return Err(TruthError::Full { limit: self.config.limit });
+            return Err(TruthError::Full(self.config.limit));
         }
-        self.profile.mean(from.as_nanos(), to.as_nanos()).ok_or(TruthError::Unlimited { from, to })
+        self.profile.mean(from.as_nanos(), to.as_nanos()).ok_or(TruthError::Unlimited(from, to))
     }
 
     /// The spare rate over the window of a stream, for IP packets of that size; zero where the others alone
@@ -244,7 +210,7 @@ impl Meter {
     pub fn spare_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
         let logged_until = self.log.last().map_or(0, |last| last.0);
         if self.log_full && to.as_nanos() > logged_until {
-            return Err(TruthError::Full { limit: self.config.limit });
+            return Err(TruthError::Full(self.config.limit));
         }
         let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
         self.spare_of(from, to, cross, ip_size)
@@ -257,7 +223,7 @@ impl Meter {
 
     fn spare_of(&self, from: Time, to: Time, cross: u64, ip_size: Bytes) -> Result<Rate, TruthError> {
         if to <= from {
-            return Err(TruthError::EmptyWindow { from, to });
+            return Err(TruthError::EmptyWindow(from, to));
         }
         let taken = cross as f64 * 8.0 / (to - from).as_secs_f64();
         let spare = self.rate_between(from, to)? - taken;
@@ -267,19 +233,6 @@ impl Meter {
     fn ip_share(&self, ip_size: Bytes) -> f64 {
         let size = ip_size.0.max(1) as f64;
         size / (size + f64::from(self.overhead))
-    }
-}
-
-impl Seen {
-    fn window(&self, stream: u32) -> StreamWindow {
-        StreamWindow {
-            stream,
-            first: Time::from_nanos(self.first),
-            last: Time::from_nanos(self.last),
-            packets: self.packets,
-            highest_index: self.highest_index,
-            cross: Bytes(self.cross_at_last - self.cross_at_first),
-        }
     }
 }
 

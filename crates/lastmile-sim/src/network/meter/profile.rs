@@ -23,21 +23,21 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Of a link with that rate, a shaper with so many tokens, and changes of the rate, in any order; of two at one
-    /// time the later in the list holds.
-    pub(crate) fn new(rate: Option<Rate>, tokens: Option<Rate>, mut changes: Vec<(u64, Rate)>) -> Profile {
+    /// Of a link with that rate, a shaper with so many tokens, and changes of the rate, in any order, of which of
+    /// two at one time the later in the list holds; or a trace that says the rate instead.
+    pub(crate) fn new(
+        rate: Option<Rate>,
+        tokens: Option<Rate>,
+        mut changes: Vec<(u64, Rate)>,
+        trace: Option<Arc<Trace>>,
+    ) -> Profile {
         // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
         let least = |rate: Option<Rate>| rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
         let tokens = least(tokens);
         changes.sort_by_key(|change| change.0);
         let changes = changes.into_iter().map(|(at, rate)| (at, rate.bits_per_second().min(tokens)));
         let steps = [(0, least(rate).min(tokens))].into_iter().chain(changes).collect();
-        Profile { steps, tokens, trace: None }
-    }
-
-    /// A trace says the rate instead, if there is one.
-    pub(crate) fn with_trace(self, trace: Option<Arc<Trace>>) -> Profile {
-        Profile { trace, ..self }
+        Profile { steps, tokens, trace }
     }
 
     /// Whether it ever limits anything.

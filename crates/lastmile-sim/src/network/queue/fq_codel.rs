@@ -230,6 +230,10 @@ impl Queue for State {
     fn iter(&self) -> Box<dyn Iterator<Item = &Waiting> + '_> {
         Box::new(self.queues.iter().flat_map(|queue| queue.fifo.iter()))
     }
+
+    fn memory(&self) -> u64 {
+        size_of_val(self.queues.as_slice()) as u64
+    }
 }
 
 #[cfg(test)]

@@ -22,12 +22,6 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// The queue of an ns-2 link with `queue-limit` `n`: there `DropTail` drops when the queue, with the
-    /// arriving packet, would reach `n`, so that n - 1 wait beside the packet in transmission.
-    pub fn ns2(n: u32) -> QueueLimit {
-        QueueLimit::Packets(n.saturating_sub(1))
-    }
-
     /// Whether this, as a threshold, is above what a queue of that limit can hold.
     pub(crate) fn exceeds(self, limit: QueueLimit) -> bool {
         match (self, limit) {

@@ -88,6 +88,10 @@ macro_rules! disciplines {
                 match self { $($(#[$attr])* AnyQueue::$name(it) => it.len(),)+ }
             }
 
+            pub(crate) fn memory(&self) -> u64 {
+                match self { $($(#[$attr])* AnyQueue::$name(it) => it.memory(),)+ }
+            }
+
             pub(crate) fn bytes(&self) -> u64 {
                 match self { $($(#[$attr])* AnyQueue::$name(it) => it.bytes(),)+ }
             }

@@ -86,6 +86,11 @@ pub(crate) trait Queue {
     fn bytes(&self) -> u64;
 
     fn iter(&self) -> Box<dyn Iterator<Item = &Waiting> + '_>;
+
+    /// The memory that it takes beside what waits.
+    fn memory(&self) -> u64 {
+        0
+    }
 }
 
 /// What waits before a packet that enters: also the one that was fetched and waits for a shaper's tokens.

@@ -77,20 +77,6 @@ mod tests {
         Bucket::new(&Shaper { rate: Rate::ip(rate), burst: Bytes(burst) })
     }
 
-    #[test]
-    fn a_burst_passes_and_the_rest_at_the_token_rate() {
-        let mut bucket = bucket(8_000_000, 3_000);
-        let mut times = Vec::new();
-        for _ in 0..5 {
-            let at = bucket.ready(times.last().copied().unwrap_or(0), 1_500);
-            bucket.take(at, 1_500);
-            times.push(at);
-        }
-        assert_eq!(times, [0, 0, 1_500_000, 3_000_000, 4_500_000]);
-        assert_eq!(bucket.ready(20_000_000, 3_000), 20_000_000); // full again, and not fuller
-        assert!(!bucket.can_ever_pass(3_001));
-    }
-
     proptest! {
         /// Over any interval no more than burst + rate * time passes (RFC 2697's and tbf's definition).
         #[test]

@@ -1,13 +1,6 @@
 //! Random Early Detection with the parameters of Linux's `tc ... red` (man page tc-red(8)): the average in
 //! bytes, a weight that is a power of two chosen from `burst`, never gentle; adaptive as its page says.
-//!
-//! **What differs from the kernel.** The decay over idle times is Floyd and Jacobson's, (1 - W)^m. The kernel
-//! reads it from a table of 256 shifts, powers of two where `tc` computes powers of e, over a time that `tc`
-//! counts in ticks of 64 ns and the kernel in microseconds: with seed 003's line its average halves in
-//! the first 8 ms, as here, but then stays there until 390 ms, by when it is gone here. That matters to links
-//! that are idle for long between bursts. The probability is not rounded to 32 bits, nor, as by a `tc` from
-//! before 2012, to a power of two over max - min (0.02 becomes 0.0191 with that line). Without `bandwidth` it is
-//! the link's rate that counts, and not 10 Mbit/s.
+//! What differs from the kernel is in docs/scenarios.md.
 
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};

@@ -34,68 +34,59 @@ impl Recovery {
 }
 
 /// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
-/// taken.
+/// taken. `docs/scenarios.md` says more of each.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct TcpConfig {
     /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
-    /// Reno (RFC 5681).
     #[serde(deserialize_with = "law")]
     pub law: LawConfig,
-    /// How losses are repaired: SACK.
+    /// How losses are repaired.
     pub recovery: Recovery,
-    /// Data bytes of a full segment: 1460.
+    /// Data bytes of a full segment.
     #[serde(deserialize_with = "text::unit")]
     pub segment: Bytes,
-    /// Bytes of IP and TCP header around them, and the size of an ACK: 40.
+    /// Bytes of IP and TCP header around them, and the size of an ACK.
     #[serde(deserialize_with = "text::unit")]
     pub header: Bytes,
-    /// Segments sent at once at the start; without it as many as make 4380 bytes, two to four (RFC 5681,
-    /// section 3.1). RFC 6928 allows 10.
+    /// Segments sent at once at the start; without it two to four (RFC 5681, section 3.1). RFC 6928 allows 10.
     pub initial_window: Option<u32>,
-    /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): 10,000, which is no limit on
-    /// most paths.
+    /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): no limit on most paths.
     pub max_window: u32,
-    /// How long an ACK may wait for a second segment; zero acknowledges each. 100 ms (RFC 1122, section 4.2.3.2, asks
-    /// for less than 500).
+    /// How long an ACK may wait for a second segment (RFC 1122, section 4.2.3.2: less than 500 ms); zero acknowledges each.
     #[serde(deserialize_with = "text::unit")]
     pub delayed_ack: Span,
     /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
-    /// order (RFC 5681, section 4.2); out-of-order ones and those that fill a gap always are.
+    /// order (RFC 5681, section 4.2).
     pub ack_gaps_at_once: bool,
     /// With SACK, whether a segment that was sent again is lost again once one that left after it has arrived (RFC 8985,
     /// section 6.2, step 5, without a window for reordering), and the window is reduced again (RFC 5681, section 4.3).
-    /// Linux does the first; without it, as in RFC 6675, the timer finds it.
     pub rack_retransmissions: bool,
-    /// Whether a duplicate ACK sends the first segment under way again once it is overdue by a clock without ticks, and the
-    /// first two new ACKs afterwards look too: Vegas' retransmission (Brakmo and Peterson 1995, section 3.1), for `reno`.
+    /// With Reno, Vegas' retransmission (Brakmo and Peterson 1995, section 3.1).
     pub fine_timeouts: bool,
     /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
     pub limited_transmit: bool,
-    /// The least retransmission timeout: 1 s (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
+    /// The least retransmission timeout (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
     #[serde(deserialize_with = "text::unit")]
     pub min_rto: Span,
-    /// The largest: 60 s (RFC 6298, rule 2.5).
+    /// The largest (rule 2.5).
     #[serde(deserialize_with = "text::unit")]
     pub max_rto: Span,
-    /// Before a round-trip time is known: 1 s (RFC 6298, rule 2.1).
+    /// Before a round-trip time is known (rule 2.1).
     #[serde(deserialize_with = "text::unit")]
     pub initial_rto: Span,
-    /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms, ns-2's first
-    /// versions 100 ms.
+    /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms.
     #[serde(deserialize_with = "text::unit")]
     pub tick: Span,
     /// Whether every ACK gives a round-trip time (RFC 7323) instead of one segment at a time (Karn's rule applies).
     pub timestamps: bool,
-    /// How many acknowledged segments of one ACK the window counts (RFC 3465's L); without it each ACK counts as
-    /// one (RFC 5681).
+    /// How many acknowledged segments of one ACK the window counts (RFC 3465's L); without it one (RFC 5681).
     pub byte_counting: Option<u32>,
     /// Whether marks are taken (RFC 3168).
     pub ecn: bool,
     /// Whether the threshold stays what it is when a segment times out again (RFC 5681, section 3.1).
     pub hold_ssthresh: bool,
-    /// The least window after a loss that duplicate ACKs tell of, in segments: 2 (RFC 5681, equation 4; RFC 9438, section
-    /// 4.6). ns-2 halves three to one and a half.
+    /// The least window after a loss that duplicate ACKs tell of, in segments (RFC 5681, equation 4). ns-2 has one and a half.
     pub min_loss_window: u32,
     /// Whether what NewReno's partial ACKs take out of the window beyond its inflation stays out when recovery ends, as in
     /// ns-2; otherwise the window is the threshold then (RFC 6582, section 3.2, step 3).

@@ -6,12 +6,14 @@ use lastmile::node::{Ecn, Flow, Output, Payload};
 use lastmile::time::Time;
 
 use super::packet::{Ack, Blocks, Segment};
-use super::{App, Ends, Sender};
+use super::{App, Ends, Receiver, Sender};
 use crate::rng::Stream;
 
-/// A sender and what it has just sent.
+/// A sender or a receiver, and what it has just sent.
 struct Exchange {
     sender: Sender,
+    receiver: Receiver,
+    ack: Option<Ack>,
     ends: Ends,
     departed: BTreeMap<u64, u64>,
     sent: Vec<(Segment, Ecn)>,
@@ -34,10 +36,39 @@ impl Exchange {
         let ends = Ends { sender, receiver, data: Flow(0), acks: Flow(1) };
         let (config, random) = (keys.clone().try_into().unwrap(), Stream::new(1, "tcp"));
         let sender = Sender::new(&config, ends, app, Time::ZERO, Time::MAX, random);
-        Exchange { sender, ends, departed: BTreeMap::new(), sent: vec![], wait: None }
+        let receiver = Receiver::new(&config, ends);
+        Exchange { sender, receiver, ack: None, ends, departed: BTreeMap::new(), sent: vec![], wait: None }
     }
 
-    fn poll(&mut self, now: Time) {
+    /// What a segment brings the receiver to acknowledge, if one comes: the next that it expects, and what is in blocks.
+    fn receive(&mut self, now: Time, mut words: core::str::SplitWhitespace<'_>) -> Vec<u64> {
+        if let Some(seq) = words.next() {
+            let flags: Vec<&str> = words.collect();
+            let (seq, cwr) = (seq.parse().unwrap(), flags.contains(&"cwr"));
+            let ecn = if flags.contains(&"ce") { Ecn::Ce } else { Ecn::Ect0 };
+            let model = Segment { seq, sent: now.as_nanos(), bytes: 1000, cwr }.model(40);
+            self.receiver.receive(now, &self.ends.segment(now, ecn, model).datagram);
+        }
+        let mut acknowledged = Vec::new();
+        loop {
+            match self.receiver.poll(now) {
+                Output::Transmit(transmit) => {
+                    let Payload::Model(model) = &transmit.datagram.payload else { panic!("{transmit:?}") };
+                    let ack = Ack::read(model).unwrap();
+                    acknowledged.push(ack.next);
+                    acknowledged.extend(ack.blocks.iter().flat_map(|block| block.0..block.1));
+                    self.ack = Some(ack);
+                }
+                Output::Wait(wait) => {
+                    self.wait = wait;
+                    return acknowledged;
+                }
+                Output::Event(never) => match never {},
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Vec<u64> {
         self.sent.clear();
         loop {
             match self.sender.poll(now) {
@@ -47,7 +78,10 @@ impl Exchange {
                     self.departed.insert(segment.seq, segment.sent);
                     self.sent.push((segment, transmit.datagram.ecn));
                 }
-                Output::Wait(wait) => return self.wait = wait,
+                Output::Wait(wait) => {
+                    self.wait = wait;
+                    return self.sent.iter().map(|sent| sent.0.seq).collect();
+                }
                 Output::Event(never) => match never {},
             }
         }
@@ -77,12 +111,16 @@ impl Exchange {
         let sent = |of: fn(&(Segment, Ecn)) -> bool| self.sent.iter().filter(|sent| of(sent)).count() as f64;
         match what {
             "cwnd" => self.sender.cwnd(),
-            "timer" => self.wait.map_or(0.0, |wait| (wait.as_nanos() / 1_000_000) as f64),
+            "timer" | "late" => self.wait.map_or(0.0, |wait| (wait.as_nanos() / 1_000_000) as f64),
             "recoveries" => counters.fast_retransmits as f64,
             "timeouts" => counters.timeouts as f64,
             "resent" => counters.resent as f64,
             "ect" => sent(|sent| sent.1 == Ecn::Ect0),
             "cwr" => sent(|sent| sent.0.cwr),
+            "echo" => self.ack.map_or(0.0, |ack| (ack.echo / 1_000_000) as f64),
+            "ece" => self.ack.map_or(0.0, |ack| f64::from(u8::from(ack.ece))),
+            "duplicates" => self.receiver.counters().duplicates as f64,
+            "delivered" => self.receiver.counters().delivered as f64,
             other => panic!("{other}?"),
         }
     }
@@ -92,18 +130,21 @@ impl Exchange {
         let (sent, seen) = outcome.split_once('|').unwrap_or((outcome, ""));
         let mut words = event.split_whitespace();
         let now = match words.next().unwrap() {
-            "timer" => self.wait.unwrap(),
+            "timer" | "late" => self.wait.unwrap(),
             ms => Time::from_nanos(ms.parse::<u64>().unwrap() * 1_000_000),
         };
-        match words.next().unwrap() {
-            "run" => {}
-            kind => self.ack(now, words, kind == "dup"),
-        }
-        self.poll(now);
+        let acknowledged = match words.next().unwrap() {
+            "seg" | "wait" => Some(self.receive(now, words)),
+            "run" => None,
+            kind => {
+                self.ack(now, words, kind == "dup");
+                None
+            }
+        };
         let more = sent.trim_end().ends_with("...");
         let expected = sent.split_whitespace().filter(|&word| word != "...").map(range);
         let expected: Vec<u64> = expected.flat_map(|(first, last)| first..=last).collect();
-        let mut got: Vec<u64> = self.sent.iter().map(|sent| sent.0.seq).collect();
+        let mut got = acknowledged.unwrap_or_else(|| self.poll(now));
         got.truncate(if more { expected.len() } else { usize::MAX });
         assert_eq!(got, expected, "{at}");
         let seen: Vec<&str> = seen.split_whitespace().collect();
@@ -114,7 +155,7 @@ impl Exchange {
 }
 
 #[test]
-fn a_sender_answers_as_the_standards_say() {
+fn both_ends_answer_as_the_standards_say() {
     let (mut all, mut title, mut started) = (Vec::<(&str, Exchange)>::new(), "", false);
     let lines = include_str!("exchanges.txt").lines().enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

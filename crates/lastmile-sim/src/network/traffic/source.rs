@@ -121,7 +121,6 @@ pub struct Source {
     arrivals: Arrivals,
     /// Rates to come, the next one last.
     changes: Vec<(u64, Rate)>,
-    sent_bytes: Bytes,
 }
 
 impl Source {
@@ -151,7 +150,6 @@ impl Source {
             ip_size,
             arrivals: config.arrivals,
             changes: Vec::new(),
-            sent_bytes: Bytes::ZERO,
         }
     }
 
@@ -168,11 +166,6 @@ impl Source {
     /// Packets sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
-    }
-
-    /// IP bytes sent so far.
-    pub fn sent_bytes(&self) -> Bytes {
-        self.sent_bytes
     }
 
     /// Goes over to the rates that hold when the next packet would leave.
@@ -223,7 +216,6 @@ impl Source {
         let words = [self.sent, self.next, 0, 0];
         let ip_size = self.advance();
         self.sent += 1;
-        self.sent_bytes += Bytes(u64::from(ip_size));
         // Field by field: a clone would look for a heap payload that is never there.
         let Datagram { from, to, flow, ecn, dscp, hop_limit, .. } = self.template;
         let payload = Payload::Model(Model { ip_size, words });

@@ -73,23 +73,3 @@ impl FromStr for Trace {
         Ok(Trace(packets))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_trace_is_refused_with_its_line() {
-        for (text, error) in [
-            ("", "no packet in it"),
-            ("x 1", "line 1: \"x\" is not a number of seconds from 0 to 2678400"),
-            ("NaN 100", "line 1: \"NaN\" is not a number of seconds from 0 to 2678400"),
-            ("\n0", "line 2: after the time comes the size of an IP packet, 28 to 65535 bytes"),
-            ("0 27", "line 1: after the time comes the size of an IP packet, 28 to 65535 bytes"),
-            ("0 99 1", "line 1: \"1\" after time and size"),
-            ("1 99\n0.5 99", "line 2: earlier than the line before"),
-        ] {
-            assert_eq!(text.parse::<Trace>().unwrap_err(), error);
-        }
-    }
-}

@@ -99,17 +99,13 @@ impl Carrier for Medium {
     fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
         self.directions.get(usize::from(port.0))?;
         // The medium is everybody's: no rate here is the link's own.
-        let meter = Meter::new(config, Profile::new(None, None, Vec::new()), self.overhead);
+        let meter = Meter::new(config, Profile::new(None, None, Vec::new(), None), self.overhead);
         self.meters.push((port, meter));
         Some(self.meters.len() - 1)
     }
 
     fn meter(&self, number: usize) -> Option<&Meter> {
         self.meters.get(number).map(|(_, meter)| meter)
-    }
-
-    fn meter_mut(&mut self, number: usize) -> Option<&mut Meter> {
-        self.meters.get_mut(number).map(|(_, meter)| meter)
     }
 
     fn leave(&mut self, _: &mut Packets, now: u64, port: PortId, left: bool) {
