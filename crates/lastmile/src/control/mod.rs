@@ -5,13 +5,16 @@
 //! reads a rate ([`Output`]). Which ones exist is [`CONTROLLERS`]; a name may have a loss classifier in front, as in
 //! `tfrc+zbs` ([`Composition`]). `docs/rate-control.md` has what each needs and how each departs from its source.
 
+mod binomial;
 mod composition;
 mod decision;
 mod discriminated;
 mod feedback;
 mod setting;
 pub mod window;
+mod window_rate;
 
+pub use binomial::BinomialOptions;
 pub use composition::Composition;
 pub(crate) use decision::Decisions;
 pub use decision::{Action, Decision};
@@ -140,6 +143,9 @@ options::registry! {
     /// ```
     pub const CONTROLLERS: Controller;
     tfrc,
+    iiad,
+    sqrt,
+    rap,
     fixed,
 }
 

@@ -121,7 +121,7 @@ impl Window {
 /// law.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
 /// assert_eq!(window.cwnd, 1.5);
 /// ```
-pub trait WindowLaw: Debug + Send {
+pub trait WindowLaw: Debug + Send + Sync {
     /// New data was acknowledged, outside fast recovery.
     fn on_ack(&mut self, window: &mut Window, ack: &Acked);
 

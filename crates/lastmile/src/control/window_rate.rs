@@ -1,0 +1,329 @@
+//! A rate from a congestion window's law: what a window would send in a round-trip time, spread over it.
+//!
+//! The laws are those of [`window`](super::window), which the simulator's TCP follows too. Losses of packets that were sent
+//! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
+//! halves with each timeout, after the law's own answer to the first.
+
+use super::window::{Acked, Congestion, Window, WindowLaw};
+use super::{Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Setting, Signal};
+use crate::classify::LossClass;
+use crate::node::Ecn;
+use crate::telemetry::Visitor;
+use crate::time::{Span, Time};
+use crate::units::Rate;
+
+/// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi).
+const SLOWEST: f64 = 64.0;
+
+/// How a window becomes a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The gap between packets follows the round-trip time [RAP].
+    pub(super) fine_grain: bool,
+    /// A fraction of a packet in the window counts; TCP sends whole packets.
+    pub(super) fractions: bool,
+}
+
+/// A window's law at work as a rate.
+#[derive(Debug)]
+pub(super) struct WindowRate {
+    setting: Setting,
+    law: Box<dyn WindowLaw>,
+    window: Window,
+    /// Short and long averages of the round-trip time, in seconds; both with RAP's fine grain, else the first alone.
+    rtt: Option<(f64, f64)>,
+    shape: Shape,
+    /// The mean size of IP packets in bytes.
+    size: Option<f64>,
+    /// Losses of packets that were sent before belong to the last decrease.
+    decreased: Option<Time>,
+    /// A packet sent at that time or later ends the round.
+    round: Time,
+    reported: Option<u64>,
+    sent: Option<u64>,
+    backoff: f64,
+    timer: Option<Time>,
+    now: Time,
+    decisions: Decisions,
+}
+
+impl WindowRate {
+    pub(super) fn new(law: Box<dyn WindowLaw>, shape: Shape, setting: &Setting) -> WindowRate {
+        let mss = setting.packet_size.0 as f64;
+        WindowRate {
+            setting: *setting,
+            law,
+            // RFC 3390
+            window: Window::new((4.0 * mss).min((2.0 * mss).max(4380.0)) / mss),
+            rtt: None,
+            shape,
+            size: None,
+            decreased: None,
+            round: Time::ZERO,
+            reported: None,
+            sent: None,
+            backoff: 1.0,
+            timer: None,
+            now: Time::ZERO,
+            decisions: Decisions::default(),
+        }
+    }
+
+    fn size(&self) -> f64 {
+        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
+    }
+
+    /// IP bytes a second.
+    fn bytes_per_second(&self) -> f64 {
+        let rate = match self.rtt {
+            None => self.setting.start.map_or(self.size(), |start| start.bits_per_second() as f64 / 8.0),
+            Some((short, long)) => {
+                // [RAP] the gap between packets is multiplied by the short average over the long one.
+                let fine = if self.shape.fine_grain { long / short } else { 1.0 };
+                let packets =
+                    if self.shape.fractions { self.window.cwnd } else { libm::floor(self.window.cwnd) };
+                packets * self.size() / short * fine
+            }
+        };
+        (rate / self.backoff).max(self.size() / SLOWEST)
+    }
+
+    fn rate(&self) -> Rate {
+        self.setting.within(self.bytes_per_second())
+    }
+
+    fn on_rtt(&mut self, sample: Span) {
+        let sample = sample.as_secs_f64();
+        self.rtt = Some(match self.rtt {
+            None => {
+                // A start that the user chose is a window in this round-trip time.
+                if let Some(start) = self.setting.start {
+                    let window = start.bits_per_second() as f64 / 8.0 * sample / self.size();
+                    self.window.cwnd = self.window.cwnd.max(window);
+                }
+                (sample, sample)
+            }
+            // RFC 6298's weight; the long one is RAP's.
+            Some((short, long)) => (short + (sample - short) / 8.0, long + (sample - long) / 100.0),
+        });
+    }
+
+    /// More than this is never sent, so that the window need not grow beyond.
+    fn bound(&mut self) {
+        let Some((rtt, _)) = self.rtt else { return };
+        let most = (self.setting.max.bits_per_second() as f64 / 8.0 * rtt / self.size()).max(1.0);
+        self.window.cwnd = self.window.cwnd.min(most).max(1.0);
+    }
+
+    fn delivered(&mut self, sent: &Sent, segments: f64, rtt: Option<Span>) {
+        self.law.on_delivered(segments, rtt, self.now);
+        let round_ended = sent.at >= self.round;
+        if round_ended {
+            self.round = self.now;
+        }
+        let recovering = self.decreased.is_some_and(|decreased| sent.at < decreased);
+        if !recovering && !sent.app_limited {
+            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.now, round_ended });
+            self.bound();
+        }
+    }
+
+    fn congested(&mut self, sent_at: Time, how: Congestion) {
+        if self.decreased.is_some_and(|decreased| sent_at < decreased) {
+            return;
+        }
+        let first = self.window.ssthresh.is_infinite();
+        self.law.on_congestion(&mut self.window, how, self.now);
+        self.bound();
+        self.decreased = Some(self.now);
+        if first {
+            self.decisions.push(Decision::SlowStartEnded { rate: self.rate() });
+        }
+    }
+
+    /// Starts the timer of silence: four round-trip times or the time of two packets.
+    fn restart(&mut self) {
+        let seconds =
+            (4.0 * self.rtt.map_or(0.5, |rtt| rtt.0)).max(2.0 * self.size() / self.bytes_per_second());
+        self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
+    }
+}
+
+impl RateController for WindowRate {
+    fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.now = self.now.max(now);
+        self.sent = self.sent.max(Some(sent.id));
+        let bytes = sent.size.0.clamp(1, 65_535) as f64;
+        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
+        if self.timer.is_none() {
+            self.restart();
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
+        self.now = self.now.max(now);
+        let rtt = feedback.rtt(self.now);
+        rtt.into_iter().for_each(|sample| self.on_rtt(sample));
+        let mut heard = false;
+        for i in 0..feedback.reports.len() {
+            let Report { sent, fate } = feedback.reports[i];
+            if self.sent.is_some_and(|last| sent.id > last) {
+                continue;
+            }
+            let new = self.reported.is_none_or(|reported| sent.id > reported);
+            match fate {
+                Fate::Arrived { ecn, .. } if new => {
+                    heard = true;
+                    if feedback.receiver.is_none() {
+                        self.delivered(&sent, 1.0, rtt);
+                    }
+                    if ecn == Ecn::Ce {
+                        self.congested(sent.at, Congestion::Ecn);
+                    }
+                }
+                Fate::Lost { class: LossClass::Congestion, .. } => {
+                    self.congested(sent.at, Congestion::DupAcks)
+                }
+                _ => {}
+            }
+            self.reported = self.reported.max(Some(sent.id));
+        }
+        if let Some(summary) = feedback.receiver {
+            // Sums alone: as many segments as these bytes, and one congestion in a round-trip time.
+            let at = self.rtt.map_or(self.now, |rtt| self.now - Span::from_secs_f64(rtt.0));
+            let sent = Sent::media(0, summary.received, at);
+            heard |= summary.received.0 > 0;
+            self.delivered(&sent, (summary.received.0 as f64 / self.size()).min(1e6), rtt);
+            if summary.loss_event_rate > 0.0 {
+                self.congested(at, Congestion::DupAcks);
+            }
+        }
+        if heard {
+            self.backoff = 1.0;
+        }
+        self.restart();
+    }
+
+    fn on_signal(&mut self, now: Time, signal: Signal) {
+        self.now = self.now.max(now);
+        if let Signal::PersistentCongestion = signal {
+            self.decreased = None;
+            self.congested(self.now, Congestion::Timeout);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        if self.timer.is_none_or(|at| self.now < at) {
+            return;
+        }
+        if self.backoff == 1.0 && self.rtt.is_some() {
+            self.decreased = None;
+            self.congested(self.now, Congestion::Timeout);
+        }
+        // 2^20 is far below a packet in 64 s, whatever the rate was.
+        self.backoff = (self.backoff * 2.0).min(1_048_576.0);
+        self.restart();
+        self.decisions.push(Decision::NoFeedback { rate: self.rate() });
+    }
+
+    fn poll_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop()
+    }
+
+    fn output(&self) -> Output {
+        Output::rate(self.rate())
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.number("rate", "bit/s", self.rate().bits_per_second() as f64);
+        visitor.number("window", "packets", self.window.cwnd);
+        self.rtt.into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt.0));
+        visitor
+            .state("phase", if self.window.in_slow_start() { "slow start" } else { "congestion avoidance" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LostBy;
+    use super::super::window::{Reno, RenoConfig};
+    use super::*;
+    use crate::units::Bytes;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// Packets of 1000 B that were sent at these times, told of 100 ms after the last; those named are lost.
+    fn told(controller: &mut WindowRate, first: u64, sent: &[u64], lost: &[u64]) {
+        let now = at(sent.last().unwrap() + 100);
+        let report = |(k, ms): (usize, &u64)| {
+            let id = first + k as u64;
+            let fate = match lost.contains(&id) {
+                true => Fate::lost(LostBy::Gap),
+                false => Fate::Arrived { at: None, ecn: Ecn::NotEct },
+            };
+            Report { sent: Sent::media(id, Bytes(1000), at(*ms)), fate }
+        };
+        let mut reports: Vec<Report> = sent.iter().enumerate().map(report).collect();
+        let mut feedback = Feedback::exact(&mut reports, None);
+        feedback.resolution = None;
+        controller.on_feedback(now, &mut feedback);
+    }
+
+    fn reno() -> WindowRate {
+        let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
+        WindowRate::new(Box::new(Reno::new(RenoConfig::default())), Shape::default(), &setting)
+    }
+
+    /// 1000 B in a second, then 4 packets in 100 ms, one more for each that arrives.
+    #[test]
+    fn a_window_is_spread_over_a_round_trip() {
+        let mut c = reno();
+        assert_eq!(c.output().target, Rate::ip(8_000));
+        c.setting.packet_size = Bytes(1000);
+        told(&mut c, 0, &[0], &[]);
+        c.size = Some(1000.0);
+        assert_eq!(c.output().target, Rate::ip(5 * 80_000));
+        told(&mut c, 1, &[100, 100, 100, 100, 100], &[]);
+        assert_eq!(c.output().target, Rate::ip(10 * 80_000));
+    }
+
+    #[test]
+    fn losses_of_one_window_halve_it_once() {
+        let mut c = reno();
+        c.size = Some(1000.0);
+        told(&mut c, 0, &[0; 7], &[]);
+        assert_eq!(c.window.cwnd, 11.0);
+        told(&mut c, 7, &[50, 50, 50, 50], &[7, 9]);
+        let halved = c.window.cwnd;
+        assert_eq!(halved, 5.5);
+        // Sent before the decrease was known, at 150 ms.
+        told(&mut c, 11, &[120, 149], &[11, 12]);
+        assert_eq!(c.window.cwnd, halved);
+        told(&mut c, 13, &[160, 160], &[13]);
+        assert!(c.window.cwnd < halved);
+    }
+
+    #[test]
+    fn wireless_losses_and_idle_sources_change_nothing() {
+        let mut c = reno();
+        c.size = Some(1000.0);
+        told(&mut c, 0, &[0; 4], &[]);
+        let before = c.window;
+        let lost = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };
+        let limited = Sent { app_limited: true, ..Sent::media(5, Bytes(1000), at(100)) };
+        let came = Fate::Arrived { at: None, ecn: Ecn::NotEct };
+        let mut reports = [
+            Report { sent: Sent::media(4, Bytes(1000), at(100)), fate: lost },
+            Report { sent: limited, fate: came },
+        ];
+        c.on_feedback(at(200), &mut Feedback::exact(&mut reports, None));
+        assert_eq!(c.window, before);
+    }
+}

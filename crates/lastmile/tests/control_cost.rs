@@ -1,0 +1,97 @@
+//! What a report costs: no allocation, and at most 4 kB of state, for every controller behind every classifier.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lastmile::classify::CLASSIFIERS;
+use lastmile::control::*;
+use lastmile::options::Choice;
+use lastmile::time::{Span, Time};
+use lastmile::units::Bytes;
+
+struct Counting;
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are those of this function.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Fifty packets every 50 ms, every 23rd lost, now and then reordered, late, or silent for a while; decisions are fetched in
+/// every second round only.
+fn talk(
+    controller: &mut dyn RateController,
+    reports: &mut [Report],
+    rounds: u64,
+    now: &mut Time,
+    id: &mut u64,
+) {
+    for round in 0..rounds {
+        for report in reports.iter_mut() {
+            let mut sent = Sent::media(*id, Bytes(1200), *now);
+            *now += Span::from_millis(1);
+            controller.on_sent(*now, &sent);
+            sent.at = *now;
+            let delay = Span::from_millis(20 + (*id % 37) as i64);
+            let fate = match *id % 23 {
+                0 => Fate::lost(LostBy::Gap),
+                1 if round % 7 == 0 => Fate::Late { at: None },
+                _ => Fate::arrived((*now + delay).as_receiver()),
+            };
+            *report = Report { sent, fate };
+            *id += 1;
+        }
+        let heard = *now + Span::from_millis(60);
+        controller.on_feedback(heard, &mut Feedback::exact(reports, Some(heard.as_receiver())));
+        if round % 11 == 0 {
+            while let Some(at) = controller.poll_timeout().filter(|at| *at < *now + Span::from_secs(20)) {
+                controller.on_timeout(at);
+            }
+        }
+        if round % 2 == 0 {
+            while controller.poll_decision().is_some() {}
+        }
+        assert!(controller.output().pacing.bits_per_second() > 0);
+    }
+}
+
+// One test, since the count is of all threads.
+#[test]
+fn a_report_allocates_nothing_and_the_state_is_small() {
+    let none: Option<&str> = None;
+    for scheme in CONTROLLERS {
+        for classifier in [none].into_iter().chain(CLASSIFIERS.iter().map(|lda| Some(lda.name))) {
+            let composition = Composition {
+                controller: Choice::named(scheme.name),
+                classifier: classifier.map(Choice::named),
+            };
+            let before = BYTES.load(Ordering::Relaxed);
+            let mut controller = build(&composition, &Setting::default()).unwrap();
+            let bytes = BYTES.load(Ordering::Relaxed) - before;
+            // Decisions that wait for the host have up to 64 places in each of the two parts.
+            let places = 64 * size_of::<Decision>() as u64 * if classifier.is_some() { 2 } else { 1 };
+            assert!(bytes <= 4096 + places, "{composition}: {bytes} B, {places} of them for decisions");
+            let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);
+            let mut reports =
+                vec![Report { sent: Sent::media(0, Bytes(0), now), fate: Fate::lost(LostBy::Gap) }; 50];
+            talk(&mut *controller, &mut reports, 20, &mut now, &mut id);
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            talk(&mut *controller, &mut reports, 200, &mut now, &mut id);
+            let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+            assert_eq!(allocated, 0, "{composition}");
+        }
+    }
+}
