@@ -51,6 +51,9 @@ const BEHIND_MOST: Span = Span::from_secs(1);
 /// While packets of our own measurements come, the pump does not sleep for so long after each: a sleeping core takes 50 to
 /// 200 us to wake up, which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
+/// The ways out are taken once so long before something is due, so that the first of two packets is not later than the second by
+/// what cold caches cost: 2.5 us, which is 2 % of what two packets are apart at 100 Mbit/s.
+const WARM_NS: u64 = 15_000;
 
 /// Why a pump stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -398,7 +401,16 @@ impl Pump {
         }
         // The devices are read while spinning, so that what comes in is seen at once.
         let entries = self.late_in.packets();
-        while monotonic() < due {
+        let mut cold = true;
+        loop {
+            let left = due.saturating_sub(monotonic());
+            if left == 0 {
+                break;
+            }
+            if cold && left < WARM_NS {
+                cold = false;
+                self.ports.iter().for_each(|port| port.tun.warm());
+            }
             self.read(buffer)?;
             if self.late_in.packets() > entries
                 || self.watched.engine_mut().next_event().is_some_and(|at| at <= self.engine().now())
