@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lastmile::time::{Span, Time};
-use lastmile_sim::scenario::{build, builtin};
+use lastmile_sim::scenario::{Scenario, build, builtin};
 
 struct Counting;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -41,52 +41,22 @@ fn a_steady_run_allocates_nothing() {
 
 /// The same of a WLAN with collisions, losses and aggregates.
 fn wlan() {
-    use lastmile::{node::Flow, units::Rate};
-    use lastmile_sim::network::engine::{Engine, Target};
-    use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
-    use lastmile_sim::network::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
-    use lastmile_sim::rng::Stream;
-    for ampdu in [None, Some(AmpduConfig::default())] {
-        let client = |name: &str| StationConfig {
-            name: name.into(),
-            ap: Some("ap".into()),
-            frame_error: 0.1,
-            ..Default::default()
-        };
-        let ap = StationConfig { name: "ap".into(), ..Default::default() };
-        let config = WlanConfig {
-            standard: Standard::N,
-            ampdu,
-            station: vec![ap, client("a"), client("b")],
-            ..Default::default()
-        };
-        let medium = Medium::new(&config, 1, "x").unwrap();
-        let ports: Vec<_> = medium.directions().map(|d| d.0).collect();
-        let mut engine = Engine::new();
-        let wlan = engine.add(medium).unwrap();
-        let sink = engine.add(Sink::default()).unwrap();
-        engine.connect(wlan, Target::Node(sink));
-        for port in ports {
-            let any = "10.77.0.1:9".parse().unwrap();
-            let source = SourceConfig {
-                arrivals: Arrivals::Poisson,
-                rate: Rate::ip(30_000_000),
-                ip_size: lastmile::units::Bytes(1500),
-                start: Time::ZERO,
-                stop: Time::MAX,
-                flow: Flow(0),
-                from: any,
-                to: any,
-            };
-            let random = Stream::new(1, &format!("{port:?}"));
-            let source = engine.add(Source::new(source, random)).unwrap();
-            engine.connect(source, Target::Port(wlan, port));
+    for ampdu in ["", "ampdu = {}\n"] {
+        let mut text = format!(
+            "name = \"air\"\nduration = \"15 s\"\nhost = {{ ap = {{}}, a = {{}}, b = {{}} }}\n[[wlan]]\nstandard = \"n\"\n{ampdu}\
+             station = [{{ name = \"ap\" }}, {{ name = \"a\", ap = \"ap\", frame_error = 0.1 }}, {{ name = \"b\", ap = \"ap\" }}]\n"
+        );
+        for (from, to) in [("a", "ap"), ("ap", "a"), ("b", "ap"), ("ap", "b")] {
+            let rate = "kind = \"poisson\"\nrate = \"30 Mbit/s\"\nsize = \"1500 B\"";
+            text += &format!("[[traffic]]\nfrom = \"{from}\"\nto = \"{to}\"\n{rate}\n");
         }
-        engine.run_until(Time::ZERO + Span::from_secs(5)).unwrap();
+        let mut run = build(&Scenario::parse("air.toml", &text).unwrap(), 1, vec![]).unwrap();
+        run.engine.run_until(Time::ZERO + Span::from_secs(5)).unwrap();
         let before = ALLOCATIONS.load(Ordering::Relaxed);
-        engine.run_until(Time::ZERO + Span::from_secs(15)).unwrap();
+        run.engine.run_until(Time::ZERO + Span::from_secs(15)).unwrap();
         let after = ALLOCATIONS.load(Ordering::Relaxed);
-        assert!(engine.sink(sink).unwrap().counters().packets > 20_000);
+        let sinks = run.sinks.iter().filter_map(|&sink| run.engine.sink(sink));
+        assert!(sinks.map(|sink| sink.counters().packets).sum::<u64>() > 20_000);
         assert!(after - before <= 8, "{} allocations", after - before);
     }
 }
@@ -115,7 +85,6 @@ struct Cost {
 
 /// Of the benchmark's dumbbell, over two seconds in which all flows have begun.
 fn cost(flows: usize) -> Cost {
-    use lastmile_sim::scenario::Scenario;
     use std::fmt::Write as _;
     let pairs = flows.min(100);
     let mut text = "name = \"scale\"\nduration = \"4 s\"\nlink = [\n".to_owned();

@@ -201,35 +201,30 @@ impl Series {
         };
         let seconds = over.as_secs_f64();
         let mut rows = Vec::new();
+        // What came of a flow: its packets, bytes and delays then and now.
+        let flow = |name: &str, sent: Option<f64>, new: (u64, Bytes, Span), old: (u64, Bytes, Span)| {
+            let packets = new.0 - old.0;
+            SeriesRow {
+                goodput_bps: Some((new.1.0 - old.1.0) as f64 * 8.0 / seconds),
+                sent_bps: sent.map(|bits| bits / seconds),
+                delay_s: (packets > 0).then(|| (new.2 - old.2).as_secs_f64() / packets as f64),
+                ..row("flow", name)
+            }
+        };
         for (index, (name, size)) in self.flows.iter().enumerate() {
-            let (Some((new, sent)), Some((old, sent_before))) =
-                (now.flows.get(index), before.flows.get(index))
-            else {
-                continue;
-            };
-            let (packets, bytes) = (new.packets - old.packets, new.bytes.0 - old.bytes.0);
-            let delay = (new.total_delay - old.total_delay).as_secs_f64() / packets as f64;
+            let both = now.flows.get(index).zip(before.flows.get(index));
+            let Some(((new, sent), (old, sent_before))) = both else { continue };
+            let arrived = |seen: &SinkCounters| (seen.packets, seen.bytes, seen.total_delay);
+            let sent = size.map(|size| (sent - sent_before) as f64 * size.bits() as f64);
             let tcp = simulation.sources.get(index).and_then(|&node| simulation.engine.tcp_sender(node));
-            rows.push(SeriesRow {
-                goodput_bps: Some(bytes as f64 * 8.0 / seconds),
-                sent_bps: size.map(|size| (sent - sent_before) as f64 * size.bits() as f64 / seconds),
-                delay_s: (packets > 0).then_some(delay),
-                window_packets: tcp.map(|tcp| tcp.cwnd()),
-                ..row("flow", name)
-            });
+            let window_packets = tcp.map(|tcp| tcp.cwnd());
+            rows.push(SeriesRow { window_packets, ..flow(name, sent, arrived(new), arrived(old)) });
         }
-        for ((name, _), (new, old)) in
-            simulation.roles_flows.iter().zip(now.roles_flows.iter().zip(&before.roles_flows))
-        {
-            let packets = new.packets - old.packets;
-            let delay = (new.total_delay - old.total_delay).as_secs_f64() / packets as f64;
-            let rate = |new: Bytes, old: Bytes| Some((new.0 - old.0) as f64 * 8.0 / seconds);
-            rows.push(SeriesRow {
-                goodput_bps: rate(new.arrived, old.arrived),
-                sent_bps: rate(new.sent, old.sent),
-                delay_s: (packets > 0).then_some(delay),
-                ..row("flow", name)
-            });
+        let all = simulation.roles_flows.iter().zip(now.roles_flows.iter().zip(&before.roles_flows));
+        for ((name, _), (new, old)) in all {
+            let arrived = |seen: &FlowCounts| (seen.packets, seen.arrived, seen.total_delay);
+            let sent = (new.sent.0 - old.sent.0) as f64 * 8.0;
+            rows.push(flow(name, Some(sent), arrived(new), arrived(old)));
         }
         let hop = |kind, name: &str, new: &Hop, old: &Hop| {
             let since = new.since(old, over);

@@ -1,9 +1,5 @@
-//! The spare rate where stations aggregate frames: found by trying.
-//!
-//! An aggregate shares one access to the medium among its frames, and grows with the queue behind it. What others send
-//! therefore costs less air the more is sent, and no share of the air that they take today says what fits beside
-//! them. The definition itself is tried instead: the highest constant rate at which no other flow loses more than [`LOSS`]
-//! of its goodput, and the added flow less than that, counted over the whole run.
+//! The spare rate where stations aggregate frames: found by trying. It is the highest constant rate at which no other flow loses
+//! more than [`LOSS`] of its goodput, and the added flow less than that, counted over the whole run. `docs/wlan.md` says why.
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;

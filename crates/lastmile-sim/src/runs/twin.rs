@@ -1,29 +1,8 @@
-//! Twin simulations: the truth of a path that crosses a WLAN.
-//!
-//! On a medium that many share, two rates are true, and no queue shows either ([`TruthKind`]):
-//! - **achievable**: what one saturating flow gets, which is seed 000's ground truth (III.A). The flow is CBR over
-//!   UDP, in packets of the probe's size, sent at the rate that the path would carry if the others were silent: the
-//!   rate at which eq. 4 there has the train arrive. Faster ones would get more of a FIFO that they
-//!   share with others, without end: the rate is part of the definition.
-//! - **spare**: what can be added without taking from others. It is the share of the air that the others leave,
-//!   at the achievable rate of an otherwise idle medium. An exchange of theirs counts with its interframe space
-//!   and the backoff drawn for it, as if all went one after the other
-//!   ([`Airtime::needed`](crate::network::wlan::Airtime::needed)). That is exact where all packets share one queue;
-//!   between stations backoffs run at once and collisions come in, which the sum does not know of. TCP
-//!   leaves next to nothing, whatever a saturating flow would take from it. Where stations aggregate frames, no
-//!   share of the air tells: there it is found by trying (`spare.rs`), for the whole run alone ([`Over::Run`]).
-//!
-//! **Capacity** is the achievable rate where no other traffic starts.
-//!
-//! All come from runs of the same scenario with the same seed and without the measurements: as it is,
-//! with the saturating flow beside, and with that alone. Random numbers are drawn by component, so the others'
-//! are those of the measured run. Time is virtual, for runs in the lab as well.
-//!
-//! **Windows.** A stream of some ten milliseconds is too short for a rate under DCF: thirty exchanges, whose backoffs
-//! alone make the mean err by 2 %, and a queue that is as long as the stream. Rates are therefore
-//! means over [`MIN_WINDOW`] around the estimate's streams, or over those where they last longer.
-//!
-//! [`TruthKind`]: lastmile::estimate::TruthKind
+//! Twin simulations: the truth of a path that crosses a WLAN, from runs of the same scenario and seed without its endpoints: as it
+//! is, with a saturating flow beside, and with that alone. Random numbers are drawn by component, so that the others' are those of
+//! the measured run. What is **achievable** is what the saturating flow gets (seed 000, III.A), CBR at the rate that the path would
+//! carry without others; **capacity** is what it gets alone; **spare** is the share of the air that the others leave, or where
+//! stations aggregate what is found by trying. `docs/json.md` and `docs/wlan.md` say what each is true of.
 
 use std::collections::BTreeSet;
 

@@ -137,7 +137,6 @@ fn packets_enter_and_leave_at_external_hosts() {
 }
 
 /// Answers every packet at once.
-struct Echo;
 struct Echoing(Vec<Transmit>);
 impl Node for Echoing {
     type Event = std::convert::Infallible;
@@ -152,35 +151,29 @@ impl Node for Echoing {
         self.0.pop().map_or(Output::Wait(None), Output::Transmit)
     }
 }
-impl Echo {
-    fn starting(send: Vec<Transmit>) -> Attach {
-        at_host(Echoing(send))
-    }
-}
 
 #[test]
 fn endpoints_that_answer_each_other_in_no_time_are_stopped() {
     let text = TEXT.replace("rate = \"12 Mbit/s\"\ndelay = \"2 ms\"\n", "");
     let scenario = Scenario::parse("hosts.toml", &text).unwrap();
     let first = vec![packet(1, Time::ZERO, "10.77.0.2:9")];
-    let attached = vec![("a".into(), Echo::starting(first)), ("b".into(), Echo::starting(vec![]))];
+    let attached = vec![("a".into(), at_host(Echoing(first))), ("b".into(), at_host(Echoing(vec![])))];
     let mut run = build(&scenario, 1, attached).unwrap();
     assert!(matches!(run.engine.run_until(ms(1)), Err(EngineError::Stuck { at, .. }) if at == Time::ZERO));
 }
 
-/// Asks for ever for a time that has passed.
-struct Impatient;
-impl Node for Impatient {
-    type Event = std::convert::Infallible;
-
-    fn handle(&mut self, _now: Time, _input: Input) {}
-    fn poll(&mut self, _now: Time) -> Output {
-        Output::Wait(Some(Time::ZERO))
-    }
-}
-
 #[test]
 fn a_node_that_never_waits_is_stopped() {
+    /// Asks for ever for a time that has passed.
+    struct Impatient;
+    impl Node for Impatient {
+        type Event = std::convert::Infallible;
+
+        fn handle(&mut self, _now: Time, _input: Input) {}
+        fn poll(&mut self, _now: Time) -> Output {
+            Output::Wait(Some(Time::ZERO))
+        }
+    }
     let mut run = run(vec![("b".into(), at_host(Impatient))]);
     assert!(matches!(run.engine.run_until(ms(1)), Err(EngineError::Stuck { node: 1, .. })));
 }
@@ -213,44 +206,6 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
     // `at` is on the clock of the host that decided.
     assert_eq!(order, [(ms(5_010), 0, 0), (ms(5_010), 0, 1), (ms(10), 1, 0), (ms(10), 1, 1)]);
     assert!(run.engine.take_events().is_empty());
-}
-
-#[test]
-fn a_paths_truth_is_that_of_its_tightest_link() {
-    use crate::common::{Trains, read_probe};
-    use lastmile::units::{Bytes, Rate};
-    let scenario = lastmile_sim::scenario::builtin("dumbbell").unwrap();
-    let template = Datagram::udp("0.0.0.0:7".parse().unwrap(), "10.77.0.2:9".parse().unwrap(), vec![0; 1472]);
-    let trains = Trains {
-        every: Span::from_millis(500),
-        gap: Span::from_micros(1200),
-        length: 30,
-        trains: 40,
-        template,
-        sent: 0,
-    };
-    let attached =
-        vec![("alice".to_owned(), at_host(trains)), ("bob".to_owned(), at_host(Recorder::new(vec![]).0))];
-    let mut run = build(&scenario, 1, attached).unwrap();
-    let flow = run.flow(0, 1).unwrap();
-    let meter = run.meter(&scenario, (0, 1), flow, read_probe).unwrap();
-    assert_eq!(meter.meters.len(), 3);
-    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
-    let (start, end) = (Time::ZERO, run.engine.now());
-    let capacity = meter.smallest(&run.engine, |m| m.capacity_between(start, end, Bytes(1500)));
-    assert_eq!(capacity, Ok(Rate::ip(10_000_000)));
-    let mean = meter.smallest(&run.engine, |m| m.spare_between(start, end, Bytes(1500))).unwrap();
-    assert!((mean.ratio(Rate::ip(7_000_000)).unwrap() - 1.0).abs() < 0.05, "{mean}");
-    // The bottleneck saw each train stretched by nothing: 29 gaps of 1.2 ms.
-    let bottleneck = run.links[scenario.link("west", "east").unwrap()];
-    let seen = run.engine.meter(bottleneck, 0).unwrap();
-    assert_eq!(seen.streams().count(), 40);
-    for window in seen.streams() {
-        assert_eq!((window.packets, window.last - window.first), (30, Span::from_micros(34_800)));
-        let spare = meter.smallest(&run.engine, |m| m.spare(window.stream, Bytes(1500))).unwrap();
-        let cross = window.cross.0 / 1500;
-        assert_eq!(spare, Rate::ip(10_000_000).scaled(1.0 - cross as f64 / 29.0));
-    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Captures read back: by the crates that also write them, `pcap-file` and `etherparse`, and by tshark where it is
 //! installed.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -76,46 +75,36 @@ fn read(file: &[u8]) -> Read {
         match block.unwrap() {
             Block::InterfaceDescription(interface) => {
                 assert_eq!(u32::from(interface.linktype), 101);
-                let name = interface.options.iter().find_map(|option| match option {
+                read.names.extend(interface.options.iter().find_map(|option| match option {
                     InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
                     _ => None,
-                });
-                read.names.push(name.unwrap());
+                }));
             }
             Block::EnhancedPacket(block) => {
-                let mut packet = Packet {
-                    interface: block.interface_id,
-                    at: block.timestamp.as_nanos() as u64,
-                    captured: block.data.len(),
-                    flags: 0,
-                    lost: 0,
-                    comment: String::new(),
-                    whole: block.data.to_vec(),
-                };
-                packet.whole.resize(block.original_len as usize, 0);
+                let (mut flags, mut lost, mut comment) = (0, 0, String::new());
                 for option in &block.options {
                     match option {
-                        EnhancedPacketOption::Flags(flags) => packet.flags = *flags,
-                        EnhancedPacketOption::DropCount(lost) => packet.lost = *lost,
-                        EnhancedPacketOption::Comment(Cow::Borrowed(text)) => {
-                            packet.comment = (*text).to_owned()
-                        }
+                        EnhancedPacketOption::Flags(own) => flags = *own,
+                        EnhancedPacketOption::DropCount(own) => lost = *own,
+                        EnhancedPacketOption::Comment(own) => comment = own.to_string(),
                         other => panic!("{other:?}"),
                     }
                 }
-                read.packets.push(packet);
+                let (at, captured) = (block.timestamp.as_nanos() as u64, block.data.len());
+                let mut whole = block.data.to_vec();
+                whole.resize(block.original_len as usize, 0);
+                let interface = block.interface_id;
+                read.packets.push(Packet { interface, at, captured, flags, lost, comment, whole });
             }
-            Block::InterfaceStatistics(block) => {
-                let (mut packets, mut lost) = (0, 0);
-                for option in &block.options {
-                    match option {
-                        InterfaceStatisticsOption::IsbIfRecv(n) => packets = *n,
-                        InterfaceStatisticsOption::IsbIfDrop(n) => lost = *n,
-                        other => panic!("{other:?}"),
-                    }
+            Block::InterfaceStatistics(block) => match block.options[..] {
+                [
+                    InterfaceStatisticsOption::IsbIfRecv(packets),
+                    InterfaceStatisticsOption::IsbIfDrop(lost),
+                ] => {
+                    read.statistics.push((packets, lost));
                 }
-                read.statistics.push((packets, lost));
-            }
+                ref other => panic!("{other:?}"),
+            },
             other => panic!("{other:?}"),
         }
     }

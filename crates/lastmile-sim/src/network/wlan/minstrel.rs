@@ -1,16 +1,8 @@
-//! Minstrel (D. Smithies and F. Fietkau; mac80211's documentation), with the choices of ns-3 3.37's
-//! `MinstrelWifiManager`.
+//! Minstrel (D. Smithies and F. Fietkau; mac80211's documentation), with the choices of ns-3 3.37's `MinstrelWifiManager`.
 //!
-//! Every 100 ms each rate's share of acknowledged frames is averaged, and rates are ranked by what a frame of 1200
-//! bytes alone would bring on the air: without spaces, backoff and ACK, so that a fast rate that loses much ranks
-//! higher than its throughput. Retries go down a chain: best throughput, second best, best probability, slowest;
-//! each as often as fits into 6 ms, twice where nearly all or nearly nothing arrives. A frame is given up at the
-//! chain's end, not at the MAC's retry limit.
-//!
-//! A tenth of the frames may go out at a sampled rate. One faster than the best comes first in the chain, and costs
-//! its failures and the contention window that they widen; a slower one comes second and is mostly not reached,
-//! which does not count against the tenth. Rates above 95 % and below 10 % are sampled four times between two
-//! rankings at most. The samples are drawn uniformly, not from a table of permutations.
+//! Every 100 ms rates are ranked by what a frame of 1200 bytes alone would bring on the air. Retries go down a chain: best
+//! throughput, second best, best probability, slowest; each as often as fits into 6 ms, twice where nearly all or nearly nothing
+//! arrives. A tenth of the frames may go out at a sampled rate, a faster one before the best in the chain, a slower one behind it.
 
 use lastmile::time::Time;
 

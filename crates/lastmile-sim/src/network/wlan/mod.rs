@@ -1,14 +1,7 @@
 //! 802.11: stations that share one channel by DCF.
 //!
-//! A [`Medium`] is a WLAN, or several cells on one channel, as one element of the engine. Each client has two
-//! ports: packets enter at the port of their direction, wait in the sender's FIFO queue, and leave by the same
-//! port when they are received. What can go wrong on the way is told apart in [`DirectionCounters`]: the queue
-//! was full, all transmissions collided, or noise destroyed them.
-//!
-//! * [`config`]: what a scenario says; [`phy`]: durations and spacings; [`channel`]: path loss and frame errors.
-//! * `schedule`: rates and channels that change during a run.
-//! * `medium`: contention and exchanges; `station`: queue and backoff; `ampdu`: aggregation; `rate` and
-//!   `minstrel`: rate adaptation.
+//! A [`Medium`] is a WLAN, or several cells on one channel, as one element of the engine. Each client has two ports: packets enter
+//! at the port of their direction, wait in the sender's FIFO queue, and leave by the same port when they are received.
 
 mod ampdu;
 pub mod channel;

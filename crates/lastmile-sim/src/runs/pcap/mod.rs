@@ -1,19 +1,6 @@
-//! [`Capture`]: what the simulated interfaces carry, as a pcapng file that Wireshark opens.
-//!
-//! One interface for every host (what it sends and receives), one for every direction of a link and one for every
-//! WLAN (what arrives at the far end). Times are nanoseconds of the run since 1970. The file is written as the run
-//! goes; nothing of it is kept in memory.
-//!
-//! * The simulator's own packets have a size and no bytes: they get headers and no payload, with the original length
-//!   beside, and their checksums are right for a payload of zeros. Its TCP has sequence numbers, SACK blocks, ECE and
-//!   CWR as the model says; neither a handshake nor a window that is advertised, because the model has none. An ACK
-//!   whose SACK blocks do not fit into the size that [`TcpConfig::header`](crate::network::tcp::TcpConfig::header) gives it
-//!   is longer here than it was on the link. The zeros at the end of other payloads are left out of the file as well.
-//! * What a link or WLAN loses does not arrive, and so is not there; the packet that follows on the same interface
-//!   says how many were lost before it and why (`epb_dropcount` and a comment), and the interface's statistics at
-//!   the end of the file have the sum.
-//! * A packet that crosses several interfaces is there several times. Wireshark's analysis of TCP takes that for
-//!   retransmissions: [`Select`] has only some of the interfaces written.
+//! [`Capture`]: what the simulated interfaces carry, as a pcapng file that Wireshark opens. One interface for every host, one for
+//! every direction of a link and one for every WLAN; times are nanoseconds of the run since 1970. The file is written as the run
+//! goes. What is in it of packets that have no bytes, and of those that were lost: `docs/json.md`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

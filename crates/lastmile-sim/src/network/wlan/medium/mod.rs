@@ -1,17 +1,9 @@
-//! [`Medium`]: all stations on one channel, as one element of the engine.
+//! [`Medium`]: all stations on one channel, as one element of the engine. DCF (IEEE 802.11-2016, 10.3) in whole slots.
 //!
-//! DCF (IEEE 802.11-2016, 10.3) in whole slots. The medium counts idle slots; a backoff is the number of the
-//! slot at which it ends, so that a busy medium, during which no slot is counted, freezes all backoffs and the
-//! next access is the smallest number among the stations that have something to send. Those with equal numbers
-//! collide. An exchange costs two wakes: its beginning, when who collides and what noise destroys is drawn, and
-//! the end of its data, when packets are handed over.
-//!
-//! A station whose backoff is over when a packet comes, on a medium that is idle for DIFS, sends at the next
-//! boundary of a slot: stations that become ready within one slot collide, since a slot is the time within
-//! which stations cannot yet hear each other. One to which a packet comes while the medium is busy draws.
-//!
-//! All stations hear each other: there are no hidden stations, no cells that overlap in part, no capture, no propagation
-//! delay and no beacons. How far this agrees with ns-3, and where and why it does not, is in `docs/wlan.md`.
+//! The medium counts idle slots; a backoff is the number of the slot at which it ends. So a busy medium, during which none is
+//! counted, freezes all backoffs, and the next access is the smallest number among the stations that have something to send;
+//! equal numbers collide. An exchange costs two wakes: its beginning, when who collides and what noise destroys is drawn, and the
+//! end of its data, when packets are handed over. What is modelled, and how far it agrees with ns-3: `docs/wlan.md`.
 
 use std::collections::VecDeque;
 
