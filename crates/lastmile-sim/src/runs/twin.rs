@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Layer, Rate};
 
-use crate::network::traffic::Arrivals;
 use crate::runs::flows::counters;
 use crate::runs::{RunError, spare};
 use crate::scenario::{Scenario, TrafficSpec, build};
@@ -158,19 +157,8 @@ pub fn shared_truths(
 /// The scenario with another flow: CBR over UDP, from the start until `stop`.
 fn with_flow(scenario: &Scenario, name: &str, path: TwinPath, rate: Rate, stop: Time) -> Scenario {
     let mut scenario = scenario.clone();
-    scenario.traffic.push(TrafficSpec {
-        name: name.into(),
-        arrivals: Arrivals::Cbr,
-        from: path.from,
-        to: path.to,
-        rate,
-        size: path.ip_size,
-        start: Time::ZERO,
-        start_within: Span::ZERO,
-        stop,
-        changes: Vec::new(),
-        tcp: None,
-    });
+    let (ends, what) = ((path.from, path.to), (rate, path.ip_size));
+    scenario.traffic.push(TrafficSpec::cbr(name, ends, what, (Time::ZERO, stop)));
     scenario
 }
 

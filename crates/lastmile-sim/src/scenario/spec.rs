@@ -124,6 +124,18 @@ pub struct TcpSpec {
 }
 
 impl TrafficSpec {
+    /// Packets of one size at even times between two hosts, from one time to another.
+    pub(crate) fn cbr(
+        name: &str,
+        (from, to): (usize, usize),
+        (rate, size): (Rate, Bytes),
+        (start, stop): (Time, Time),
+    ) -> TrafficSpec {
+        let (arrivals, changes, name) = (Arrivals::Cbr, Vec::new(), name.to_owned());
+        let start_within = Span::ZERO;
+        TrafficSpec { name, arrivals, from, to, rate, size, start, start_within, stop, changes, tcp: None }
+    }
+
     /// When it starts in a run with that seed.
     pub fn starts(&self, seed: u64) -> Time {
         let share = match self.start_within {

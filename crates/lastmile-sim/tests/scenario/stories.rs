@@ -199,79 +199,69 @@ fn ends(found: &Value, path: &str) -> Vec<Value> {
     path.split('.').fold(vec![found.clone()], step)
 }
 
-/// What a term is worth: the same of each of its ends.
-fn term(found: &Value, words: &[&str]) -> Vec<Value> {
-    let operand = |word: &str| -> Vec<Value> {
-        if let Ok(value) = serde_json::from_str(word) {
-            return vec![value];
+/// What a term is worth: as many numbers as it has ends, and NaN for what is none.
+fn term(found: &Value, words: &[&str]) -> Vec<f64> {
+    let operand = |word: &str| -> Vec<f64> {
+        if let Ok(number) = word.parse() {
+            return vec![number];
         }
-        let Some((of, path)) = word.split_once(':') else { return ends(found, word) };
+        let (of, path) = word.split_once(':').unwrap_or(("", word));
         let ends = ends(found, path);
-        let sum = ends.iter().filter_map(Value::as_f64).sum::<f64>();
+        let numbers = ends.iter().filter_map(Value::as_f64);
         let count = ends.iter().filter(|end| !end.is_null()).count() as f64;
-        vec![json!(match of {
-            "sum" => sum,
-            "mean" => sum / count,
-            "count" => count,
+        match of {
+            "" => ends.iter().map(|end| end.as_f64().unwrap_or(f64::NAN)).collect(),
+            "sum" => vec![numbers.sum()],
+            "mean" => vec![numbers.sum::<f64>() / count],
+            "count" => vec![count],
             _ => panic!("{of} of what?"),
-        })]
+        }
     };
-    let mut worth = operand(words[0]);
-    for pair in words[1..].chunks(2) {
-        let other = operand(pair[1]);
-        let join = |(index, left): (usize, &Value)| {
-            let right = other.get(index).or(other.first()).and_then(Value::as_f64).unwrap();
-            let left = left.as_f64().unwrap();
-            json!(match pair[0] {
-                "+" => left + right,
-                "-" => left - right,
-                "*" => left * right,
-                "/" => left / right,
-                word => panic!("{word} is no operation"),
-            })
+    words[1..].chunks(2).fold(operand(words[0]), |left, next| {
+        let join = |left: f64, right: f64| match next[0] {
+            "+" => left + right,
+            "-" => left - right,
+            "*" => left * right,
+            "/" => left / right,
+            word => panic!("{word} is no operation"),
         };
-        worth = worth.iter().enumerate().map(join).collect();
-    }
-    worth
+        each(&left, &operand(next[1])).map(|(left, right)| join(left, right)).collect()
+    })
+}
+
+/// Each end with its own of the others, or with the only one.
+fn each<'a>(left: &'a [f64], right: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let other = move |index| right.get(index).or(right.first()).copied().unwrap_or(f64::NAN);
+    left.iter().enumerate().map(move |(index, &left)| (left, other(index)))
 }
 
 fn holds(found: &Value, expected: &str) -> bool {
-    const WORDS: [&str; 9] = ["==", "!=", "<", "<=", ">", ">=", "in", "within", "has"];
+    const WORDS: [&str; 8] = ["==", "<", "<=", ">", ">=", "in", "within", "has"];
     let words: Vec<&str> = expected.split(' ').collect();
     let at = words.iter().position(|word| WORDS.contains(word)).expect("a word between");
-    let (left, right) = (term(found, &words[..at]), &words[at + 1..]);
-    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-    let each = |holds: &dyn Fn(f64, f64) -> bool, right: Vec<Value>| {
-        let other = |index: usize| right.get(index).or(right.first()).map_or(f64::NAN, number);
-        left.iter().enumerate().all(|(index, left)| holds(number(left), other(index)))
+    let right = &words[at + 1..];
+    if words[at] == "has" {
+        let texts = ends(found, words[0]);
+        return texts.iter().any(|text| text.as_str().is_some_and(|text| text.contains(&right.join(" "))));
+    }
+    let left = term(found, &words[..at]);
+    let all = |right: &[&str], holds: &dyn Fn(f64, f64) -> bool| {
+        !left.is_empty() && each(&left, &term(found, right)).all(|(left, right)| holds(left, right))
     };
-    let holds = match words[at] {
-        "has" => left.iter().all(|left| left.as_str().is_some_and(|left| left.contains(&right.join(" ")))),
+    match words[at] {
         "in" => {
-            let [least, most] = [right[0], right[1]].map(|word| number(&term(found, &[word])[0]));
-            left.iter().all(|left| (least..=most).contains(&number(left)))
+            all(&right[..1], &|left, least| left >= least) && all(&right[1..], &|left, most| left <= most)
         }
-        // Of a number, by a share of it.
         "within" => {
             let share: f64 = right[0].parse().unwrap();
-            each(&|left, right| (left / right - 1.0).abs() <= share, term(found, &right[2..]))
+            all(&right[2..], &|left, right| (left / right - 1.0).abs() <= share)
         }
-        word => {
-            let right = term(found, right);
-            match word {
-                "<" => each(&|left, right| left < right, right),
-                "<=" => each(&|left, right| left <= right, right),
-                ">" => each(&|left, right| left > right, right),
-                ">=" => each(&|left, right| left >= right, right),
-                // 5 and 5.0 are the same number.
-                _ if left.iter().all(Value::is_number) => {
-                    each(&|left, right| (left == right) == (word == "=="), right)
-                }
-                _ => left.iter().all(|left| (*left == right[0]) == (word == "==")),
-            }
-        }
-    };
-    holds && !left.is_empty()
+        "==" => all(right, &|left, right| left == right),
+        "<" => all(right, &|left, right| left < right),
+        "<=" => all(right, &|left, right| left <= right),
+        ">" => all(right, &|left, right| left > right),
+        _ => all(right, &|left, right| left >= right),
+    }
 }
 
 fn told(name: &str) {

@@ -14,15 +14,12 @@ use crate::rng::Stream;
 const THERMAL_DBM_PER_HZ: f64 = -173.975;
 
 impl ChannelConfig {
-    /// Loss between the antennas: `reference + 10 n log10(d / 1 m)`; nearer than 1 m counts as 1 m.
-    pub fn path_loss_db(&self) -> f64 {
-        self.reference_loss_db + 10.0 * self.exponent * libm::log10(self.distance_m.max(1.0))
-    }
-
-    /// Signal to noise ratio without shadowing in a channel that wide.
+    /// Signal to noise ratio without shadowing in a channel that wide, behind a loss of `reference + 10 n log10(d / 1 m)`;
+    /// nearer than 1 m counts as 1 m.
     pub fn mean_snr_db(&self, bandwidth_hz: f64) -> f64 {
         let noise = THERMAL_DBM_PER_HZ + 10.0 * libm::log10(bandwidth_hz) + self.noise_figure_db;
-        self.snr_db.unwrap_or(self.tx_power_dbm - self.path_loss_db() - noise)
+        let loss = self.reference_loss_db + 10.0 * self.exponent * libm::log10(self.distance_m.max(1.0));
+        self.snr_db.unwrap_or(self.tx_power_dbm - loss - noise)
     }
 }
 
@@ -61,7 +58,7 @@ const CODE_5_6: [f64; 10] = [
 ///
 /// The signal at which half of the frames of 1500 bytes survive is that of ns-3 3.37's NIST model to 0.01 dB. A receiver with soft decisions needs 3 to 4.5 dB less (ns-3's default
 /// since 3.33, the table-based model): lower `noise_figure_db` by so much to have it.
-pub fn bit_error(rate: &PhyRate, snr: f64) -> f64 {
+fn bit_error(rate: &PhyRate, snr: f64) -> f64 {
     let snr = match rate.modulation {
         Modulation::Dsss => return dsss_bit_error(rate.kbps, snr).clamp(0.0, 0.5),
         // Each antenna sends its share of the power.
@@ -137,7 +134,7 @@ fn biorthogonal_error(ratio: f64) -> f64 {
 }
 
 /// Probability that a frame of `bytes` is destroyed, at a signal to noise ratio in dB.
-pub fn frame_error(rate: &PhyRate, snr_db: f64, bytes: u32) -> f64 {
+pub(super) fn frame_error(rate: &PhyRate, snr_db: f64, bytes: u32) -> f64 {
     let wrong = bit_error(rate, libm::pow(10.0, snr_db / 10.0));
     -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-wrong))
 }

@@ -4,7 +4,7 @@
 //! at the port of their direction, wait in the sender's FIFO queue, and leave by the same port when they are received.
 
 mod ampdu;
-pub mod channel;
+mod channel;
 mod choices;
 pub mod config;
 mod counters;

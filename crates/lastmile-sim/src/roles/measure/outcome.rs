@@ -227,26 +227,25 @@ fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
 /// The outcomes among a session's decisions, without any truth.
 pub(super) fn found(scenario: &Scenario, session: &Session, decisions: &[&Decision]) -> Vec<Outcome> {
     let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
-    let outcome =
-        |method: &str, direction, estimate: Option<&Estimate>, refusal: Option<&Refusal>, cost| Outcome {
+    let found = |decision: &&Decision| {
+        let (method, direction, result, cost) = match *decision {
+            Decision::Estimated { method, direction, estimate, cost } => {
+                (method, direction, Ok(estimate), cost)
+            }
+            Decision::Refused { method, direction, refusal, cost } => (method, direction, Err(refusal), cost),
+            _ => return None,
+        };
+        Some(Outcome {
             from: name(session.from),
             to: name(session.to),
-            method: method.to_owned(),
-            direction,
+            method: method.clone(),
+            direction: *direction,
             start: session.start(),
-            estimate: estimate.cloned(),
-            refusal: refusal.cloned(),
-            cost,
+            estimate: result.ok().cloned(),
+            refusal: result.err().cloned(),
+            cost: *cost,
             truth: None,
-        };
-    let found = |decision: &&Decision| match *decision {
-        Decision::Estimated { method, direction, estimate, cost } => {
-            Some(outcome(method, *direction, Some(estimate), None, *cost))
-        }
-        Decision::Refused { method, direction, refusal, cost } => {
-            Some(outcome(method, *direction, None, Some(refusal), *cost))
-        }
-        _ => None,
+        })
     };
     decisions.iter().filter_map(found).collect()
 }

@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use super::{Conversation, Ended, Made, Make, Place, Placed, Role, Surroundings, own_port};
 use crate::network::meter::udp_payload;
-use crate::network::traffic::Arrivals;
 use crate::rng::Stream;
 use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
@@ -39,14 +38,13 @@ pub(crate) struct RawStream {
     to: String,
     #[serde(deserialize_with = "text::flowing")]
     rate: Rate,
-    #[serde(default = "frame_rate")]
-    frame_rate: f64,
-    #[serde(default = "packet_size", deserialize_with = "text::unit")]
-    packet_size: Bytes,
+    frame_rate: Option<f64>,
+    #[serde(default, deserialize_with = "text::optional")]
+    packet_size: Option<Bytes>,
     #[serde(default)]
     ecn: Ecn,
-    #[serde(default = "feedback", deserialize_with = "text::unit")]
-    feedback: Span,
+    #[serde(default, deserialize_with = "text::optional")]
+    feedback: Option<Span>,
     #[serde(default, deserialize_with = "text::not_negative")]
     start: Span,
     #[serde(default, deserialize_with = "text::some_not_negative")]
@@ -55,18 +53,6 @@ pub(crate) struct RawStream {
     realtime: bool,
     #[serde(default)]
     ipv6: bool,
-}
-
-fn frame_rate() -> f64 {
-    30.0
-}
-
-fn packet_size() -> Bytes {
-    Bytes(1_200)
-}
-
-fn feedback() -> Span {
-    Span::from_millis(50)
 }
 
 /// A `[[stream]]` table, checked.
@@ -156,7 +142,10 @@ impl Role for Streaming {
             check.ensure(taken.all(|other| *other != name), || {
                 (path, format!("another flow is called {name:?}"))
             })?;
-            let RawStream { rate, frame_rate, packet_size, ecn, feedback, realtime, ipv6, .. } = *raw;
+            let RawStream { rate, ecn, realtime, ipv6, .. } = *raw;
+            let (frame_rate, packet_size) =
+                (raw.frame_rate.unwrap_or(30.0), raw.packet_size.unwrap_or(Bytes(1_200)));
+            let feedback = raw.feedback.unwrap_or(Span::from_millis(50));
             check.ensure((0.1..=1_000.0).contains(&frame_rate), || {
                 (key("frame_rate"), format!("0.1 to 1000 frames in a second, not {frame_rate}"))
             })?;
@@ -195,18 +184,9 @@ impl Role for Streaming {
     }
 
     fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
-        let load = |spec: &Spec| TrafficSpec {
-            name: spec.name.clone(),
-            arrivals: Arrivals::Cbr,
-            from: spec.from,
-            to: spec.to,
-            rate: spec.rate,
-            size: spec.packet_size,
-            start: spec.start,
-            start_within: Span::ZERO,
-            stop: spec.stop,
-            changes: Vec::new(),
-            tcp: None,
+        let load = |spec: &Spec| {
+            let what = (spec.rate, spec.packet_size);
+            TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (spec.start, spec.stop))
         };
         scenario.roles.stream.iter().map(load).collect()
     }
