@@ -3,7 +3,6 @@
 
 pub mod link;
 pub mod tcp;
-pub mod wlan;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
+use lastmile::time::Time;
 use lastmile::units::Bytes;
-use lastmile_sim::network::wlan::{StationConfig, WlanConfig};
+use lastmile_sim::runs::accounting::{NetworkOutcome, Watched, WlanOutcome};
+use lastmile_sim::scenario::{Scenario, build};
 use serde::Deserialize;
-
-use crate::common::wlan::{Run, clients, run};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,7 +16,7 @@ struct Cell {
     #[serde(default)]
     stations: Vec<String>,
     flows: Vec<String>,
-    seconds: i64,
+    seconds: u32,
     /// ns-3's Mbit/s of all flows together, or of each.
     total: Option<f64>,
     #[serde(default)]
@@ -34,31 +34,32 @@ struct Grid {
     cell: Vec<Cell>,
 }
 
-fn simulate(cell: &Cell) -> Run {
-    let mut config: WlanConfig = toml::from_str(&cell.wlan).unwrap();
-    let flow = |line: &String| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [direction, client, mbps, size] = words[..] else { panic!("{line}") };
-        let client = format!("sta{client}");
-        let (from, to) =
-            if direction == "d" { ("ap".to_string(), client) } else { (client, "ap".to_string()) };
-        (from, to, mbps.parse::<f64>().unwrap(), size.parse::<u64>().unwrap())
-    };
-    let flows: Vec<_> = cell.flows.iter().map(flow).collect();
-    let n = cell.flows.iter().map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() + 1);
-    config = clients(config, n.max().unwrap());
-    for (index, station) in config.station.iter_mut().enumerate() {
-        if let Some(keys) = cell.stations.get(index.saturating_sub(1)).or(cell.stations.last())
-            && index > 0
-        {
-            let keys: toml::Table = toml::from_str(&keys.replace(", ", "\n")).unwrap();
-            let given: StationConfig = keys.try_into().unwrap();
-            *station = StationConfig { name: station.name.clone(), ap: station.ap.clone(), ..given };
-        }
-        station.queue = 400;
+/// What came of a cell, and what the medium says that its first client can get.
+fn simulate(cell: &Cell) -> (NetworkOutcome, f64) {
+    let flows: Vec<Vec<&str>> = cell.flows.iter().map(|line| line.split(' ').collect()).collect();
+    let clients = 1 + flows.iter().map(|flow| flow[1].parse::<usize>().unwrap()).max().unwrap();
+    let mut text = format!("name = \"cell\"\nduration = \"{} s\"\n[host]\nap = {{}}\n", cell.seconds);
+    (0..clients).for_each(|k| text += &format!("sta{k} = {{}}\n"));
+    text += &format!("[[wlan]]\n{}\nstation = [{{ name = \"ap\", queue = 400 }}", cell.wlan);
+    for k in 0..clients {
+        let own =
+            cell.stations.get(k).or(cell.stations.last()).map_or(String::new(), |own| format!(", {own}"));
+        text += &format!(", {{ name = \"sta{k}\", ap = \"ap\", queue = 400{own} }}");
     }
-    let flows: Vec<_> = flows.iter().map(|f| (f.0.as_str(), f.1.as_str(), f.2, f.3)).collect();
-    run(&config, &flows, cell.seconds, 1)
+    text += "]\n";
+    for flow in &flows {
+        let (client, mbps, size) = (format!("sta{}", flow[1]), flow[2], flow[3]);
+        let (from, to) = if flow[0] == "d" { ("ap", &*client) } else { (&*client, "ap") };
+        text += &format!(
+            "[[traffic]]\nkind = \"cbr\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbps} Mbit/s\"\nsize = \"{size} B\"\n"
+        );
+    }
+    let scenario = Scenario::parse("cell.toml", &text).unwrap();
+    let mut run = Watched::new(&scenario, build(&scenario, 1, vec![]).unwrap());
+    run.run_until(Time::ZERO + scenario.duration).unwrap();
+    let medium = run.simulation().engine.wlan(run.simulation().wlans[0]).unwrap();
+    let capacity = medium.capacity(medium.port("ap", "sta0").unwrap(), Bytes(1500)).unwrap();
+    (run.outcome(&scenario), capacity.bits_per_second() as f64 / 1e6)
 }
 
 /// All that is off, at once. The cells of one part of two, so that they run side by side.
@@ -66,7 +67,8 @@ fn check(part: usize) {
     let grid: Grid = toml::from_str(include_str!("wlan_grid.toml")).unwrap();
     let mut wrong = String::new();
     for cell in grid.cell.iter().skip(part).step_by(2) {
-        let run = simulate(cell);
+        let (found, capacity) = simulate(cell);
+        let mbps: Vec<f64> = found.flows.iter().map(|flow| flow.goodput_bps.unwrap() / 1e6).collect();
         let share = cell.within.unwrap_or(0.015);
         let mut row = |what: &str, ours: f64, theirs: f64, may: f64| {
             if (ours - theirs).abs() > may {
@@ -76,19 +78,18 @@ fn check(part: usize) {
         };
         assert!(cell.total.or(cell.capacity).is_some() || cell.each.len() == cell.flows.len());
         if let Some(share) = cell.capacity {
-            let port = run.wlan().port("ap", "sta0").unwrap();
-            let capacity = run.wlan().capacity(port, Bytes(1500)).unwrap().bits_per_second() as f64 / 1e6;
-            row("capacity", run.total(), capacity, share * capacity);
+            row("capacity", mbps[0], capacity, share * capacity);
         }
         if let Some(total) = cell.total {
-            row("total", run.total(), total, share * total);
+            row("total", mbps.iter().sum(), total, share * total);
         }
         for (flow, &ns3) in cell.each.iter().enumerate() {
-            row(&format!("flow {flow}"), run.mbps(flow), ns3, share * ns3);
+            row(&format!("flow {flow}"), mbps[flow], ns3, share * ns3);
         }
         if let Some(collisions) = cell.collisions {
             let may = cell.collisions_within.unwrap_or(0.01);
-            row("collisions", run.collision_probability(), collisions, may);
+            let all = |of: fn(&WlanOutcome) -> u64| found.wlans.iter().map(of).sum::<u64>() as f64;
+            row("collisions", all(|way| way.collisions) / all(|way| way.transmissions), collisions, may);
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
