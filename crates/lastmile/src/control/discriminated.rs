@@ -127,3 +127,90 @@ impl RateController for Discriminated {
         self.controller.telemetry(visitor);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LossTruth, LostBy, Setting, build};
+    use super::*;
+    use crate::classify::LossClass;
+    use crate::time::Span;
+
+    const WIRELESS: Fate = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };
+
+    #[derive(Debug)]
+    struct Odd;
+    impl LossTruth for Odd {
+        fn cause(&self, id: u64) -> Option<LossClass> {
+            Some(if id % 2 == 1 { LossClass::Wireless } else { LossClass::Congestion })
+        }
+    }
+
+    fn with(name: &str) -> Discriminated {
+        let fixed = build(&"fixed".parse().unwrap(), &Setting::default()).unwrap();
+        Discriminated::new(Discriminator::new(&name.parse().unwrap()).unwrap(), fixed)
+    }
+
+    /// Packets of 1000 B every 10 ms from the given number on, each 10 ms on the link; `.` arrives, `x` is lost.
+    fn reports(first: u64, fates: &str) -> Vec<Report> {
+        let report = |(k, fate)| {
+            let id = first + k as u64;
+            let at = Time::ZERO + Span::from_millis(10 * id as i64);
+            let came = Fate::arrived((at + Span::from_millis(25)).as_receiver());
+            Report {
+                sent: Sent::media(id, Bytes(1000), at),
+                fate: if fate == 'x' { Fate::lost(LostBy::Gap) } else { came },
+            }
+        };
+        fates.chars().enumerate().map(report).collect()
+    }
+
+    fn judged(by: &mut Discriminated, reports: &mut [Report], truth: Option<&dyn LossTruth>) -> Vec<u64> {
+        by.judge(Time::ZERO + Span::from_secs(1), &mut Feedback { truth, ..Feedback::exact(reports, None) });
+        reports.iter().filter(|report| report.fate == WIRELESS).map(|report| report.sent.id).collect()
+    }
+
+    #[test]
+    fn verdicts_stand_in_the_reports_and_nothing_else_changes() {
+        let mut by = with("biaz");
+        let mut told = reports(0, "....xx..x.");
+        let before = told.clone();
+        assert_eq!(judged(&mut by, &mut told, None), [4, 5, 8]);
+        for (after, before) in told.iter().zip(&before).filter(|(after, _)| after.fate != WIRELESS) {
+            assert_eq!(after, before);
+        }
+        assert_eq!((by.counts().wireless, by.counts().congestion), (3, 0));
+        // Told once more, they were judged before.
+        judged(&mut by, &mut before.clone(), None);
+        assert_eq!(by.counts().wireless, 3);
+        // A gap that begins with the feedback.
+        assert_eq!(judged(&mut by, &mut reports(10, "x..."), None), [10]);
+    }
+
+    #[test]
+    fn omniscient_judges_each_packet_of_a_gap_by_its_own_cause() {
+        let mut by = with("omniscient");
+        assert_eq!(judged(&mut by, &mut reports(0, "..xxxx.."), Some(&Odd)), [3, 5]);
+        assert_eq!((by.counts().mc(), by.counts().mw()), (Some(0.0), Some(0.0)));
+        let mut blind = with("none");
+        assert!(judged(&mut blind, &mut reports(0, "..xxxx.."), Some(&Odd)).is_empty());
+        assert_eq!((blind.counts().mc(), blind.counts().mw()), (Some(0.0), Some(1.0)));
+    }
+
+    /// T_min is 10 ms: mBiaz wants stamps of 0.77 ms, and RFC 8888's are of 0.98.
+    #[test]
+    fn coarse_feedback_is_judged_by_spike_and_the_host_is_told() {
+        let mut by = with("mbiaz");
+        judged(&mut by, &mut reports(0, "...."), None);
+        assert_eq!(by.poll_decision(), None);
+        let mut told = reports(4, "x...");
+        let coarse = Some(Span::from_nanos(976_563));
+        by.judge(Time::ZERO, &mut Feedback { resolution: coarse, ..Feedback::exact(&mut told, None) });
+        let Some(Decision::FellBack { from: "mbiaz", to: "spike", needs, resolution }) = by.poll_decision()
+        else {
+            panic!()
+        };
+        assert_eq!((needs, resolution), (Span::from_nanos(769_230), coarse));
+        assert!(matches!(by.poll_decision(), Some(Decision::LossJudged { id: 4, by: "spike", .. })));
+        assert_eq!(by.poll_decision(), None);
+    }
+}
