@@ -42,6 +42,7 @@
 //! | [`estimate`] | the methods: `estimate::METHODS` lists them |
 //! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate: `control::build` makes a rate controller for any host |
 //! | [`wire`], [`report`] | bytes, and what is known of a packet |
+//! | [`pace`] | a rate to departure times |
 //! | [`telemetry`] | what an algorithm knows at the moment |
 //! | [`units`], [`time`] | rates that know their layer, clocks that do not mix |
 pub mod classify;
@@ -52,6 +53,7 @@ pub mod event;
 pub mod node;
 pub mod observe;
 pub mod options;
+pub mod pace;
 pub mod report;
 pub mod telemetry;
 pub mod time;

@@ -28,7 +28,11 @@ fn at(millis: i64) -> Time {
 }
 
 fn sender(stop: Time) -> Sender {
-    Sender::new(SenderConfig {
+    Sender::new(config(stop))
+}
+
+fn config(stop: Time) -> SenderConfig {
+    SenderConfig {
         peer: ends().1,
         ssrc: OURS,
         rate: Rate::ip(1_000_000),
@@ -38,7 +42,7 @@ fn sender(stop: Time) -> Sender {
         start: Time::ZERO,
         stop,
         epoch: EPOCH,
-    })
+    }
 }
 
 fn receiver() -> Receiver {
@@ -495,8 +499,13 @@ proptest! {
     #[test]
     fn a_sender_takes_anything_and_believes_no_more_than_it_sent(
         inputs in prop::collection::vec((bytes(), any::<bool>(), 0_i64..200), 1..200),
+        control in prop::option::of(prop_oneof![Just("tfrc"), Just("tfrc+zbs"), Just("rap+spike")]),
     ) {
-        let mut sender = sender(at(5_000));
+        let controller = |name: &str| lastmile::control::build(&name.parse().unwrap(), &Default::default()).unwrap();
+        let mut sender = match control {
+            Some(name) => Sender::controlled(config(at(5_000)), controller(name)),
+            None => sender(at(5_000)),
+        };
         let (mut now, mut packets) = (Time::ZERO, 0);
         sender.handle(now, Input::Wake);
         for (bytes, peer, wait) in inputs {

@@ -69,6 +69,11 @@ pub enum Decision {
         /// Its rate of IP packets.
         rate: Rate,
     },
+    /// A rate controller wants another rate, by a twentieth or more.
+    RateChanged {
+        /// The rate of IP packets from now on.
+        target: Rate,
+    },
     /// A receiver's report came.
     MediaReported {
         /// Packets lost since the beginning, as the receiver counts them.

@@ -1,4 +1,4 @@
-//! Streaming: a sender of RTP at a fixed rate and its receiver, as [`Node`](crate::node::Node)s.
+//! Streaming: a sender of RTP at a fixed rate, or at a rate controller's, and its receiver, as [`Node`](crate::node::Node)s.
 //!
 //! The sender makes frames that have a size and no content, and sends the packets of each evenly over the frame's time. The
 //! receiver answers with congestion control feedback (RFC 8888) at its interval and with receiver reports (RFC 3550) each
@@ -8,6 +8,7 @@
 //! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
 //! whose feedback stops ends.
 
+mod control;
 mod event;
 mod receiver;
 mod sender;
@@ -22,6 +23,8 @@ use crate::wire::TimestampFormat;
 
 /// Ticks of the media's clock in a second: that of video (RFC 3551, section 5).
 pub const CLOCK_RATE: u32 = 90_000;
+/// Packets of which feedback is awaited: more than any path holds within its interval.
+const MAX_AWAITED: usize = 16_384;
 /// How often both ends report.
 const REPORT_EVERY: Span = Span::from_secs(1);
 

@@ -1,10 +1,13 @@
-//! The sending end: frames of a fixed size at a fixed rate, reports, and what is made of feedback.
+//! The sending end: frames of a fixed size at a fixed rate, or packets of full size at the rate of a controller; reports, and
+//! what is made of feedback.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
+use super::control::Control;
 use super::event::{Decision, End, Sent};
-use super::{REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
+use super::{MAX_AWAITED, REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
+use crate::control::RateController;
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::time::{Epoch, Span, Time};
@@ -19,8 +22,6 @@ const PAYLOAD_TYPE: u8 = 96;
 const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
 const SILENCE: Span = Span::from_secs(10);
-/// Packets of which feedback is awaited: more than any path holds within its interval.
-const MAX_AWAITED: usize = 16_384;
 
 /// What a sender needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,7 @@ pub struct Sender {
     awaited: (u64, VecDeque<Option<Ecn>>),
     next_report: Time,
     last_feedback: Time,
+    control: Option<Control>,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -78,9 +80,23 @@ impl Sender {
             awaited: (0, VecDeque::new()),
             next_report: config.start,
             last_feedback: config.start,
+            control: None,
             out: VecDeque::new(),
             config,
         }
+    }
+
+    /// A sender whose rate is the controller's instead of the configured one. Its source makes whatever is asked for, in
+    /// packets of full size, at each frame's time.
+    pub fn controlled(config: SenderConfig, controller: Box<dyn RateController>) -> Sender {
+        let mut sender = Sender::new(config);
+        sender.control = Some(Control::new(controller));
+        sender
+    }
+
+    /// The rate that it sends at, of IP packets.
+    pub fn rate(&self) -> Rate {
+        self.control.as_ref().map_or(self.config.rate, |control| control.controller.output().target)
     }
 
     /// What it has sent so far.
@@ -115,29 +131,68 @@ impl Sender {
         let (timestamp, gap) = (ticks(Time::ZERO + (at - self.config.start)), next - at);
         for index in 0..packets {
             let size = bytes * (index + 1) / packets - bytes * index / packets;
-            let number = self.sent.packets;
-            let fields = RtpHeader {
-                marker: index + 1 == packets,
-                payload_type: PAYLOAD_TYPE,
-                sequence: number as u16,
-                timestamp,
-                ssrc: self.config.ssrc,
-            };
-            let mut payload = Vec::with_capacity(size as usize);
-            fields.write(&mut payload);
-            payload.resize((size.max(header + 1) - self.overhead().0) as usize, 0);
-            self.sent.packets += 1;
-            self.sent.bytes += Bytes(payload.len() as u64) + self.overhead();
-            self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
-            self.awaited.1.push_back(None);
-            if self.awaited.1.len() > MAX_AWAITED {
-                self.awaited.1.pop_front();
-                self.awaited.0 += 1;
-            }
             let due = at + Span::from_nanos((gap.as_nanos() as u64 * index / packets) as i64);
-            self.transmit(due, TransmitId::UNTRACKED, self.config.ecn, payload);
+            self.send_packet(
+                due,
+                TransmitId::UNTRACKED,
+                timestamp,
+                index + 1 == packets,
+                size.max(header + 1),
+            );
         }
         self.frames += 1;
+    }
+
+    /// Sends what the controller's target makes of a frame's time, in packets of full size, at its pacing rate. What the pacer
+    /// cannot release within this time is not made: an encoder would leave out a frame.
+    fn send_controlled(&mut self, now: Time) {
+        let ((at, _), (next, _)) = (self.frame(self.frames), self.frame(self.frames + 1));
+        self.frames += 1;
+        let full = self.config.packet_size.0.max(RTP_HEADER_LEN as u64 + self.overhead().0 + 1);
+        let Some(control) = &mut self.control else { return };
+        let output = control.controller.output();
+        let made = output.target.bits_per_second() as f64 / 8.0 * (next - at).as_secs_f64();
+        control.owed = (control.owed + made).min(made + full as f64);
+        // The first packet asks for nothing: without it nobody can answer.
+        let first = self.sent.packets == 0;
+        let timestamp = ticks(Time::ZERO + (at - self.config.start));
+        loop {
+            let Some(control) = &mut self.control else { return };
+            let from = now.max(at);
+            if (control.owed < full as f64 && !(first && self.sent.packets == 0))
+                || control.pacer.ready(from, output.pacing) >= next.max(from + Span::from_nanos(1))
+            {
+                return;
+            }
+            control.owed -= full as f64;
+            let due = control.pacer.release(from, Bytes(full), output.pacing);
+            control.planned(due, Bytes(full), self.config.ecn);
+            let id = TransmitId(self.sent.packets + 1);
+            self.send_packet(due, id, timestamp, false, full);
+        }
+    }
+
+    /// Sends a packet of so many bytes at the IP layer.
+    fn send_packet(&mut self, due: Time, id: TransmitId, timestamp: u32, marker: bool, size: u64) {
+        let fields = RtpHeader {
+            marker,
+            payload_type: PAYLOAD_TYPE,
+            sequence: self.sent.packets as u16,
+            timestamp,
+            ssrc: self.config.ssrc,
+        };
+        let mut payload = Vec::with_capacity(size as usize);
+        fields.write(&mut payload);
+        payload.resize((size - self.overhead().0) as usize, 0);
+        self.sent.packets += 1;
+        self.sent.bytes += Bytes(payload.len() as u64) + self.overhead();
+        self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
+        self.awaited.1.push_back(None);
+        if self.awaited.1.len() > MAX_AWAITED {
+            self.awaited.1.pop_front();
+            self.awaited.0 += 1;
+        }
+        self.transmit(due, id, self.config.ecn, payload);
     }
 
     fn report(&mut self, now: Time, leaves: bool) {
@@ -181,6 +236,9 @@ impl Sender {
                 Rtcp::Feedback(feedback) => {
                     for block in feedback.blocks().filter(|block| block.ssrc == own) {
                         self.last_feedback = now;
+                        if let Some(control) = &mut self.control {
+                            control.on_feedback(now, &block, feedback.at());
+                        }
                         for (low, told) in block.reports().filter(|(_, told)| told.received) {
                             self.acknowledge(low, told.ecn);
                         }
@@ -225,7 +283,8 @@ impl Sender {
     fn on_time(&mut self, now: Time) {
         if !self.started && now >= self.config.start && self.ended.is_none() {
             self.started = true;
-            let SenderConfig { peer, ssrc, rate, .. } = self.config;
+            let SenderConfig { peer, ssrc, .. } = self.config;
+            let rate = self.rate();
             self.out.push_back(Output::Event(Decision::MediaStarted { peer, ssrc, rate }));
         }
         if let Some((at, _)) = self.ended {
@@ -239,7 +298,20 @@ impl Sender {
             return self.end(now, End::NoFeedback);
         }
         while self.frame(self.frames).0 <= now && self.frame(self.frames).0 < self.config.stop {
-            self.send_frame();
+            match self.control {
+                None => self.send_frame(),
+                Some(_) => self.send_controlled(now),
+            }
+        }
+        if let Some(control) = &mut self.control {
+            if control.controller.poll_timeout().is_some_and(|at| at <= now) {
+                control.controller.on_timeout(now);
+            }
+            let target = control.controller.output().target;
+            if target.ratio(control.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
+                control.told = target;
+                self.out.push_back(Output::Event(Decision::RateChanged { target }));
+            }
         }
         if self.started && now >= self.next_report {
             self.report(now, false);
@@ -257,7 +329,10 @@ impl Sender {
             None if !self.started => Some(self.config.start),
             None => {
                 let frame = self.frame(self.frames).0;
-                Some(frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE))
+                let timer = self.control.as_ref().and_then(|control| control.controller.poll_timeout());
+                let next =
+                    frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE);
+                Some(timer.map_or(next, |timer| timer.min(next)))
             }
         }
     }
@@ -269,6 +344,11 @@ impl Node for Sender {
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { datagram, .. } => self.on_rtcp(now, &datagram),
+            Input::Sent { id: TransmitId(id), at } => {
+                if let (Some(control), Some(number)) = (&mut self.control, id.checked_sub(1)) {
+                    control.left(now, number, at);
+                }
+            }
             Input::Interrupted => {
                 self.end(now, End::Interrupted);
                 self.finish();

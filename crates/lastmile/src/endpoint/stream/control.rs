@@ -1,0 +1,162 @@
+//! A rate controller at a sender of RTP: it is told of departures and, by congestion control feedback (RFC 8888), of arrivals.
+
+use std::collections::VecDeque;
+
+use super::{MAX_AWAITED, nearest};
+use crate::control::{self, Fate, LostBy, RateController, Report, Source};
+use crate::node::Ecn;
+use crate::pace::Pacer;
+use crate::time::{Rx, Span, Time};
+use crate::units::{Bytes, Rate};
+use crate::wire::FeedbackBlock;
+
+/// RFC 8888 stamps arrivals in 1/1024 s.
+const RESOLUTION: Span = Span::from_nanos(976_563);
+/// A packet is lost once so many later ones arrived.
+const LATER: u64 = 3;
+/// What a held-up sender may catch up.
+const CREDIT: Span = Span::from_millis(10);
+
+/// What is known of a packet that left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Known {
+    Nothing,
+    /// Feedback told of it and later ones, and not that it came.
+    Missing,
+    /// Feedback has just said that it came.
+    Came(Option<Time<Rx>>, Ecn),
+    /// The same, of one that was thought to be lost.
+    Late(Option<Time<Rx>>),
+    /// The controller was told that it came, or that it was lost.
+    Arrived,
+    Lost,
+}
+
+/// The controller, its pacer, and what is in flight.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) controller: Box<dyn RateController>,
+    pub(super) pacer: Pacer,
+    /// Bytes that the source has made and not sent.
+    pub(super) owed: f64,
+    /// The number of the first packet that is kept, and what is known of each from there on.
+    first: u64,
+    flight: VecDeque<(control::Sent, Known)>,
+    /// The highest number that arrived.
+    highest: Option<u64>,
+    reports: Vec<Report>,
+    /// The last report's time as it was written, and unwrapped, in 1/65536 s.
+    remote: Option<(u32, u64)>,
+    /// The target that was told last.
+    pub(super) told: Rate,
+}
+
+impl Control {
+    pub(super) fn new(controller: Box<dyn RateController>) -> Control {
+        let told = controller.output().target;
+        Control {
+            controller,
+            pacer: Pacer::new(CREDIT),
+            owed: 0.0,
+            first: 0,
+            flight: VecDeque::new(),
+            highest: None,
+            reports: Vec::new(),
+            remote: None,
+            told,
+        }
+    }
+
+    /// A packet was given to the driver, to leave at that time.
+    pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn) {
+        let id = self.first + self.flight.len() as u64;
+        self.flight.push_back((control::Sent { ecn, ..control::Sent::media(id, size, at) }, Known::Nothing));
+        if self.flight.len() > MAX_AWAITED {
+            self.flight.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// A packet really left.
+    pub(super) fn left(&mut self, now: Time, id: u64, at: Time) {
+        let place = id.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
+        if let Some((sent, _)) = place.and_then(|place| self.flight.get_mut(place)) {
+            sent.at = at;
+            self.controller.on_sent(now, sent);
+        }
+    }
+
+    /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp).
+    pub(super) fn on_feedback(&mut self, now: Time, block: &FeedbackBlock<'_>, at: u32) {
+        let remote = match self.remote {
+            None => (1 << 32) + u64::from(at),
+            Some((before, unwrapped)) => {
+                unwrapped.saturating_add_signed((at.wrapping_sub(before) as i32).into())
+            }
+        };
+        self.remote = Some((at, remote));
+        let remote = Time::<Rx>::from_nanos(((u128::from(remote) * 1_000_000_000) >> 16) as u64);
+        let Some(last) = (self.first + self.flight.len() as u64).checked_sub(1) else { return };
+        let mut newest: Option<Time<Rx>> = None;
+        for (low, told) in block.reports() {
+            let number = nearest(last, low);
+            let place = number.and_then(|number| number.checked_sub(self.first)).map(|place| place as usize);
+            let (Some(number), Some((_, known))) =
+                (number, place.and_then(|place| self.flight.get_mut(place)))
+            else {
+                continue;
+            };
+            match (told.received, *known) {
+                (true, Known::Nothing | Known::Missing) => {
+                    let came = told.before_report().map(|ago| remote - ago);
+                    newest = newest.max(came);
+                    self.highest = self.highest.max(Some(number));
+                    *known = Known::Came(came, told.ecn);
+                }
+                (true, Known::Lost) => *known = Known::Late(told.before_report().map(|ago| remote - ago)),
+                (false, Known::Nothing) => *known = Known::Missing,
+                _ => {}
+            }
+        }
+        self.reports.clear();
+        let (first, highest) = (self.first, self.highest.unwrap_or(0));
+        for (k, (sent, known)) in self.flight.iter_mut().enumerate() {
+            let number = first + k as u64;
+            let fate = match *known {
+                Known::Came(at, ecn) => {
+                    *known = Known::Arrived;
+                    Fate::Arrived { at, ecn }
+                }
+                Known::Late(at) => {
+                    *known = Known::Arrived;
+                    Fate::Late { at }
+                }
+                Known::Missing if number + LATER <= highest => {
+                    *known = Known::Lost;
+                    Fate::lost(LostBy::Gap)
+                }
+                _ if number > highest => break,
+                _ => continue,
+            };
+            self.reports.push(Report { sent: *sent, fate });
+        }
+        // What feedback has left behind: nothing more will be said of it.
+        let begin = nearest(last, block.begin).unwrap_or(0);
+        while self.first < begin.min(highest) && self.flight.pop_front().is_some() {
+            self.first += 1;
+        }
+        self.controller.on_feedback(
+            now,
+            &mut control::Feedback {
+                reports: &mut self.reports,
+                arrival_order: &[],
+                resolution: Some(RESOLUTION),
+                remote_sent: Some(remote),
+                hold: newest.map_or(Span::ZERO, |newest| remote - newest),
+                source: Source::Rfc8888,
+                receiver: None,
+                truth: None,
+            },
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! A sender of RTP at a rate controller's rate, fed by RFC 8888 over a path of one queue.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use lastmile::control::{Setting, build};
+use lastmile::endpoint::Endpoint;
+use lastmile::endpoint::stream::*;
+use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId};
+use lastmile::time::{Epoch, Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile::wire::is_rtcp;
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
+fn ends() -> (SocketAddr, SocketAddr) {
+    ("192.0.2.1:5004".parse().unwrap(), "192.0.2.2:5004".parse().unwrap())
+}
+
+fn at(millis: i64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+struct Path {
+    /// The link's rate, which changes at these times.
+    rates: &'static [(i64, u64)],
+    loss: f64,
+    /// Feedback comes back until then.
+    heard_until: Time,
+    stop: Time,
+}
+
+/// What came of a stream: media in kbit/s in each second that the link carried, the targets with their times, and its end.
+struct Came {
+    kbits: Vec<f64>,
+    targets: Vec<(Time, Rate)>,
+    ended: Option<(Time, End)>,
+}
+
+fn over(path: &Path, control: &str) -> Came {
+    let config = SenderConfig {
+        peer: ends().1,
+        ssrc: 7,
+        rate: Rate::ip(1),
+        frame_rate: 50.0,
+        packet_size: Bytes(1000),
+        ecn: Ecn::NotEct,
+        start: Time::ZERO,
+        stop: path.stop,
+        epoch: Epoch::from_unix_nanos(1_700_000_000_000_000_000),
+    };
+    let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
+    let mut sender = Sender::controlled(config, build(&control.parse().unwrap(), &setting).unwrap());
+    let feedback = Span::from_millis(50);
+    // The other host's clock says something else.
+    let epoch = Epoch::from_unix_nanos(1_600_000_000_123_456_789);
+    let mut receiver = Receiver::new(ReceiverConfig { ssrc: 9, feedback, epoch });
+    let mut random = Pcg64Mcg::new(0x1234_5677);
+    let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
+    let mut wakes = [Some(Time::ZERO); 2];
+    let (mut order, mut free) = (0, Time::ZERO);
+    let mut came = Came { kbits: Vec::new(), targets: Vec::new(), ended: None };
+    while !sender.is_finished() {
+        let next = queue.keys().next().map(|&(at, _)| at);
+        let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { break };
+        let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
+            Some(entry) => entry.remove(),
+            None => (wakes[1] == Some(now), Input::Wake),
+        };
+        let node: &mut dyn Node<Event = Decision> = if to_receiver { &mut receiver } else { &mut sender };
+        node.handle(now, input);
+        let mut packets = Vec::new();
+        wakes[usize::from(to_receiver)] = loop {
+            match node.poll(now) {
+                Output::Wait(until) => break until,
+                Output::Transmit(transmit) => packets.push(transmit),
+                Output::Event(Decision::RateChanged { target }) => came.targets.push((now, target)),
+                Output::Event(Decision::MediaEnded { why, .. }) => came.ended = Some((now, why)),
+                Output::Event(_) => {}
+            }
+        };
+        for transmit in packets {
+            let left = transmit.at.max(now);
+            order += 1;
+            let mut datagram: Datagram = transmit.datagram;
+            (datagram.from, datagram.to) = if to_receiver { (ends().1, ends().0) } else { ends() };
+            let arrival = |at, datagram| Input::Datagram { port: PortId(0), at, datagram };
+            if to_receiver {
+                let back = left + Span::from_millis(20);
+                if back < path.heard_until {
+                    queue.insert((back, order), (false, arrival(back, datagram)));
+                }
+                continue;
+            }
+            if transmit.id.0 > 0 {
+                queue.insert((left, order), (false, Input::Sent { id: transmit.id, at: left }));
+                order += 1;
+            }
+            let media = !is_rtcp(datagram.payload.udp().unwrap());
+            let rate = path.rates.iter().rev().find(|(from, _)| at(*from) <= left).unwrap().1;
+            let service = Rate::ip(rate).time_for(datagram.ip_size());
+            // A queue of a quarter of a second.
+            if free - left > Span::from_millis(250) {
+                continue;
+            }
+            free = free.max(left) + service;
+            if media {
+                let second = (free.as_nanos() / 1_000_000_000) as usize;
+                came.kbits.resize(came.kbits.len().max(second + 1), 0.0);
+                came.kbits[second] += datagram.ip_size().bits() as f64 / 1e3;
+            }
+            if f64::from(random.next_u32()) >= path.loss * f64::from(u32::MAX) {
+                let comes = free + Span::from_millis(20);
+                queue.insert((comes, order), (true, arrival(comes, datagram)));
+            }
+        }
+    }
+    came
+}
+
+fn mean(came: &Came, seconds: core::ops::Range<usize>) -> f64 {
+    let kbits = &came.kbits[seconds.start..seconds.end.min(came.kbits.len())];
+    kbits.iter().sum::<f64>() / kbits.len() as f64
+}
+
+#[test]
+fn a_stream_takes_what_the_link_has_and_follows_it() {
+    let path = Path {
+        rates: &[(0, 1_000_000), (40_000, 400_000), (80_000, 1_000_000)],
+        loss: 0.0,
+        heard_until: Time::MAX,
+        stop: at(120_000),
+    };
+    for control in ["tfrc", "tfrc+spike", "sqrt"] {
+        let came = over(&path, control);
+        for (seconds, kbits) in [(20..40, 1000.0), (50..80, 400.0), (100..120, 1000.0)] {
+            let mean = mean(&came, seconds.clone());
+            assert!(
+                mean > 0.85 * kbits && mean <= 1.01 * kbits,
+                "{control} in {seconds:?}: {mean:.0} of {kbits}"
+            );
+        }
+        // TFRC sends at most twice what arrives, once it knows.
+        let settled = came.targets.iter().filter(|(when, _)| *when > at(5_000));
+        let most = settled.map(|(_, rate)| rate.bits_per_second()).max().unwrap_or(0);
+        assert!(control == "sqrt" || most <= 2_100_000, "{control}: {most}");
+    }
+}
+
+/// At 5 % of independent loss TFRC has 0.8 Mbit/s of 2; with Spike, which RFC 8888's stamps serve, 1.3. Biaz needs a
+/// quarter of T_min, which reads 3.90625 ms: half a nanosecond finer than RFC 8888's stamps. It steps aside for Spike.
+#[test]
+fn a_classifier_that_feedback_serves_keeps_the_rate_on_a_lossy_link() {
+    let path = Path { rates: &[(0, 2_000_000)], loss: 0.05, heard_until: Time::MAX, stop: at(100_000) };
+    let [unaware, spike, biaz] =
+        ["tfrc", "tfrc+spike", "tfrc+biaz"].map(|control| mean(&over(&path, control), 20..100));
+    assert!(unaware < 900.0 && spike > 1.5 * unaware && biaz > 1.5 * unaware, "{unaware} {spike} {biaz}");
+}
+
+#[test]
+fn a_sender_without_feedback_backs_off_and_ends() {
+    let path = Path { rates: &[(0, 1_000_000)], loss: 0.0, heard_until: at(20_000), stop: at(120_000) };
+    let came = over(&path, "tfrc");
+    let (ended, why) = came.ended.unwrap();
+    assert_eq!(why, End::NoFeedback);
+    assert!(ended < at(32_000), "{ended}");
+    let before = mean(&came, 15..20);
+    let after = mean(&came, 26..29);
+    assert!(after < before / 30.0, "{before:.0} {after:.0}");
+}
+
+/// The rate that a sender at rest has been asked for.
+#[test]
+fn it_says_which_rate_it_starts_with() {
+    let came = over(
+        &Path { rates: &[(0, 1_000_000)], loss: 0.0, heard_until: Time::MAX, stop: at(3_000) },
+        "fixed(rate=300 kbit/s)",
+    );
+    assert!((mean(&came, 0..3) / 300.0 - 1.0).abs() < 0.05, "{:?}", came.kbits);
+    assert!(came.targets.is_empty());
+}
