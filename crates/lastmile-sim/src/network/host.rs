@@ -13,16 +13,6 @@ use crate::network::clock::{HostClock, Step};
 /// Which flow a host's packets belong to, by where they go, and for some by both ports.
 ///
 /// The simulator's routers go by flow, so it is looked up once, where a packet enters the network.
-///
-/// ```
-/// use lastmile::node::Flow;
-/// let to = "10.77.0.2".parse().unwrap();
-/// let mut book = lastmile_sim::network::host::AddressBook::new([(to, Flow(4))]);
-/// book.add(40_000, (to, 5004).into(), Flow(5));
-/// assert_eq!(book.flow(40_000, (to, 5004).into()), Some(Flow(5)));
-/// assert_eq!(book.flow(40_001, (to, 5004).into()), Some(Flow(4)));
-/// assert_eq!(book.flow(40_000, "10.77.0.9:5004".parse().unwrap()), None);
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct AddressBook {
     hosts: Vec<(IpAddr, Flow)>,

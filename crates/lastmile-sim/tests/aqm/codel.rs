@@ -74,7 +74,6 @@ fn the_same_packets_are_dropped_and_marked_as_by_the_rfc_and_by_ns_3() {
             let words = line.split_whitespace().skip(1).filter(|word| word.starts_with('m') == marked);
             words.map(|word| word.trim_start_matches('m').parse().unwrap()).collect()
         };
-        println!("{title}; ours {} drops {} marks", drops.len(), marks.len());
         assert_eq!((&drops, &marks), (&of(rfc, false), &of(rfc, true)), "{title}");
         let theirs = of(ns3, false);
         assert!(theirs.len() >= drops.len() && theirs.len() <= drops.len() * 108 / 100, "{title}");

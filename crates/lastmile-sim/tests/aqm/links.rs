@@ -5,7 +5,7 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{Change, Events, Link, LinkConfig, QueueLimit};
 use proptest::prelude::*;
 
-use crate::common::link::{Alone, departures, numbered};
+use crate::common::link::{Alone, numbered};
 
 /// Lindley's recursion with a schedule: a packet begins when it has come, the one before has left and the link is up, at
 /// the rate of that moment, and propagates for the delay of the moment when it has left, never past the one before it. At
@@ -93,28 +93,4 @@ proptest! {
             }
         }
     }
-}
-
-/// A hand-off from 10 Mbit/s, 5 ms to 1 Mbit/s, 40 ms at 20 ms and back at 60 ms, with 14 bytes of framing; packets of
-/// 1236 B come every 4 ms. By hand: 1 ms of transmission before 20 ms, 10 ms until 60 ms.
-#[test]
-fn packets_in_flight_over_a_hand_off_arrive_in_order() {
-    let at = |ms: i64, mbit: u64, delay: i64| Change {
-        at: Time::ZERO + Span::from_millis(ms),
-        rate: Some(Rate::ip(mbit * 1_000_000)),
-        delay: Some(Span::from_millis(delay)),
-    };
-    let config = LinkConfig {
-        rate: Some(Rate::ip(10_000_000)),
-        delay: Span::from_millis(5),
-        overhead: Bytes(14),
-        schedule: vec![at(20, 1, 40), at(60, 10, 5)],
-        ..LinkConfig::default()
-    };
-    let offered: Vec<_> = (0..12).map(|n| (n * 4_000_000, 1236)).collect();
-    let ms: Vec<u64> =
-        departures(Link::new(config), &offered).iter().map(|arrival| arrival.0 / 1_000_000).collect();
-    // 0-4: sent by 17 ms, 5 ms on their way. 5 begins at 20 and leaves at 30, and so on to 8, which leaves at 60 ms, when
-    // the delay is 5 ms again: 7 left at 50 and arrives at 90, and what left later waits behind it.
-    assert_eq!(ms, [6, 10, 14, 18, 22, 70, 80, 90, 90, 90, 90, 90]);
 }

@@ -28,7 +28,6 @@ fn packets_leave_when_they_leave_ns_3s_bucket() {
             .map(|((ours, _), theirs)| (ours / 1000).abs_diff(*theirs))
             .max()
             .unwrap();
-        println!("{title}: off by {worst} us at most");
         assert!(worst <= 20, "{title}: {worst} us");
         let mut came = 0;
         for (&(gap, _), &left) in arrivals.iter().zip(&theirs) {

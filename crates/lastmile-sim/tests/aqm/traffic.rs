@@ -71,17 +71,16 @@ fn on_off_sources_are_those_of_ns_2() {
             })
             .collect();
         let ours: [f64; 9] = core::array::from_fn(|i| runs.iter().map(|run| run[i]).sum::<f64>() / 5.0);
-        println!("{lengths:?} {on} ms, {off} ms: {ours:.4?}\n    ns-2 {ns2:?}");
         for i in [0, 1, 2, 8] {
-            assert!((ours[i] / ns2[i] - 1.0).abs() < tolerance, "{lengths:?}, {i}: {ours:?}");
+            assert!((ours[i] / ns2[i] - 1.0).abs() < tolerance, "{lengths:?}, {i}: {ours:?}, ns-2 {ns2:?}");
         }
         for i in [3, 4, 5] {
-            assert!((ours[i] - ns2[i]).abs() < 0.012, "{lengths:?}, {i}: {ours:?}");
+            assert!((ours[i] - ns2[i]).abs() < 0.012, "{lengths:?}, {i}: {ours:?}, ns-2 {ns2:?}");
         }
         if let Lengths::Pareto { shape } = lengths {
             for i in [6, 7] {
-                assert!((ours[i] / ns2[i] - 1.0).abs() < 0.04, "{lengths:?}, {i}: {ours:?}");
-                assert!((ours[i] / shape - 1.0).abs() < 0.05, "{lengths:?}, {i}: {ours:?}");
+                assert!((ours[i] / ns2[i] - 1.0).abs() < 0.04, "{lengths:?}, {i}: {ours:?}, ns-2 {ns2:?}");
+                assert!((ours[i] / shape - 1.0).abs() < 0.05, "{lengths:?}, {i}: {ours:?}, ns-2 {ns2:?}");
             }
         }
     }

@@ -64,33 +64,3 @@ proptest! {
         prop_assert_eq!(fingerprint(&again), fingerprint(&simulation), "the second run differs\n{}", text);
     }
 }
-
-/// Tokens come when the link is down: what is then waited for is not booked, and nobody was busy for less than no time.
-#[test]
-fn an_outage_that_lies_ahead_is_no_busy_time() {
-    let text = r#"
-name = "outage"
-duration = "3 s"
-[host.a]
-[host.b]
-[[link]]
-from = "a"
-to = "b"
-rate = "8 Mbit/s"
-queue = "10 packets"
-shaper = { rate = "20 kbit/s", burst = "1000 B" }
-changes = [{ at = "100 ms", rate = "0 bit/s" }, { at = "2 s", rate = "1 Mbit/s" }]
-[[traffic]]
-kind = "trace"
-from = "a"
-to = "b"
-packets = "0.050 1000\n0.060 1000"
-"#;
-    let scenario = Scenario::parse("outage.toml", text).unwrap();
-    let mut simulation = build(&scenario, 1, vec![]).unwrap();
-    for (ms, busy) in [(60, 1_000), (80, 1_000), (500, 1_000), (2_001, 2_000), (3_000, 9_000)] {
-        simulation.engine.run_until(Time::ZERO + Span::from_millis(ms)).unwrap();
-        let link = simulation.engine.link(simulation.links[0]).unwrap();
-        assert_eq!(link.busy(simulation.engine.now()), Span::from_micros(busy), "at {ms} ms");
-    }
-}

@@ -12,9 +12,7 @@ fn saturated(ready: &str, size: u32, mbps: f64, set: &[(&str, &str)]) -> (f64, f
     let probe = format!(
         "[[traffic]]\nname = \"probe\"\nkind = \"cbr\"\nfrom = \"server\"\nto = \"A\"\nrate = \"{mbps} Mbit/s\"\nsize = \"{size} B\"\n"
     );
-    let mut set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    set.push(("duration".to_owned(), "65 s".to_owned()));
-    let mut rig = Rig::ready(ready, &probe, &set, 1);
+    let mut rig = Rig::ready(ready, &probe, &[set, &[("duration", "65 s")]].concat(), 1);
     let flows = rig.scenario.traffic.len();
     let snaps = [5.0, 65.0].map(|seconds| {
         rig.run_to(seconds);

@@ -4,25 +4,16 @@ use lastmile::time::{Span, Time};
 use lastmile_sim::scenario::{Override, Scenario, Simulation, build, builtin_text};
 
 /// ns-2's options. Its window of 20 is lifted, as in all the runs here.
-pub fn ns2_keys() -> Vec<(&'static str, String)> {
-    vec![("preset", "ns2".to_owned()), ("max_window", "1000".to_owned())]
-}
+pub const NS2: [(&str, &str); 2] = [("preset", "ns2"), ("max_window", "1000")];
 
-/// The same as an inline table, with more or other keys.
-pub fn ns2_tcp(more: &[(&'static str, &str)]) -> String {
-    let mut keys = ns2_keys();
-    keys.retain(|(key, _)| more.iter().all(|m| m.0 != *key));
-    keys.extend(more.iter().map(|&(key, value)| (key, value.to_owned())));
-    inline(&keys)
-}
-
-fn inline<K: AsRef<str>>(keys: &[(K, String)]) -> String {
-    let one = |(key, value): &(K, String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok()
+/// The same as an inline table, with more keys.
+pub fn ns2_tcp(more: &[(&str, &str)]) -> String {
+    let one = |&(key, value): &(&str, &str)| match toml::from_str::<toml::Table>(&format!("{key} = {value}"))
     {
-        true => format!("{} = {value}", key.as_ref()),
-        false => format!("{} = \"{value}\"", key.as_ref()),
+        Ok(_) => format!("{key} = {value}"),
+        Err(_) => format!("{key} = \"{value}\""),
     };
-    format!("{{ {} }}", keys.iter().map(one).collect::<Vec<_>>().join(", "))
+    format!("{{ {} }}", NS2.iter().chain(more).map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// A scenario under way.
@@ -32,8 +23,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    pub fn new(text: &str, overrides: &[(String, String)], seed: u64) -> Rig {
-        let overrides: Vec<_> = overrides.iter().map(|(key, value)| Override::new(key, value)).collect();
+    pub fn new(text: &str, overrides: &[(&str, &str)], seed: u64) -> Rig {
+        let overrides: Vec<_> = overrides.iter().map(|&(key, value)| Override::new(key, value)).collect();
         let scenario = Scenario::parse_with("oracle.toml", text, &overrides, &|_| Ok(()))
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let simulation = build(&scenario, seed, vec![]).unwrap();
@@ -41,7 +32,7 @@ impl Rig {
     }
 
     /// A ready scenario with something at its end.
-    pub fn ready(name: &str, more: &str, overrides: &[(String, String)], seed: u64) -> Rig {
+    pub fn ready(name: &str, more: &str, overrides: &[(&str, &str)], seed: u64) -> Rig {
         Rig::new(&format!("{}\n{more}", builtin_text(name).unwrap()), overrides, seed)
     }
 

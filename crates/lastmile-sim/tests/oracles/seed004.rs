@@ -3,7 +3,7 @@
 
 use lastmile_sim::rng::Stream;
 
-use crate::rig::{Rig, mean, ns2_keys};
+use crate::rig::{NS2, Rig, mean};
 use crate::table::{Table, Within};
 
 const SEEDS: u64 = 20;
@@ -25,13 +25,12 @@ fn run(name: &str, loss: f64, options: &[(&str, &str)], seed: u64) -> [f64; 4] {
     // As in ns-2: two seconds after whose end all is counted.
     let start = 20.0 + 2.0 * Stream::new(seed, "start").unit();
     let (from, to) = if name == "wlh" { ("r2", "receiver") } else { ("r1", "r2") };
-    let mut set = vec![
-        ("link.2.losses.0.model.kind".to_owned(), "bernoulli".to_owned()),
-        ("link.2.losses.0.model.rate".to_owned(), format!("{loss:?}")),
-        ("traffic.tcp.start".to_owned(), format!("{} us", (start * 1e6) as u64)),
-    ];
-    let all = ns2_keys().into_iter().chain(options.iter().map(|&(key, value)| (key, value.to_owned())));
-    set.extend(all.map(|(key, value)| (format!("traffic.tcp.tcp.{key}"), value)));
+    let (loss, start) = (format!("{loss:?}"), format!("{} us", (start * 1e6) as u64));
+    let mut set = vec![("link.2.losses.0.model.kind", "bernoulli"), ("link.2.losses.0.model.rate", &loss)];
+    set.push(("traffic.tcp.start", &start));
+    let tcp = NS2.iter().chain(options).map(|(key, value)| (format!("traffic.tcp.tcp.{key}"), *value));
+    let tcp: Vec<_> = tcp.collect();
+    set.extend(tcp.iter().map(|(key, value)| (key.as_str(), *value)));
     let mut rig = Rig::ready(name, "", &set, seed);
     let link = rig.simulation.links[rig.scenario.link(from, to).unwrap()];
     let capacity = rig.scenario.links[rig.scenario.link(from, to).unwrap()].config.rate.unwrap();

@@ -13,7 +13,7 @@ struct Cell {
     from: &'static str,
     to: &'static str,
     seconds: [f64; 2],
-    overrides: Vec<(String, String)>,
+    overrides: &'static [(&'static str, &'static str)],
 }
 
 /// What makes a cell of seed 000 one of 802.11b.
@@ -26,17 +26,16 @@ const B: [(&str, &str); 4] = [
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 impl Cell {
-    fn seed000(name: &'static str, overrides: &[(&str, &str)]) -> Cell {
-        let overrides = overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    fn seed000(name: &'static str, overrides: &'static [(&'static str, &'static str)]) -> Cell {
         Cell { name, from: "server", to: "A", seconds: [1.0, 6.0], overrides }
     }
 
     fn n(name: &'static str, from: &'static str, to: &'static str) -> Cell {
-        Cell { name, from, to, seconds: [1.0, 21.0], overrides: Vec::new() }
+        Cell { name, from, to, seconds: [1.0, 21.0], overrides: &[] }
     }
 
     fn truth(&self, seed: u64) -> SharedTruth {
-        let scenario = Rig::ready(self.name, "", &self.overrides, seed).scenario;
+        let scenario = Rig::ready(self.name, "", self.overrides, seed).scenario;
         let [from, to] = [self.from, self.to].map(|name| scenario.host(name).unwrap());
         let path = TwinPath { from, to, ip_size: Bytes(1488) };
         let [start, end] = self.seconds.map(at);
@@ -44,7 +43,7 @@ impl Cell {
     }
 
     fn goodputs(&self, more: &str, seed: u64) -> Vec<f64> {
-        let mut rig = Rig::ready(self.name, more, &self.overrides, seed);
+        let mut rig = Rig::ready(self.name, more, self.overrides, seed);
         rig.run_to(self.seconds[0]);
         let watch = FlowWatch::begin(&rig.simulation);
         rig.run_to(self.seconds[1]);

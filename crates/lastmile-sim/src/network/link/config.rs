@@ -26,7 +26,7 @@ pub enum Events {
 }
 
 /// One direction of a link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
     /// Bits per second of frames: IP packets and [`overhead`](LinkConfig::overhead). Without one the link only
     /// delays.
@@ -50,23 +50,6 @@ pub struct LinkConfig {
     pub losses: Vec<Loss>,
     /// When the link wakes.
     pub events: Events,
-}
-
-impl Default for LinkConfig {
-    fn default() -> LinkConfig {
-        LinkConfig {
-            rate: None,
-            delay: Span::ZERO,
-            overhead: Bytes::ZERO,
-            queue: QueueLimit::Packets(DEFAULT_QUEUE_PACKETS),
-            discipline: Discipline::default(),
-            shaper: None,
-            trace: None,
-            schedule: Vec::new(),
-            losses: Vec::new(),
-            events: Events::Auto,
-        }
-    }
 }
 
 impl LinkConfig {
@@ -104,6 +87,3 @@ impl LinkConfig {
         if self.is_drop_tail() && self.shaper.is_none() { self.events } else { Events::PerDequeue }
     }
 }
-
-/// The queue of a link whose scenario names none.
-pub const DEFAULT_QUEUE_PACKETS: u32 = 50;

@@ -23,7 +23,7 @@ use crate::network::loss::Channel;
 use crate::network::meter::{Meter, MeterConfig};
 pub use crate::network::packets::MAX_WIRE_BYTES;
 use crate::network::packets::{PACKET_MEMORY, Packets, Parcel};
-pub use crate::network::queue::limit::{ParseQueueLimitError, QueueLimit};
+pub use crate::network::queue::limit::{DEFAULT_QUEUE_PACKETS, ParseQueueLimitError, QueueLimit};
 
 mod common;
 mod computed;
@@ -38,7 +38,7 @@ mod transmitter;
 
 use common::{Common, UnderWay};
 use computed::Computed;
-pub use config::{DEFAULT_QUEUE_PACKETS, Events, LinkConfig};
+pub use config::{Events, LinkConfig};
 pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
 use ring::Ring;

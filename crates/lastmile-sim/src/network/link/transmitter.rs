@@ -29,7 +29,7 @@ const MAX_GAPS: usize = 4_096;
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// The rate of a link over time and how far it is booked. What every packet asks for stands first, close together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Transmitter {
     /// Zero where nothing limits.
@@ -85,24 +85,11 @@ impl Transmitter {
         let mut transmitter = Transmitter {
             // A rate of zero from the start would never deliver: files cannot say it, and it counts as 1 bit/s.
             bits_per_second: rate.map_or(0, |rate| rate.bits_per_second().max(1)),
-            down: false,
-            plain_until: NEVER,
-            free_at: 0,
-            fraction: 0,
-            cached: (0, 0, 0),
-            committed: Span::ZERO,
-            gaps: Vec::new(),
-            stalled_at: 0,
             delay: nanos(delay),
-            last_arrival: 0,
             schedule,
             rates,
-            coming: None,
             opportunities,
-            next_rate: 0,
-            next_rate_at: NEVER,
-            next_delay: 0,
-            next_delay_at: NEVER,
+            ..Transmitter::default()
         };
         transmitter.seek_rate(0);
         transmitter.seek_delay(0);

@@ -37,16 +37,9 @@ fn one() -> f64 {
 }
 
 impl MarkovTime {
-    /// Bad for that share of the time, in periods of that mean length, in which everything is lost.
-    pub fn with_rate(rate: f64, bad: Span) -> MarkovTime {
-        let good = bad.as_nanos() as f64 * (1.0 - rate) / rate;
-        MarkovTime {
-            good: Span::from_nanos(good as i64),
-            bad,
-            loss_good: 0.0,
-            loss_bad: 1.0,
-            covers: Covers::Instant,
-        }
+    /// Periods of these mean lengths, in the bad ones of which everything is lost.
+    pub fn new(good: Span, bad: Span) -> MarkovTime {
+        MarkovTime { good, bad, loss_good: 0.0, loss_bad: 1.0, covers: Covers::Instant }
     }
 }
 
@@ -144,7 +137,10 @@ mod tests {
 
     #[test]
     fn long_packets_meet_more() {
-        let model = MarkovTime { covers: Covers::Whole, ..MarkovTime::with_rate(0.1, Span::from_millis(10)) };
+        let model = MarkovTime {
+            covers: Covers::Whole,
+            ..MarkovTime::new(Span::from_millis(90), Span::from_millis(10))
+        };
         let (mut channel, packets, length) = (model.state(5, "m"), 200_000_u64, 40_000_000);
         let air = |n: &u64| Air { starts: n * length, ends: (n + 1) * length };
         let lost = (0..packets).filter(|n| channel.loses(air(n), &mut 0)).count();

@@ -209,6 +209,7 @@ impl Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile::time::Span;
 
     #[test]
     fn impossible_values_do_nothing_harmful() {
@@ -217,10 +218,10 @@ mod tests {
             GilbertElliott { p: f64::NAN, r: 0.0, k: 7.0, h: -1.0 }.into(),
             GilbertElliott { p: 0.0, r: 0.0, ..Default::default() }.into(),
             MarkovPackets { good: f64::NAN, bad: -1.0 }.into(),
-            MarkovTime::with_rate(0.0, lastmile::time::Span::ZERO).into(),
-            MarkovTime::with_rate(1.0, lastmile::time::Span::MAX).into(),
+            MarkovTime::new(Span::ZERO, Span::ZERO).into(),
+            MarkovTime::new(Span::ZERO, Span::MAX).into(),
             // As many periods as there are nanoseconds: a long pause costs bounded work all the same.
-            MarkovTime::with_rate(0.5, lastmile::time::Span::from_nanos(1)).into(),
+            MarkovTime::new(Span::from_nanos(1), Span::from_nanos(1)).into(),
             Pattern { lost: vec![u64::MAX], ..Pattern::default() }.into(),
             Jakes {
                 paths: 0,

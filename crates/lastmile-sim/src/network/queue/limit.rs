@@ -6,19 +6,21 @@ use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
 /// How much may wait. In files "50 packets" or "60 kB".
-///
-/// ```
-/// use lastmile::units::Bytes;
-/// use lastmile_sim::network::link::QueueLimit;
-/// assert_eq!("50 packets".parse(), Ok(QueueLimit::Packets(50)));
-/// assert_eq!("60 kB".parse(), Ok(QueueLimit::Bytes(Bytes(60_000))));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// So many packets of whatever size.
     Packets(u32),
     /// So many bytes on the wire.
     Bytes(Bytes),
+}
+
+/// The queue of a link whose scenario names none.
+pub const DEFAULT_QUEUE_PACKETS: u32 = 50;
+
+impl Default for QueueLimit {
+    fn default() -> QueueLimit {
+        QueueLimit::Packets(DEFAULT_QUEUE_PACKETS)
+    }
 }
 
 impl QueueLimit {

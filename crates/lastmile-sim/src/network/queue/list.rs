@@ -5,14 +5,6 @@ macro_rules! disciplines {
         $($(#[$attr])* mod $file; $(#[$attr])* pub use $file::$name;)+
 
         /// What a queue does before it is full, and in which order it sends.
-        ///
-        /// ```
-        /// use lastmile_sim::network::queue::*;
-        /// # #[derive(serde::Deserialize)] struct Link { discipline: Discipline }
-        /// let file = r#"discipline = { kind = "codel", target = "5 ms", ecn = true }"#;
-        /// let link: Link = toml::from_str(file).unwrap();
-        /// assert_eq!(link.discipline, Discipline::Codel(Codel { ecn: true, ..Codel::default() }));
-        /// ```
         #[derive(Clone, Debug, PartialEq, Deserialize)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
         #[non_exhaustive]

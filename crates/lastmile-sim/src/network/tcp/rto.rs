@@ -96,24 +96,6 @@ mod tests {
     }
 
     #[test]
-    fn follows_rfc_6298() {
-        let mut timer = RtoTimer::new(&TcpConfig { min_rto: ms(200), ..TcpConfig::default() });
-        assert_eq!(timer.timeout(), Span::from_secs(1));
-        timer.sample(ms(100), 0);
-        assert_eq!(timer.timeout(), ms(300)); // 100 + 4 * 50
-        timer.sample(ms(180), 0);
-        // SRTT 110, RTTVAR 50 + (80 - 50) / 4 = 57.5.
-        assert_eq!(timer.timeout(), ms(340));
-        timer.back_off();
-        timer.back_off();
-        assert_eq!(timer.timeout(), ms(1360));
-        timer.sample(ms(110), 0);
-        assert!(timer.timeout() < ms(340), "a sample ends the backing off");
-        (0..40).for_each(|_| timer.back_off());
-        assert_eq!(timer.timeout(), Span::from_secs(60));
-    }
-
-    #[test]
     fn a_coarse_clock_counts_ticks() {
         let config = TcpConfig { tick: ms(100), min_rto: ms(200), ..TcpConfig::default() };
         let mut timer = RtoTimer::new(&config);

@@ -11,14 +11,6 @@ pub const MAX_TRACE_PACKETS: usize = 1_000_000;
 /// When packets leave, from the start of the flow, and how large they are with their IP header.
 ///
 /// Read from lines of `seconds bytes`; what follows a `#` is a comment.
-///
-/// ```
-/// use lastmile_sim::network::traffic::Trace;
-/// let trace: Trace = "# a talk spurt\n0 200\n0.020 200\n0.020 1500\n".parse().unwrap();
-/// assert_eq!(trace.packets()[1].0.to_string(), "20 ms");
-/// let error = "0 200\n-1 200".parse::<Trace>().unwrap_err();
-/// assert_eq!(error, "line 2: \"-1\" is not a number of seconds from 0 to 2678400");
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace(Vec<(Span, Bytes)>);
 
