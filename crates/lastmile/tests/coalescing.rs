@@ -39,6 +39,8 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
                 (Quantity::Capacity, Value::Is(rate)) => {
                     seen.numbers.push(rate.bits_per_second() as f64 / path.capacity);
                 }
+                (Quantity::SustainedRate, Value::Unknown) => {}
+                (Quantity::SustainedRate, _) => panic!("no shaper is there: {estimate:?}"),
                 (_, Value::Is(rate)) => {
                     let truth = path.truths[estimate.streams[0] as usize];
                     seen.left.push((rate.bits_per_second() as f64 - truth) / path.capacity);
@@ -47,6 +49,7 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
                     assert!(!estimate.warnings.is_empty(), "a bound without its reason");
                     seen.bounds.push(rate.bits_per_second() as f64 / path.capacity);
                 }
+                (quantity, Value::Unknown) => panic!("{quantity} is unknown"),
             }
         }
     }

@@ -15,6 +15,8 @@ their files. An option is written
 - on the command line as `--train-length 20`;
 - in a scenario file as a key of `[[measure]]`: `train_length = 20`, and so in `--set measure.0.train_length=20` and in sweeps;
 - behind a name wherever one is taken: `wbest(train_length=20)`, `--classifier 'spike(start=0.4)'`.
+
+What their numbers mean, behind token buckets too, and where they err: [quantities.md](quantities.md).
 ";
 
 const CONTROL: &str = "

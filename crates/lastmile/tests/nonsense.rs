@@ -100,10 +100,12 @@ fn check(found: &[Estimate], faithful: bool) -> Result<(), TestCaseError> {
         }
     }
     if let (Some(capacity), Some(available)) = (of(Quantity::Capacity), of(Quantity::AvailableBandwidth)) {
-        let (Some(capacity), Some(available)) = (capacity.value.rate(), available.value.rate()) else {
+        let sustained = of(Quantity::SustainedRate).and_then(|e| e.value.rate());
+        let (Some(limit), Some(available)) = (sustained.or(capacity.value.rate()), available.value.rate())
+        else {
             return Err(TestCaseError::fail("what is left of an unknown capacity"));
         };
-        prop_assert!(faithful || available <= capacity, "{found:?}");
+        prop_assert!(faithful || available <= limit, "{found:?}");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use fifo::{Cross, Path};
 use lastmile::estimate::Conditions;
 use lastmile::estimate::wbest::{Wbest, WbestConfig};
 use lastmile::estimate::{
-    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value, build,
+    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value, WarningCode, build,
 };
 use lastmile::observe::{stats, train};
 use lastmile::options::{Choice, Options};
@@ -289,7 +289,7 @@ fn paths_faster_than_the_hosts_are_bounds() {
             let mut path = Path::new(rate, cross, rate * SHARE, 3);
             (path.send_cost, path.jitter) = (send_cost, 2_000.0);
             let Outcome::Found(found) = path.measure(&mut wbest(1, 0)) else { panic!("refused") };
-            let [Estimate { quantity: Quantity::Capacity, value: Value::MoreThan(bound), .. }] = found[..]
+            let [Estimate { quantity: Quantity::Capacity, value: Value::MoreThan(bound), .. }, _] = found[..]
             else {
                 panic!("{found:?}")
             };
@@ -304,7 +304,7 @@ fn coarse_stamps_are_a_bound_too() {
     path.resolution = 250_000.0;
     let Outcome::Found(found) = path.measure(&mut wbest(1, 0)) else { panic!("refused") };
     assert!(
-        matches!(found[..], [Estimate { value: Value::MoreThan(bound), .. }] if bound <= Rate::ip(30_000_000))
+        matches!(found[..], [Estimate { value: Value::MoreThan(bound), .. }, _] if bound <= Rate::ip(30_000_000))
     );
 }
 
@@ -449,5 +449,28 @@ fn the_fluid_model_by_hand() {
     let Step::Done(Outcome::Found(found)) = wbest.step() else { panic!("one train is enough") };
     let expected = 1e7 * (2.0 - 39.0 / 29.0);
     assert!((value(&found, Quantity::AvailableBandwidth).unwrap() - expected).abs() < 1.0);
-    assert_eq!(found.len(), 1);
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn an_interval_that_says_next_to_nothing_is_called_so() {
+    let (mut wide, mut narrow) = (0, 0);
+    for seed in 0..100 {
+        // Four trains of 30 beside 10 of 16 Mbit/s in packets of 6 kB.
+        let mut path = Path::new(16e6, Cross::Poisson, 10e6, seed);
+        path.cross_size = 6_000.0;
+        let Outcome::Found(found) = path.measure(&mut wbest(4, seed)) else { continue };
+        let last = found.last().unwrap();
+        let interval = last.interval.unwrap();
+        let share = (interval.high.bits_per_second() - interval.low.bits_per_second()) as f64 / 16e6;
+        let said = last.warnings.iter().find(|warning| warning.code == WarningCode::TooWide);
+        assert_eq!(said.is_some(), share > 0.5, "{interval:?}: {said:?}");
+        if let Some(said) = said {
+            assert!(said.text.ends_with("16 make it half as wide (--trains 16)"), "{said:?}");
+            wide += 1;
+        } else {
+            narrow += 1;
+        }
+    }
+    assert!(wide >= 20 && narrow >= 20, "{wide} {narrow}");
 }

@@ -149,6 +149,7 @@ fn results(all: &Row) -> String {
                 interval.and_then(|i| Some((number(i, "low_bps")? / 1e6, number(i, "high_bps")? / 1e6)));
             let truth = match row.get("quantity").and_then(Value::as_str) {
                 Some("capacity") => number(row, "truth_capacity_bps"),
+                Some("sustained-rate") => number(row, "truth_sustained_bps"),
                 _ => number(row, "truth_window_bps"),
             };
             let name = text(row, &["method", "direction", "quantity"]);
@@ -180,8 +181,10 @@ fn results(all: &Row) -> String {
                 "quantity",
                 "rate_bps",
                 "more_than_bps",
+                "burst_bytes",
                 "interval",
                 "truth_capacity_bps",
+                "truth_sustained_bps",
                 "truth_window_bps",
                 "truth_mean_bps",
                 "truth_over",

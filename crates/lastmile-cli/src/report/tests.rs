@@ -94,6 +94,7 @@ fn recording() -> Vec<u8> {
                 method: IntervalMethod::MedianOrderStatistics,
             }),
             truth_kind: TruthKind::Queue,
+            burst: None,
             streams,
             warnings: Vec::new(),
         },

@@ -18,11 +18,11 @@ fn has_keys(value: &Value, keys: &str) {
     assert_eq!(keys_of(value), wanted, "{value:#}");
 }
 
-const ROW: &str = "method options direction quantity rate_bps more_than_bps layer interval truth_kind warning refused code \
+const ROW: &str = "method options direction quantity rate_bps more_than_bps burst_bytes layer interval truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
-const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
+const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
                       truth_saturation_mean_bps error error_saturation";
 
 #[test]
@@ -34,7 +34,7 @@ fn truths_of_a_wlan() {
     };
     let json = lastmile(&["sim", "ap-1", "--json"]).json();
     json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, &format!("{ROW} {TRUTHS}")));
-    let row = &json["results"][1];
+    let row = &json["results"][2];
     // An exchange takes 28 + 67.5 + 26 + 4 * 57 + 10 + 50 us, for 1488 B as for 1500 B.
     near(&row["truth_capacity_bps"], 1488.0 * 8.0 / 409.5);
     // Others send 383 packets a second by the same queue.
@@ -66,7 +66,7 @@ fn truths_of_a_wlan() {
     let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");
     let file = scratch.file("narrow.toml", narrow);
     let json = lastmile(&["sim", &file, "--json"]).json();
-    let row = &json["results"][1];
+    let row = &json["results"][2];
     near(&row["truth_capacity_bps"], 10.0 * 1488.0 / 1526.0);
     near(&row["truth_mean_bps"], (10.0 - 4.6 * 1538.0 / 1500.0) * 1488.0 / 1526.0);
 }
@@ -88,9 +88,15 @@ fn json_of_a_simulated_run() {
                 lost_by_cause queue_mean_bytes queue_max_packets air_share busy_share";
     has_keys(&lastmile(&cell).json()["wlans"][0], keys);
     let rows = json["results"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 3);
     for row in rows {
         has_keys(row, &format!("{ROW} {TRUTHS}"));
+        if row["quantity"] == "sustained-rate" {
+            // 25 packets are ahead of a train's last four gaps and the packet before them.
+            assert_eq!((&row["rate_bps"], &row["burst_bytes"]), (&Value::Null, &(25 * 1488 / 2).into()));
+            assert_eq!((&row["error"], &row["truth_sustained_bps"]), (&Value::Null, &10_000_000.into()));
+            continue;
+        }
         assert_eq!((&row["truth_kind"], &row["truth_saturation_mean_bps"]), (&"queue".into(), &Value::Null));
         assert_eq!(row["error_saturation"], Value::Null);
         assert!(row["error"].as_f64().unwrap().abs() < 0.01, "{row:#}");
@@ -99,7 +105,8 @@ fn json_of_a_simulated_run() {
     }
     assert_eq!(rows[0]["quantity"], "capacity");
     has_keys(&rows[0]["interval"], "low_bps high_bps confidence method");
-    assert_eq!(rows[1]["quantity"], "available-bandwidth");
+    assert_eq!((&rows[0]["burst_bytes"], &rows[2]["burst_bytes"]), (&(2 * 1488).into(), &(30 * 1488).into()));
+    assert_eq!(rows[2]["quantity"], "available-bandwidth");
 }
 
 #[test]

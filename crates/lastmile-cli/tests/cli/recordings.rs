@@ -72,12 +72,12 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
     let rows = ended.json()["results"].clone();
     assert_eq!(
-        (&rows[0]["quantity"], &rows[1]["quantity"]),
+        (&rows[0]["quantity"], &rows[2]["quantity"]),
         (&"capacity".into(), &"available-bandwidth".into())
     );
-    assert!(rows[1]["warning"].as_str().is_some_and(|text| text == "from 1 of 4 trains"), "{rows:#}");
+    assert!(rows[2]["warning"].as_str().is_some_and(|text| text == "from 1 of 4 trains"), "{rows:#}");
     let why = "wants at least 2 streams of 30 packets of 1488 B as train, and 1 was recorded";
-    assert!(rows[2]["refused"].as_str().is_some_and(|text| text.contains(why)), "{rows:#}");
+    assert!(rows[3]["refused"].as_str().is_some_and(|text| text.contains(why)), "{rows:#}");
     let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");

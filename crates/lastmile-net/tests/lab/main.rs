@@ -12,7 +12,7 @@ mod traffic;
 use std::sync::atomic::AtomicBool;
 
 use lastmile::endpoint::Event;
-use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal};
+use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal, Value};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -161,8 +161,10 @@ fn maker(noise: Span) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, Str
 /// The errors of a story's estimates, or what is wrong with them.
 fn check(story: &Story, outcomes: &[Outcome], in_lab: bool) -> Result<String, String> {
     let name = |o: &Outcome| format!("{} to {}, {} {}", o.from, o.to, o.direction, o.method);
+    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
+    let outcomes: Vec<&Outcome> = outcomes.iter().filter(known).collect();
     if outcomes.len() != story.wanted.len() {
-        let all: Vec<_> = outcomes.iter().map(name).collect();
+        let all: Vec<_> = outcomes.iter().map(|o| name(o)).collect();
         return Err(format!("{} estimates wanted, not {all:?}", story.wanted.len()));
     }
     let mut errors = Vec::new();
@@ -371,7 +373,7 @@ const IDLE_RUNS: u64 = 5;
 /// The median of the available bandwidth on the idle path.
 fn idle_median(outcomes: impl Fn(u64) -> Vec<Outcome>) -> Option<Rate> {
     let available =
-        |o: &Outcome| Some(o.estimate.as_ref().filter(|e| e.quantity != Quantity::Capacity)?.value);
+        |o: &Outcome| Some(o.estimate.as_ref().filter(|e| e.quantity == Quantity::AvailableBandwidth)?.value);
     let mut rates: Vec<Rate> =
         (0..IDLE_RUNS).flat_map(outcomes).filter_map(|o| available(&o)?.rate()).collect();
     rates.sort_unstable_by_key(|rate| rate.bits_per_second());

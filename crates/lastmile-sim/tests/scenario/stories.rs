@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use lastmile::estimate::{Estimator, Refusal};
+use lastmile::estimate::{Conditions, Estimator, Refusal};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile_sim::roles::measure::{MeasureSpec, Outcome};
@@ -47,7 +47,8 @@ struct Story {
 }
 
 pub(crate) fn make(spec: &MeasureSpec) -> Result<Box<dyn Estimator>, String> {
-    lastmile::estimate::build(&spec.method, &Default::default()).map_err(|error| error.to_string())
+    // Stamps are exact, as `lastmile sim` has it.
+    lastmile::estimate::build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string())
 }
 
 fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
@@ -106,13 +107,14 @@ fn outcome(story: &Story, fill: &dyn Fn(&String) -> String) -> Value {
     })
 }
 
-/// An outcome, with what is wrong with its number beside.
+/// An outcome, with what is wrong with its number beside, if it has one.
 fn measured_json(outcome: &Outcome) -> Value {
     let mut json = json!(outcome);
     let truth = outcome.estimate.as_ref().and_then(|estimate| outcome.truth?.of(estimate));
     let found = outcome.estimate.as_ref().and_then(|estimate| estimate.value.rate());
-    json["error"] =
-        json!(found.zip(truth).and_then(|(found, truth)| found.ratio(truth)).map(|ratio| ratio - 1.0));
+    if let Some(ratio) = found.zip(truth).and_then(|(found, truth)| found.ratio(truth)) {
+        json["error"] = json!(ratio - 1.0);
+    }
     json["refusal"] = json!(outcome.refusal.as_ref().map(|why| format!("{why:?}")));
     json
 }

@@ -191,6 +191,7 @@ impl Base {
             value,
             interval: None,
             truth_kind: TruthKind::Queue,
+            burst: None,
             streams: streams.to_vec(),
             warnings: self.said(None),
         }

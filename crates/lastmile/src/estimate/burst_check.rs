@@ -8,8 +8,12 @@
 //! Gaps clearly longer than that are believed without a burst (at 30 Mbit/s it would cost more than all else). A receiver
 //! that takes interrupts by the clock, whether packets came or not, may then still make a median gap wrong by up
 //! to a period; cards that wait for a packet first do not.
+//!
+//! What a burst shows is the rate of such bursts: behind a token bucket what follows is slower
+//! ([`shaper`](super::shaper)).
 
 use crate::estimate::batched::{self, Batched};
+use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::{Refusal, StreamPlan};
 use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
@@ -49,6 +53,8 @@ pub(super) enum Finding {
     MoreThan(Rate, String),
     /// The path delivers in batches that can be read.
     InBatches(Box<Batched>),
+    /// A burst began to come slower, another one too, and the bound is of the rate of bursts.
+    Shaped(Shaper),
     /// Nothing that would be worth saying.
     Refused(Refusal),
 }
@@ -64,11 +70,16 @@ pub(super) struct BurstCheck {
     gap: Span,
     /// Whether both packets of a pair have one stamp: they may have come in a batch.
     at_once: bool,
-    /// The largest bound so far.
+    /// The largest bound so far, and the bytes of the burst that gave it.
     pub(super) bound: Rate,
+    pub(super) burst: Bytes,
     attempts: u32,
     stepped: u32,
     losses: (u32, u32),
+    /// Set while bursts are sent about a shaper that the last one seems to have met.
+    shaper: Option<ShaperCheck>,
+    /// It met none.
+    refuted: bool,
     /// The streams that were used.
     pub(super) streams: Vec<u32>,
 }
@@ -99,15 +110,19 @@ impl BurstCheck {
             least: last.packets.iter().filter_map(|p| p.owd()).min(),
             gap,
             bound: Rate::ip(0),
+            burst: Bytes::ZERO,
             attempts: 0,
             stepped: 0,
             losses: (0, 0),
+            shaper: None,
+            refuted: false,
             streams: Vec::new(),
         }
     }
 
     pub(super) fn plan(&self) -> StreamPlan {
-        StreamPlan::burst(self.packets(), self.size)
+        let burst = || StreamPlan::burst(self.packets(), self.size);
+        self.shaper.as_ref().map_or_else(burst, ShaperCheck::plan)
     }
 
     /// Packets in a burst: of several batches, where there may be batches.
@@ -115,12 +130,38 @@ impl BurstCheck {
         if self.at_once { batched::BURST } else { PACKETS }
     }
 
+    /// What a burst says of a shaper: one that was met, or one that must be looked for by another burst.
+    fn look(&mut self, record: &StreamRecord, noise: Span) -> Option<Option<Finding>> {
+        if let Some(mut check) = self.shaper.take() {
+            return match check.on_stream(record, noise) {
+                None => {
+                    self.shaper = Some(check);
+                    Some(None)
+                }
+                Some(shaper::Finding::Shaped(shaper)) => Some(Some(Finding::Shaped(shaper))),
+                Some(shaper::Finding::Refuted) => {
+                    self.refuted = true;
+                    None
+                }
+            };
+        }
+        let slot = match self.pairs {
+            Pairs::Claim(claim) => shaper::slot(claim, self.size),
+            Pairs::TooFast | Pairs::Batched => self.gap.max(noise * NOISE_SHARE),
+        };
+        let least = self.least.map(|least| (least, self.coalescing));
+        let slowdown = Slowdown::of(record, slot, noise * 2, least).filter(|_| !self.refuted)?;
+        self.shaper = Some(ShaperCheck::new(slowdown, self.size, self.coalescing));
+        Some(None)
+    }
+
     /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
     pub(super) fn on_stream(&mut self, record: &StreamRecord, noise: Span) -> Option<Finding> {
+        let planned = self.plan().packets.len();
         self.attempts += 1;
         self.losses.0 += record.lost() as u32;
         self.losses.1 += record.packets.len() as u32;
-        let verdict = if record.packets.len() == self.packets() && record.planned.len() == self.packets() {
+        let verdict = if record.packets.len() == planned && record.planned.len() == planned {
             judge(record).verdict
         } else {
             StreamVerdict::NoReport
@@ -138,7 +179,14 @@ impl BurstCheck {
             }
             let bound = burst.at_least(self.coalescing + noise * 2).unwrap_or(self.bound);
             // Each is a bound, so the largest is.
-            self.bound = Rate::ip(self.bound.bits_per_second().max(bound.bits_per_second()));
+            if bound > self.bound || self.burst == Bytes::ZERO {
+                (self.bound, self.burst) = (bound, self.size * planned as u64);
+            }
+            if let Some(finding) = self.look(record, noise) {
+                // It counts its own.
+                self.attempts -= u32::from(self.shaper.is_some());
+                return finding;
+            }
             if let Some(finding) = self.conclude(&burst, noise) {
                 return Some(finding);
             }
@@ -177,12 +225,11 @@ impl BurstCheck {
                     .to_owned()
             }
         };
-        let proof = format!(
-            "a burst of {} packets proves the bound, if no stamp is more than {} late",
-            self.packets(),
-            self.coalescing
+        let shown = format!(
+            "the bound is of bursts of {}, which came through in that time, if no stamp is more than {} late",
+            self.burst, self.coalescing
         );
-        Finding::MoreThan(self.bound, format!("{why}; {proof}"))
+        Finding::MoreThan(self.bound, format!("{why}; {shown}"))
     }
 
     /// After the last burst.
@@ -204,7 +251,7 @@ impl BurstCheck {
             Pairs::Batched => "the receiver stamps packets in batches, closer together than they were sent",
         };
         Finding::Refused(Refusal::Inconsistent(format!(
-            "{what}, and bursts prove no more than {}: turn off GRO and interrupt coalescing at the receiver, and measure when both hosts are idle",
+            "{what}, and bursts show no more than {}: turn off GRO and interrupt coalescing at the receiver, and measure when both hosts are idle",
             self.bound
         )))
     }

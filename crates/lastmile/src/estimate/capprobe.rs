@@ -22,13 +22,17 @@
 //! **Fast paths.** Dispersion that a receiver's interrupt coalescing may have made up is believed only if a burst of
 //! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
+//!
+//! **Bursts.** What pairs show is the rate of bursts of two packets; of the rate that lasts they show nothing, and bursts of
+//! 40 packets no more than that a token bucket is smaller ([`shaper`](super::shaper)).
 
-use crate::estimate::batched::{Batched, TRAIN, Taken};
-use crate::estimate::burst_check::{BurstCheck, Finding, PACKETS, Pairs};
+use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
+use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
+use crate::estimate::shaper::{self, Shaper};
 use crate::estimate::wbest::IN_BATCHES;
 use crate::estimate::{
-    Base, Conditions, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
     bits_per_second,
 };
 use crate::observe::StreamVerdict;
@@ -72,7 +76,7 @@ pub const ENTRY: Method = Method {
     name: "capprobe",
     about: "capacity from the packet pair with the least delay: the one that met no other traffic",
     paper: "Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004",
-    estimates: &[Quantity::Capacity],
+    estimates: &[Quantity::Capacity, Quantity::SustainedRate],
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: CapProbeConfig::OPTIONS,
@@ -132,8 +136,8 @@ pub struct CapProbe {
     larger: Option<f64>,
     /// What both sizes converged to and agree on.
     agreed: Option<f64>,
-    /// What bursts proved of a path whose pairs did not converge, and by which streams.
-    proven: Option<(Rate, Vec<u32>)>,
+    /// What bursts showed of a path whose pairs did not converge, their bytes, and by which streams.
+    shown: Option<(Rate, Bytes, Vec<u32>)>,
     /// Set while bursts are sent about what the pairs said.
     bursts: Option<BurstCheck>,
     /// Set where the path delivers in batches.
@@ -151,7 +155,7 @@ impl CapProbe {
             samples: PairSet::default(),
             larger: None,
             agreed: None,
-            proven: None,
+            shown: None,
             bursts: None,
             batched: None,
             streams: Vec::new(),
@@ -165,7 +169,8 @@ impl CapProbe {
         self.sizes[usize::from(self.larger.is_some())]
     }
 
-    fn done(&mut self, value: Value, why: Option<String>) {
+    /// Ends with what pairs said, or `shaper` if bursts met one.
+    fn done(&mut self, value: Value, burst: Bytes, shaper: Option<&Shaper>, why: Option<String>) {
         why.into_iter().for_each(|why| self.base.warn(WarningCode::LowerBound, why));
         if self.base.round_trip() {
             self.base.warn(
@@ -177,7 +182,12 @@ impl CapProbe {
             self.base.warn(WarningCode::PacketSize, format!("measured with packets of {}", self.sizes[0]));
         }
         // Of a minimum no interval with a tested coverage is known.
-        self.base.found(vec![self.base.estimate(Quantity::Capacity, value, &self.streams)]);
+        let capacity = self.base.estimate(Quantity::Capacity, value, &self.streams);
+        let sustained = match shaper {
+            Some(shaper) => shaper.estimate(capacity.warnings.clone()),
+            None => shaper::unknown(None, &self.streams, capacity.warnings.clone()),
+        };
+        self.base.found(vec![Estimate { burst: Some(burst), ..capacity }, sustained]);
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
@@ -192,15 +202,19 @@ impl CapProbe {
         match finding {
             None => self.bursts = Some(check),
             Some(Finding::BorneOut) => match self.agreed {
-                Some(rate) => self.done(Value::Is(bits_per_second(rate)), None),
+                Some(rate) => self.done(Value::Is(bits_per_second(rate)), check.burst, None, None),
                 None => {
-                    self.proven = Some((check.bound, check.streams));
+                    self.shown = Some((check.bound, check.burst, check.streams));
                     self.next_run();
                 }
             },
             Some(Finding::MoreThan(bound, why)) => {
                 self.streams = core::mem::take(&mut check.streams);
-                self.done(Value::MoreThan(bound), Some(why));
+                self.done(Value::MoreThan(bound), check.burst, None, Some(why));
+            }
+            Some(Finding::Shaped(shaper)) => {
+                self.streams = core::mem::take(&mut check.streams);
+                self.done(Value::MoreThan(check.bound), check.burst, Some(&shaper), Some(shaper.why()));
             }
             Some(Finding::InBatches(mut batched)) => {
                 batched.want(BATCHED_BURSTS, 0, TRAIN);
@@ -220,7 +234,11 @@ impl CapProbe {
         if batched.plan().is_none() && !self.base.is_done() {
             self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
             let value = Value::Is(bits_per_second(batched.capacity().rate));
-            self.base.found(vec![self.base.estimate(Quantity::Capacity, value, &batched.burst_streams)]);
+            self.streams.clone_from(&batched.burst_streams);
+            let burst = self.sizes[0] * BURST as u64;
+            let capacity = self.base.estimate(Quantity::Capacity, value, &self.streams);
+            let sustained = shaper::unknown(None, &self.streams, capacity.warnings.clone());
+            self.base.found(vec![Estimate { burst: Some(burst), ..capacity }, sustained]);
         }
         self.batched = Some(batched);
     }
@@ -268,16 +286,16 @@ impl CapProbe {
         self.sizes = smaller;
     }
 
-    /// No convergence: a bound where bursts proved one, or nothing.
+    /// No convergence: a bound where bursts showed one, or nothing.
     fn give_up(&mut self) {
-        let Some((bound, streams)) = self.proven.take() else {
+        let Some((bound, burst, streams)) = self.shown.take() else {
             return self.base.refuse(Refusal::NotConverged { streams: self.base.sent });
         };
         self.streams = streams;
         let why = format!(
-            "packet pairs did not converge, because delays or stamps change too much; a burst of {PACKETS} packets proves the bound"
+            "packet pairs did not converge, because delays or stamps change too much; the bound is of bursts of {burst}"
         );
-        self.done(Value::MoreThan(bound), Some(why));
+        self.done(Value::MoreThan(bound), burst, None, Some(why));
     }
 
     /// Looks whether this size's samples have converged, now that those of `record` are among them.
@@ -308,7 +326,7 @@ impl CapProbe {
                     self.agreed = Some(larger);
                     return self.burst(Pairs::Claim(larger), record);
                 }
-                self.done(Value::Is(bits_per_second(larger)), None);
+                self.done(Value::Is(bits_per_second(larger)), self.sizes[0] * 2, None, None);
             }
             Some(_) => self.fail_run(&samples, record),
         }

@@ -11,6 +11,7 @@ mod capprobe_minima;
 mod method;
 mod plan;
 mod result;
+mod shaper;
 mod wbest_capacity;
 mod wbest_fluid;
 

@@ -18,8 +18,11 @@ pub enum Outcome {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Quantity {
-    /// What the narrow link carries at most (WBest: effective capacity).
+    /// What the narrow link carries at most (WBest: effective capacity), for bursts of [`Estimate::burst`]: RFC 5136 has a
+    /// capacity over an interval of time, and behind a token bucket a longer one gives less.
     Capacity,
+    /// What the path carries however long: the least rate of any link or shaper (RFC 2697's committed information rate).
+    SustainedRate,
     /// What of it is left now.
     AvailableBandwidth,
 }
@@ -28,6 +31,7 @@ impl core::fmt::Display for Quantity {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(match self {
             Quantity::Capacity => "capacity",
+            Quantity::SustainedRate => "sustained rate",
             Quantity::AvailableBandwidth => "available bandwidth",
         })
     }
@@ -43,7 +47,7 @@ pub enum TruthKind {
     Saturation,
 }
 
-/// A rate, or what it is above of.
+/// A rate, or what it is above of, or neither.
 ///
 /// ```
 /// use lastmile::{estimate::Value, units::Rate};
@@ -57,6 +61,8 @@ pub enum Value {
     Is(Rate),
     /// The path is faster than these hosts can time: all that is known is a lower bound.
     MoreThan(Rate),
+    /// Nothing of what was sent shows it.
+    Unknown,
 }
 
 impl Value {
@@ -64,7 +70,7 @@ impl Value {
     pub fn rate(self) -> Option<Rate> {
         match self {
             Value::Is(rate) => Some(rate),
-            Value::MoreThan(_) => None,
+            Value::MoreThan(_) | Value::Unknown => None,
         }
     }
 }
@@ -74,6 +80,7 @@ impl core::fmt::Display for Value {
         match self {
             Value::Is(rate) => rate.fmt(f),
             Value::MoreThan(rate) => f.pad(&format!("more than {rate}")),
+            Value::Unknown => f.pad("unknown"),
         }
     }
 }
@@ -137,6 +144,11 @@ pub struct Estimate {
     pub interval: Option<Interval>,
     /// Which truth it aims at.
     pub truth_kind: TruthKind,
+    /// How much in one go it was shown with, at the IP layer. Of a capacity the burst; of an available bandwidth the train, or
+    /// `None` where the sustained rate is known and it is what is left of that; of a sustained rate the token bucket: about
+    /// its size, and where the rate is unknown the least that it may have, `None` where any may be there.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub burst: Option<Bytes>,
     /// The streams it was made from: the truth is taken over their windows.
     pub streams: Vec<u32>,
     /// What the user should know beside the number.
@@ -145,6 +157,28 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// What it is, with the bytes in one go that it was shown with.
+    ///
+    /// ```
+    /// use lastmile::{estimate::*, units::Bytes};
+    /// let estimate = Base::new(Conditions::default()).estimate(Quantity::Capacity, Value::Unknown, &[]);
+    /// let of_pairs = Estimate { burst: Some(Bytes(2976)), ..estimate };
+    /// assert_eq!(of_pairs.named(), "capacity for bursts of 2976 B");
+    /// ```
+    pub fn named(&self) -> String {
+        let quantity = self.quantity;
+        match (self.burst, quantity, self.value) {
+            (None, ..) => quantity.to_string(),
+            (Some(bucket), Quantity::SustainedRate, Value::Unknown) => {
+                format!("{quantity} behind a token bucket of {bucket} or more")
+            }
+            (Some(bucket), Quantity::SustainedRate, _) => {
+                format!("{quantity} behind a token bucket of about {bucket}")
+            }
+            (Some(burst), ..) => format!("{quantity} for bursts of {burst}"),
+        }
+    }
+
     /// The texts of all warnings in one line.
     pub fn warning(&self) -> Option<String> {
         let texts: Vec<&str> = self.warnings.iter().map(|warning| warning.text.as_str()).collect();
@@ -185,6 +219,10 @@ pub enum WarningCode {
     OwnQueue,
     /// The rules of the original program, without our checks.
     Faithful,
+    /// A token bucket lets a burst pass faster than what follows.
+    Shaper,
+    /// The interval is so wide that it says next to nothing.
+    TooWide,
     /// What none of these says.
     Other,
 }
@@ -215,6 +253,8 @@ codes! { WarningCode:
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",
+    Shaper = "shaper",
+    TooWide = "too-wide",
     Other = "other",
 }
 codes! { Refusal:

@@ -29,18 +29,19 @@
 //! runs (20 to 90 % taken) and 1 of 200 with on/off traffic; up to 8 % of Poisson and 19 % of on/off trains are sent again.
 
 use crate::classify::{self, Classifier, LossClass};
-use crate::estimate::batched::{Batched, TRAIN, TRAINS, Taken};
+use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
+use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+    Base, Conditions, Estimate, Estimator, Interval, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
 use crate::observe::pairs::{Pair, PairSet, Timing};
-use crate::observe::{batch::Batches, stats};
+use crate::observe::{batch::Batches, judge, stats};
 use crate::options::{Given, OptionError, Options};
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::{Owd, Span};
@@ -81,7 +82,7 @@ pub const ENTRY: Method = Method {
     name: "wbest",
     about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
     paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
-    estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
+    estimates: &[Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth],
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: WbestConfig::OPTIONS,
@@ -113,9 +114,13 @@ const LONG_TRAIN: usize = 40;
 /// From so many trains on there is an interval for what is left.
 const MIN_TRAINS: usize = 4;
 
+/// An interval wider than this share of the capacity, or the sustained rate, says next to nothing.
+const TOO_WIDE: f64 = 0.5;
+
 enum Phase {
     Pairs,
     Burst(BurstCheck),
+    Shaper(ShaperCheck),
     Train,
     Batched(Box<Batched>),
 }
@@ -146,6 +151,18 @@ pub struct Wbest {
     plateaus: u32,
     /// The least delay of any packet so far.
     least_delay: Option<Owd>,
+    /// What bursts showed of a capacity that pairs cannot tell, and by which streams.
+    bound: Option<(Rate, Vec<u32>)>,
+    /// What the capacity was shown with: a pair, but where bursts bore pairs out or say more than they.
+    burst: Bytes,
+    /// A shaper that was met; trains then go at its rate.
+    shaper: Option<Shaper>,
+    /// A train that looked like one, while bursts tell whether it was.
+    suspect: Option<(StreamRecord, StreamVerdict)>,
+    /// It was not.
+    refuted: bool,
+    /// The bucket that no train has shown.
+    unseen: Option<Bytes>,
 }
 
 /// After a train whose losses may be a queue's, the last of so many without such losses is believed; a second with them
@@ -179,6 +196,12 @@ impl Wbest {
             doubt: 0,
             plateaus: 0,
             least_delay: None,
+            bound: None,
+            burst: config.packet_size * 2,
+            shaper: None,
+            suspect: None,
+            refuted: false,
+            unseen: shaper::least_unseen(train, config.packet_size),
             config,
             base: Base::new(conditions),
         };
@@ -258,19 +281,30 @@ impl Wbest {
         let Phase::Burst(check) = &mut self.phase else { return };
         match check.on_stream(record, noise) {
             None => {}
-            Some(Finding::BorneOut) => self.phase = Phase::Train,
+            Some(Finding::BorneOut) => {
+                self.burst = check.burst;
+                self.phase = Phase::Train;
+            }
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
             Some(Finding::InBatches(mut batched)) => {
                 batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
                 self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
+                self.burst = self.config.packet_size * BURST as u64;
+                self.unseen = None;
                 (self.capacity, self.pair_streams) = (batched.capacity(), batched.burst_streams.clone());
                 self.phase = Phase::Batched(batched);
             }
             Some(Finding::MoreThan(bound, why)) => {
-                let streams = core::mem::take(&mut check.streams);
+                (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
                 self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
-                let bound = Value::MoreThan(bound);
-                self.base.found(vec![self.base.estimate(Quantity::Capacity, bound, &streams)]);
+                self.unseen = None;
+                self.base.found(self.found(false, &[]));
+            }
+            Some(Finding::Shaped(shaper)) => {
+                let streams = core::mem::take(&mut check.streams);
+                (self.bound, self.burst) = (Some((check.bound, streams)), check.burst);
+                self.base.warn(WarningCode::LowerBound, shaper.why());
+                self.shaped(shaper);
             }
         }
     }
@@ -297,6 +331,62 @@ impl Wbest {
         }
     }
 
+    /// Looks whether a train began to come slower; then bursts tell why.
+    fn suspects(&mut self, record: &StreamRecord, verdict: StreamVerdict, slot: Span) -> bool {
+        if self.config.faithful || self.refuted || self.shaper.is_some() {
+            return false;
+        }
+        let Some(slowdown) = Slowdown::of(record, slot, self.base.noise(record) * 2, None) else {
+            return false;
+        };
+        // A capacity that was given may just be too high.
+        if self.config.capacity.is_some() && slowdown.at() <= 2 {
+            return false;
+        }
+        let (size, coalescing) = (self.config.packet_size, self.base.coalescing());
+        self.phase = Phase::Shaper(ShaperCheck::new(slowdown, size, coalescing));
+        self.suspect = Some((record.clone(), verdict));
+        true
+    }
+
+    fn on_suspicion(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        self.pause();
+        let Phase::Shaper(check) = &mut self.phase else { return };
+        match check.on_stream(record, noise) {
+            None => {}
+            Some(shaper::Finding::Shaped(shaper)) => self.shaped(shaper),
+            Some(shaper::Finding::Refuted) => {
+                self.refuted = true;
+                self.phase = Phase::Train;
+                if let Some((train, verdict)) = self.suspect.take() {
+                    self.on_train(&train, verdict);
+                }
+            }
+        }
+    }
+
+    /// Trains go on at the rate that lasts. Those that were sent say what a burst has left.
+    fn shaped(&mut self, shaper: Shaper) {
+        self.shaper = Some(shaper);
+        self.suspect = None;
+        self.trains.clear();
+        self.train_streams.clear();
+        (self.doubt, self.plateaus) = (0, 0);
+        self.phase = Phase::Train;
+    }
+
+    /// Packets of a train.
+    fn train_length(&self) -> usize {
+        let least = if matches!(self.phase, Phase::Batched(_)) { TRAIN } else { 0 };
+        self.config.train_length.max(least)
+    }
+
+    /// What limits the trains: the capacity, or the rate that lasts.
+    fn limit(&self) -> &Capacity {
+        self.shaper.as_ref().map_or(&self.capacity, |shaper| &shaper.sustained)
+    }
+
     /// Every pause is another: trains in step with periodic traffic would all see the same part of it.
     fn pause(&mut self) {
         let share = 0.5 + self.base.draw();
@@ -305,7 +395,10 @@ impl Wbest {
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         self.pause();
-        let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
+        let slot = shaper::slot(self.limit().rate, self.config.packet_size);
+        if self.suspects(record, verdict, slot) {
+            return;
+        }
         let plain = !self.config.faithful && self.classifier.is_none();
         let overflow = match self.least_delay {
             Some(least) if plain => losses(record, least, slot),
@@ -337,7 +430,7 @@ impl Wbest {
         let fluid = match verdict {
             StreamVerdict::ClockStepped | StreamVerdict::NoReport => None,
             _ if self.config.faithful => faithful_spare(record, self.config.packet_size, self.capacity.rate),
-            StreamVerdict::Believed => spare(record, self.capacity.rate),
+            StreamVerdict::Believed => spare(record, self.limit().rate),
             _ => None,
         };
         let Some(fluid) = fluid else {
@@ -382,7 +475,7 @@ impl Wbest {
 
     /// The mean of the trains so far.
     fn available(&self) -> f64 {
-        let ceiling = if self.config.faithful { f64::INFINITY } else { self.capacity.rate };
+        let ceiling = if self.config.faithful { f64::INFINITY } else { self.limit().rate };
         stats::mean(&self.trains).unwrap_or(0.0).min(ceiling)
     }
 
@@ -391,45 +484,85 @@ impl Wbest {
         self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
     }
 
-    fn available_estimate(&self, warnings: Vec<Warning>) -> Estimate {
+    fn available_estimate(&self, mut warnings: Vec<Warning>) -> Estimate {
         let available = self.available();
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
             .map(|(low, high)| {
-                self.capacity.interval_of_rest(
+                self.limit().interval_of_rest(
                     available,
                     (high - low) / 2.0,
                     self.trains.len(),
                     self.config.train_length,
                 )
             });
+        warnings.extend(interval.and_then(|i| self.too_wide(&i)));
         Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(bits_per_second(available)),
             interval,
             truth_kind: TruthKind::Queue,
+            burst: self.shaper.is_none().then_some(self.config.packet_size * self.train_length() as u64),
             streams: self.train_streams.clone(),
             warnings,
         }
     }
 
+    /// What to say of an interval that says next to nothing. Student's half width falls with the root of the trains, and faster
+    /// while these are few.
+    fn too_wide(&self, interval: &Interval) -> Option<Warning> {
+        let (low, high) = (interval.low.bits_per_second() as f64, interval.high.bits_per_second() as f64);
+        let (n, share) = (self.trains.len(), (high - low) / self.limit().rate.max(1.0));
+        (share > TOO_WIDE).then(|| Warning {
+            code: WarningCode::TooWide,
+            text: format!(
+                "the interval is {:.0} % of what there could be: {n} trains differ so much that their mean says next to nothing; {} make it half as wide (--trains {})",
+                share * 100.0,
+                4 * n,
+                4 * n
+            ),
+        })
+    }
+
     fn finish(&mut self) {
-        if self.config.faithful {
-            self.base.warn(WarningCode::Faithful, FAITHFUL);
-        }
         if self.contradicts_capacity() {
             return self.base.refuse(Refusal::Inconsistent(format!(
                 "trains at the capacity given, {}, came out at half of it or less: either nothing is left, or that capacity is too high; leave it out",
                 bits_per_second(self.capacity.rate)
             )));
         }
-        let warnings = self.base.said(None);
+        self.base.found(self.found(true, &[]));
+    }
+
+    /// The capacity, the sustained rate and, with `rest`, what is left, with `more` said beside what is not from pairs.
+    fn found(&self, rest: bool, more: &[Warning]) -> Vec<Estimate> {
+        let faithful = Warning { code: WarningCode::Faithful, text: FAITHFUL.to_owned() };
+        let said = self.base.said(self.config.faithful.then_some(faithful));
         let mut found = Vec::new();
-        if self.config.capacity.is_none() {
-            found.push(self.capacity.estimate(&self.pair_streams, warnings.clone()));
+        if let Some((bound, streams)) = &self.bound {
+            let bound = self.base.estimate(Quantity::Capacity, Value::MoreThan(*bound), streams);
+            found.push(Estimate { burst: Some(self.burst), ..bound });
+        } else if self.config.capacity.is_none() {
+            found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.clone()));
         }
-        found.push(self.available_estimate(warnings));
-        self.base.found(found);
+        let said: Vec<Warning> = said.into_iter().chain(more.iter().cloned()).collect();
+        let streams = match (&self.bound, self.train_streams.is_empty()) {
+            (Some((_, streams)), true) => streams,
+            (None, true) => &self.pair_streams,
+            (_, false) => &self.train_streams,
+        };
+        match &self.shaper {
+            Some(shaper) => found.push(shaper.estimate(said.clone())),
+            None if self.config.faithful || streams.is_empty() => {}
+            None => {
+                let unseen = self.unseen.filter(|_| !self.trains.is_empty());
+                found.push(shaper::unknown(unseen, streams, said.clone()));
+            }
+        }
+        if rest {
+            found.push(self.available_estimate(said));
+        }
+        found
     }
 }
 
@@ -447,10 +580,14 @@ impl Estimator for Wbest {
         Step::Send(match &self.phase {
             Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
-            Phase::Train | Phase::Batched(_) => {
-                let rate = bits_per_second(self.capacity.rate);
-                StreamPlan::train(config.train_length, config.packet_size, rate)
-            }
+            Phase::Shaper(check) => check.plan(),
+            Phase::Train | Phase::Batched(_) => match &self.shaper {
+                Some(shaper) => shaper.train(config.train_length, config.packet_size),
+                None => {
+                    let rate = bits_per_second(self.capacity.rate);
+                    StreamPlan::train(config.train_length, config.packet_size, rate)
+                }
+            },
         })
     }
 
@@ -475,9 +612,20 @@ impl Estimator for Wbest {
                 self.on_burst(record);
             }
             Phase::Batched(_) => self.on_batched(record),
+            Phase::Shaper(_) => {
+                self.base.count(record);
+                self.on_suspicion(record);
+            }
             Phase::Train => {
-                let verdict = self.base.judge(record, self.config.train_length);
-                self.on_train(record, verdict);
+                let length = self.config.train_length;
+                let shaper = self.shaper.as_ref();
+                let tail = shaper.map(|shaper| (shaper.packets(length), shaper.tail(record)));
+                let (planned, train) = tail.as_ref().map_or((length, record), |(n, tail)| (*n, tail));
+                let verdict = match (self.base.judge(record, planned), &tail) {
+                    (verdict, None) | (verdict @ StreamVerdict::NoReport, _) => verdict,
+                    (_, Some((_, tail))) => judge(tail).verdict,
+                };
+                self.on_train(train, verdict);
             }
         }
     }
@@ -488,6 +636,7 @@ impl Estimator for Wbest {
         if shrinks {
             self.base.warn_shrunk(planned, size);
             self.config.packet_size = size;
+            (self.burst, self.unseen) = (size * 2, shaper::least_unseen(self.config.train_length, size));
         }
         shrinks
     }
@@ -497,17 +646,8 @@ impl Estimator for Wbest {
         if self.base.is_done() || !matches!(self.phase, Phase::Train | Phase::Batched(_)) {
             return Vec::new();
         }
-        let said = |code, text: String| Warning { code, text };
-        let faithful = self.config.faithful.then(|| said(WarningCode::Faithful, FAITHFUL.to_owned()));
-        let mut found = Vec::new();
-        if self.config.capacity.is_none() {
-            found.push(self.capacity.estimate(&self.pair_streams, self.base.said(faithful.clone())));
-        }
-        if !self.trains.is_empty() && !self.contradicts_capacity() {
-            let part = format!("from {} of {} trains", self.trains.len(), self.config.trains);
-            let all = faithful.into_iter().chain([said(WarningCode::Partial, part)]);
-            found.push(self.available_estimate(self.base.said(all)));
-        }
-        found
+        let rest = !self.trains.is_empty() && !self.contradicts_capacity();
+        let text = format!("from {} of {} trains", self.trains.len(), self.config.trains);
+        self.found(rest, &[Warning { code: WarningCode::Partial, text }][..usize::from(rest)])
     }
 }

@@ -7,6 +7,7 @@ use crate::estimate::{
 };
 use crate::observe::stats;
 use crate::time::Span;
+use crate::units::Bytes;
 
 /// Nominal confidence of all intervals.
 pub(super) const CONFIDENCE: f64 = 0.9;
@@ -18,7 +19,7 @@ const CLOCK_RATE: f64 = 1e-4;
 const EXACT: Span = Span::from_nanos(1);
 
 /// The capacity, once it is known: rates in bit/s at the IP layer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Capacity {
     pub(super) rate: f64,
     pub(super) interval: Option<(f64, f64)>,
@@ -54,8 +55,8 @@ impl Capacity {
         }
     }
 
-    /// What is said of it, from these streams.
-    pub(super) fn estimate(&self, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
+    /// What is said of it, from the pairs, or bursts, of so many bytes of these streams.
+    pub(super) fn estimate(&self, burst: Bytes, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
         Estimate {
             quantity: Quantity::Capacity,
             value: Value::Is(bits_per_second(self.rate)),
@@ -69,6 +70,7 @@ impl Capacity {
                 },
             }),
             truth_kind: TruthKind::Queue,
+            burst: Some(burst),
             streams: streams.to_vec(),
             warnings,
         }

@@ -52,6 +52,10 @@ pub(crate) struct Path {
     pub(crate) detour: (f64, f64),
     /// Bytes that the queue holds.
     pub(crate) queue: f64,
+    /// A token bucket between queue and link: bit/s and bytes, full at first.
+    pub(crate) shaper: Option<(f64, f64)>,
+    /// What is in it, and when that was.
+    tokens: (f64, f64),
     pub(crate) rx_offset: f64,
     pub(crate) rx_skew: f64,
     pub(crate) resolution: f64,
@@ -88,6 +92,8 @@ impl Path {
             loss: 0.0,
             detour: (0.0, 0.0),
             queue: 1e12,
+            shaper: None,
+            tokens: (f64::INFINITY, 0.0),
             rx_offset: 3e9,
             rx_skew: 0.0,
             resolution: 1.0,
@@ -120,11 +126,35 @@ impl Path {
         -mean * libm::log(1.0 - self.uniform())
     }
 
+    /// Serves a packet that came at `t`.
+    fn serve(&mut self, t: f64, bytes: f64) {
+        let mut start = self.free.max(t);
+        if let Some((rate, bucket)) = self.shaper {
+            let (tokens, at) = self.tokens;
+            let level = |now: f64| (tokens + (now - at) * rate / 8e9).min(bucket);
+            start += (bytes - level(start)).max(0.0) * 8e9 / rate;
+            self.tokens = (level(start) - bytes, start);
+        }
+        self.free = start + bytes * 8e9 / self.capacity;
+    }
+
+    /// What lasts of it, in bit/s.
+    pub(crate) fn sustained(&self) -> f64 {
+        self.shaper.map_or(self.capacity, |(rate, _)| rate.min(self.capacity))
+    }
+
+    /// The rate of bursts of `n` packets of `size` bytes that meet a full bucket.
+    pub(crate) fn rate_of_bursts(&self, n: f64, size: f64) -> f64 {
+        let link = (n - 1.0) * size * 8.0 / self.capacity;
+        let tokens = self.shaper.map_or(0.0, |(rate, bucket)| (n * size - bucket) * 8.0 / rate);
+        (n - 1.0) * size * 8.0 / link.max(tokens)
+    }
+
     /// Serves the cross traffic that arrives until `t`; its bits.
     fn run_until(&mut self, t: f64) -> f64 {
         let mut bits = 0.0;
         while self.next_cross <= t {
-            self.free = self.free.max(self.next_cross) + self.cross_size * 8e9 / self.capacity;
+            self.serve(self.next_cross, self.cross_size);
             bits += self.cross_size * 8.0;
             self.next_cross += match self.cross {
                 Cross::Poisson => self.exponential(self.period()),
@@ -181,7 +211,7 @@ impl Path {
             let fate = if dropped {
                 Fate::Lost
             } else {
-                self.free = self.free.max(t) + packet.size.bits() as f64 * 1e9 / self.capacity;
+                self.serve(t, packet.size.0 as f64);
                 let late = self.uniform() * self.jitter;
                 if self.uniform() < self.loss {
                     Fate::Lost
@@ -201,7 +231,7 @@ impl Path {
             packets.push(PacketReport { seq: k as u64, size: packet.size, sent, fate, ecn: packet.ecn });
         }
         let window = departures.last().unwrap_or(&0.0) - departures.first().unwrap_or(&0.0);
-        self.truths.push((self.capacity - cross_bits * 1e9 / window).max(0.0));
+        self.truths.push((self.sustained() - cross_bits * 1e9 / window).max(0.0));
         self.stream += 1;
         self.now = self.free.max(*departures.last().unwrap_or(&0.0)) + 10e6;
         self.run_until(self.now);

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use lastmile::estimate::Quantity;
+use lastmile::estimate::{Quantity, Value};
 use lastmile::options::{Choice, Given, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
@@ -190,7 +190,7 @@ impl Path {
     /// The long-run rate that an estimate of that quantity is held against, where the path says it by itself.
     fn long_run(&self, quantity: Quantity) -> Option<Rate> {
         let (rate, cross) = self.link?;
-        let idle = quantity == Quantity::Capacity || cross == Cross::Idle;
+        let idle = quantity != Quantity::AvailableBandwidth || cross == Cross::Idle;
         Some(if idle { rate } else { rate.scaled(1.0 - CROSS_SHARE) })
     }
 }
@@ -320,9 +320,12 @@ fn path(rate: Rate, cross: Cross, method: &Choice) -> anyhow::Result<Scenario> {
     Scenario::parse("accuracy", &text).map_err(|error| Exit::Usage.blame(error))
 }
 
-/// Holds a run's last number (the available bandwidth, where the method has one) against the truths.
+/// Holds the last number of a run that is known (the available bandwidth, where the method has one) against the truths.
 fn judge(outcomes: &[Outcome], path: &Path) -> Run {
-    let Some(outcome) = outcomes.last() else { return Run::Refused("the run's time was over".into()) };
+    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
+    let Some(outcome) = outcomes.iter().rfind(known) else {
+        return Run::Refused("the run's time was over".into());
+    };
     let Some(estimate) = &outcome.estimate else {
         return Run::Refused(outcome.refusal.as_ref().map_or_else(String::new, ToString::to_string));
     };
@@ -333,10 +336,11 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     };
     let long_run = path.long_run(estimate.quantity).or(match estimate.quantity {
         Quantity::Capacity => Some(truth.capacity),
+        Quantity::SustainedRate => Some(truth.sustained),
         _ => truth.mean,
     });
     let capacity = path.link.map_or(truth.capacity, |(rate, _)| rate);
-    let of_run = truth.over == Over::Run && estimate.quantity != Quantity::Capacity;
+    let of_run = truth.over == Over::Run && estimate.quantity == Quantity::AvailableBandwidth;
     let off = value.bits_per_second().abs_diff(own.bits_per_second()) as f64;
     Run::Number(Box::new(Number {
         value,
@@ -371,7 +375,8 @@ fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
     };
     let bps = |rate: Rate| rate.bits_per_second() as f64;
     let saturation = |n: &Number| {
-        let available = n.outcome.estimate.as_ref().is_some_and(|e| e.quantity != Quantity::Capacity);
+        let available =
+            n.outcome.estimate.as_ref().is_some_and(|e| e.quantity == Quantity::AvailableBandwidth);
         n.outcome.truth.filter(|_| available).and_then(|truth| truth.achievable_window)
     };
     let covered: Vec<bool> = numbers.iter().filter_map(|n| n.covered).collect();

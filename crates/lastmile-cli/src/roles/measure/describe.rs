@@ -40,7 +40,7 @@ fn sentence(what: &Decision) -> (Mood, String) {
             (mood, text)
         }
         Decision::Estimated { method, direction, estimate, .. } => {
-            (Mood::Good, format!("{method}, {direction}: {} is {}", estimate.quantity, estimate.value))
+            (Mood::Good, format!("{method}, {direction}: {} is {}", estimate.named(), estimate.value))
         }
         Decision::Refused { method, direction, refusal, .. } => {
             (Mood::Bad, format!("{method}, {direction}: refused: {refusal}"))

@@ -199,14 +199,12 @@ fn histogram(stream: &StreamRecord, results: &[Event]) -> String {
             &format!("{n} pairs, {from:.3} to {:.3} Mbit/s", from + width),
         );
     }
+    use lastmile::estimate::Value;
     match estimate.map(|e| e.value) {
-        Some(value) => {
-            let rate = match value {
-                lastmile::estimate::Value::Is(rate) | lastmile::estimate::Value::MoreThan(rate) => rate,
-            };
+        Some(value @ (Value::Is(rate) | Value::MoreThan(rate))) => {
             chart = chart.vertical("c2", mbit(rate), &value.to_string()).key("c2", "estimate and interval");
         }
-        None => chart = chart.vertical("c2", median, "median"),
+        Some(Value::Unknown) | None => chart = chart.vertical("c2", median, "median"),
     }
     if beyond > 0 {
         chart = chart.key("cb", &format!("{beyond} pairs beyond the right end"));

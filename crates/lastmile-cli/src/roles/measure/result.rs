@@ -37,6 +37,8 @@ pub(crate) struct Row {
     pub(crate) rate_bps: Option<u64>,
     /// A lower bound, where the path is faster than these hosts can time.
     pub(crate) more_than_bps: Option<u64>,
+    /// How much in one go it was shown with, or the bucket of a shaper.
+    pub(crate) burst_bytes: Option<u64>,
     pub(crate) layer: &'static str,
     pub(crate) interval: Option<IntervalRow>,
     pub(crate) truth_kind: Option<TruthKind>,
@@ -77,6 +79,7 @@ pub(crate) struct CostRow {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct TruthRow {
     truth_capacity_bps: u64,
+    truth_sustained_bps: u64,
     truth_window_bps: Option<u64>,
     truth_mean_bps: Option<u64>,
     /// Which of the two a spare rate is held against.
@@ -153,6 +156,7 @@ impl Row {
             quantity: estimate.map(|e| e.quantity),
             rate_bps: value.and_then(Value::rate).map(Rate::bits_per_second),
             more_than_bps: bound,
+            burst_bytes: estimate.and_then(|e| e.burst).map(|burst| burst.0),
             layer: "ip",
             interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
             truth_kind: estimate.map(|e| e.truth_kind),
@@ -197,6 +201,7 @@ impl Row {
             };
             TruthRow {
                 truth_capacity_bps: truth.capacity.bits_per_second(),
+                truth_sustained_bps: truth.sustained.bits_per_second(),
                 truth_window_bps: truth.window.map(Rate::bits_per_second),
                 truth_mean_bps: truth.mean.map(Rate::bits_per_second),
                 truth_over: truth.over,
@@ -213,6 +218,7 @@ impl Row {
         match (self.rate_bps, self.more_than_bps) {
             (Some(bps), _) => Rate::ip(bps).to_string(),
             (_, Some(bps)) => format!("> {}", Rate::ip(bps)),
+            _ if self.quantity.is_some() => Value::Unknown.to_string(),
             _ => "none".into(),
         }
     }
@@ -223,7 +229,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let truths = rows.iter().any(|row| row.truth.is_some());
     // Only a WLAN has an achievable rate, which is another than the spare one.
     let shared = rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_saturation_mean_bps.is_some()));
-    let mut columns = vec!["direction", "method", "quantity", ">rate (IP)", ">90 % interval"];
+    let mut columns = vec!["direction", "method", "quantity", ">rate (IP)", ">90 % interval", ">burst"];
     if truths {
         columns.extend([">truth", ">error"]);
     }
@@ -240,9 +246,12 @@ pub(crate) fn table(rows: &[Row]) -> String {
         );
         let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
         let mut cells = vec![row.direction.to_string(), row.asked.clone(), quantity, row.value(), interval];
+        let burst = row.burst_bytes.map(|bytes| lastmile::units::Bytes(bytes).to_string());
+        cells.push(burst.unwrap_or_else(|| "-".to_owned()));
         if truths {
             cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
                 (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
+                (Some(Quantity::SustainedRate), _) => Some(t.truth_sustained_bps),
                 (_, Some(TruthKind::Saturation)) => t.truth_saturation_window_bps,
                 (Some(_), _) if t.truth_over == Over::Window => t.truth_window_bps,
                 (Some(_), _) => t.truth_mean_bps,
@@ -252,15 +261,15 @@ pub(crate) fn table(rows: &[Row]) -> String {
             cells.push(error.map_or_else(
                 || "-".to_owned(),
                 |(error, over)| {
-                    let of_run = over == Over::Run && row.quantity != Some(Quantity::Capacity);
+                    let of_run = over == Over::Run && row.quantity == Some(Quantity::AvailableBandwidth);
                     format!("{:+.1} %{}", error * 100.0, if of_run { " (run)" } else { "" })
                 },
             ));
         }
         if shared {
             cells.push(rate_cell(row.truth.and_then(|t| match row.quantity {
-                Some(Quantity::Capacity) => None,
-                Some(_) => t.truth_saturation_window_bps,
+                Some(Quantity::AvailableBandwidth) => t.truth_saturation_window_bps,
+                Some(_) => None,
                 None => t.truth_saturation_mean_bps,
             })));
         }
@@ -280,6 +289,21 @@ pub(crate) fn table(rows: &[Row]) -> String {
         notes.push(format!("{} {}: {}", first.direction, first.asked, counted(warning, rows.len(), "rows")));
     }
     let mut text = table.text();
+    let (mut bursts, mut unknown) = (false, false);
+    for row in rows.iter().filter(|row| row.burst_bytes.is_some()) {
+        let sustained = row.quantity == Some(Quantity::SustainedRate);
+        (bursts, unknown) = (bursts || !sustained, unknown || (sustained && row.rate_bps.is_none()));
+    }
+    if bursts {
+        text.push_str(
+            "burst: how much in one go a number was shown with; what goes on for longer may be slower\n",
+        );
+    }
+    if unknown {
+        text.push_str(
+            "sustained rate: a shaper to half the capacity or less would have shown, unless its token bucket holds as much as stands beside it\n",
+        );
+    }
     if shared {
         text.push_str(
             "truth: what can be added without taking from others, without a number the run's mean; \
@@ -366,6 +390,7 @@ mod tests {
             value: Value::Is(Rate::ip(10_000_000)),
             interval: None,
             truth_kind: TruthKind::Queue,
+            burst: None,
             streams: Vec::new(),
             warnings,
         };

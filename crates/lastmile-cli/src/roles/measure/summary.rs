@@ -66,7 +66,7 @@ fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
             );
             let here = remarks.iter().find(|(_, all)| all.first() == Some(&event.order()));
             let remark = here.map(|(text, all)| counted(text, all.len(), "results")).unwrap_or_default();
-            let cells = [estimate.quantity.to_string(), estimate.value.to_string(), interval, esc(&remark)];
+            let cells = [estimate.named(), estimate.value.to_string(), interval, esc(&remark)];
             (method, direction, cells, cost)
         }
         Decision::Refused { method, direction, refusal, cost } => {
@@ -117,6 +117,7 @@ mod tests {
                 value: Value::Is(Rate::ip(1_000_000)),
                 interval: None,
                 truth_kind: TruthKind::Queue,
+                burst: None,
                 streams: Vec::new(),
                 warnings: vec![Warning {
                     code: WarningCode::BatchedStamps,

@@ -75,8 +75,7 @@ impl LinkConfig {
     /// What the link may send over time.
     pub(crate) fn profile(&self) -> Profile {
         let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
-        let tokens = self.shaper.as_ref().map(|shaper| shaper.rate);
-        Profile::new(self.rate, tokens, changes.collect(), self.trace.clone())
+        Profile::new(self.rate, self.shaper.as_ref(), changes.collect(), self.trace.clone())
     }
 
     fn is_drop_tail(&self) -> bool {

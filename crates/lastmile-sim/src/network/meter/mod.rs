@@ -19,6 +19,28 @@ mod profile;
 
 pub(crate) use profile::Profile;
 
+/// What a truth is about: IP packets of a size, however long, or bursts of them of so many bytes that meet a shaper's full
+/// bucket.
+///
+/// ```
+/// use lastmile::units::Bytes;
+/// use lastmile_sim::network::meter::Packets;
+/// assert_eq!(Packets::from(Bytes(1488)), Packets { ip_size: Bytes(1488), burst: None });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packets {
+    /// Of one, at the IP layer.
+    pub ip_size: Bytes,
+    /// Of a burst, at the IP layer.
+    pub burst: Option<Bytes>,
+}
+
+impl From<Bytes> for Packets {
+    fn from(ip_size: Bytes) -> Packets {
+        Packets { ip_size, burst: None }
+    }
+}
+
 /// Reads stream number and index out of a probe's UDP payload; `None` for everything else.
 pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
 
@@ -173,47 +195,57 @@ impl Meter {
         }
     }
 
-    /// What the link could carry of IP packets of that size in the window of a stream.
+    /// What the link could carry of such packets in the window of a stream.
     ///
     /// # Errors
     /// Where the stream was not seen, or nothing limits the link.
-    pub fn capacity(&self, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
+    pub fn capacity(&self, stream: u32, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let window = self.stream(stream)?;
-        self.capacity_between(window.first, window.last, ip_size)
+        self.capacity_between(window.first, window.last, of)
     }
 
-    /// What the link could carry of IP packets of that size between two times; where they are the same, its
+    /// What the link could carry of such packets between two times; where they are the same, its
     /// rate at that time.
     ///
     /// # Errors
     /// Where nothing limits the link.
-    pub fn capacity_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
-        Ok(Rate::ip(1).scaled(self.rate_between(from, to)? * self.ip_share(ip_size)))
+    pub fn capacity_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
+        let of = of.into();
+        Ok(Rate::ip(1).scaled(self.rate_between(from, to, of)? * self.ip_share(of.ip_size)))
     }
 
-    fn rate_between(&self, from: Time, to: Time) -> Result<f64, TruthError> {
+    fn rate_between(&self, from: Time, to: Time, of: Packets) -> Result<f64, TruthError> {
         if self.profile_full {
             return Err(TruthError::Full(self.config.limit));
         }
-        self.profile.mean(from.as_nanos(), to.as_nanos()).ok_or(TruthError::Unlimited(from, to))
+        let (begin, end) = (from.as_nanos(), to.as_nanos());
+        let rate = match of.burst {
+            None => self.profile.mean(begin, end),
+            Some(burst) => {
+                let packet = of.ip_size.0.max(1) + u64::from(self.overhead);
+                let packets = (burst.0 / of.ip_size.0.max(1)).max(2);
+                self.profile.mean_of_bursts(begin, end, packet, packet.saturating_mul(packets))
+            }
+        };
+        rate.ok_or(TruthError::Unlimited(from, to))
     }
 
-    /// The spare rate over the window of a stream, for IP packets of that size; zero where the others alone
+    /// The spare rate over the window of a stream, for such packets; zero where the others alone
     /// asked for more than the link has.
-    pub fn spare(&self, stream: u32, ip_size: Bytes) -> Result<Rate, TruthError> {
+    pub fn spare(&self, stream: u32, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let window = self.stream(stream)?;
-        self.spare_of(window.first, window.last, window.cross.0, ip_size)
+        self.spare_of(window.first, window.last, window.cross.0, of.into())
     }
 
     /// The spare rate over any window of the engine's time: arrivals at `from` count, those at `to` do not.
     /// With the measured part of a run as its window this is the long-run mean.
-    pub fn spare_between(&self, from: Time, to: Time, ip_size: Bytes) -> Result<Rate, TruthError> {
+    pub fn spare_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let logged_until = self.log.last().map_or(0, |last| last.0);
         if self.log_full && to.as_nanos() > logged_until {
             return Err(TruthError::Full(self.config.limit));
         }
         let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
-        self.spare_of(from, to, cross, ip_size)
+        self.spare_of(from, to, cross, of.into())
     }
 
     fn cross_before(&self, at: Time) -> u64 {
@@ -221,13 +253,13 @@ impl Meter {
         later.checked_sub(1).and_then(|last| self.log.get(last)).map_or(0, |&(_, cross)| cross)
     }
 
-    fn spare_of(&self, from: Time, to: Time, cross: u64, ip_size: Bytes) -> Result<Rate, TruthError> {
+    fn spare_of(&self, from: Time, to: Time, cross: u64, of: Packets) -> Result<Rate, TruthError> {
         if to <= from {
             return Err(TruthError::EmptyWindow(from, to));
         }
         let taken = cross as f64 * 8.0 / (to - from).as_secs_f64();
-        let spare = self.rate_between(from, to)? - taken;
-        Ok(Rate::ip(1).scaled(spare * self.ip_share(ip_size)))
+        let spare = self.rate_between(from, to, of)? - taken;
+        Ok(Rate::ip(1).scaled(spare * self.ip_share(of.ip_size)))
     }
 
     fn ip_share(&self, ip_size: Bytes) -> f64 {

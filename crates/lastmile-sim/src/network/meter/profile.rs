@@ -4,45 +4,46 @@ use std::sync::Arc;
 
 use lastmile::units::Rate;
 
+use crate::network::queue::Shaper;
 use crate::network::trace::Trace;
 
 /// Where nothing limits.
 const UNLIMITED: u64 = u64::MAX;
 
-/// The rate of a link over time: its schedule, what was changed by hand, and no more than its shaper's tokens
-/// come in. A shaper's credit is left out: once spent it must be saved up again, so nothing that lasts can be
-/// sent with it.
+/// The rate of a link over time: its schedule, what was changed by hand, and its shaper. What lasts is no more than tokens come
+/// in: a shaper's credit, once spent, must be saved up again. A burst may be sent with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     /// (from when, bit/s), in order; the first holds from the start.
     steps: Vec<(u64, u64)>,
-    /// The token rate.
+    /// The token rate, and the bytes that a full bucket lets through.
     tokens: u64,
+    bucket: u64,
     /// A trace that says the rate instead.
     trace: Option<Arc<Trace>>,
 }
 
 impl Profile {
-    /// Of a link with that rate, a shaper with so many tokens, and changes of the rate, in any order, of which of
+    /// Of a link with that rate, a shaper, and changes of the rate, in any order, of which of
     /// two at one time the later in the list holds; or a trace that says the rate instead.
     pub(crate) fn new(
         rate: Option<Rate>,
-        tokens: Option<Rate>,
+        shaper: Option<&Shaper>,
         mut changes: Vec<(u64, Rate)>,
         trace: Option<Arc<Trace>>,
     ) -> Profile {
         // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
         let least = |rate: Option<Rate>| rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
-        let tokens = least(tokens);
+        let tokens = least(shaper.map(|shaper| shaper.rate));
         changes.sort_by_key(|change| change.0);
-        let changes = changes.into_iter().map(|(at, rate)| (at, rate.bits_per_second().min(tokens)));
-        let steps = [(0, least(rate).min(tokens))].into_iter().chain(changes).collect();
-        Profile { steps, tokens, trace }
+        let changes = changes.into_iter().map(|(at, rate)| (at, rate.bits_per_second()));
+        let steps = [(0, least(rate))].into_iter().chain(changes).collect();
+        Profile { steps, tokens, bucket: shaper.map_or(0, |shaper| shaper.burst.0), trace }
     }
 
     /// Whether it ever limits anything.
     pub(crate) fn limits(&self) -> bool {
-        self.trace.is_some() || self.steps.iter().any(|step| step.1 != UNLIMITED)
+        self.trace.is_some() || self.tokens != UNLIMITED || self.steps.iter().any(|step| step.1 != UNLIMITED)
     }
 
     /// Changes of the rate so far and to come.
@@ -53,16 +54,33 @@ impl Profile {
     /// From `now` to the next change that the schedule has the rate is another one.
     pub(crate) fn change(&mut self, now: u64, rate: Rate) {
         let later = self.steps.partition_point(|step| step.0 <= now);
-        self.steps.insert(later, (now, rate.bits_per_second().min(self.tokens)));
+        self.steps.insert(later, (now, rate.bits_per_second()));
     }
 
     /// Mean bits per second between two times, or at one if they are the same; `None` where nothing limits.
     pub(crate) fn mean(&self, from: u64, to: u64) -> Option<f64> {
+        self.mean_up_to(self.tokens, from, to)
+    }
+
+    /// The rate with which bursts of `bytes` come through that meet a full bucket, by the bytes behind each one's first
+    /// packet of `packet` bytes: all packets leave the link's rate apart, and the last no sooner than there are tokens for all.
+    pub(crate) fn mean_of_bursts(&self, from: u64, to: u64, packet: u64, bytes: u64) -> Option<f64> {
+        let behind = bytes.saturating_sub(packet) as f64 * 8.0;
+        let link = self.mean_up_to(UNLIMITED, from, to).map_or(0.0, |rate| behind / rate);
+        let tokens = match self.tokens {
+            UNLIMITED => 0.0,
+            tokens => bytes.saturating_sub(self.bucket) as f64 * 8.0 / tokens as f64,
+        };
+        let takes = link.max(tokens);
+        (takes > 0.0).then(|| behind / takes)
+    }
+
+    fn mean_up_to(&self, most: u64, from: u64, to: u64) -> Option<f64> {
         if let Some(trace) = &self.trace {
             return trace.mean_rate(from, to);
         }
         let first = self.steps.partition_point(|step| step.0 <= from).saturating_sub(1);
-        let limited = |rate: u64| (rate != UNLIMITED).then_some(rate);
+        let limited = |rate: u64| Some(rate.min(most)).filter(|rate| *rate != UNLIMITED);
         let steps = self.steps.get(first..)?;
         if to <= from || steps.get(1).is_none_or(|next| next.0 >= to) {
             return limited(steps.first()?.1).map(|rate| rate as f64);
@@ -131,6 +149,30 @@ mod tests {
             (from_then_on.mean(0, 11_000_000), from_then_on.mean(10_000_000, 11_000_000)),
             (None, Some(2e6))
         );
+    }
+
+    /// 100 Mbit/s, and tokens at 20 for 1500, 1600, 3200 and 30,000 bytes: two packets of 1488 B come 119 us apart where the
+    /// bucket holds both, else when there are tokens for the second, as do 40.
+    #[test]
+    fn a_burst_comes_at_the_links_rate_as_long_as_tokens_last() {
+        let of = |bucket, packets: u64| {
+            let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(bucket) });
+            let profile = (LinkConfig { rate: mbps(100), shaper, ..Default::default() }).profile();
+            profile.mean_of_bursts(0, 1_000_000, 1_488, packets * 1_488).unwrap() / 20e6
+        };
+        for (bucket, packets, expected) in [
+            (1_500, 2, 1_488.0 / 1_476.0),
+            (1_600, 2, 1_488.0 / 1_376.0),
+            (3_200, 2, 5.0),
+            (30_000, 2, 5.0),
+            (30_000, 40, 58_032.0 / 29_520.0),
+            (1_000_000, 40, 5.0),
+        ] {
+            assert!((of(bucket, packets) - expected).abs() < 1e-9, "{bucket} B, {packets} packets");
+        }
+        let free = (LinkConfig { rate: mbps(10), ..Default::default() }).profile();
+        assert_eq!(free.mean_of_bursts(0, 0, 1_000, 2_000), Some(10e6));
+        assert_eq!(LinkConfig::default().profile().mean_of_bursts(0, 0, 1_000, 2_000), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use lastmile::units::Rate;
 use super::PROBE_SIZE;
 use super::session::{Session, read_probe};
 use crate::network::engine::Engine;
+use crate::network::meter::Packets;
 use crate::roles::Ended;
 use crate::runs::twin::{Over, SharedTruth, TwinPath, shared_truths, window};
 use crate::runs::{PathMeter, RunError};
@@ -21,11 +22,11 @@ use crate::scenario::{Scenario, Simulation};
 /// use lastmile_sim::runs::twin::Over;
 /// let rate = |mbps: u64| Some(Rate::ip(mbps * 1_000_000));
 /// let truth = lastmile_sim::roles::measure::Truth {
-///     capacity: Rate::ip(28_000_000), window: rate(20), mean: rate(19), over: Over::Window, achievable_window: rate(22), achievable_mean: rate(21),
+///     capacity: Rate::ip(28_000_000), sustained: Rate::ip(28_000_000), window: rate(20), mean: rate(19), over: Over::Window, achievable_window: rate(22), achievable_mean: rate(21),
 /// };
 /// let mut estimate = Estimate {
 ///     quantity: Quantity::AvailableBandwidth, value: Value::Is(Rate::ip(23_000_000)), interval: None,
-///     truth_kind: TruthKind::Queue, streams: vec![1], warnings: vec![],
+///     truth_kind: TruthKind::Queue, burst: None, streams: vec![1], warnings: vec![],
 /// };
 /// assert_eq!(truth.of(&estimate), rate(20));
 /// estimate.truth_kind = TruthKind::Saturation;
@@ -34,10 +35,14 @@ use crate::scenario::{Scenario, Simulation};
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Truth {
     /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
-    /// the estimate's streams, by WLANs what a saturating flow gets alone ([`twin`](crate::runs::twin)).
+    /// the estimate's streams, of bursts as large as the estimate names (of two packets, if it is of something else) that meet
+    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::runs::twin)).
     pub capacity: Rate,
+    /// The same of what lasts: no more than the tokens of any shaper.
+    pub sustained: Rate,
     /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
-    /// [window](crate::runs::twin::window) around them. `None` where stations aggregate.
+    /// [window](crate::runs::twin::window) around them. Of an available bandwidth that names a burst, of such bursts; else of
+    /// what lasts. `None` where stations aggregate.
     pub window: Option<Rate>,
     /// The spare rate from the warm-up's end to the run's.
     pub mean: Option<Rate>,
@@ -55,6 +60,7 @@ impl Truth {
     pub fn of(&self, estimate: &Estimate) -> Option<Rate> {
         match (estimate.quantity, estimate.truth_kind) {
             (Quantity::Capacity, _) => Some(self.capacity),
+            (Quantity::SustainedRate, _) => Some(self.sustained),
             (_, TruthKind::Queue) if self.over == Over::Run => self.mean,
             (_, TruthKind::Queue) => self.window,
             (_, TruthKind::Saturation) => self.achievable_window,
@@ -88,6 +94,31 @@ pub struct Outcome {
 /// Meters of both directions of a session's path, there and back.
 pub(super) struct PathTruth([Option<PathMeter>; 2]);
 
+/// What a truth is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    direction: Direction,
+    /// The streams that the estimate was made from; none if there is no estimate.
+    streams: &'a [u32],
+    /// Of which packets the capacity and the spare rate are.
+    capacity: Packets,
+    rest: Packets,
+}
+
+impl<'a> Asked<'a> {
+    /// The truth beside an estimate, or beside none.
+    fn about(direction: Direction, estimate: Option<&'a Estimate>) -> Asked<'a> {
+        let burst = |quantity| estimate.filter(|e| e.quantity == quantity).and_then(|e| e.burst);
+        let pair = burst(Quantity::Capacity).unwrap_or(PROBE_SIZE * 2);
+        Asked {
+            direction,
+            streams: estimate.map_or(&[], |e| &e.streams),
+            capacity: Packets { ip_size: PROBE_SIZE, burst: Some(pair) },
+            rest: Packets { ip_size: PROBE_SIZE, burst: burst(Quantity::AvailableBandwidth) },
+        }
+    }
+}
+
 /// One direction of a session's path, with what twins found: for each estimate, and last for the whole run.
 struct Side<'a> {
     meter: &'a PathMeter,
@@ -106,18 +137,18 @@ impl PathTruth {
         PathTruth([meter(0), meter(1)])
     }
 
-    /// The truth for estimates, each by its direction and the streams that it was made from; `None` where
+    /// The truth for estimates; `None` where
     /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
     /// run only where a WLAN is on the path.
     fn truths(
         &self,
         ended: &Ended<'_>,
         session: &Session,
-        asked: &[(Direction, &[u32])],
+        asked: &[Asked<'_>],
     ) -> Result<Vec<Option<Truth>>, RunError> {
         let (engine, scenario, seed) = (ended.engine(), ended.scenario, ended.simulation.seed());
         let side = |way: usize, but: Direction| -> Result<Option<Side<'_>>, RunError> {
-            let wanted = asked.iter().any(|ask| ask.0 != but);
+            let wanted = asked.iter().any(|ask| ask.direction != but);
             let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
             let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
             let path = TwinPath { from, to, ip_size: PROBE_SIZE };
@@ -126,12 +157,16 @@ impl PathTruth {
             Ok(Some(Side { meter, shared: twins.transpose()? }))
         };
         let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
-        let truth = |(index, &(direction, streams)): (usize, &(Direction, &[u32]))| {
-            let first = if direction == Direction::Reverse { &reverse } else { &forward };
-            let mut truth = first.as_ref()?.truth(engine, scenario, index, streams)?;
-            let second = reverse.as_ref().filter(|_| direction == Direction::RoundTrip);
-            if let Some(back) = second.and_then(|back| back.capacity(engine, scenario, index, streams)) {
-                truth.capacity = smaller(truth.capacity, back);
+        let truth = |(index, ask): (usize, &Asked<'_>)| {
+            let first = if ask.direction == Direction::Reverse { &reverse } else { &forward };
+            let mut truth = first.as_ref()?.truth(engine, scenario, index, ask)?;
+            if let Some(back) = reverse.as_ref().filter(|_| ask.direction == Direction::RoundTrip) {
+                let less = |rate: &mut Rate, of| {
+                    let back = back.capacity(engine, scenario, index, ask.streams, of);
+                    *rate = back.map_or(*rate, |back| smaller(*rate, back));
+                };
+                less(&mut truth.capacity, ask.capacity);
+                less(&mut truth.sustained, PROBE_SIZE.into());
             }
             Some(truth)
         };
@@ -145,7 +180,7 @@ fn windows(
     meter: &PathMeter,
     engine: &Engine,
     scenario: &Scenario,
-    asked: &[(Direction, &[u32])],
+    asked: &[Asked<'_>],
 ) -> Vec<(Time, Time)> {
     let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
     let own = |streams: &[u32]| {
@@ -155,7 +190,7 @@ fn windows(
         let (first, last) = (seen.iter().map(|s| s.first).min()?, seen.iter().map(|s| s.last).max()?);
         Some(window(scenario, first, last))
     };
-    let mut all: Vec<_> = asked.iter().map(|(_, streams)| own(streams).unwrap_or(whole)).collect();
+    let mut all: Vec<_> = asked.iter().map(|ask| own(ask.streams).unwrap_or(whole)).collect();
     all.push(whole);
     all
 }
@@ -170,27 +205,35 @@ impl Side<'_> {
         Some((*all.get(index)?, *all.last()?))
     }
 
-    fn capacity(&self, engine: &Engine, scenario: &Scenario, index: usize, streams: &[u32]) -> Option<Rate> {
+    fn capacity(
+        &self,
+        engine: &Engine,
+        scenario: &Scenario,
+        index: usize,
+        streams: &[u32],
+        of: Packets,
+    ) -> Option<Rate> {
         if let Some((own, _)) = self.shared(index) {
             // The twin's packets cross the links as well.
             return Some(own.capacity);
         }
-        let own =
-            mean(streams, |stream| self.meter.smallest(engine, |m| m.capacity(stream, PROBE_SIZE)).ok());
+        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.capacity(stream, of)).ok());
         own.or_else(|| {
             let from = Time::ZERO + scenario.warm_up;
-            self.meter.smallest(engine, |m| m.capacity_between(from, engine.now(), PROBE_SIZE)).ok()
+            self.meter.smallest(engine, |m| m.capacity_between(from, engine.now(), of)).ok()
         })
     }
 
-    fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, streams: &[u32]) -> Option<Truth> {
-        let (from, to) = (Time::ZERO + scenario.warm_up, engine.now());
-        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.spare(stream, PROBE_SIZE)).ok());
-        let long = self.meter.smallest(engine, |m| m.spare_between(from, to, PROBE_SIZE)).ok();
-        let capacity = self.capacity(engine, scenario, index, streams)?;
+    fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, ask: &Asked<'_>) -> Option<Truth> {
+        let (from, to, streams) = (Time::ZERO + scenario.warm_up, engine.now(), ask.streams);
+        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.spare(stream, ask.rest)).ok());
+        let long = self.meter.smallest(engine, |m| m.spare_between(from, to, ask.rest)).ok();
+        let capacity = self.capacity(engine, scenario, index, streams, ask.capacity)?;
+        let sustained = self.capacity(engine, scenario, index, streams, PROBE_SIZE.into())?;
         let Some((near, whole)) = self.shared(index) else {
             return Some(Truth {
                 capacity,
+                sustained,
                 window: own,
                 mean: long,
                 over: Over::Window,
@@ -207,6 +250,7 @@ impl Side<'_> {
         let has_window = !streams.is_empty();
         Some(Truth {
             capacity,
+            sustained,
             window: both(near.spare, own).filter(|_| has_window && over == Over::Window),
             mean: both(whole.spare, long),
             over,
@@ -266,10 +310,8 @@ pub(super) fn outcomes(
     refusals
         .filter(|refusal| **refusal == Refusal::Interrupted)
         .for_each(|refusal| *refusal = Refusal::RunOver);
-    let asked: Vec<(Direction, &[u32])> = all
-        .iter()
-        .map(|found| (found.direction, found.estimate.as_ref().map_or(&[][..], |e| &e.streams)))
-        .collect();
+    let asked: Vec<Asked<'_>> =
+        all.iter().map(|found| Asked::about(found.direction, found.estimate.as_ref())).collect();
     let truths = meters.truths(ended, session, &asked)?;
     for (outcome, truth) in all.iter_mut().zip(truths) {
         outcome.truth = truth;

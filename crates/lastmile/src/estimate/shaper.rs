@@ -1,0 +1,450 @@
+//! Token buckets: where a stream begins to come slower than bursts do, and the rate that lasts.
+//!
+//! A shaper of token rate r and bucket b (RFC 2697's committed information rate and burst size) on a link of capacity C lets
+//! at most min(L + C t, b + r t) through in any time t (Kanuparthy, Dovrolis, "ShaperProbe: end-to-end detection of ISP traffic
+//! shaping using active methods", IMC 2011, section 2). A stream sent at C comes through at C until
+//!
+//! > k = b / (1 - r / C)
+//!
+//! bytes have passed, and at r from then on. ShaperProbe looks for that shift in seconds of traffic by ranks of the received
+//! rate. Here a stream is 30 or 40 packets, and other traffic spreads some of its gaps, so that the sign is a *floor*: from
+//! some packet on to the end every gap is longer than a packet's time at the rate of bursts, by [`RATIO`] (ShaperProbe's).
+//! Other traffic leaves some gap free sooner or later; a bucket without tokens never does.
+//!
+//! A stream that looks so is a suspicion. A burst of packets back to back, between which next to nothing of others fits,
+//! must show the same at the same place; its gaps from there on are a packet's time at r each, and their median is the sustained
+//! rate, as that of pairs is the capacity (WBest, eq. 3). Trains then go at that rate behind a head that empties the bucket.
+//!
+//! What does not show: a shaper that takes less than [`RATIO`] off, a bucket that outlasts the stream
+//! ([`least_unseen`]), and a policer that drops what it has no tokens for and leaves gaps of one packet's time.
+//!
+//! Not the knee of a distribution of delays: the order of arrivals and their gaps alone are looked at.
+
+use crate::estimate::wbest::WbestConfig;
+use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
+use crate::estimate::{
+    Estimate, Interval, IntervalMethod, ProbePacket, Quantity, StreamPlan, TruthKind, Value, Warning,
+    WarningCode, bits_per_second,
+};
+use crate::node::Ecn;
+use crate::observe::{StreamVerdict, judge, stats};
+use crate::report::{Pattern, StreamRecord};
+use crate::time::{Owd, Span};
+use crate::units::{Bytes, Rate};
+
+/// Gaps this many times a packet's time at the rate of bursts are slow (ShaperProbe: 1.1).
+const RATIO: f64 = 1.1;
+/// So many slow gaps at a stream's end are a suspicion, unless chance does that in more than one of fifty streams.
+const MIN_SLOW: usize = 4;
+const BY_CHANCE: f64 = 0.02;
+/// Slow gaps of a burst that tell of the rate.
+const MIN_RATES: usize = 8;
+/// Packets in a burst: what a queue of 40 packets or 60 kB holds.
+const BURST: usize = 40;
+/// Bursts sent until two streams agree.
+const ATTEMPTS: u32 = 3;
+/// Two streams agree where one slows down within so many packets of the other, or this share of them.
+const PLACE: (usize, f64) = (3, 0.25);
+/// By how much a burst's slow gaps may be longer or shorter than those of the stream that was suspected, in which there may
+/// be packets of others.
+const SAME_GAPS: core::ops::RangeInclusive<f64> = 0.5..=RATIO;
+/// Packets of a head beyond those that the bucket lets pass: they wait, and so the queue is busy.
+const BEYOND: usize = 3;
+
+/// The bucket that a shaper to half the rate of bursts, or less, must at least have, for a stream of so many packets not to
+/// have shown it: from k = b / (1 - r / C) with r = C / 2.
+///
+/// ```text
+/// 30 packets of 1488 B have 25 ahead of the last four gaps and the packet before them: 37.2 kB, half of which is 18.6 kB.
+/// ```
+pub(super) fn least_unseen(packets: usize, size: Bytes) -> Option<Bytes> {
+    let ahead = packets.checked_sub(1 + MIN_SLOW).filter(|ahead| *ahead > 0)?;
+    Some(Bytes(size.0 * ahead as u64 / 2))
+}
+
+/// Where a stream began to come slower.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slowdown {
+    /// Packets that came before.
+    at: usize,
+    /// A packet's time before.
+    fast: Span,
+    /// Gaps from there on, in nanoseconds a packet.
+    gaps: Vec<f64>,
+    /// Packets that arrived, and the nanoseconds from the first to the last.
+    all: (usize, i64),
+    /// The same of what came slower, from its second packet on: the first waited for a part of its tokens only.
+    slow: (usize, i64),
+}
+
+impl Slowdown {
+    /// Looks through a stream of packets of one size, where one of them takes `slot` at the rate of bursts. Arrivals within
+    /// `noise` of each other are one. With `least`, the least delay of other streams' packets and by how much its stamp may be late,
+    /// what came before must itself have shown that it came faster: where `slot` is only a bound of what hosts can time.
+    pub(super) fn of(
+        record: &StreamRecord,
+        slot: Span,
+        noise: Span,
+        least: Option<(Owd, Span)>,
+    ) -> Option<Slowdown> {
+        if record.clock_stepped {
+            return None;
+        }
+        // (index of the last, when it came, packets)
+        let mut points: Vec<(usize, i64, usize)> = Vec::new();
+        let first = record.packets.iter().find_map(|p| p.fate.arrived())?;
+        for (index, packet) in record.packets.iter().enumerate() {
+            let Some(arrived) = packet.fate.arrived() else { continue };
+            let at = (arrived - first).as_nanos();
+            match points.last_mut() {
+                Some(last) if at.saturating_sub(last.1) <= noise.as_nanos() => {
+                    *last = (index, last.1.max(at), last.2 + 1);
+                }
+                _ => points.push((index, at, 1)),
+            }
+        }
+        let gaps: Vec<f64> = points.windows(2).map(|w| (w[1].1 - w[0].1) as f64 / w[1].2 as f64).collect();
+        let slow = RATIO * slot.as_nanos() as f64;
+        let from = gaps.iter().rposition(|gap| *gap < slow).map_or(0, |fast| fast + 1);
+        let Some((least, late)) = least else { return Slowdown::from(record, &points, &gaps, from, slow) };
+        let own = record.packets.iter().filter_map(|p| p.owd()).min()?;
+        let (departed, least) = (record.packets.first()?.sent, own.min(least));
+        // That packet's stamp may have been late, and then those of the first were so by more.
+        (from..gaps.len()).find_map(|from| {
+            let (before, at) = (points.get(from)?.0, points.get(..=from)?.iter().map(|point| point.2).sum());
+            let took = record.packets.get(before)?.fate.arrived()? - departed - least + late;
+            let each = took.as_nanos() as f64 / usize::checked_sub(at, 1).filter(|n| *n > 0)? as f64;
+            Slowdown::from(record, &points, &gaps, from, slow.max(RATIO * each))
+        })
+    }
+
+    /// If all gaps from `from` on are `slow` nanoseconds or more, and there are enough of them.
+    fn from(
+        record: &StreamRecord,
+        points: &[(usize, i64, usize)],
+        gaps: &[f64],
+        from: usize,
+        slow: f64,
+    ) -> Option<Slowdown> {
+        let (before, after) = gaps.split_at(from);
+        // If others filled gaps as they did before, that they filled all of the last has this probability (Laplace's rule).
+        let filled = before.iter().filter(|gap| **gap >= slow).count();
+        let chance = (filled + 1) as f64 / (before.len() + 2) as f64;
+        let all_slow = after.iter().all(|gap| *gap >= slow);
+        if !all_slow || after.len() < MIN_SLOW || libm::pow(chance, after.len() as f64) > BY_CHANCE {
+            return None;
+        }
+        let ((before, came, _), (last, ended, _)) = (*points.get(from)?, *points.last()?);
+        // Not because they were sent so slowly.
+        let sent = record.packets.get(last)?.sent - record.packets.get(before)?.sent;
+        if ((ended - came) as f64) < RATIO * sent.as_nanos() as f64 {
+            return None;
+        }
+        let packets = |from: usize| points.iter().skip(from).map(|point| point.2).sum::<usize>();
+        Some(Slowdown {
+            at: packets(0) - packets(from + 1),
+            fast: Span::from_nanos((slow / RATIO) as i64),
+            gaps: after.to_vec(),
+            all: (packets(0), ended),
+            slow: (packets(from + 2), ended - points.get(from + 1)?.1),
+        })
+    }
+
+    /// Packets that came before.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn gap(&self) -> f64 {
+        stats::median(&self.gaps).unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether a burst bears this out.
+    fn agrees(&self, burst: &Slowdown) -> bool {
+        let near = PLACE.0.max((self.at.max(burst.at) as f64 * PLACE.1) as usize);
+        self.at.abs_diff(burst.at) <= near && SAME_GAPS.contains(&(burst.gap() / self.gap()))
+    }
+}
+
+/// What bursts say of a suspicion.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// There is a shaper.
+    Shaped(Shaper),
+    /// There is none that shows.
+    Refuted,
+}
+
+/// Sends bursts about a suspicion.
+#[derive(Clone, Debug)]
+pub(super) struct ShaperCheck {
+    suspected: Slowdown,
+    size: Bytes,
+    coalescing: Span,
+    attempts: u32,
+}
+
+impl ShaperCheck {
+    /// About a stream of packets of `size` bytes. Stamps may be late by `coalescing`.
+    pub(super) fn new(suspected: Slowdown, size: Bytes, coalescing: Span) -> ShaperCheck {
+        ShaperCheck { suspected, size, coalescing, attempts: 0 }
+    }
+
+    pub(super) fn plan(&self) -> StreamPlan {
+        fast(self.suspected.at + MIN_RATES + MIN_SLOW, BURST, self.size, self.suspected.fast)
+    }
+
+    /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
+    pub(super) fn on_stream(&mut self, record: &StreamRecord, noise: Span) -> Option<Finding> {
+        self.attempts += 1;
+        let last = (self.attempts >= ATTEMPTS).then_some(Finding::Refuted);
+        let unusable = [StreamVerdict::ClockStepped, StreamVerdict::NoReport, StreamVerdict::Reordered];
+        if unusable.contains(&judge(record).verdict) {
+            return last;
+        }
+        let Some(burst) = Slowdown::of(record, self.suspected.fast, noise * 2, None) else {
+            return Some(Finding::Refuted);
+        };
+        if burst.gaps.len() > MIN_RATES && self.suspected.agrees(&burst) {
+            let shaper = self.shaper(&burst, record.stream, noise);
+            // Minutes between packets are no rate.
+            return Some(if shaper.sustained.rate < 1.0 {
+                Finding::Refuted
+            } else {
+                Finding::Shaped(shaper)
+            });
+        }
+        self.suspected = burst;
+        last
+    }
+
+    fn shaper(&self, burst: &Slowdown, stream: u32, noise: Span) -> Shaper {
+        let bits = self.size.bits() as f64 * 1e9;
+        let rates: Vec<f64> = burst.gaps.iter().skip(1).map(|gap| bits / gap).collect();
+        let config = WbestConfig { packet_size: self.size, ..WbestConfig::default() };
+        let mut sustained = Capacity::of(&rates, &config, noise);
+        if self.coalescing > Span::ZERO {
+            // A median of gaps may be a period of interrupts; what stamps add to the sum of all is no more than one.
+            let (packets, span) = burst.slow;
+            let of = |by: i64| bits * packets as f64 / (span.saturating_add(by) as f64).max(1.0);
+            let by = self.coalescing.as_nanos();
+            let (low, high) = sustained.interval.unwrap_or((sustained.rate, sustained.rate));
+            sustained.rate = of(0);
+            sustained.interval = Some((low.min(of(by)), high.max(of(-by))));
+        }
+        let at = burst.at.max(self.suspected.at);
+        // What passed beyond what tokens came for meanwhile: b + r t, as above.
+        let (packets, span) = (burst.all.0 as f64, burst.all.1 as f64);
+        let bucket = self.size.0 as f64 * packets - sustained.rate * span / 8e9;
+        let bucket = Bytes(bucket.max(0.0) as u64);
+        Shaper { sustained, head: at + BEYOND, slot: self.suspected.fast, bucket, streams: vec![stream] }
+    }
+}
+
+/// `n` packets as fast as they go, at least `least` of them: in a burst, but for more than queues hold; those go at the rate of
+/// bursts.
+fn fast(n: usize, least: usize, size: Bytes, slot: Span) -> StreamPlan {
+    let n = n.max(least);
+    if n <= BURST {
+        return StreamPlan::burst(n, size);
+    }
+    let packet = |k: usize| ProbePacket { offset: slot * k as i64, size, ecn: Ecn::NotEct };
+    StreamPlan { pattern: Pattern::Train, packets: (0..n).map(packet).collect() }
+}
+
+/// A shaper that bursts have shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shaper {
+    /// The rate that lasts.
+    pub(super) sustained: Capacity,
+    /// Packets that leave no token.
+    head: usize,
+    slot: Span,
+    /// About what the bucket holds.
+    bucket: Bytes,
+    streams: Vec<u32>,
+}
+
+impl Shaper {
+    /// A train of `n` packets at the sustained rate, behind a head that leaves no token. It waits behind the head's last packets,
+    /// so that the queue is busy from its first packet on, as WBest's fluid model wants.
+    pub(super) fn train(&self, n: usize, size: Bytes) -> StreamPlan {
+        let mut plan = fast(self.head, 0, size, self.slot);
+        let (begin, rate) = (plan.duration(), bits_per_second(self.sustained.rate));
+        let packet =
+            |k: usize| ProbePacket { offset: begin + rate.time_for(size * k as u64), size, ecn: Ecn::NotEct };
+        plan.packets.extend((1..=n).map(packet));
+        plan.pattern = Pattern::Uneven;
+        plan
+    }
+
+    /// The train of such a stream, from the head's last packet on.
+    pub(super) fn tail(&self, record: &StreamRecord) -> StreamRecord {
+        let from = (self.head - 1).min(record.packets.len()).min(record.planned.len());
+        StreamRecord {
+            pattern: Pattern::Train,
+            planned: record.planned[from..].to_vec(),
+            packets: record.packets[from..].to_vec(),
+            ..record.clone()
+        }
+    }
+
+    /// Packets of such a stream, `n` of them in the train.
+    pub(super) fn packets(&self, n: usize) -> usize {
+        self.head + n
+    }
+
+    /// What is said of it.
+    pub(super) fn estimate(&self, mut warnings: Vec<Warning>) -> Estimate {
+        warnings.push(self.warning());
+        Estimate {
+            quantity: Quantity::SustainedRate,
+            value: Value::Is(bits_per_second(self.sustained.rate)),
+            interval: self.sustained.interval.map(|(low, high)| Interval {
+                low: bits_per_second(libm::floor(low)),
+                high: bits_per_second(libm::ceil(high)),
+                confidence: CONFIDENCE,
+                method: IntervalMethod::MedianOrderStatistics,
+            }),
+            truth_kind: TruthKind::Queue,
+            burst: Some(self.bucket),
+            streams: self.streams.clone(),
+            warnings,
+        }
+    }
+
+    /// Why the capacity is a lower bound, where a burst that met it said so.
+    pub(super) fn why(&self) -> String {
+        "the bound is of bursts that in part met a token bucket without tokens".to_owned()
+    }
+
+    /// What the user should know.
+    fn warning(&self) -> Warning {
+        Warning {
+            code: WarningCode::Shaper,
+            text: format!(
+                "a token bucket of about {} lets a burst pass at the capacity, and what follows at the sustained rate alone",
+                self.bucket
+            ),
+        }
+    }
+}
+
+/// What is said of the sustained rate where nothing showed it, in `streams` that would have shown a bucket smaller than `unseen`.
+pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
+    Estimate {
+        quantity: Quantity::SustainedRate,
+        value: Value::Unknown,
+        interval: None,
+        truth_kind: TruthKind::Queue,
+        burst: unseen,
+        streams: streams.to_vec(),
+        warnings,
+    }
+}
+
+/// A packet's time at a rate in bit/s.
+pub(super) fn slot(rate: f64, size: Bytes) -> Span {
+    Rate::time_for(bits_per_second(rate), size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::testing::record;
+
+    /// Packets of 1488 B, sent `apart` us apart, that come at these times in us.
+    fn stream(apart: u64, came: &[u64]) -> StreamRecord {
+        let sent: Vec<u64> = (0..came.len() as u64).map(|k| k * apart).collect();
+        let came: Vec<Option<u64>> = came.iter().map(|at| Some(*at)).collect();
+        record(Pattern::Train, &sent, &sent, &came)
+    }
+
+    /// A link on which a packet takes 100 us and a shaper at 500 us a packet, a fifth of that, whose bucket holds 8 of them: of
+    /// 30 packets that come every 100 us 8 / (1 - 1/5) = 10 pass at the link's rate, the last of these a part of the way.
+    fn shaped(n: u64) -> Vec<u64> {
+        (0..n).map(|k| 100 + (100 * k).max(500 * (k + 1).saturating_sub(8))).collect()
+    }
+
+    const SLOT: Span = Span::from_micros(100);
+    const NOISE: Span = Span::from_nanos(2);
+
+    #[test]
+    fn a_bucket_shows_where_its_tokens_are_spent() {
+        let slowdown = Slowdown::of(&stream(100, &shaped(30)), SLOT, NOISE, None).unwrap();
+        assert_eq!((slowdown.at, slowdown.gaps.len(), slowdown.gap()), (9, 21, 500_000.0));
+        assert_eq!(slowdown.all, (30, 500_000 * 22));
+        assert_eq!(slowdown.slow, (20, 500_000 * 20));
+        // Fewer than four slow gaps, which others may have filled; no bucket; sent as slowly as it came.
+        assert!(Slowdown::of(&stream(100, &shaped(13)), SLOT, NOISE, None).is_some());
+        assert_eq!(Slowdown::of(&stream(100, &shaped(12)), SLOT, NOISE, None), None);
+        let even: Vec<u64> = (1..=30).map(|k| 100 * k).collect();
+        assert_eq!(Slowdown::of(&stream(100, &even), SLOT, NOISE, None), None);
+        let slow: Vec<u64> = (1..=30).map(|k| 500 * k).collect();
+        assert_eq!(Slowdown::of(&stream(500, &slow), SLOT, NOISE, None), None);
+        // A single gap that others left free.
+        let mut free = shaped(30);
+        free.iter_mut().skip(27).for_each(|at| *at -= 400);
+        assert_eq!(Slowdown::of(&stream(100, &free), SLOT, NOISE, None), None);
+    }
+
+    #[test]
+    fn where_hosts_cannot_time_the_link_what_came_first_must_have_come_faster() {
+        let least = |at| stream(0, &[at]).packets[0].owd().zip(Some(Span::ZERO));
+        let (burst, slot) = (stream(0, &shaped(40)), Span::from_micros(20));
+        assert!(Slowdown::of(&burst, slot, NOISE, least(100)).is_some());
+        // All packets at one rate, and no faster by the clock of their departure.
+        let even: Vec<u64> = (1..=40).map(|k| 500 * k).collect();
+        assert!(Slowdown::of(&stream(0, &even), slot, NOISE, None).is_some());
+        assert_eq!(Slowdown::of(&stream(0, &even), slot, NOISE, least(500)), None);
+    }
+
+    fn check(coalescing: Span) -> ShaperCheck {
+        let train = Slowdown::of(&stream(100, &shaped(30)), SLOT, NOISE, None).unwrap();
+        ShaperCheck::new(train, Bytes(1488), coalescing)
+    }
+
+    #[test]
+    fn a_burst_bears_the_suspicion_out_and_says_rate_and_bucket() {
+        let mut asks = check(Span::ZERO);
+        assert_eq!((asks.plan().packets.len(), asks.plan().pattern), (40, Pattern::Burst));
+        let found = asks.on_stream(&stream(0, &shaped(40)), Span::from_nanos(1));
+        let Some(Finding::Shaped(shaper)) = found else { panic!("{found:?}") };
+        // 1488 B in 500 us; tokens for eight packets, of which the first passes before the clock starts.
+        assert_eq!(shaper.sustained.rate, 1488.0 * 8.0 / 500e-6);
+        assert_eq!(shaper.bucket, Bytes(8 * 1488));
+        // Nine packets and three that wait, or their last part; then twenty at the rate that lasts.
+        let plan = shaper.train(20, Bytes(1488));
+        assert_eq!((plan.packets.len(), shaper.packets(20)), (32, 32));
+        assert_eq!((plan.packets[11].offset, plan.duration()), (Span::ZERO, Span::from_micros(10_000)));
+        let tail = shaper.tail(&stream(0, &shaped(32)));
+        assert_eq!((tail.packets.len(), tail.packets[0].seq), (21, 11));
+
+        // Stamps that are late by up to 250 us widen the interval by as much of the sum.
+        let found = check(Span::from_micros(250)).on_stream(&stream(0, &shaped(40)), Span::from_nanos(1));
+        let Some(Finding::Shaped(late)) = found else { panic!("{found:?}") };
+        let (low, high) = late.sustained.interval.unwrap();
+        let of = |us: f64| 30.0 * 1488.0 * 8e6 / us;
+        assert!((low - of(15_250.0)).abs() < 1.0 && (high - of(14_750.0)).abs() < 1.0, "{low} {high}");
+    }
+
+    #[test]
+    fn a_burst_refutes_what_other_traffic_did() {
+        let even: Vec<u64> = (1..=40).map(|k| 100 * k).collect();
+        assert_eq!(check(Span::ZERO).on_stream(&stream(0, &even), NOISE), Some(Finding::Refuted));
+        // Slow from another place on each time: three bursts, and no end of it.
+        let mut asks = check(Span::ZERO);
+        let at = |knee: u64| {
+            (0..40).map(|k| 100 + 100 * k + 400 * u64::saturating_sub(k, knee)).collect::<Vec<_>>()
+        };
+        assert_eq!(asks.on_stream(&stream(0, &at(20)), NOISE), None);
+        assert_eq!(asks.on_stream(&stream(0, &at(5)), NOISE), None);
+        assert_eq!(asks.on_stream(&stream(0, &at(22)), NOISE), Some(Finding::Refuted));
+    }
+
+    #[test]
+    fn what_a_stream_would_have_shown_is_half_of_what_is_ahead_of_the_last_gaps() {
+        assert_eq!(least_unseen(30, Bytes(1488)), Some(Bytes(18_600)));
+        assert_eq!((least_unseen(5, Bytes(1488)), least_unseen(0, Bytes(1))), (None, None));
+    }
+}
