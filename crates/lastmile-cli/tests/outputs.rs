@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{PROGRAM, Scratch, lastmile};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const USAGE: i32 = 2;
 const MACHINE: i32 = 4;
@@ -340,10 +340,30 @@ fn event_files_have_both_tiers() {
     // A run in which nothing is lost has its decisions.
     lastmile(&["sim", "path", "--events", &events]);
     assert!(read(&events).lines().any(|line| line.contains("\"event\":\"estimated\"")));
+    // A hand-off from a link to the air and back, and what it loses.
+    lastmile(&["sim", "../lastmile-sim/tests/scenarios/handoff.toml", "--events", &events]);
+    let lines: Vec<Value> = read(&events).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let hand_offs: Vec<_> = lines.iter().filter(|line| line["event"] == "handed-off").collect();
+    let said = |line: &&Value| json!([line["at"], line["host"], line["to"], line["old_queue"]]);
+    assert_eq!(
+        hand_offs.iter().map(said).collect::<Vec<_>>(),
+        [
+            json!([5_000_000_000_u64, "mobile", "base", "drop"]),
+            json!([15_000_000_000_u64, "mobile", "cell", "drop"])
+        ]
+    );
+    let dropped = lines.iter().filter(|line| line["cause"] == "handoff" && line["at"] == hand_offs[0]["at"]);
+    assert_eq!(dropped.count(), 20);
     let documented = include_str!("../../../docs/recording.md");
-    for word in
-        ["packet-lost", "segment-resent", "link-changed", "station-changed", "traffic-changed", "`collision`"]
-    {
+    for word in [
+        "packet-lost",
+        "segment-resent",
+        "link-changed",
+        "station-changed",
+        "handed-off",
+        "traffic-changed",
+        "`collision`",
+    ] {
         assert!(documented.contains(word), "{word} is not documented");
     }
 }

@@ -73,6 +73,9 @@ impl Network {
                 ];
                 self.change(record, station, &parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
             }
+            Happening::HandedOff { host, to, .. } => {
+                self.change(record, host, &format!("handed off to {to}"))
+            }
             Happening::TrafficChanged { flow, rate } => self.change(record, flow, &rate.to_string()),
             _ => {}
         }

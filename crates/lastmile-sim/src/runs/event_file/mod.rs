@@ -20,7 +20,7 @@ use crate::network::carrier::Lost;
 use crate::network::engine::NodeId;
 use crate::network::tcp::{Ack, Segment};
 use crate::runs::pcap::link_name;
-use crate::scenario::{Scenario, Simulation};
+use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};
 
 #[cfg(test)]
 mod tests;
@@ -98,6 +98,15 @@ pub enum Happening {
         distance_m: Option<f64>,
         /// Its mean signal-to-noise ratio, in dB.
         snr_db: Option<f64>,
+    },
+    /// A host changed its link, as its scenario had planned.
+    HandedOff {
+        /// The host.
+        host: String,
+        /// Its neighbour from now on.
+        to: String,
+        /// What becomes of what waits on the way that it leaves.
+        old_queue: OldQueue,
     },
     /// The mean rate of traffic changed, as its scenario had planned.
     TrafficChanged {
@@ -339,6 +348,14 @@ fn planned(scenario: &Scenario, simulation: &Simulation) -> Vec<(Time, NodeId, H
                 .iter()
                 .map(|&(at, rate)| (at, node, Happening::TrafficChanged { flow: spec.name.clone(), rate })),
         );
+    }
+    for &HandoffSpec { at, host, to, old_queue } in &scenario.handoffs {
+        let by_link = scenario.links.iter().position(|link| (link.from, link.to) == (host, to));
+        let by_air = |wlan: &WlanSpec| wlan.directions.iter().any(|&(_, from, ap)| (from, ap) == (host, to));
+        let air = || simulation.wlans.get(scenario.wlans.iter().position(by_air)?);
+        let Some(&node) = by_link.map(|at| &simulation.links[at]).or_else(air) else { continue };
+        let [host, to] = [host, to].map(|vertex| scenario.vertex_name(vertex).to_owned());
+        planned.push((at, node, Happening::HandedOff { host, to, old_queue }));
     }
     planned.sort_by_key(|(at, node, _)| (*at, *node));
     planned
