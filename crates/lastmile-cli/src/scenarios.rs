@@ -12,6 +12,33 @@ use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text
 use crate::exit::Exit;
 use crate::options::estimator;
 
+/// Which scenario is to run, and with what.
+#[derive(clap::Args)]
+pub(crate) struct ScenarioArgs {
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) name: String,
+    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
+    /// times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Draws all random numbers; the scenario's own if left out
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl ScenarioArgs {
+    /// The checked scenario, and the seed.
+    pub(crate) fn load(&self) -> anyhow::Result<(Scenario, u64)> {
+        let (file, text) = text(&self.name)?;
+        let overrides = self.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
+        let scenario = Scenario::parse_with(&file, &text, &overrides, &check_method);
+        let scenario = scenario.map_err(|error| Exit::Usage.blame(error))?;
+        let seed = self.seed.unwrap_or(scenario.seed);
+        Ok((scenario, seed))
+    }
+}
+
 /// The text of a scenario and what errors call it.
 pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
     if let Some(text) = builtin_text(name) {
@@ -31,11 +58,10 @@ fn read(name: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// A checked scenario, with values `KEY=VALUE` in the place of the file's.
-pub(crate) fn load(name: &str, set: &[String]) -> anyhow::Result<Scenario> {
-    let (file, text) = text(name)?;
-    let overrides = set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
-    Scenario::parse_with(&file, &text, &overrides, &check_method).map_err(|error| Exit::Usage.blame(error))
+/// A checked scenario as it is.
+pub(crate) fn load(name: &str) -> anyhow::Result<Scenario> {
+    let scenario = ScenarioArgs { name: name.to_owned(), set: Vec::new(), seed: None }.load()?;
+    Ok(scenario.0)
 }
 
 fn replaced(set: &str) -> anyhow::Result<Override> {

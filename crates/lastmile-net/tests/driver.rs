@@ -131,6 +131,37 @@ fn every_tracked_packet_is_answered_once_and_leaves_in_order() {
     assert_eq!(received(&socket, 60), (1..=60).collect::<Vec<_>>());
 }
 
+/// Plans a packet that is due, then one that soon is, and takes long to say that this is all.
+struct Slow(SocketAddr, u8);
+
+impl Node for Slow {
+    type Event = std::convert::Infallible;
+
+    fn handle(&mut self, _now: Time, _input: Input) {}
+
+    fn poll(&mut self, now: Time) -> Output {
+        self.1 += 1;
+        if self.1 > 2 {
+            std::thread::sleep(Duration::from_millis(20));
+            return Output::Wait(None);
+        }
+        let payload = u64::from(self.1).to_be_bytes().to_vec();
+        let datagram = Datagram::udp(([0, 0, 0, 0], 0).into(), self.0, payload);
+        let at = now + Span::from_micros(i64::from(self.1 - 1));
+        Output::Transmit(Transmit { id: TransmitId::UNTRACKED, at, port: PortId(0), datagram })
+    }
+}
+
+#[test]
+fn what_is_due_leaves_before_what_is_planned() {
+    let (socket, to) = receiver();
+    let own = UdpSocket::open(&UdpConfig::new(LOCAL.into())).unwrap();
+    let mut driver = Driver::new(vec![own], DriverConfig::default()).unwrap();
+    let told = &mut |_: &Event<std::convert::Infallible>| {};
+    driver.run(&mut Slow(to, 0), told, &AtomicBool::new(false), |slow| slow.1 > 2).unwrap();
+    assert_eq!(received(&socket, 2), [1, 2]);
+}
+
 #[test]
 fn without_kernel_stamps_user_space_says_when_a_packet_left() {
     let (_socket, to) = receiver();

@@ -296,6 +296,82 @@ fn a_sender_that_was_held_up_for_long_sends_nobody_what_it_missed() {
     assert_eq!(packets.len(), 1);
 }
 
+/// A lab's endpoint is there some milliseconds after the run's start.
+#[test]
+fn a_sender_that_comes_late_begins_then() {
+    let mut sender = sender(at(1_000));
+    sender.handle(at(30), Input::Wake);
+    let (packets, ..) = drain(&mut sender, at(30));
+    // A frame of 2,500 B and a report.
+    let media: Vec<_> = packets.iter().filter(|(_, d)| !is_rtcp(d.payload.udp().unwrap())).collect();
+    assert_eq!(media.len(), 5);
+    assert_eq!((media[0].0, media[4].0), (at(30), at(30 + 16)));
+}
+
+#[test]
+fn packets_from_before_the_first_that_came_are_counted() {
+    let mut receiver = receiver();
+    for (k, sequence) in [2_u16, 1, 0, 3, 4].into_iter().enumerate() {
+        let now = at(k as i64);
+        let datagram = rtp(ends().0, sequence, 500, Ecn::NotEct);
+        receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+    }
+    receiver.handle(at(60), Input::Wake);
+    let (feedback, ..) = drain(&mut receiver, at(60));
+    let told = feedback.iter().flat_map(|(_, d)| Rtcp::all(d.payload.udp().unwrap()).map(Result::unwrap));
+    let arrived: usize = told
+        .filter_map(|packet| match packet {
+            Rtcp::Feedback(feedback) => Some(
+                feedback
+                    .blocks()
+                    .flat_map(|b| b.reports().collect::<Vec<_>>())
+                    .filter(|r| r.1.received)
+                    .count(),
+            ),
+            _ => None,
+        })
+        .sum();
+    assert_eq!(arrived, 5);
+    receiver.handle(at(70), Input::Interrupted);
+    let (_, decisions, _) = drain(&mut receiver, at(70));
+    let Some(Decision::SourceLeft { received, .. }) = decisions.last() else { panic!("{decisions:?}") };
+    assert_eq!((received.packets, received.lost, received.out_of_order), (5, 0, 2));
+}
+
+/// Forged sources by the thousand, proven or not, and a real one among them.
+#[test]
+fn forged_sources_keep_no_real_one_out() {
+    for proven in [false, true] {
+        let mut receiver = receiver();
+        let mut forged = 0_u16;
+        let mut forge = |receiver: &mut Receiver, now: Time| {
+            let from = (ends().0.ip(), 1_000 + forged % 60_000).into();
+            forged += 1;
+            for sequence in 0..1 + u16::from(proven) {
+                let datagram = rtp(from, sequence, 500, Ecn::NotEct);
+                receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            }
+        };
+        (0..1_000).for_each(|_| forge(&mut receiver, at(0)));
+        drain(&mut receiver, at(0));
+        let mut found = None;
+        for number in 0..200_u16 {
+            // Ten milliseconds apart, five forged ones between each two.
+            let now = at(100 + 10 * i64::from(number));
+            (0..5).for_each(|_| forge(&mut receiver, now));
+            let datagram = rtp(ends().0, number, 500, Ecn::NotEct);
+            receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            let (_, decisions, _) = drain(&mut receiver, now);
+            let is_real =
+                |what: &Decision| matches!(what, Decision::SourceFound { peer, .. } if *peer == ends().0);
+            found = found.or(decisions.iter().any(is_real).then_some(number));
+        }
+        // Forged ones that are proven hold their places for a second.
+        let latest = if proven { 95 } else { 1 };
+        assert!(found.is_some_and(|number| number <= latest), "{proven}: {found:?}");
+    }
+}
+
 /// A path that loses, marks, copies and delays, by the numbers of the packets.
 struct Path {
     lose: u64,

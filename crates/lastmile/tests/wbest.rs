@@ -474,3 +474,31 @@ fn an_interval_that_says_next_to_nothing_is_called_so() {
     }
     assert!(wide >= 20 && narrow >= 20, "{wide} {narrow}");
 }
+
+/// Keeps what its method is given.
+struct Kept(Box<dyn Estimator>, Vec<StreamRecord>);
+
+impl Estimator for Kept {
+    fn step(&mut self) -> Step {
+        self.0.step()
+    }
+    fn on_stream(&mut self, record: &StreamRecord) {
+        self.1.push(record.clone());
+        self.0.on_stream(record);
+    }
+}
+
+/// A path that carries no more than 1400 B: what was measured with such packets is found again from the recording, by a
+/// method that knows nothing of the path.
+#[test]
+fn a_recording_of_smaller_packets_gives_what_was_found_with_them() {
+    for method in ["wbest", "capprobe"] {
+        let made = || build(&method.parse().unwrap(), &Conditions::default()).unwrap();
+        let mut tool = Kept(made(), Vec::new());
+        assert!(tool.0.shrink(Bytes(1400)));
+        let was = Path::new(20e6, Cross::Cbr, 8e6, 5).measure(&mut tool);
+        let is = lastmile::estimate::replay(&mut *made(), &tool.1);
+        assert!(matches!(was, Outcome::Found(_)), "{method}: {was:?}");
+        assert_eq!(format!("{is:?}"), format!("{was:?}"), "{method}");
+    }
+}

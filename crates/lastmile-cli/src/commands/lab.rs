@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::outputs::OutputArgs;
 use crate::ran::Ran;
+use crate::scenarios::ScenarioArgs;
 use crate::{roles, scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
@@ -23,15 +24,8 @@ use crate::{roles, scenarios, signals};
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
-    scenario: String,
-    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
-    /// times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Draws all random numbers; the scenario's own if left out
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Real-time priority for the measuring programs too; the lab itself asks for it in any case
     #[arg(long)]
     realtime: bool,
@@ -50,14 +44,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
-    let scenario = scenarios::load(&args.scenario, &args.set)?;
-    let seed = args.seed.unwrap_or(scenario.seed);
+    let (scenario, seed) = args.scenario.load()?;
     let programs = match args.command.is_empty() && args.hosts.is_empty() {
         true => Vec::new(),
         false => programs(&args.hosts, &args.command)?,
     };
     can_be_had(&args, &scenario, &programs)?;
-    let (outputs, hooks) = args.outputs.open(&args.scenario, &scenario, World::Lab, seed)?;
+    let (outputs, hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Lab, seed)?;
     let (code, run) = if programs.is_empty() {
         let make = roles::maker(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };

@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         Some(path) => {
             let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display()));
             let file = File::create(path).and_then(Spool::new).map_err(cannot)?;
-            Some(SharedRecorder::new(file, &session.header(World::Real, &config)?).map_err(cannot)?)
+            Some(SharedRecorder::new(file, &session.header(World::Real)?).map_err(cannot)?)
         }
     };
     let keep = recorder.clone().map(|kept| Each(move |record: &StreamRecord| kept.record(record)));

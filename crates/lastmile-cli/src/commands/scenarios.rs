@@ -32,7 +32,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut table = Table::new(&["scenario", "what it is"]);
     let mut rows = Vec::new();
     for name in BUILTIN {
-        let description = load(name, &[])?.description;
+        let description = load(name)?.description;
         table.row([(*name).to_owned(), description.clone()]);
         rows.push(json!({ "name": name, "description": description }));
     }

@@ -8,20 +8,14 @@ use crate::exit::Exit;
 use crate::outputs::OutputArgs;
 use crate::progress::Progress;
 use crate::ran::Ran;
+use crate::scenarios::ScenarioArgs;
 use crate::{roles, scenarios, signals};
 
 /// Run a scenario's measurements in virtual time, beside the truth from its queues
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
-    scenario: String,
-    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
-    /// times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Draws all random numbers; the scenario's own if left out
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,9 +25,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     signals::stop();
-    let scenario = scenarios::load(&args.scenario, &args.set)?;
-    let seed = args.seed.unwrap_or(scenario.seed);
-    let (outputs, mut hooks) = args.outputs.open(&args.scenario, &scenario, World::Sim, seed)?;
+    let (scenario, seed) = args.scenario.load()?;
+    let (outputs, mut hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Sim, seed)?;
     let progress = Progress::new(&scenario.name, 1_000);
     let (bar, whole) = (progress.bar(), scenario.duration.as_secs_f64());
     hooks.progress = Some(Box::new(move |at| {

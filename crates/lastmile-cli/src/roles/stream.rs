@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::endpoint::stream::{
     Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
+use crate::exit::Exit;
 use crate::report::Run;
 use crate::report::describe::Mood;
 use crate::report::table::table;
@@ -116,7 +118,13 @@ impl Role for Streaming {
     }
 
     fn endpoint(&self, header: &Header, _: Option<Key>) -> anyhow::Result<AnyEndpoint> {
-        Ok(super::recorded::<Which>(header)?.endpoint())
+        let which = super::recorded::<Which>(header)?;
+        match &which {
+            Which::Sender(config) if !config.is_possible() => {
+                Err(Exit::Usage.blame(anyhow!("the recording's stream has impossible frames")))
+            }
+            _ => Ok(which.endpoint()),
+        }
     }
 
     /// Both ends of one stream.

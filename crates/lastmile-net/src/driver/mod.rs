@@ -192,9 +192,12 @@ impl Driver {
                     if transmit.id != TransmitId::UNTRACKED {
                         self.awaited.insert(transmit.id.0);
                     }
-                    match transmit.at > now {
-                        true => self.sender.push(transmit),
-                        false => self.replies.push(transmit),
+                    if transmit.at > now {
+                        // What is due leaves first: the sending thread may be at it before this one has ended here.
+                        self.flush();
+                        self.sender.push(transmit);
+                    } else {
+                        self.replies.push(transmit);
                     }
                 }
                 Output::Event(what) => {

@@ -31,6 +31,7 @@ use super::awake::{Budget, Left, RunDelay, thread_time};
 use super::entry::{Entry, MAX_NOTED, Probe, Unseen};
 use super::ip;
 use super::lateness::{LatenessCounts, ProcessorTime};
+use super::roles::is_timed;
 use super::tun::Tun;
 use crate::clock::now as monotonic;
 use crate::sched::{self, RealTime, SPIN_NS};
@@ -328,7 +329,7 @@ impl Pump {
     /// Has a packet enter that was read at a time of CLOCK_MONOTONIC, after it may have waited for so long.
     fn enter(&mut self, node: NodeId, at: u64, waited: u64, datagram: Datagram) -> Result<(), PumpError> {
         let probe = Probe::of(&datagram);
-        if self.noting || probe.is_some() {
+        if probe.is_some() || is_timed(&datagram) {
             self.last_own = at;
         }
         self.pairs.insert((node.0 as usize, datagram.to.ip()));

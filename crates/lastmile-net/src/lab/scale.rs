@@ -1,7 +1,7 @@
 //! How late a packet may be: what is short beside the path's own times changes nothing that a program sees of it.
 
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{LinkConfig, QueueLimit};
 use lastmile_sim::network::wlan::WlanConfig;
 use lastmile_sim::network::wlan::phy::Phy;
@@ -30,10 +30,13 @@ pub(super) fn allowed(scenario: &Scenario, from: usize, to: usize) -> Span {
     hops.max().unwrap_or_default().clamp(AT_LEAST, AT_MOST)
 }
 
-/// At the highest rate that the link ever has.
+/// At the highest rate that the link ever has; where opportunities drive it, at their mean.
 fn of_link(config: &LinkConfig) -> Span {
     let changes = config.schedule.iter().filter_map(|change| change.rate);
-    let Some(rate) = config.rate.into_iter().chain(changes).max_by_key(|rate| rate.bits_per_second()) else {
+    let traced = config.trace.as_ref().map(|trace| Rate::ip(trace.largest() as u64));
+    let Some(rate) =
+        config.rate.into_iter().chain(changes).chain(traced).max_by_key(|rate| rate.bits_per_second())
+    else {
         return Span::ZERO;
     };
     let queue = match config.queue {
@@ -70,6 +73,12 @@ mod tests {
         assert_eq!(path("rate = \"100 Mbit/s\"\nqueue = \"60 kB\""), us(240));
         assert_eq!(path("rate = \"1 Gbit/s\"\nqueue = \"60 kB\""), AT_LEAST);
         assert_eq!(path("delay = \"5 ms\""), AT_LEAST);
+        // A trace's largest rate counts: 10 Mbit/s.
+        let file = std::env::temp_dir().join(format!("lastmile-scale-{}.csv", std::process::id()));
+        std::fs::write(&file, "ms,Mbit/s\n0,10\n500,2\n1000,2\n").unwrap();
+        let trace = format!("queue = \"60 kB\"\ntrace = {{ kind = \"csv\", file = {file:?} }}");
+        assert_eq!(path(&trace), us(2_400));
+        std::fs::remove_file(&file).unwrap();
         assert_eq!(path("rate = \"100 kbit/s\""), AT_MOST);
         let cell = lastmile_sim::scenario::builtin("wlan-g").unwrap();
         // An 802.11g sender alone takes 393 us for 1500 B; its queue holds a hundred of these.

@@ -115,7 +115,14 @@ pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcom
             Step::Pause(_) => {}
             Step::Done(outcome) => return outcome,
             Step::Send(plan) => {
-                let Some(next) = (0..records.len()).find(|&i| !used[i] && fits(&plan, &records[i])) else {
+                let mut unused = (0..records.len()).filter(|&i| !used[i]);
+                let Some(next) = unused.clone().find(|&i| fits(&plan, &records[i])) else {
+                    // Packets may have been made smaller to fit the path: then the method plans with their size.
+                    let smaller = unused.find(|&i| is_shaped(&plan, &records[i]));
+                    let largest = smaller.and_then(|i| records[i].packets.iter().map(|p| p.size).max());
+                    if largest.is_some_and(|size| estimator.shrink(size)) {
+                        continue;
+                    }
                     let recorded = records.iter().filter(|record| fits(&plan, record)).count();
                     return Outcome::Refused(Refusal::NotRecorded {
                         pattern: plan.pattern,
@@ -131,11 +138,14 @@ pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcom
     }
 }
 
+/// Whether a recorded stream is what a plan asks for, but for the sizes.
+fn is_shaped(plan: &StreamPlan, record: &StreamRecord) -> bool {
+    plan.pattern == record.pattern && plan.packets.len() == record.packets.len()
+}
+
 /// Whether a recorded stream is what a plan asks for.
 fn fits(plan: &StreamPlan, record: &StreamRecord) -> bool {
-    plan.pattern == record.pattern
-        && plan.packets.len() == record.packets.len()
-        && plan.packets.iter().zip(&record.packets).all(|(p, r)| alike(p.size, r.size))
+    is_shaped(plan, record) && plan.packets.iter().zip(&record.packets).all(|(p, r)| alike(p.size, r.size))
 }
 
 /// Whether a packet from a reflector has the size that was planned. Reflectors round sizes down to multiples of four

@@ -200,7 +200,7 @@ impl Args {
     fn paths(&self, method: &Choice) -> anyhow::Result<Vec<Path>> {
         let mut paths = Vec::new();
         for name in &self.scenario {
-            let mut scenario = scenarios::load(name, &[])?;
+            let mut scenario = scenarios::load(name)?;
             if scenario.roles.measure.is_empty() {
                 return Err(
                     Exit::Usage.blame(anyhow!("the scenario {name} measures nothing: it has no [[measure]]"))

@@ -1,7 +1,6 @@
 //! Measurements: how their probers are recorded and built again, and each method's and classifier's cases.
 
 use std::any::Any;
-use std::net::SocketAddr;
 
 use anyhow::anyhow;
 use lastmile::classify;
@@ -10,11 +9,9 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
 use lastmile::estimate::{Estimate, Estimator, Outcome, replay as replay_streams};
-use lastmile::node::Flow;
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
-use lastmile::time::{Epoch, Span, Time};
-use lastmile::units::Bytes;
+use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
 use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
@@ -60,7 +57,7 @@ impl Role for Measuring {
         let measurements = sessions.first().map(|first| first.measures.iter().map(measured).collect());
         Box::new(move |config: &dyn Any| {
             let config = config.downcast_ref::<ProberConfig>()?;
-            Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world, config))
+            Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world))
         })
     }
 
@@ -69,8 +66,9 @@ impl Role for Measuring {
         if session.keyed && key.is_none() {
             return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
         }
-        let config = session.config(key, header.seed, header.epoch);
-        Ok(any(Prober::new(config, session.measurements()?)))
+        let measurements = session.measurements()?;
+        let (seed, epoch) = (header.seed, header.epoch);
+        Ok(any(Prober::new(ProberConfig { key, seed, epoch, ..session.prober }, measurements)))
     }
 
     /// Every name in every direction that it has, with its brief options or its defaults.
@@ -203,7 +201,7 @@ fn over_loopback(method: &Choice, direction: Direction) -> anyhow::Result<Buffer
     let prober = |peer, epoch| {
         let config = ProberConfig { epoch, ..ProberConfig::new(peer, probers) };
         let session = Session::of(&config, KERNEL_NOISE, 0, vec![(direction, method.clone().into())]);
-        let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real, &config)?)?;
+        let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real)?)?;
         let kept = recorder.clone();
         let keep = Each(move |record: &StreamRecord| kept.record(record));
         let prober = Prober::with_sink(config, session.measurements()?, keep);
@@ -269,20 +267,15 @@ impl From<MeasuredForm> for Measured {
 /// All that determines a prober beside its key, its seed and its epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
-    pub(crate) peer: SocketAddr,
+    #[serde(flatten)]
+    prober: ProberConfig,
     /// Whether it had a key; the key itself is never written.
-    pub(crate) keyed: bool,
-    pub(crate) max_bytes: Option<Bytes>,
-    pub(crate) max_time: Option<Span>,
-    pub(crate) start: Time,
-    pub(crate) resolution: Span,
-    pub(crate) dscp: u8,
-    pub(crate) flow: Flow,
+    keyed: bool,
     /// Uncertainty of stamps beyond their resolution.
-    pub(crate) noise: Span,
+    noise: Span,
     /// Seeds what the methods draw.
-    pub(crate) method_seed: u64,
-    pub(crate) measurements: Vec<(Direction, Measured)>,
+    method_seed: u64,
+    measurements: Vec<(Direction, Measured)>,
 }
 
 impl Session {
@@ -293,31 +286,15 @@ impl Session {
         method_seed: u64,
         measurements: Vec<(Direction, Measured)>,
     ) -> Session {
-        Session {
-            peer: config.peer,
-            keyed: config.key.is_some(),
-            max_bytes: config.max_bytes,
-            max_time: config.max_time,
-            start: config.start,
-            resolution: config.resolution,
-            dscp: config.dscp,
-            flow: config.flow,
-            noise,
-            method_seed,
-            measurements,
-        }
+        let (prober, keyed) = (config.clone(), config.key.is_some());
+        Session { prober, keyed, noise, method_seed, measurements }
     }
 
     /// The first line of its recording.
-    pub(crate) fn header(&self, world: World, config: &ProberConfig) -> anyhow::Result<Header> {
-        let role = NAME.to_owned();
-        Ok(Header {
-            world,
-            role,
-            seed: config.seed,
-            epoch: config.epoch,
-            config: serde_json::to_value(self)?,
-        })
+    pub(crate) fn header(&self, world: World) -> anyhow::Result<Header> {
+        let ProberConfig { seed, epoch, .. } = self.prober;
+        let config = serde_json::to_value(self)?;
+        Ok(Header { world, role: NAME.to_owned(), seed, epoch, config })
     }
 
     /// The methods' state machines.
@@ -328,20 +305,6 @@ impl Session {
             Ok(Measurement { method: measured.label.clone(), direction: *direction, estimator })
         };
         self.measurements.iter().map(one).collect()
-    }
-
-    fn config(&self, key: Option<Key>, seed: [u8; 32], epoch: Epoch) -> ProberConfig {
-        ProberConfig {
-            key,
-            epoch,
-            max_bytes: self.max_bytes,
-            max_time: self.max_time,
-            start: self.start,
-            resolution: self.resolution,
-            dscp: self.dscp,
-            flow: self.flow,
-            ..ProberConfig::new(self.peer, seed)
-        }
     }
 }
 

@@ -1,20 +1,23 @@
 //! What lateness did to measurements: each one's streams once more through the same estimator.
 
 use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
+use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
-use lastmile_sim::roles::measure::{Session, sessions};
+use lastmile::units::Bytes;
+use lastmile_sim::roles::measure::{REFLECTOR_PORT, Session, sessions};
 use lastmile_sim::roles::{Make, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::Scenario;
 
-use super::Told;
+use super::{AllTold, Told};
 
-pub(super) fn told<'a>(
-    scenario: &'a Scenario,
-    running: &Running,
-    make: Make<'a>,
-) -> Vec<(Told<'a>, Vec<StreamRecord>)> {
+pub(super) fn told<'a>(scenario: &'a Scenario, running: &Running, make: Make<'a>) -> AllTold<'a> {
     sessions(scenario).into_iter().map(|session| of(session, make)).zip(running.measure.records()).collect()
+}
+
+/// Whether a packet is of a session: streams begin soon after what is said about them.
+pub(super) fn is_timed(datagram: &Datagram) -> bool {
+    [datagram.from.port(), datagram.to.port()].contains(&REFLECTOR_PORT)
 }
 
 /// A session's packets and results.
@@ -60,6 +63,9 @@ impl Estimator for Counting {
     fn on_stream(&mut self, record: &StreamRecord) {
         self.streams += 1;
         self.estimator.on_stream(record);
+    }
+    fn shrink(&mut self, size: Bytes) -> bool {
+        self.estimator.shrink(size)
     }
 }
 

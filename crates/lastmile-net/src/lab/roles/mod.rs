@@ -1,6 +1,7 @@
 //! What the lab has of each role: which packets its endpoints recorded one by one, and what its results would have been had
 //! these come otherwise.
 
+use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
 use lastmile_sim::roles::{Make, Running};
 use lastmile_sim::runs::RunError;
@@ -8,10 +9,18 @@ use lastmile_sim::scenario::Scenario;
 
 // The list of roles that record their packets, which is these lines.
 pub(super) mod measure;
-const ROLES: &[Role] = &[measure::told];
+const ROLES: &[Role] = &[Role { told: measure::told, is_timed: measure::is_timed }];
 
-/// What one role's endpoints recorded in a run.
-type Role = for<'a> fn(&'a Scenario, &Running, Make<'a>) -> Vec<(Told<'a>, Vec<StreamRecord>)>;
+/// What the lab asks of a role.
+struct Role {
+    /// What its endpoints recorded in a run.
+    told: for<'a> fn(&'a Scenario, &Running, Make<'a>) -> AllTold<'a>,
+    /// Whether a packet is of its endpoints, whose packets are timed one by one.
+    is_timed: fn(&Datagram) -> bool,
+}
+
+/// Conversations with what was recorded of each.
+type AllTold<'a> = Vec<(Told<'a>, Vec<StreamRecord>)>;
 
 /// A conversation whose packets are recorded one by one.
 pub(super) struct Told<'a> {
@@ -32,5 +41,10 @@ pub(super) fn told<'a>(
     running: &Running,
     make: Make<'a>,
 ) -> (Vec<Told<'a>>, Vec<Vec<StreamRecord>>) {
-    ROLES.iter().flat_map(|role| role(scenario, running, make)).unzip()
+    ROLES.iter().flat_map(|role| (role.told)(scenario, running, make)).unzip()
+}
+
+/// Whether a packet is of endpoints whose packets are timed one by one, so that the lab had better not sleep.
+pub(super) fn is_timed(datagram: &Datagram) -> bool {
+    ROLES.iter().any(|role| (role.is_timed)(datagram))
 }

@@ -19,7 +19,7 @@ mod outcome;
 mod session;
 
 pub use outcome::{Outcome, Truth};
-pub use session::{MakeEstimator, Running, Session, sessions};
+pub use session::{MakeEstimator, REFLECTOR_PORT, Running, Session, sessions};
 
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);

@@ -23,7 +23,7 @@ use crate::scenario::{Scenario, Simulation};
 pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
 
 /// The UDP port of reflectors in scenarios.
-const REFLECTOR_PORT: u16 = 8620;
+pub const REFLECTOR_PORT: u16 = 8620;
 /// The first of those of initiators.
 const PROBER_PORTS: u16 = 40_000;
 

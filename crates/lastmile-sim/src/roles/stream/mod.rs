@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::endpoint::any;
-use lastmile::endpoint::stream::{Decision, Receiver, ReceiverConfig, Sender, SenderConfig};
+use lastmile::endpoint::stream::{
+    Decision, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender, SenderConfig,
+};
 use lastmile::node::Ecn;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -157,6 +159,10 @@ impl Role for Streaming {
             })?;
             check
                 .ensure(rate.bits_per_second() <= 10_000_000_000, || (key("rate"), "more than 10 Gbit/s"))?;
+            let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
+            check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
+                (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
+            })?;
             let stop = Time::ZERO + raw.stop.unwrap_or(scenario.duration);
             let start = Time::ZERO + raw.start;
             check.ensure(raw.start < scenario.duration, || (key("start"), "starts after the run's end"))?;

@@ -15,7 +15,7 @@ mod sender;
 
 pub use event::{Decision, End, Received, Sent};
 pub use receiver::{Receiver, ReceiverConfig};
-pub use sender::{Sender, SenderConfig};
+pub use sender::{MAX_FRAME_PACKETS, Sender, SenderConfig};
 
 use crate::node::Datagram;
 use crate::time::{Epoch, Span, Time};

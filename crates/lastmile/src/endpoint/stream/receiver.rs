@@ -14,8 +14,10 @@ use crate::wire::{
     write_receiver_report,
 };
 
-/// Sources at a time; more are not answered.
+/// Sources at a time. Where there are as many, one that comes takes the place of that which was silent for longest, of those
+/// that are not proven or were silent for `ROOM_AFTER`: forged ones age first.
 const MAX_SOURCES: usize = 64;
+const ROOM_AFTER: Span = Span::from_secs(1);
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
 /// How far a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
@@ -90,7 +92,7 @@ impl Receiver {
         let size = datagram.ip_size();
         let place = self.sources.iter().position(|s| (s.peer, s.ssrc) == (datagram.from, ssrc));
         let Some(place) = place else {
-            if self.sources.len() < MAX_SOURCES {
+            if self.has_room(now) {
                 let mut source = Source::new(
                     now,
                     port,
@@ -115,6 +117,18 @@ impl Receiver {
         if source.known && !was_known {
             self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
         }
+    }
+
+    /// Whether one more source may come, for which another may have to leave.
+    fn has_room(&mut self, now: Time) -> bool {
+        if self.sources.len() >= MAX_SOURCES {
+            let leaves = |source: &Source| !source.known || source.last_heard + ROOM_AFTER <= now;
+            let all = self.sources.iter().enumerate().filter(|(_, source)| leaves(source));
+            if let Some((place, _)) = all.min_by_key(|(_, source)| source.last_heard) {
+                self.leave(place);
+            }
+        }
+        self.sources.len() < MAX_SOURCES
     }
 
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
@@ -245,8 +259,12 @@ impl Source {
     /// Takes a packet in; says whether it belongs to the source's sequence.
     fn take(&mut self, at: Time, sequence: u16, timestamp: u32, size: Bytes, ecn: Ecn) -> bool {
         let Some(number) = nearest(self.highest, sequence) else { return false };
-        if number < self.base || number + MAX_MISORDER < self.highest {
+        if number + MAX_MISORDER < self.highest {
             return false;
+        }
+        // The first that came need not be the first that left.
+        if number < self.base {
+            (self.base, self.told.0) = (number, self.told.0.min(number));
         }
         // An outage may be longer than what is believed of one packet: the second in sequence proves it.
         if number > self.highest + MAX_DROPOUT && self.far.replace(number + 1) != Some(number) {

@@ -22,6 +22,8 @@ const PAYLOAD_TYPE: u8 = 96;
 const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
 const SILENCE: Span = Span::from_secs(10);
+/// Packets of a frame: what is sent at once can be awaited.
+pub const MAX_FRAME_PACKETS: u64 = MAX_AWAITED as u64;
 
 /// What a sender needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,15 @@ pub struct SenderConfig {
     pub stop: Time,
     /// When the run started, for the stamps in reports.
     pub epoch: Epoch,
+}
+
+impl SenderConfig {
+    /// Whether a frame has [`MAX_FRAME_PACKETS`] at most, and takes time: what comes from a file has to be asked.
+    pub fn is_possible(&self) -> bool {
+        let frame = self.rate.bits_per_second() as f64 / 8.0 / self.frame_rate;
+        let packet = self.packet_size.0.min(65_535);
+        (1e-3..=1e6).contains(&self.frame_rate) && frame <= (MAX_FRAME_PACKETS * packet) as f64
+    }
 }
 
 /// The sending end of a stream.
@@ -283,6 +294,8 @@ impl Sender {
     fn on_time(&mut self, now: Time) {
         if !self.started && now >= self.config.start && self.ended.is_none() {
             self.started = true;
+            // One that comes late begins now: what it missed, sent at once, would be a burst that nobody asked for.
+            (self.config.start, self.last_feedback) = (now, now);
             let SenderConfig { peer, ssrc, .. } = self.config;
             let rate = self.rate();
             self.out.push_back(Output::Event(Decision::MediaStarted { peer, ssrc, rate }));

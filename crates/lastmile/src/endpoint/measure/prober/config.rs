@@ -20,15 +20,21 @@ pub struct Measurement {
 }
 
 /// What a prober needs to know.
+///
+/// Its written form, of the feature `serde`, leaves out what a file must not or need not hold: key, epoch and seed.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProberConfig {
     /// The reflector.
     pub peer: SocketAddr,
     /// The shared key; `None` for unauthenticated mode.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub key: Option<Key>,
     /// When the run started, for the stamps on the wire.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub epoch: Epoch,
     /// Makes nonces, session identifiers and sequence numbers that nobody can guess.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub seed: [u8; 32],
     /// Bytes at the IP layer, both directions together, that may be spent.
     pub max_bytes: Option<Bytes>,
