@@ -74,7 +74,7 @@ fn over(path: &Path, control: &str) -> Came {
             match node.poll(now) {
                 Output::Wait(until) => break until,
                 Output::Transmit(transmit) => packets.push(transmit),
-                Output::Event(Decision::RateChanged { target }) => came.targets.push((now, target)),
+                Output::Event(Decision::TargetChanged { target }) => came.targets.push((now, target)),
                 Output::Event(Decision::MediaEnded { why, .. }) => came.ended = Some((now, why)),
                 Output::Event(_) => {}
             }

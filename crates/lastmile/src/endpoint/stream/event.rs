@@ -70,7 +70,7 @@ pub enum Decision {
         rate: Rate,
     },
     /// A rate controller wants another rate, by a twentieth or more.
-    RateChanged {
+    TargetChanged {
         /// The rate of IP packets from now on.
         target: Rate,
     },

@@ -323,7 +323,7 @@ impl Sender {
             let target = control.controller.output().target;
             if target.ratio(control.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
                 control.told = target;
-                self.out.push_back(Output::Event(Decision::RateChanged { target }));
+                self.out.push_back(Output::Event(Decision::TargetChanged { target }));
             }
         }
         if self.started && now >= self.next_report {
