@@ -21,7 +21,7 @@ pub enum Events {
     #[default]
     Auto,
     /// Whenever the transmitter fetches a packet: for links whose rate or delay is
-    /// [changed by hand](super::Link::change).
+    /// [changed by hand](crate::network::engine::Engine::change_link).
     PerDequeue,
 }
 
