@@ -233,17 +233,18 @@ fn field_table() {
     if far.run("iperf3", &["--version"]).code == Some(0) {
         let _server = far.start("iperf3", &["-s"]);
         let pause = || std::thread::sleep(std::time::Duration::from_millis(500));
-        let free = sustained - 8e6 * 1488.0 / 1460.0;
-        let truths = [("capacity", sustained), ("available-bandwidth", free)];
-        // A train at the capacity fills a queue of ten packets beside 8 Mbit/s, and does not fill the longer one.
-        for (limit, case) in [
-            (200_000, "tbf 20 Mbit/s, iperf3 -u -b 8M beside"),
-            (15_020, "queue of 10 packets, 20 Mbit/s, iperf3 -u -b 8M beside"),
+        // A train at the capacity fills a queue of ten packets beside 10 Mbit/s, half again.
+        for (mbps, limit, case) in [
+            (8, 200_000, "tbf 20 Mbit/s, iperf3 -u -b 8M beside"),
+            (10, 15_020, "queue of 10 packets, 20 Mbit/s, iperf3 -u -b 10M beside"),
         ] {
+            let free = sustained - f64::from(mbps) * 1e6 * 1488.0 / 1460.0;
+            let truths = [("capacity", sustained), ("available-bandwidth", free)];
             let _shaper = shaper(router, "eth1", "20mbit", 1_600, limit);
             pause();
+            let rate = format!("{mbps}M");
             let _beside =
-                near.start("iperf3", &["-c", "10.9.0.2", "-u", "-b", "8M", "-l", "1460", "-t", "600"]);
+                near.start("iperf3", &["-c", "10.9.0.2", "-u", "-b", &rate, "-l", "1460", "-t", "600"]);
             pause();
             row(near, case, &forward, &truths, nothing);
         }
