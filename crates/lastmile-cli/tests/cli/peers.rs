@@ -1,6 +1,7 @@
 //! Peers that cannot be measured, or do not want to be.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -167,6 +168,42 @@ fn who_is_turned_away_is_told_of() {
         let end = said.lines().last().unwrap();
         let counted = "turned away: ";
         assert!(json || end.contains(counted) && end.contains(" for want of sessions, 0 for want"), "{end}");
+    }
+}
+
+/// A sender of TWAMP Light with the smallest packets is told of, and answered only where that was asked for.
+#[test]
+fn small_packets_are_told_of_or_answered() {
+    for answers in [false, true] {
+        let mut server = Command::new(PROGRAM);
+        server
+            .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+            .args(answers.then_some("--answer-small"));
+        let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first.split(' ').find(|word| word.starts_with("127.0.0.1:")).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        // Sequence number, timestamp, error estimate.
+        (0..3).for_each(|_| assert_eq!(sender.send_to(&[1; 14], address).unwrap(), 14));
+        if answers {
+            assert_eq!(sender.recv(&mut [0; 100]).unwrap(), 44);
+        } else {
+            let line = lines.next().unwrap().unwrap();
+            let from = sender.local_addr().unwrap();
+            assert!(line.contains(&format!("{from} sends packets of 14 octets and gets nothing")), "{line}");
+            assert!(line.contains("--answer-small"), "{line}");
+        }
+        kill(Pid::from_raw(server.id() as i32), Signal::SIGINT).unwrap();
+        server.wait().unwrap();
+        let end: Vec<String> = lines.map_while(Result::ok).collect();
+        let small = if answers {
+            "3 reflected, 0 logged, 0 streamed, 0 malformed, 0 too small"
+        } else {
+            " 3 too small"
+        };
+        assert!(end.len() == 1 && end[0].contains(small), "{end:?}");
     }
 }
 
