@@ -167,7 +167,7 @@ impl Sender {
         // The first packet asks for nothing: without it nobody can answer.
         let first = self.sent.packets == 0;
         let timestamp = ticks(Time::ZERO + (at - self.config.start));
-        loop {
+        for _ in 0..MAX_FRAME_PACKETS {
             let Some(control) = &mut self.control else { return };
             let from = now.max(at);
             if (control.owed < full as f64 && !(first && self.sent.packets == 0))
