@@ -27,16 +27,22 @@ static COUNTING: Counting = Counting;
 
 #[test]
 fn a_steady_run_allocates_nothing() {
-    let mut run = build(&builtin("dumbbell").unwrap(), 1, vec![]).unwrap();
-    run.engine.run_until(Time::ZERO + Span::from_secs(5)).unwrap();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    run.engine.run_until(Time::ZERO + Span::from_secs(25)).unwrap();
-    let after = ALLOCATIONS.load(Ordering::Relaxed);
-    assert!(run.engine.sink(run.sinks[0]).unwrap().counters().packets > 5_000);
-    // The deepest queue so far may make a ring double once more.
-    assert!(after - before <= 8, "{} allocations", after - before);
+    steady(&builtin("dumbbell").unwrap(), 25, 5_000);
     wlan();
     tcp_flows();
+}
+
+/// Runs it for so many seconds, in which so many packets arrive at least, and allocates nothing after the fifth.
+fn steady(scenario: &Scenario, seconds: i64, packets: u64) {
+    let mut run = build(scenario, 1, vec![]).unwrap();
+    run.engine.run_until(Time::ZERO + Span::from_secs(5)).unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    run.engine.run_until(Time::ZERO + Span::from_secs(seconds)).unwrap();
+    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    let sinks = run.sinks.iter().filter_map(|&sink| run.engine.sink(sink));
+    assert!(sinks.map(|sink| sink.counters().packets).sum::<u64>() > packets);
+    // The deepest queue so far may make a ring double once more.
+    assert!(after - before <= 8, "{} allocations", after - before);
 }
 
 /// The same of a WLAN with collisions, losses and aggregates.
@@ -50,14 +56,7 @@ fn wlan() {
             let rate = "kind = \"poisson\"\nrate = \"30 Mbit/s\"\nsize = \"1500 B\"";
             text += &format!("[[traffic]]\nfrom = \"{from}\"\nto = \"{to}\"\n{rate}\n");
         }
-        let mut run = build(&Scenario::parse("air.toml", &text).unwrap(), 1, vec![]).unwrap();
-        run.engine.run_until(Time::ZERO + Span::from_secs(5)).unwrap();
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
-        run.engine.run_until(Time::ZERO + Span::from_secs(15)).unwrap();
-        let after = ALLOCATIONS.load(Ordering::Relaxed);
-        let sinks = run.sinks.iter().filter_map(|&sink| run.engine.sink(sink));
-        assert!(sinks.map(|sink| sink.counters().packets).sum::<u64>() > 20_000);
-        assert!(after - before <= 8, "{} allocations", after - before);
+        steady(&Scenario::parse("air.toml", &text).unwrap(), 15, 20_000);
     }
 }
 

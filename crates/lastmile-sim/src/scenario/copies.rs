@@ -17,8 +17,6 @@ use crate::roles::TABLES;
 const MAX_COUNT: usize = 20_000;
 /// Keys and values that copies may have in all: some 200 MB.
 const MAX_VALUES: usize = 2_000_000;
-/// Lists whose elements are copied where they name what is copied.
-const LISTS: [&str; 3] = ["link", "handoff", TRAFFIC];
 const TRAFFIC: &str = "traffic";
 const STATIONS: &str = "station";
 /// Keys that name a host, a router or a station.
@@ -50,16 +48,13 @@ pub(super) fn expand(place: &mut Place<'_>) -> Result<(), ScenarioError> {
     copies.hosts(&mut document)?;
     let stations = copies.stations(&document)?;
     copies.ends.extend(stations);
-    copies.count_flows(&mut document)?;
-    if copies.ends.is_empty() && copies.flows.is_empty() {
-        return Ok(());
-    }
     for wlan in items(&mut document, "wlan") {
         if let DeValue::Table(wlan) = wlan.get_mut() {
             copies.list(wlan, STATIONS)?;
         }
     }
-    for list in LISTS.iter().chain(TABLES) {
+    // Flows first: lists of losses name them.
+    for list in [TRAFFIC].iter().chain(TABLES).chain(&["link", "handoff"]) {
         copies.list(&mut document, list)?;
     }
     place.document = document;
@@ -124,10 +119,10 @@ impl<'a> Copies<'_, 'a> {
     }
 
     /// Refuses more than memory should hold.
-    fn weigh(&mut self, value: &Value<'_>, many: usize) -> Result<(), ScenarioError> {
-        self.values = self.values.saturating_add(values(value.get_ref()).saturating_mul(many));
+    fn weigh(&mut self, at: &Range<usize>, weight: usize, many: usize) -> Result<(), ScenarioError> {
+        self.values = self.values.saturating_add(weight.saturating_mul(many));
         if self.values > MAX_VALUES {
-            return self.error(value.span(), "copies of too much: the scenario would not fit into memory");
+            return self.error(at.clone(), "copies of too much: the scenario would not fit into memory");
         }
         Ok(())
     }
@@ -149,7 +144,7 @@ impl<'a> Copies<'_, 'a> {
             if let Some(address) = table.get("address") {
                 return self.error(address.span(), "copies have addresses of their own: leave it out");
             }
-            self.weigh(&host, count)?;
+            self.weigh(&host.span(), values(host.get_ref()), count)?;
             for copy in 0..count {
                 let name = Spanned::new(name.span(), named(name.get_ref(), copy));
                 hosts.insert(name, host.clone());
@@ -176,46 +171,31 @@ impl<'a> Copies<'_, 'a> {
         Ok(found)
     }
 
-    /// Counts the flows, of which lists of losses must know; those without a name get one by their place.
-    fn count_flows(&mut self, document: &mut DeTable<'a>) -> Result<(), ScenarioError> {
-        for &list in [TRAFFIC].iter().chain(TABLES) {
-            for (index, flow) in items(document, list).iter_mut().enumerate() {
-                let span = flow.span();
-                let DeValue::Table(flow) = flow.get_mut() else { continue };
-                if !is_flow(flow, list) {
-                    continue;
-                }
-                if let Some(many) = self.many(flow, list)? {
-                    let key = || Spanned::new(0..0, DeString::Borrowed("name"));
-                    let name = || DeValue::String(format!("{list}{index}").into());
-                    if flow.get("name").is_none() {
-                        flow.insert(key(), Spanned::new(span, name()));
-                    }
-                    self.flows.extend(text(flow, "name").map(|name| (name.to_owned(), many)));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Copies the elements of a list.
     fn list(&mut self, table: &mut DeTable<'a>, list: &str) -> Result<(), ScenarioError> {
         let Some(DeValue::Array(items)) = table.get_mut(list).map(Spanned::get_mut) else { return Ok(()) };
         let mut all = DeArray::new();
-        for item in items.iter() {
-            let DeValue::Table(single) = item.get_ref() else {
-                all.push(item.clone());
+        for (index, mut item) in core::mem::replace(items, DeArray::new()).into_iter().enumerate() {
+            let (span, weight) = (item.span(), values(item.get_ref()));
+            let DeValue::Table(single) = item.get_mut() else {
+                all.push(item);
                 continue;
             };
             let many = self.many(single, list)?;
-            self.weigh(item, many.unwrap_or(1))?;
+            self.weigh(&span, weight, many.unwrap_or(1))?;
+            if let Some(many) = many.filter(|_| is_flow(single, list)) {
+                // One without a name gets one by its place.
+                let name = || Spanned::new(span.clone(), DeValue::String(format!("{list}{index}").into()));
+                let name = single.entry(Spanned::new(0..0, "name".into())).or_insert_with(name);
+                self.flows.extend(name.get_ref().as_str().map(|name| (name.to_owned(), many)));
+            }
             for copy in 0..many.unwrap_or(1) {
                 let mut table = single.clone();
                 if many.is_some() {
                     self.rename(&mut table, copy, list);
                 }
                 self.losses(&mut table, copy, many.unwrap_or(1));
-                all.push(Spanned::new(item.span(), DeValue::Table(table)));
+                all.push(Spanned::new(span.clone(), DeValue::Table(table)));
             }
         }
         *items = all;

@@ -3,7 +3,6 @@
 use lastmile::estimate::{Conditions, METHODS, build};
 use lastmile::options::Choice;
 use lastmile_sim::network::queue::Discipline;
-use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::Scenario;
 
 const REFERENCE: &str = include_str!("../../../../docs/scenarios.md");
@@ -140,12 +139,4 @@ fn the_table_of_disciplines_is_theirs() {
         return;
     }
     assert_eq!(format!("{table}\n"), theirs, "`LASTMILE_WRITE=1 cargo test` writes it");
-}
-
-/// Some of the defaults that the tables claim; the scenario's own follow from the examples' loading without them.
-#[test]
-fn defaults_are_as_documented() {
-    let tcp = TcpConfig::default();
-    assert_eq!((tcp.segment.0, tcp.header.0, tcp.max_window), (1460, 40, 10_000));
-    assert!(tcp.ack_gaps_at_once && tcp.limited_transmit && tcp.hold_ssthresh && !tcp.timestamps && !tcp.ecn);
 }

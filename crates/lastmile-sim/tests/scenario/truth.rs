@@ -2,17 +2,15 @@
 //! rate of its own window, and a known one against the long-run mean.
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
-use crate::common::{Log, Recorder, Trains, read_probe};
+use crate::common::{Log, Recorder, Trains, at_host, read_probe};
 use lastmile::node::{Datagram, Flow, Input, PortId};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::network::element::Element;
-use lastmile_sim::network::engine::{Engine, NodeId, Target};
-use lastmile_sim::network::link::{Change, Events, Link, LinkConfig, QueueLimit};
+use lastmile_sim::network::engine::{Engine, NodeId};
+use lastmile_sim::network::link::{Change, Events, Link, LinkConfig};
 use lastmile_sim::network::meter::MeterConfig;
 use lastmile_sim::network::queue::Shaper;
-use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
+use lastmile_sim::scenario::{Scenario, build};
 
 const CAPACITY: f64 = 10e6;
 const TRAINS: u16 = 2_000;
@@ -24,45 +22,31 @@ struct Path {
     log: Log,
 }
 
-/// Trains of 30 packets of 1500 B at 10 Mbit/s, every 200 ms, and 4 Mbit/s of cross packets, into one queue.
-fn path(arrivals: Arrivals, cross_size: u64) -> Path {
-    let mut engine = Engine::new();
-    let any = "10.77.0.1:9".parse().unwrap();
-    let rate = Some(Rate::ip(CAPACITY as u64));
-    let queue = QueueLimit::Bytes(Bytes(600_000)); // a drop would be another error than the window's
-    let link = engine.add(Link::new(LinkConfig { rate, queue, ..Default::default() })).unwrap();
-    let router = engine.add_router();
-    engine.connect(link, Target::Router(router));
+/// Trains of 30 packets of 1500 B at 10 Mbit/s, every 200 ms, and 4 Mbit/s of cross packets, into one queue; a drop would be
+/// another error than the window's.
+fn path(kind: &str, cross_size: u64) -> Path {
+    let text = format!(
+        "name = \"x\"\nduration = \"400400 ms\"\nhost = {{ a = {{}}, b = {{}} }}\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
+         queue = \"600 kB\"\n[[traffic]]\nname = \"cross\"\nkind = \"{kind}\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4 Mbit/s\"\n\
+         size = \"{cross_size} B\"\n"
+    );
+    let scenario = Scenario::parse("truth.toml", &text).unwrap();
     let (recorder, log) = Recorder::new(vec![]);
-    let probes = engine.add(Element::other(*recorder)).unwrap();
-    engine.route(router, Flow(0), probes);
-    let sink = engine.add(Sink::default()).unwrap();
-    engine.route(router, Flow(1), sink);
+    let ends = ["10.77.0.1:9", "10.77.0.2:9"].map(|end| end.parse().unwrap());
     let trains = Trains {
         every: Span::from_millis(200),
         gap: Span::from_micros(1200),
         length: LENGTH,
         trains: TRAINS,
-        template: Datagram::udp(any, any, vec![0; 1472]),
+        template: Datagram::udp(ends[0], ends[1], vec![0; 1472]),
         sent: 0,
     };
-    let trains = engine.add(Element::other(trains)).unwrap();
-    engine.connect(trains, Target::Node(link));
-    let config = SourceConfig {
-        arrivals,
-        rate: Rate::ip(4_000_000),
-        ip_size: Bytes(cross_size),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        flow: Flow(1),
-        from: any,
-        to: any,
-    };
-    let source = engine.add(Source::new(config, Stream::new(1, "traffic/cross"))).unwrap();
-    engine.connect(source, Target::Node(link));
-    engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
-    engine.run_until(Time::ZERO + Span::from_millis(200) * (i64::from(TRAINS) + 2)).unwrap();
-    Path { engine, link, log }
+    let attached = vec![("a".into(), at_host(trains)), ("b".into(), at_host(*recorder))];
+    let mut run = build(&scenario, 1, attached).unwrap();
+    let flow = run.flow(0, 1).unwrap();
+    run.meter(&scenario, (0, 1), flow, read_probe).unwrap();
+    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
+    Path { link: run.links[0], engine: run.engine, log }
 }
 
 impl Path {
@@ -108,8 +92,8 @@ impl Path {
 
 #[test]
 fn with_packets_of_one_size_a_noiseless_wbest_equals_the_truth_of_its_window() {
-    for (arrivals, name) in [(Arrivals::Poisson, "Poisson"), (Arrivals::Cbr, "CBR")] {
-        let path = path(arrivals.clone(), 1500);
+    for name in ["poisson", "cbr"] {
+        let path = path(name, 1500);
         for (stream, estimate) in path.estimates().into_iter().enumerate() {
             let truth = path.truth(stream);
             assert!((estimate - truth).abs() <= 1e-6 * CAPACITY, "{name} {stream}: {estimate} {truth}");
@@ -122,7 +106,7 @@ fn with_packets_of_one_size_a_noiseless_wbest_equals_the_truth_of_its_window() {
             median * 100.0,
             p90 * 100.0
         );
-        if arrivals == Arrivals::Poisson {
+        if name == "poisson" {
             // Known of a noiseless WBest: 14.4 / 31.9 %. The errors are multiples of 10/29/6 = 5.7 %.
             assert!((0.12..0.17).contains(&median) && (0.28..0.36).contains(&p90), "{median} {p90}");
         } else {
@@ -135,7 +119,7 @@ fn with_packets_of_one_size_a_noiseless_wbest_equals_the_truth_of_its_window() {
 fn smaller_cross_packets_leave_the_window_exact_and_the_long_run_closer() {
     // Trains at the capacity keep the queue busy from the first probe to the last, so whatever arrives between
     // them, of any size, is what spreads them. Known: 8 % against the long-run mean.
-    let path = path(Arrivals::Poisson, 500);
+    let path = path("poisson", 500);
     for (stream, estimate) in path.estimates().into_iter().enumerate() {
         let truth = path.truth(stream);
         assert!((estimate - truth).abs() <= 1e-6 * CAPACITY, "{stream}: {estimate} {truth}");

@@ -11,13 +11,11 @@ use super::rates::{DSSS, kbps, rates};
 pub use super::rates::{Modulation, PhyRate};
 
 /// ACK and CTS (9.3.1.3, 9.3.1.4), RTS (9.3.1.2), compressed block ack (9.3.1.9), in bytes.
-pub const ACK_BYTES: u32 = 14;
-/// See [`ACK_BYTES`].
-pub const RTS_BYTES: u32 = 20;
-/// See [`ACK_BYTES`].
-pub const BLOCK_ACK_BYTES: u32 = 32;
+const ACK_BYTES: u32 = 14;
+const RTS_BYTES: u32 = 20;
+const BLOCK_ACK_BYTES: u32 = 32;
 /// A compressed block ack request (9.3.1.8).
-pub const BLOCK_ACK_REQUEST_BYTES: u32 = 24;
+const BLOCK_ACK_REQUEST_BYTES: u32 = 24;
 
 /// The times of one WLAN's physical layer, and its rates in rising order.
 #[derive(Clone, Debug)]

@@ -88,13 +88,10 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
             ),
         ];
         for (from, to, rate, frame_error) in pairs {
-            let top_rate = match rate {
-                None => phy.rates().len() - 1,
-                Some(rate) => {
-                    let key = if from == ap && client.down_rate.is_some() { "down_rate" } else { "rate" };
-                    named_rate(config, phy, rate).map_err(|reason| refuse(client, key, reason))?
-                }
-            };
+            let key = if from == ap && client.down_rate.is_some() { "down_rate" } else { "rate" };
+            let named = rate.map(|rate| named_rate(config, phy, rate)).transpose();
+            let named = named.map_err(|reason| refuse(client, key, reason))?;
+            let top_rate = named.unwrap_or(phy.rates().len() - 1);
             let label = format!("wlan/{name}/{}/{}", stations[from].name, stations[to].name);
             directions.push(Direction {
                 from,
