@@ -46,15 +46,12 @@ pub struct SeriesRow {
     pub marked: Option<u64>,
 }
 
-/// Is told of each row, in the order of time.
-pub type TellRow = Box<dyn FnMut(&SeriesRow) + Send>;
-
 /// Which series a run is to give.
 pub struct SeriesPlan {
     /// Length of a step, at least [`MIN_STEP`].
     pub step: Span,
-    /// Told of each row.
-    pub tell: TellRow,
+    /// Told of each row, in the order of time.
+    pub tell: Box<dyn FnMut(&SeriesRow) + Send>,
 }
 
 /// A link, or one direction of a WLAN, at a moment.

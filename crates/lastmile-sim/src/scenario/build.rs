@@ -11,13 +11,14 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 
 use super::{OldQueue, Scenario, handoffs};
+use crate::network::ConfigError;
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError, NodeId, RouterId, Target};
 use crate::network::host::{AddressBook, External, Host, Seat};
 use crate::network::link::{Events, Link};
 use crate::network::tcp::{Ends, Receiver, Sender};
 use crate::network::traffic::{Sink, Source, SourceConfig};
-use crate::network::wlan::{Medium, WlanError};
+use crate::network::wlan::Medium;
 use crate::rng::Stream;
 use crate::roles::Conversation;
 
@@ -51,7 +52,7 @@ pub enum BuildError {
     Engine(#[from] EngineError),
     /// A WLAN contradicts itself; scenarios that were read from a file do not.
     #[error(transparent)]
-    Wlan(#[from] WlanError),
+    Wlan(#[from] ConfigError),
 }
 
 /// What a flow of a role has sent and received up to now, IP bytes; each packet counts once.

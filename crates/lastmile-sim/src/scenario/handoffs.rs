@@ -28,11 +28,6 @@ impl Scenario {
             Ways::new(edges, self.vertices(), self.hosts.len())
         })
     }
-
-    /// Whether the way between two hosts changes during the run.
-    pub(crate) fn hands_off(&self, from: usize, to: usize) -> bool {
-        self.handoffs.iter().any(|handoff| handoff.host == from || handoff.host == to)
-    }
 }
 
 /// Has the engine change the routes of `flows` at every hand-off. `hop` says where a link, or a direction of a WLAN, begins.

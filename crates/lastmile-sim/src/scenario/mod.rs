@@ -128,11 +128,6 @@ impl Scenario {
         self.wlans.iter().enumerate().flat_map(ports).nth(index.checked_sub(self.links.len())?)
     }
 
-    /// Whether some of these links, as [`path`](Scenario::path) gives them, are directions of a WLAN.
-    pub fn crosses_wlan(&self, path: &[usize]) -> bool {
-        path.iter().any(|&index| index >= self.links.len())
-    }
-
     /// For who asks for more than one [`path`](Scenario::path).
     fn ways(&self) -> Ways {
         Ways::new(self.edges(), self.vertices(), self.hosts.len())

@@ -128,7 +128,7 @@ impl Watch {
                 delivered += counters.delivered;
                 lost += counters.lost();
             }
-            let queued: u64 = (0..wlan.stations().len()).map(|station| wlan.queued(station) as u64).sum();
+            let queued = wlan.queued() as u64;
             require(arrived == delivered + lost + queued, || {
                 format!("{node:?}: {arrived} arrived, {delivered} delivered, {lost} lost, {queued} queued")
             })?;

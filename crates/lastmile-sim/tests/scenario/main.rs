@@ -4,6 +4,7 @@ mod bad;
 mod common;
 mod copies;
 mod embedding;
+mod event_file;
 mod hosts;
 mod pcap;
 mod ready;

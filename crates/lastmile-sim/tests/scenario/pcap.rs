@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use lastmile::time::{Span, Time};
-use lastmile_sim::network::engine::Engine;
+use lastmile_sim::network::tcp::SenderCounters;
 use lastmile_sim::runs::pcap::{Capture, Select};
 use lastmile_sim::scenario::{Scenario, Simulation, build, builtin};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
@@ -16,7 +16,7 @@ use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Shared(pub(crate) Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -136,11 +136,8 @@ fn every_interface_has_its_packets_at_their_times() {
     assert_eq!(read.statistics, [(6, 0), (5, 0), (5, 1), (0, 0)]);
 }
 
-fn sender_of(run: &Simulation, flow: usize) -> lastmile_sim::network::tcp::SenderCounters {
-    let of = |engine: &Engine| {
-        engine.tcp_sender(run.sources[flow]).map(lastmile_sim::network::tcp::Sender::counters)
-    };
-    of(&run.engine).unwrap()
+fn sender_of(run: &Simulation, flow: usize) -> SenderCounters {
+    run.engine.tcp_sender(run.sources[flow]).unwrap().counters()
 }
 
 /// What is told of each connection, by the sender's port, is what the simulator counted.

@@ -6,35 +6,22 @@ use std::net::IpAddr;
 use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::host::Egress;
-use lastmile_sim::runs::flows::FlowWatch;
-use lastmile_sim::scenario::{Attach, BUILTIN, Override, Scenario, build, builtin_text};
+use lastmile_sim::roles::Roles;
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::{Attach, BUILTIN, Scenario, build, builtin_text};
 
-/// Runs 32 seconds of it; gives the goodput of each flow in bit/s.
-fn goodputs(name: &str) -> Vec<f64> {
-    let all = [Override::new("duration", "32 s"), Override::new("warm_up", "0 s")];
-    let text = builtin_text(name).unwrap();
-    let scenario = Scenario::parse_with(name, text, &all, &|_| Ok(())).unwrap();
-    let mut run = build(&scenario, 1, vec![]).unwrap();
-    let watch = FlowWatch::begin(&run);
-    run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
-    let flows = watch.end(&scenario, &run);
-    for flow in &flows {
-        let lost: u64 = flow.lost.values().sum();
-        assert_eq!(flow.sent, flow.received + lost + flow.under_way, "{name}: {flow:?}");
-    }
-    flows.iter().map(|flow| flow.goodput_bps.unwrap_or(0.0)).collect()
-}
+use crate::stories::{always, make, parse};
 
 #[test]
 fn all_of_them_carry_all_their_flows() {
     for name in BUILTIN {
-        let text = builtin_text(name).unwrap();
-        let scenario = Scenario::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(scenario.name, *name);
-        assert!(!scenario.description.is_empty());
-        let goodputs = goodputs(name);
-        for (flow, goodput) in scenario.traffic.iter().zip(goodputs) {
-            assert!(goodput > 1_000.0, "{name}: {} got {goodput} bit/s", flow.name);
+        let mut scenario = parse(name, &[("duration", "32 s"), ("warm_up", "0 s")]);
+        assert!(scenario.name == *name && !scenario.description.is_empty(), "{name}");
+        scenario.roles = Roles::default();
+        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        always(&scenario, &run);
+        for flow in &run.network.flows {
+            assert!(flow.goodput_bps > Some(1_000.0), "{name}: {flow:?}");
         }
     }
 }

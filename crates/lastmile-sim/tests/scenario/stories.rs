@@ -51,7 +51,7 @@ pub(crate) fn make(spec: &MeasureSpec) -> Result<Box<dyn Estimator>, String> {
     lastmile::estimate::build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string())
 }
 
-fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
+pub(crate) fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
     Scenario::parse_with(name, builtin_text(name).unwrap_or(name), &set, &|_| Ok(())).unwrap()
 }
@@ -120,7 +120,7 @@ fn measured_json(outcome: &Outcome) -> Value {
 }
 
 /// What holds of every run.
-fn always(scenario: &Scenario, run: &SimulatedRun) {
+pub(crate) fn always(scenario: &Scenario, run: &SimulatedRun) {
     let same_clock = scenario.hosts.iter().all(|host| host.clock == Default::default());
     assert!(!same_clock || run.events.is_sorted_by_key(|event| event.order()));
     for flow in &run.network.flows {

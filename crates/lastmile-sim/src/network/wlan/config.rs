@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
 use super::schedule::{StationChange, StationTrace};
+use crate::network::config_error::{ConfigError, require};
 use crate::text;
 
 /// Where a station is heard from: path loss and noise between it and its access point.
@@ -193,40 +194,17 @@ impl Default for WlanConfig {
     }
 }
 
-/// Why a WLAN cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{key}: {reason}", station.as_ref().map_or(String::new(), |name| format!("station {name}: ")))]
-pub struct WlanError {
-    /// The station that it is of, by its name; none where it is the WLAN's.
-    pub station: Option<String>,
-    /// The key to change, such as `cw_min`, or of a station `schedule[2].rate`.
-    pub key: String,
-    /// What is wrong with it.
-    pub reason: String,
+/// Why a WLAN cannot be, by the path of the key to change, such as `cw_min` or `station[1].schedule[2].rate`.
+pub(super) fn refused(key: impl Into<String>, reason: impl Into<String>) -> ConfigError {
+    ConfigError { key: key.into(), reason: reason.into() }
 }
 
-impl WlanError {
-    pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> WlanError {
-        WlanError { station: None, key: key.into(), reason: reason.into() }
-    }
-
-    /// Of that station.
-    pub(super) fn of(self, station: &StationConfig) -> WlanError {
-        WlanError { station: Some(station.name.clone()), ..self }
-    }
-
-    /// Refuses what is not within a range.
-    pub(super) fn within<T: PartialOrd + Display>(
-        key: &str,
-        value: T,
-        range: RangeInclusive<T>,
-    ) -> Result<(), WlanError> {
-        match range.contains(&value) {
-            true => Ok(()),
-            false => {
-                let (least, most) = range.into_inner();
-                Err(WlanError::new(key, format!("{value} is not between {least} and {most}")))
-            }
-        }
-    }
+/// Refuses what is not within a range.
+pub(super) fn within<T: PartialOrd + Display>(
+    key: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), ConfigError> {
+    let (least, most) = (range.start(), range.end());
+    require(range.contains(&value), key, format!("{value} is not between {least} and {most}"))
 }

@@ -19,7 +19,7 @@ mod station;
 
 pub use ampdu::AmpduConfig;
 pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
-pub use config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
+pub use config::{ChannelConfig, StationConfig, WlanConfig};
 pub use counters::{Airtime, DirectionCounters};
 pub use medium::Medium;
 pub use schedule::{StationChange, StationTrace};

@@ -6,9 +6,10 @@ use lastmile::time::Span;
 use lastmile::units::Rate;
 
 use super::choices::{Band, Preamble, Protection, SlotTime, Standard};
-use super::config::{WlanConfig, WlanError};
+use super::config::{WlanConfig, refused, within};
 use super::rates::{DSSS, kbps, rates};
 pub use super::rates::{Modulation, PhyRate};
+use crate::network::ConfigError;
 
 /// ACK and CTS (9.3.1.3, 9.3.1.4), RTS (9.3.1.2), compressed block ack (9.3.1.9), in bytes.
 const ACK_BYTES: u32 = 14;
@@ -64,7 +65,7 @@ impl Phy {
     ///
     /// # Errors
     /// Where options contradict each other, or a rate is not the standard's.
-    pub fn new(config: &WlanConfig) -> Result<Phy, WlanError> {
+    pub fn new(config: &WlanConfig) -> Result<Phy, ConfigError> {
         let standard = config.standard;
         let us = 1_000;
         let long_slot = standard == Standard::B || (standard == Standard::G && config.slot == SlotTime::Long);
@@ -72,7 +73,7 @@ impl Phy {
         let slot = if long_slot { 20 * us } else { 9 * us };
         let sifs = if five { 16 * us } else { 10 * us };
         let aifsn = config.aifsn.unwrap_or(if standard == Standard::N { 3 } else { 2 });
-        WlanError::within("aifsn", aifsn, 1..=15)?;
+        within("aifsn", aifsn, 1..=15)?;
         let rates = rates(config)?;
         let mut phy = Phy {
             slot,
@@ -90,15 +91,15 @@ impl Phy {
         };
         if phy.cw_min > phy.cw_max || phy.cw_max > 1 << 20 {
             let what = format!("the contention window cannot go from {} to {}", phy.cw_min, phy.cw_max);
-            return Err(WlanError::new("cw_min", what));
+            return Err(refused("cw_min", what));
         }
         phy.protection_rate = match config.protection_rate.map(kbps) {
             None => DSSS.len() - 1,
             Some(_) if config.protection == Protection::None => {
-                return Err(WlanError::new("protection_rate", "nothing is protected"));
+                return Err(refused("protection_rate", "nothing is protected"));
             }
             Some(kbps) => DSSS.iter().position(|&k| k == kbps).ok_or_else(|| {
-                WlanError::new("protection_rate", format!("{kbps} kbit/s is none of 1, 2, 5.5 and 11 Mbit/s"))
+                refused("protection_rate", format!("{kbps} kbit/s is none of 1, 2, 5.5 and 11 Mbit/s"))
             })?,
         };
         let basic = phy.basic_rates(config)?;
@@ -113,7 +114,7 @@ impl Phy {
         Ok(phy)
     }
 
-    fn basic_rates(&self, config: &WlanConfig) -> Result<Vec<usize>, WlanError> {
+    fn basic_rates(&self, config: &WlanConfig) -> Result<Vec<usize>, ConfigError> {
         let mut basic = Vec::new();
         let given: Vec<u32> = match (&config.basic_rates, config.standard) {
             (Some(given), _) => given.iter().map(|rate| kbps(*rate)).collect(),
@@ -124,15 +125,12 @@ impl Phy {
         for kbps in given {
             let found = self.legacy(kbps);
             basic.push(found.ok_or_else(|| {
-                WlanError::new(
-                    "basic_rates",
-                    format!("{kbps} kbit/s is no rate of 802.11{}", config.standard),
-                )
+                refused("basic_rates", format!("{kbps} kbit/s is no rate of 802.11{}", config.standard))
             })?);
         }
         basic.sort_unstable();
         if basic.is_empty() {
-            return Err(WlanError::new("basic_rates", "the list is empty"));
+            return Err(refused("basic_rates", "the list is empty"));
         }
         Ok(basic)
     }
@@ -145,17 +143,13 @@ impl Phy {
     /// Responses go at the highest basic rate that is not above the frame's and of its modulation
     /// (10.7.6.5.2), or at the highest mandatory rate of which both is true where there is none: all of DSSS
     /// (16.2.3), 6, 12 and 24 Mbit/s of OFDM (17.3.8.1).
-    fn control_of(&self, rate: usize, config: &WlanConfig, basic: &[usize]) -> Result<Control, WlanError> {
+    fn control_of(&self, rate: usize, config: &WlanConfig, basic: &[usize]) -> Result<Control, ConfigError> {
         let dsss = self.rates[rate].modulation == Modulation::Dsss;
         let response = match config.ack_rate {
             Some(given) => {
                 let kbps = kbps(given);
-                let error = || {
-                    WlanError::new(
-                        "ack_rate",
-                        format!("{kbps} kbit/s is no rate of 802.11{}", config.standard),
-                    )
-                };
+                let error =
+                    || refused("ack_rate", format!("{kbps} kbit/s is no rate of 802.11{}", config.standard));
                 self.legacy(kbps).ok_or_else(error)?
             }
             None => {

@@ -3,7 +3,8 @@
 use lastmile::units::Rate;
 
 use super::choices::Standard;
-use super::config::{WlanConfig, WlanError};
+use super::config::{WlanConfig, refused, within};
+use crate::network::ConfigError;
 
 /// How a rate is modulated: what its duration and its errors depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(super) fn kbps(rate: Rate) -> u32 {
     u32::try_from(rate.bits_per_second() / 1_000).unwrap_or(u32::MAX)
 }
 
-pub(super) fn rates(config: &WlanConfig) -> Result<Vec<PhyRate>, WlanError> {
+pub(super) fn rates(config: &WlanConfig) -> Result<Vec<PhyRate>, ConfigError> {
     let mut rates = Vec::new();
     let standard = config.standard;
     if matches!(standard, Standard::B | Standard::G) {
@@ -91,11 +92,11 @@ pub(super) fn rates(config: &WlanConfig) -> Result<Vec<PhyRate>, WlanError> {
         }));
     }
     if standard == Standard::N {
-        WlanError::within("streams", config.streams, 1..=4)?;
+        within("streams", config.streams, 1..=4)?;
         let carriers = match config.channel_mhz {
             20 => 52,
             40 => 108,
-            other => return Err(WlanError::new("channel_mhz", format!("{other} is neither 20 nor 40"))),
+            other => return Err(refused("channel_mhz", format!("{other} is neither 20 nor 40"))),
         };
         rates.extend(HT.map(|(bits_per_carrier, code, reference_kbps)| {
             let coded = carriers * u32::from(bits_per_carrier) * u32::from(config.streams);

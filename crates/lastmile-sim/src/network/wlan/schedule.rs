@@ -7,10 +7,11 @@ use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::channel::Channel;
-use super::config::{ChannelConfig, StationConfig, WlanConfig, WlanError};
+use super::config::{ChannelConfig, StationConfig, WlanConfig, refused, within};
 use super::phy::Phy;
 use super::rate::Controller;
-use super::setup::{Direction, bandwidth_hz, ladder, named_rate, refuse};
+use super::setup::{Direction, bandwidth_hz, ladder, named_rate};
+use crate::network::ConfigError;
 use crate::network::trace::{Quantity, Reader, Trace, TraceConfig};
 use crate::text;
 
@@ -73,10 +74,10 @@ impl Driven {
     fn new(
         config: &WlanConfig,
         phy: &Phy,
-        client: &StationConfig,
+        (own, client): (&str, &StationConfig),
         trace: &StationTrace,
-    ) -> Result<Driven, WlanError> {
-        let error = |reason: &str| refuse(client, "trace", reason);
+    ) -> Result<Driven, ConfigError> {
+        let error = |reason: &str| refused(format!("{own}.trace"), reason);
         let StationTrace::Open(trace) = trace else { return Err(error("it was not opened")) };
         if !client.schedule.is_empty() {
             return Err(error("the trace says what changes, and so does `schedule`"));
@@ -140,15 +141,15 @@ impl Schedule {
     pub(super) fn new(
         config: &WlanConfig,
         phy: &Phy,
-        client: &StationConfig,
+        (own, client): (&str, &StationConfig),
         down: bool,
-    ) -> Result<Schedule, WlanError> {
+    ) -> Result<Schedule, ConfigError> {
         if client.schedule.len() > MAX_CHANGES {
-            return Err(refuse(client, "schedule", format!("more than {MAX_CHANGES} changes")));
+            return Err(refused(format!("{own}.schedule"), format!("more than {MAX_CHANGES} changes")));
         }
         if let Some(trace) = &client.trace {
             let mut schedule = Schedule::default();
-            let mut driven = Driven::new(config, phy, client, trace)?;
+            let mut driven = Driven::new(config, phy, (own, client), trace)?;
             schedule.next = driven.reader.next().map(|(at, value)| {
                 driven.value = value;
                 at
@@ -160,8 +161,7 @@ impl Schedule {
         let mut channel = client.channel.clone();
         let mut before = Span::ZERO;
         for (index, change) in client.schedule.iter().enumerate() {
-            let error =
-                |key: &str, reason: String| refuse(client, &format!("schedule[{index}].{key}"), reason);
+            let error = |key: &str, reason: String| refused(format!("{own}.schedule[{index}].{key}"), reason);
             if change.at < Span::ZERO {
                 return Err(error("at", format!("must not be negative: {}", change.at)));
             }
@@ -180,8 +180,8 @@ impl Schedule {
                 }
             };
             let within = |key: &str, value: Option<f64>, range| {
-                let key = format!("schedule[{index}].{key}");
-                value.map_or(Ok(()), |value| WlanError::within(&key, value, range).map_err(|e| e.of(client)))
+                let key = format!("{own}.schedule[{index}].{key}");
+                value.map_or(Ok(()), |value| within(&key, value, range))
             };
             within("frame_error", change.frame_error, 0.0..=1.0)?;
             let moves = change.distance_m.is_some() || change.snr_db.is_some();

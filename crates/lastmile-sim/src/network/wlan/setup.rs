@@ -6,12 +6,13 @@ use lastmile::units::{Bytes, Rate};
 use super::ampdu::AmpduConfig;
 use super::channel::Channel;
 use super::choices::{RateControl, Standard};
-use super::config::{StationConfig, WlanConfig, WlanError};
+use super::config::{StationConfig, WlanConfig, refused, within};
 use super::counters::DirectionCounters;
 use super::phy::{Modulation, Phy, PhyRate};
 use super::rate::{Candidate, Controller};
 use super::schedule::Schedule;
 use super::station::Station;
+use crate::network::ConfigError;
 use crate::rng::Stream;
 
 /// Clients of one WLAN: each takes two ports.
@@ -59,25 +60,26 @@ pub(super) struct Parts {
     pub(super) overhead: u32,
 }
 
-pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Result<Parts, WlanError> {
+pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Result<Parts, ConfigError> {
     let stations = &config.station;
     if stations.iter().all(|s| s.ap.is_some()) || stations.iter().all(|s| s.ap.is_none()) {
-        return Err(WlanError::new("station", "a WLAN needs an access point and a client"));
+        return Err(refused("station", "a WLAN needs an access point and a client"));
     }
     check(config)?;
     let mac_header = config.mac_header.map_or(if config.standard == Standard::N { 30 } else { 28 }, |b| b.0);
     let overhead = mac_header.saturating_add(config.llc.0);
     if overhead > 1_000 {
         let key = if mac_header > config.llc.0 { "mac_header" } else { "llc" };
-        return Err(WlanError::new(key, format!("{overhead} B around each packet are more than 1000")));
+        return Err(refused(key, format!("{overhead} B around each packet are more than 1000")));
     }
     let mut directions = Vec::new();
     for (index, client) in stations.iter().enumerate() {
         let Some(ap) = &client.ap else { continue };
+        let own = format!("station[{index}]");
         let ap = stations
             .iter()
             .position(|s| s.name == *ap && s.ap.is_none())
-            .ok_or_else(|| refuse(client, "ap", format!("the WLAN has no access point {ap:?}")))?;
+            .ok_or_else(|| refused(format!("{own}.ap"), format!("the WLAN has no access point {ap:?}")))?;
         let pairs = [
             (index, ap, client.rate, client.frame_error),
             (
@@ -90,7 +92,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
         for (from, to, rate, frame_error) in pairs {
             let key = if from == ap && client.down_rate.is_some() { "down_rate" } else { "rate" };
             let named = rate.map(|rate| named_rate(config, phy, rate)).transpose();
-            let named = named.map_err(|reason| refuse(client, key, reason))?;
+            let named = named.map_err(|reason| refused(format!("{own}.{key}"), reason))?;
             let top_rate = named.unwrap_or(phy.rates().len() - 1);
             let label = format!("wlan/{name}/{}/{}", stations[from].name, stations[to].name);
             directions.push(Direction {
@@ -105,7 +107,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
                 counters: DirectionCounters::default(),
                 frame_error,
                 channel: client.channel.as_ref().map(|c| Channel::new(c, bandwidth_hz(config))),
-                schedule: Schedule::new(config, phy, client, from == ap)?,
+                schedule: Schedule::new(config, phy, (&own, client), from == ap)?,
                 random: Stream::new(seed, &label),
             });
         }
@@ -121,46 +123,43 @@ pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<u
     phy.find(rate).ok_or_else(|| format!("{rate} is no rate of 802.11{}", config.standard))
 }
 
-pub(super) fn refuse(station: &StationConfig, key: &str, reason: impl Into<String>) -> WlanError {
-    WlanError::new(key, reason).of(station)
-}
-
 /// What is refused of a WLAN beside what its physical layer refuses.
-fn check(config: &WlanConfig) -> Result<(), WlanError> {
+fn check(config: &WlanConfig) -> Result<(), ConfigError> {
     let stations = &config.station;
     if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
-        return Err(WlanError::new("station", format!("more than {MAX_CLIENTS} clients")));
+        return Err(refused("station", format!("more than {MAX_CLIENTS} clients")));
     }
-    WlanError::within("short_retry", config.short_retry, 1..=254)?;
-    WlanError::within("long_retry", config.long_retry, 1..=254)?;
+    within("short_retry", config.short_retry, 1..=254)?;
+    within("long_retry", config.long_retry, 1..=254)?;
     for (key, window) in [("cw_min", config.cw_min), ("cw_max", config.cw_max)] {
         if let Some(window) =
             window.filter(|window| window.checked_add(1).is_none_or(|n| !n.is_power_of_two()))
         {
             let reason = format!("{window} is not one less than a power of two (IEEE 802.11-2016, 9.4.2.29)");
-            return Err(WlanError::new(key, reason));
+            return Err(refused(key, reason));
         }
     }
     if let Some(ampdu) = &config.ampdu {
         // What a receiver of HT takes at most, and what the legacy header can announce.
         let most = AmpduConfig::default();
-        WlanError::within("ampdu.max_frames", ampdu.max_frames, 1..=super::ampdu::WINDOW)?;
-        WlanError::within("ampdu.max_bytes", ampdu.max_bytes, Bytes(1)..=most.max_bytes)?;
-        WlanError::within("ampdu.max_duration", ampdu.max_duration, Span::from_nanos(1)..=most.max_duration)?;
+        within("ampdu.max_frames", ampdu.max_frames, 1..=super::ampdu::WINDOW)?;
+        within("ampdu.max_bytes", ampdu.max_bytes, Bytes(1)..=most.max_bytes)?;
+        within("ampdu.max_duration", ampdu.max_duration, Span::from_nanos(1)..=most.max_duration)?;
     }
     for (index, station) in stations.iter().enumerate() {
         if station.name.is_empty() || stations[..index].iter().any(|s| s.name == station.name) {
-            return Err(refuse(station, "name", "every station needs a name of its own"));
+            return Err(refused(format!("station[{index}].name"), "every station needs a name of its own"));
         }
-        check_station(station).map_err(|error| error.of(station))?;
+        let of = |error: ConfigError| refused(format!("station[{index}].{}", error.key), error.reason);
+        check_station(station).map_err(of)?;
     }
     Ok(())
 }
 
-fn check_station(station: &StationConfig) -> Result<(), WlanError> {
-    WlanError::within("queue", station.queue, 1..=MAX_QUEUE)?;
-    WlanError::within("frame_error", station.frame_error, 0.0..=1.0)?;
-    WlanError::within("down_frame_error", station.down_frame_error.unwrap_or(0.0), 0.0..=1.0)?;
+fn check_station(station: &StationConfig) -> Result<(), ConfigError> {
+    within("queue", station.queue, 1..=MAX_QUEUE)?;
+    within("frame_error", station.frame_error, 0.0..=1.0)?;
+    within("down_frame_error", station.down_frame_error.unwrap_or(0.0), 0.0..=1.0)?;
     let Some(channel) = &station.channel else { return Ok(()) };
     for (key, value, least) in [
         ("distance_m", channel.distance_m, 0.0),
@@ -171,11 +170,11 @@ fn check_station(station: &StationConfig) -> Result<(), WlanError> {
         ("shadowing_db", channel.shadowing_db, 0.0),
         ("snr_db", channel.snr_db.unwrap_or(0.0), -300.0),
     ] {
-        WlanError::within(&format!("channel.{key}"), value, least..=1e6)?;
+        within(&format!("channel.{key}"), value, least..=1e6)?;
     }
     match channel.coherence > Span::ZERO {
         true => Ok(()),
-        false => Err(WlanError::new("channel.coherence", "must be longer than nothing")),
+        false => Err(refused("channel.coherence", "must be longer than nothing")),
     }
 }
 

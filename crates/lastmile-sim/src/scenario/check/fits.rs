@@ -18,15 +18,18 @@ impl Check<'_> {
     pub(super) fn frames(&self, scenario: &Scenario) -> Checked<()> {
         for (index, flow) in scenario.traffic.iter().enumerate() {
             let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
-            self.ensure(flow.size + LLC <= MAX_MSDU || !scenario.crosses_wlan(&path), || {
-                let size = format!("traffic[{index}].size");
-                let path = if self.place.has(&size) { size } else { format!("traffic[{index}].kind") };
-                let (size, most) = (flow.size, Bytes(MAX_MSDU.0 - LLC.0));
-                let what = format!(
-                    "packets of {size} cross a WLAN, whose frames carry IP packets of at most {most}"
-                );
-                (path, what)
-            })?;
+            self.ensure(
+                flow.size + LLC <= MAX_MSDU || path.iter().all(|&hop| hop < scenario.links.len()),
+                || {
+                    let size = format!("traffic[{index}].size");
+                    let path = if self.place.has(&size) { size } else { format!("traffic[{index}].kind") };
+                    let (size, most) = (flow.size, Bytes(MAX_MSDU.0 - LLC.0));
+                    let what = format!(
+                        "packets of {size} cross a WLAN, whose frames carry IP packets of at most {most}"
+                    );
+                    (path, what)
+                },
+            )?;
         }
         Ok(())
     }

@@ -48,16 +48,8 @@ impl Check<'_> {
                 (format!("{at}.station"), format!("queues of all stations hold at most {MAX_QUEUED} packets"))
             })?;
             let spec = WlanSpec { config: config.clone(), directions: Vec::new() };
-            let medium = match Medium::new(config, scenario.seed, spec.name()) {
-                Ok(medium) => medium,
-                Err(error) => {
-                    let named = |station: &StationConfig| Some(&station.name) == error.station.as_ref();
-                    // Of two with one name the later is one too many.
-                    let of = config.station.iter().rposition(named);
-                    let station = of.map_or(String::new(), |number| format!("station[{number}]."));
-                    return self.refuse(&format!("{at}.{station}{}", error.key), error.reason);
-                }
-            };
+            let medium = Medium::new(config, scenario.seed, spec.name());
+            let medium = medium.map_err(|error| self.blame(&format!("{at}.{}", error.key), error.reason))?;
             let ends =
                 |(port, from, to): (_, usize, usize)| Some((port, *vertices.get(from)?, *vertices.get(to)?));
             let directions: Vec<_> = medium.directions().filter_map(ends).collect();

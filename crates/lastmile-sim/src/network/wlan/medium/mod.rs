@@ -13,11 +13,12 @@ use lastmile::units::Bytes;
 
 use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Standard};
-use super::config::{WlanConfig, WlanError};
+use super::config::WlanConfig;
 use super::counters::Airtime;
 use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
+use crate::network::ConfigError;
 use crate::network::carrier::{LossCause, Losses, Lost};
 use crate::network::meter::Meter;
 
@@ -91,7 +92,7 @@ impl Medium {
     ///
     /// # Errors
     /// Where the configuration contradicts itself or the standard.
-    pub fn new(config: &WlanConfig, seed: u64, name: &str) -> Result<Medium, WlanError> {
+    pub fn new(config: &WlanConfig, seed: u64, name: &str) -> Result<Medium, ConfigError> {
         let phy = Phy::new(config)?;
         let parts = setup::parts(config, &phy, seed, name)?;
         Ok(Medium {

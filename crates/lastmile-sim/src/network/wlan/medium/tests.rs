@@ -251,8 +251,8 @@ proptest! {
                 let numbers: Vec<u64> = out.iter().filter(|o| ports.contains(&o.1)).map(|o| o.2).collect();
                 prop_assert!(numbers.is_sorted());
             }
-            prop_assert_eq!(wlan.queued(from), 0);
         }
+        prop_assert_eq!(wlan.queued(), 0);
         let end = wlan.busy_until;
         prop_assert!(wlan.busy(Time::from_nanos(end)).as_nanos() as u64 <= end);
     }

@@ -13,11 +13,6 @@ use crate::network::wlan::ampdu;
 use crate::network::wlan::counters::{Airtime, DirectionCounters};
 
 impl Medium {
-    /// The names of the stations, in the configuration's order.
-    pub fn stations(&self) -> &[String] {
-        &self.names
-    }
-
     /// The directions in which packets go, each with its port, and the numbers of its sender and its receiver.
     pub fn directions(&self) -> impl Iterator<Item = (PortId, usize, usize)> {
         self.directions.iter().enumerate().map(|(port, d)| (PortId(port as u16), d.from, d.to))
@@ -50,9 +45,9 @@ impl Medium {
         self.directions.iter().find_map(|direction| direction.schedule.failure())
     }
 
-    /// Packets in a station's queue, what is on the air and what its receiver holds back included.
-    pub fn queued(&self, station: usize) -> usize {
-        self.stations.get(station).map_or(0, |s| s.queue.len())
+    /// Packets in all queues, what is on the air and what receivers hold back included.
+    pub fn queued(&self) -> usize {
+        self.stations.iter().map(|station| station.queue.len()).sum()
     }
 
     /// What is in the queue of a direction's sender at `now`, what is on the air included, and has been up to then; and the
@@ -121,8 +116,7 @@ impl Carrier for Medium {
     }
 
     fn cost(&self) -> Cost {
-        let queued: usize = self.stations.iter().map(|station| station.queue.len()).sum();
-        Cost { memory: queued as u64 * PACKET_MEMORY, events: 0 }
+        Cost { memory: self.queued() as u64 * PACKET_MEMORY, events: 0 }
     }
 
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_> {

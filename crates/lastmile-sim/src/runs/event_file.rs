@@ -22,9 +22,6 @@ use crate::network::tcp::{Ack, Segment};
 use crate::runs::pcap::link_name;
 use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};
 
-#[cfg(test)]
-mod tests;
-
 /// Something that the network did.
 ///
 /// ```

@@ -1,27 +1,18 @@
 //! Decisions from outside of the engine among what it tells itself.
-use super::*;
-use crate::scenario::{Override, build, builtin_text};
+
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
+use lastmile::time::{Span, Time};
+use lastmile_sim::runs::event_file::EventLog;
+use lastmile_sim::scenario::build;
 
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::pcap::Shared;
+use crate::stories::parse;
 
 /// The lines of two seconds of an overloaded link, in which somebody outside decides something every 100 ms and
 /// is heard `after` that.
 fn lines(decides: bool, after: Span) -> Vec<serde_json::Value> {
-    let set = [Override::new("link.0.rate", "3 Mbit/s"), Override::new("duration", "2 s")];
-    let text = builtin_text("path").unwrap();
-    let scenario = Scenario::parse_with("path", text, &set, &|_| Ok(())).unwrap();
+    let scenario = parse("path", &[("link.0.rate", "3 Mbit/s"), ("duration", "2 s")]);
     let mut run = build(&scenario, 1, vec![]).unwrap();
     let file = Shared::default();
     let log = EventLog::attach(&scenario, &mut run, file.clone()).holding(Span::from_secs(1));
