@@ -296,6 +296,8 @@ impl Shaper {
 
     /// What is said of it.
     pub(super) fn estimate(&self, mut warnings: Vec<Warning>) -> Estimate {
+        // That is of the capacity.
+        warnings.retain(|warning| warning.code != WarningCode::LowerBound);
         warnings.push(self.warning());
         Estimate {
             quantity: Quantity::SustainedRate,

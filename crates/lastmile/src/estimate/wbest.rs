@@ -560,6 +560,8 @@ impl Wbest {
             }
         }
         if rest {
+            // A number, whatever the capacity is.
+            let said = said.into_iter().filter(|warning| warning.code != WarningCode::LowerBound).collect();
             found.push(self.available_estimate(said));
         }
         found
