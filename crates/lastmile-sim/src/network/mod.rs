@@ -9,6 +9,7 @@ mod event_queue;
 pub mod host;
 pub mod link;
 pub mod loss;
+pub mod lost;
 pub mod meter;
 mod packets;
 pub mod queue;

@@ -16,8 +16,8 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
 
-use crate::network::carrier::Lost;
 use crate::network::engine::NodeId;
+use crate::network::lost::Lost;
 use crate::network::tcp::{Ack, Segment};
 use crate::runs::pcap::link_name;
 use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use lastmile::node::{Datagram, Ecn, Input, Model, Node, Output, Payload, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
-use lastmile_sim::network::carrier::LossCause;
 use lastmile_sim::network::element::Element;
 use lastmile_sim::network::engine::{Engine, NodeId, Target};
 use lastmile_sim::network::link::Link;
+use lastmile_sim::network::lost::LossCause;
 use lastmile_sim::network::traffic::Sink;
 
 /// A packet, and when it comes.

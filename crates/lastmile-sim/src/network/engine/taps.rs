@@ -8,7 +8,7 @@ use lastmile::node::Datagram;
 use lastmile::time::Time;
 
 use super::{Engine, NodeId};
-use crate::network::carrier::Lost;
+use crate::network::lost::Lost;
 
 /// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
 pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;

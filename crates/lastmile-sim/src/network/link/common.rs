@@ -6,8 +6,8 @@ use lastmile::units::Bytes;
 
 use super::ring::Ring;
 use super::{LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
-use crate::network::carrier::{LossCause, Losses, Lost};
 use crate::network::loss::Channel;
+use crate::network::lost::{LossCause, Losses, Lost};
 use crate::network::meter::{Meter, Profile};
 use crate::network::packets::{Packets, Parcel};
 

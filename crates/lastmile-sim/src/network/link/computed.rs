@@ -3,7 +3,7 @@
 use lastmile::units::Bytes;
 
 use super::{Common, UnderWay, Waits};
-use crate::network::carrier::LossCause;
+use crate::network::lost::LossCause;
 use crate::network::packets::{Packets, Parcel};
 
 /// Which of the packets in the ring still wait.

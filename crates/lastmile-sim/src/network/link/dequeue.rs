@@ -4,7 +4,7 @@ use lastmile::node::{Datagram, Ecn};
 use lastmile::units::Bytes;
 
 use super::{Change, Common, LinkConfig, NEVER, UnderWay, Waits};
-use crate::network::carrier::LossCause;
+use crate::network::lost::LossCause;
 use crate::network::packets::{Packets, Parcel};
 use crate::network::queue::{Ahead, AnyQueue, Bucket, Fate, Waiting};
 

@@ -18,8 +18,9 @@
 use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
 
-use crate::network::carrier::{Carrier, Cost, LossCause, Losses};
+use crate::network::carrier::{Carrier, Cost};
 use crate::network::loss::Channel;
+use crate::network::lost::{LossCause, Losses};
 use crate::network::meter::{Meter, MeterConfig};
 pub use crate::network::packets::MAX_WIRE_BYTES;
 use crate::network::packets::{PACKET_MEMORY, Packets, Parcel};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lastmile::node::Ecn;
 
 use super::{Ahead, Fate, Queue};
-use crate::network::carrier::LossCause;
+use crate::network::lost::LossCause;
 use crate::network::packets::Parcel;
 
 /// What becomes of a packet that enters.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
-use crate::network::carrier::LossCause;
+use crate::network::lost::LossCause;
 use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;

@@ -8,7 +8,7 @@ use lastmile::node::Datagram;
 use lastmile::units::Rate;
 use serde::Deserialize;
 
-use super::carrier::LossCause;
+use super::lost::LossCause;
 use crate::network::config_error::ConfigError;
 use crate::rng::Stream;
 

@@ -14,7 +14,7 @@ pub struct DirectionCounters {
     pub delivered_bytes: Bytes,
     /// Packets lost, by cause.
     pub lost_collision: u64,
-    /// See [`LossCause::Channel`](crate::network::carrier::LossCause::Channel).
+    /// See [`LossCause::Channel`](crate::network::lost::LossCause::Channel).
     pub lost_channel: u64,
     /// See there.
     pub lost_queue: u64,

@@ -19,8 +19,8 @@ use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, 
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-use crate::network::carrier::Lost;
 use crate::network::engine::NodeId;
+use crate::network::lost::Lost;
 use crate::scenario::{Scenario, Simulation};
 
 mod headers;

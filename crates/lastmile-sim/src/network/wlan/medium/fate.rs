@@ -4,7 +4,7 @@ use lastmile::node::{Datagram, PortId};
 use lastmile::time::Time;
 
 use super::{Medium, NEVER, OnAir};
-use crate::network::carrier::{LossCause, Lost};
+use crate::network::lost::{LossCause, Lost};
 
 impl Medium {
     /// A client leaves for another link, or comes back: of one direction, what waits then and what comes later is dropped.

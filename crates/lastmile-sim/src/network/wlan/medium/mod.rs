@@ -19,7 +19,7 @@ use super::phy::Phy;
 use super::setup::{self, Direction};
 use super::station::{Packet, Station};
 use crate::network::ConfigError;
-use crate::network::carrier::{LossCause, Losses, Lost};
+use crate::network::lost::{LossCause, Losses, Lost};
 use crate::network::meter::Meter;
 
 const NEVER: u64 = u64::MAX;

@@ -5,8 +5,9 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::Medium;
-use crate::network::carrier::{Carrier, Cost, Losses};
+use crate::network::carrier::{Carrier, Cost};
 use crate::network::link::Waits;
+use crate::network::lost::Losses;
 use crate::network::meter::{Meter, MeterConfig, Profile};
 use crate::network::packets::{PACKET_MEMORY, Packets};
 use crate::network::wlan::ampdu;
