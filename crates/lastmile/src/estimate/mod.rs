@@ -8,6 +8,7 @@ mod base;
 mod batched;
 mod burst_check;
 mod capprobe_minima;
+mod contention;
 mod method;
 mod plan;
 mod result;

@@ -213,6 +213,8 @@ pub enum WarningCode {
     LongTrain,
     /// Arrivals were stamped in batches.
     BatchedStamps,
+    /// Others' packets came between those of most packet pairs.
+    Contended,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
     /// The queue of a sender's own interface is part of the path.
@@ -250,6 +252,7 @@ codes! { WarningCode:
     PacketSize = "packet-size",
     LongTrain = "long-train",
     BatchedStamps = "batched-stamps",
+    Contended = "contended",
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",

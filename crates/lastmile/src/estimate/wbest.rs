@@ -31,12 +31,13 @@
 use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
+use crate::estimate::contention::{Met, met};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Interval, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
-    Warning, WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Interval, Method, Quantity, Refusal, Step, StreamPlan, TruthKind,
+    Value, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
@@ -171,6 +172,11 @@ const DOUBT: u32 = 2;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
+/// What the user should know where others' packets came between those of most pairs.
+const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none";
+const CROWDED: &str =
+    "packet pairs met others' packets, and too few met none to tell the capacity: the path is too busy";
+
 /// What the user should know of a path that delivers in batches.
 pub(super) const IN_BATCHES: &str =
     "packets arrive in batches, as over Wi-Fi that aggregates: measured between the ends of batches";
@@ -264,6 +270,19 @@ impl Wbest {
             && BurstCheck::needed(typical, self.config.packet_size, self.base.coalescing())
         {
             return self.burst(Pairs::Claim(typical), record);
+        }
+        if !self.config.faithful && !self.config.conservative {
+            match met(&self.pairs.usable) {
+                Met::Few => {}
+                Met::Many(rate) => {
+                    self.base.warn(WarningCode::Contended, CONTENDED);
+                    self.capacity = Capacity { rate, ..Capacity::default() };
+                }
+                Met::TooMany if self.pair_streams.len() < self.config.pair_attempts as usize => {
+                    return self.pause();
+                }
+                Met::TooMany => return self.base.refuse(Refusal::Inconsistent(CROWDED.into())),
+            }
         }
         self.phase = Phase::Train;
     }
