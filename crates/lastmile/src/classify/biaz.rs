@@ -79,7 +79,9 @@ impl Classifier for Biaz {
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         let least = self.spacing.least_time();
-        least.into_iter().for_each(|least| visitor.number("least time between arrivals", "s", least.as_secs_f64()));
+        least
+            .into_iter()
+            .for_each(|least| visitor.number("least time between arrivals", "s", least.as_secs_f64()));
     }
 }
 

@@ -72,9 +72,7 @@ impl FqRtt {
     fn full(&mut self, sample: Span) {
         self.full = Some(match self.full {
             None => (sample, sample / 2),
-            Some((mean, variation)) => {
-                ((mean * 7 + sample) / 8, (variation * 3 + (mean - sample).abs()) / 4)
-            }
+            Some((mean, variation)) => ((mean * 7 + sample) / 8, (variation * 3 + (mean - sample).abs()) / 4),
         });
     }
 }
@@ -92,7 +90,9 @@ impl Classifier for FqRtt {
     }
 
     fn classify(&mut self, _: &Loss) -> LossClass {
-        let (Some((latest, now)), Some(least)) = (self.latest, self.least) else { return LossClass::Congestion };
+        let (Some((latest, now)), Some(least)) = (self.latest, self.least) else {
+            return LossClass::Congestion;
+        };
         let second = self.found.replace(now).is_some_and(|before| now - before <= latest);
         let episode = self.episode.get_or_insert(Episode { until: now, lost: 0, least: latest });
         episode.lost += 1;

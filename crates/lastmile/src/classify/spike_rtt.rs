@@ -75,9 +75,6 @@ mod tests {
             ..arrival(k, 1_000 * k, 100_000 - 1_000 * rtt as u64)
         });
         // Range 20..60: starts above 40, ends below 33.3.
-        assert_eq!(
-            judged(&mut SpikeRtt::default(), packets, 1),
-            [false, true, true, true, false, false]
-        );
+        assert_eq!(judged(&mut SpikeRtt::default(), packets, 1), [false, true, true, true, false, false]);
     }
 }

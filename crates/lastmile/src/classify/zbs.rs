@@ -106,7 +106,11 @@ impl Zbs {
     /// The share of time for which a scheme was in use (LDA, figure 13).
     pub fn share(&self, scheme: Scheme) -> f64 {
         let all: f64 = self.used.iter().map(|span| span.as_secs_f64()).sum();
-        if all > 0.0 { self.used[scheme as usize].as_secs_f64() / all } else { f64::from(u8::from(self.scheme == scheme)) }
+        if all > 0.0 {
+            self.used[scheme as usize].as_secs_f64() / all
+        } else {
+            f64::from(u8::from(self.scheme == scheme))
+        }
     }
 
     /// [LDA, VII.A] The scheme for the path as the newest arrival shows it; none while too little is known.
@@ -174,7 +178,9 @@ impl Classifier for Zbs {
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.state("scheme", self.scheme.name());
-        for (scheme, name) in Scheme::ALL.into_iter().zip(["share of zigzag", "share of mbiaz", "share of spike"]) {
+        for (scheme, name) in
+            Scheme::ALL.into_iter().zip(["share of zigzag", "share of mbiaz", "share of spike"])
+        {
             visitor.number(name, "", self.share(scheme));
         }
         if let (Some(mean), Some(least)) = (self.mean, self.spacing.least()) {
@@ -216,7 +222,10 @@ mod tests {
             zbs.on_arrival(&arrival(2 * k, 10_000 * k, if k == 0 { 10_000 } else { 40_000 }));
         }
         // The 40 ms of the first gap are no longer in the mean.
-        assert_eq!((zbs.scheme(), zbs.mean.unwrap() / zbs.spacing.least().unwrap() < 0.875), (Scheme::ZigZag, true));
+        assert_eq!(
+            (zbs.scheme(), zbs.mean.unwrap() / zbs.spacing.least().unwrap() < 0.875),
+            (Scheme::ZigZag, true)
+        );
     }
 
     #[test]

@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn the_boundary_zigzags_with_the_number_of_packets_lost() {
         for (run, boundary) in [(1, 6.0), (2, 8.0), (3, 10.0), (4, 8.0), (100, 8.0)] {
-            for (rott, class) in [(boundary, LossClass::Congestion), (boundary - 0.001, LossClass::Wireless)] {
+            for (rott, class) in [(boundary, LossClass::Congestion), (boundary - 0.001, LossClass::Wireless)]
+            {
                 let first = arrival(0, 0, 0).rott();
                 let mut zigzag = ZigZag { first, rott, mean: 10.0, deviation: 4.0, ..ZigZag::default() };
                 assert_eq!(zigzag.classify(&Loss::of(9, run)), class, "{run} lost at {rott}");

@@ -8,8 +8,8 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::lost::LossCause;
 use crate::network::config_error::{ConfigError, require};
+use crate::network::lost::LossCause;
 use crate::rng::Stream;
 use crate::text;
 

@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
-use crate::network::lost::LossCause;
 use crate::network::config_error::{ConfigError, require};
+use crate::network::lost::LossCause;
 use crate::rng::Stream;
 use crate::text;
 
