@@ -24,7 +24,7 @@
 //! ([`burst`](crate::observe::burst)).
 //!
 //! **Bursts.** What pairs show is the rate of bursts of two packets; of the rate that lasts they show nothing, and bursts of
-//! 40 packets no more than that a token bucket is smaller ([`shaper`](super::shaper)).
+//! 40 packets no more than that a token bucket is smaller (`shaper`).
 
 use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
