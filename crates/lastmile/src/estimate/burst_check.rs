@@ -139,6 +139,9 @@ impl BurstCheck {
                     Some(None)
                 }
                 Some(shaper::Finding::Shaped(shaper)) => Some(Some(Finding::Shaped(shaper))),
+                Some(shaper::Finding::Unclear) => {
+                    Some(Some(Finding::MoreThan(self.bound, shaper::UNCLEAR.to_owned())))
+                }
                 Some(shaper::Finding::Refuted) => {
                     self.refuted = true;
                     None
@@ -179,7 +182,8 @@ impl BurstCheck {
             }
             let bound = burst.at_least(self.coalescing + noise * 2).unwrap_or(self.bound);
             // Each is a bound, so the largest is.
-            if bound > self.bound || self.burst == Bytes::ZERO {
+            // Short ones are of a bucket, and no bound of bursts.
+            if planned >= PACKETS && bound > self.bound || self.burst == Bytes::ZERO {
                 (self.bound, self.burst) = (bound, self.size * planned as u64);
             }
             if let Some(finding) = self.look(record, noise) {

@@ -221,7 +221,7 @@ pub enum WarningCode {
     OwnQueue,
     /// The rules of the original program, without our checks.
     Faithful,
-    /// A token bucket lets a burst pass faster than what follows.
+    /// A token bucket, or a fair queue, lets a burst pass faster than what follows.
     Shaper,
     /// The interval is so wide that it says next to nothing.
     TooWide,

@@ -15,6 +15,10 @@
 //! must show the same at the same place; its gaps from there on are a packet's time at r each, and their median is the sustained
 //! rate, as that of pairs is the capacity (WBest, eq. 3). Trains then go at that rate behind a head that empties the bucket.
 //!
+//! A fair queue does alike: it lets a new flow's first packets pass at once, and then every other one (RFC 8290, section 5.2). Its
+//! quantum is about a packet, so that a bucket counts as one only where it clearly holds more than a pair ([`CLEAR`]). Others
+//! may have taken tokens just before, so that short bursts look again.
+//!
 //! What does not show: a shaper that takes less than [`RATIO`] off, a bucket that outlasts the stream
 //! ([`least_unseen`]), and a policer that drops what it has no tokens for and leaves gaps of one packet's time.
 //!
@@ -43,6 +47,10 @@ const MIN_RATES: usize = 8;
 const BURST: usize = 40;
 /// Bursts sent until two streams agree.
 const ATTEMPTS: u32 = 3;
+/// Packets that a bucket holds, more than a fair queue lets pass at once: a pair, and a twentieth of that.
+const CLEAR: f64 = 2.1;
+/// Short bursts sent about a bucket that no stream has shown to hold more.
+const SHORT: u32 = 6;
 /// Two streams agree where one slows down within so many packets of the other, or this share of them.
 const PLACE: (usize, f64) = (3, 0.25);
 /// By how much a burst's slow gaps may be longer or shorter than those of the stream that was suspected, in which there may
@@ -71,8 +79,8 @@ pub(super) struct Slowdown {
     fast: Span,
     /// Gaps from there on, in nanoseconds a packet.
     gaps: Vec<f64>,
-    /// Packets that arrived, and the nanoseconds from the first to the last.
-    all: (usize, i64),
+    /// Packets up to the first that waited for tokens, itself included, and the nanoseconds from the first to that one.
+    passed: (usize, i64),
     /// The same of what came slower, from its second packet on: the first waited for a part of its tokens only.
     slow: (usize, i64),
 }
@@ -135,6 +143,7 @@ impl Slowdown {
             return None;
         }
         let ((before, came, _), (last, ended, _)) = (*points.get(from)?, *points.last()?);
+        let (_, waited, _) = *points.get(from + 1)?;
         // Not because they were sent so slowly.
         let sent = record.packets.get(last)?.sent - record.packets.get(before)?.sent;
         if ((ended - came) as f64) < RATIO * sent.as_nanos() as f64 {
@@ -145,8 +154,8 @@ impl Slowdown {
             at: packets(0) - packets(from + 1),
             fast: Span::from_nanos((slow / RATIO) as i64),
             gaps: after.to_vec(),
-            all: (packets(0), ended),
-            slow: (packets(from + 2), ended - points.get(from + 1)?.1),
+            passed: (packets(0) - packets(from + 2), waited),
+            slow: (packets(from + 2), ended - waited),
         })
     }
 
@@ -171,9 +180,14 @@ impl Slowdown {
 pub(super) enum Finding {
     /// There is a shaper.
     Shaped(Shaper),
+    /// There is one whose bucket holds no more than a pair, or a fair queue.
+    Unclear,
     /// There is none that shows.
     Refuted,
 }
+
+/// What the user should know of [`Finding::Unclear`].
+pub(super) const UNCLEAR: &str = "streams come slower after their first packets: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair";
 
 /// Sends bursts about a suspicion.
 #[derive(Clone, Debug)]
@@ -182,15 +196,20 @@ pub(super) struct ShaperCheck {
     size: Bytes,
     coalescing: Span,
     attempts: u32,
+    /// Borne out, but for a bucket that is clearly one.
+    found: Option<Shaper>,
 }
 
 impl ShaperCheck {
     /// About a stream of packets of `size` bytes. Stamps may be late by `coalescing`.
     pub(super) fn new(suspected: Slowdown, size: Bytes, coalescing: Span) -> ShaperCheck {
-        ShaperCheck { suspected, size, coalescing, attempts: 0 }
+        ShaperCheck { suspected, size, coalescing, attempts: 0, found: None }
     }
 
     pub(super) fn plan(&self) -> StreamPlan {
+        if let Some(shaper) = &self.found {
+            return fast(shaper.head + MIN_SLOW, 0, self.size, shaper.slot);
+        }
         fast(self.suspected.at + MIN_RATES + MIN_SLOW, BURST, self.size, self.suspected.fast)
     }
 
@@ -199,23 +218,34 @@ impl ShaperCheck {
         self.attempts += 1;
         let last = (self.attempts >= ATTEMPTS).then_some(Finding::Refuted);
         let unusable = [StreamVerdict::ClockStepped, StreamVerdict::NoReport, StreamVerdict::Reordered];
-        if unusable.contains(&judge(record).verdict) {
-            return last;
+        let usable = !unusable.contains(&judge(record).verdict);
+        let slowdown = || Slowdown::of(record, self.suspected.fast, noise * 2, None).filter(|_| usable);
+        if let Some(mut shaper) = self.found.take() {
+            slowdown().iter().for_each(|burst| shaper.met(burst, self.size));
+            return self.clear(shaper);
         }
-        let Some(burst) = Slowdown::of(record, self.suspected.fast, noise * 2, None) else {
-            return Some(Finding::Refuted);
+        let Some(burst) = slowdown() else {
+            return if usable { Some(Finding::Refuted) } else { last };
         };
         if burst.gaps.len() > MIN_RATES && self.suspected.agrees(&burst) {
             let shaper = self.shaper(&burst, record.stream, noise);
             // Minutes between packets are no rate.
-            return Some(if shaper.sustained.rate < 1.0 {
-                Finding::Refuted
-            } else {
-                Finding::Shaped(shaper)
-            });
+            return if shaper.sustained.rate < 1.0 { Some(Finding::Refuted) } else { self.clear(shaper) };
         }
         self.suspected = burst;
         last
+    }
+
+    /// Whether a bucket clearly is one, or asks for another burst.
+    fn clear(&mut self, shaper: Shaper) -> Option<Finding> {
+        if shaper.bucket.0 as f64 > CLEAR * self.size.0 as f64 {
+            return Some(Finding::Shaped(shaper));
+        }
+        if self.attempts >= ATTEMPTS + SHORT {
+            return Some(Finding::Unclear);
+        }
+        self.found = Some(shaper);
+        None
     }
 
     fn shaper(&self, burst: &Slowdown, stream: u32, noise: Span) -> Shaper {
@@ -232,12 +262,16 @@ impl ShaperCheck {
             sustained.rate = of(0);
             sustained.interval = Some((low.min(of(by)), high.max(of(-by))));
         }
-        let at = burst.at.max(self.suspected.at);
-        // What passed beyond what tokens came for meanwhile: b + r t, as above.
-        let (packets, span) = (burst.all.0 as f64, burst.all.1 as f64);
-        let bucket = self.size.0 as f64 * packets - sustained.rate * span / 8e9;
-        let bucket = Bytes(bucket.max(0.0) as u64);
-        Shaper { sustained, head: at + BEYOND, slot: self.suspected.fast, bucket, streams: vec![stream] }
+        let mut shaper = Shaper {
+            sustained,
+            head: 0,
+            slot: self.suspected.fast,
+            bucket: Bytes::ZERO,
+            streams: vec![stream],
+        };
+        shaper.met(&self.suspected, self.size);
+        shaper.met(burst, self.size);
+        shaper
     }
 }
 
@@ -266,6 +300,14 @@ pub(super) struct Shaper {
 }
 
 impl Shaper {
+    /// A stream that met it: its bucket holds at least what passed beyond what tokens came for meanwhile (b + r t, as above).
+    fn met(&mut self, stream: &Slowdown, size: Bytes) {
+        let (packets, span) = (stream.passed.0 as f64, stream.passed.1 as f64);
+        let bucket = size.0 as f64 * packets - self.sustained.rate * span / 8e9;
+        self.bucket = self.bucket.max(Bytes(bucket.max(0.0) as u64));
+        self.head = self.head.max(stream.at + BEYOND);
+    }
+
     /// A train of `n` packets at the sustained rate, behind a head that leaves no token. It waits behind the head's last packets,
     /// so that the queue is busy from its first packet on, as WBest's fluid model wants.
     pub(super) fn train(&self, n: usize, size: Bytes) -> StreamPlan {
@@ -325,7 +367,7 @@ impl Shaper {
         Warning {
             code: WarningCode::Shaper,
             text: format!(
-                "a token bucket of about {} lets a burst pass at the capacity, and what follows at the sustained rate alone",
+                "a token bucket of about {}, or a fair queue, lets a burst pass at the capacity, and what follows at the sustained rate alone",
                 self.bucket
             ),
         }
@@ -375,7 +417,7 @@ mod tests {
     fn a_bucket_shows_where_its_tokens_are_spent() {
         let slowdown = Slowdown::of(&stream(100, &shaped(30)), SLOT, NOISE, None).unwrap();
         assert_eq!((slowdown.at, slowdown.gaps.len(), slowdown.gap()), (9, 21, 500_000.0));
-        assert_eq!(slowdown.all, (30, 500_000 * 22));
+        assert_eq!(slowdown.passed, (10, 1_000_000));
         assert_eq!(slowdown.slow, (20, 500_000 * 20));
         // Fewer than four slow gaps, which others may have filled; no bucket; sent as slowly as it came.
         assert!(Slowdown::of(&stream(100, &shaped(13)), SLOT, NOISE, None).is_some());
@@ -428,6 +470,28 @@ mod tests {
         let (low, high) = late.sustained.interval.unwrap();
         let of = |us: f64| 30.0 * 1488.0 * 8e6 / us;
         assert!((low - of(15_250.0)).abs() < 1.0 && (high - of(14_750.0)).abs() < 1.0, "{low} {high}");
+    }
+
+    /// Two packets at once and then every other one, or a bucket of two and a half that others have emptied by one before
+    /// most streams come: only what is clearly more than a pair is a bucket.
+    #[test]
+    fn a_fair_queue_is_no_bucket() {
+        let passing = |n: u64, tokens: u64| -> Vec<u64> {
+            (0..n).map(|k| 100 + (100 * k).max((500 * (k + 1)).saturating_sub(tokens))).collect()
+        };
+        for (last, found) in [(950, "Unclear"), (1_250, "Shaped")] {
+            let train = Slowdown::of(&stream(100, &passing(30, 950)), SLOT, NOISE, None).unwrap();
+            let mut asks = ShaperCheck::new(train, Bytes(1488), Span::ZERO);
+            let mut said = asks.on_stream(&stream(0, &passing(40, 950)), NOISE);
+            let mut bursts = 1;
+            while said.is_none() {
+                bursts += 1;
+                let n = asks.plan().packets.len() as u64;
+                assert!(n < 10, "{n}");
+                said = asks.on_stream(&stream(0, &passing(n, if bursts < 4 { 950 } else { last })), NOISE);
+            }
+            assert!(format!("{said:?}").contains(found) && bursts <= 9, "{bursts}: {said:?}");
+        }
     }
 
     #[test]

@@ -375,6 +375,12 @@ impl Wbest {
         match check.on_stream(record, noise) {
             None => {}
             Some(shaper::Finding::Shaped(shaper)) => self.shaped(shaper),
+            Some(shaper::Finding::Unclear) => {
+                (self.suspect, self.unseen) = (None, None);
+                let text = format!("{}; what lasts, and what is left, is unknown", shaper::UNCLEAR);
+                self.base.warn(WarningCode::Shaper, text);
+                self.base.found(self.found(false, &[]));
+            }
             Some(shaper::Finding::Refuted) => {
                 self.refuted = true;
                 self.phase = Phase::Train;
