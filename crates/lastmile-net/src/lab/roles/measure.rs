@@ -1,6 +1,6 @@
 //! What lateness did to measurements: each one's streams once more through the same estimator.
 
-use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Step, replay};
+use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, replay};
 use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
 use lastmile::units::Bytes;
@@ -72,6 +72,10 @@ impl Estimator for Counting {
 /// How far an outcome is from what it was, as a share of the capacity, and both in words.
 fn difference(was: &Outcome, is: &Outcome) -> (f64, String) {
     let (was, is) = match (was, is) {
+        (Outcome::Refused(Refusal::NotRecorded { .. }), _)
+        | (_, Outcome::Refused(Refusal::NotRecorded { .. })) => {
+            return (f64::INFINITY, "would have sent other streams".into());
+        }
         (Outcome::Found(was), Outcome::Found(is)) => (was, is),
         (Outcome::Refused(_), Outcome::Refused(_)) => return (0.0, String::new()),
         (Outcome::Found(_), Outcome::Refused(why)) => {
