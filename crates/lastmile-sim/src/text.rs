@@ -1,10 +1,12 @@
 //! Quantities with their units, as scenario files write them: one reader for all of them.
 
-use core::fmt::Display;
+use core::fmt::{Display, Formatter};
+use core::marker::PhantomData;
 use core::str::FromStr;
 
 use lastmile::time::Span;
 use lastmile::units::Rate;
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A quantity that stands in a file as a text with its unit, such as "10 Mbit/s".
@@ -13,8 +15,30 @@ pub(crate) struct Text<T>(pub(crate) T);
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Text).map_err(serde::de::Error::custom)
+        deserializer.deserialize_any(Unit(PhantomData)).map(Text)
+    }
+}
+
+/// Reads a quantity; of a number without a unit it says what one looks like.
+struct Unit<T>(PhantomData<T>);
+
+impl<T: FromStr<Err: Display>> Visitor<'_> for Unit<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
     }
 }
 

@@ -261,9 +261,13 @@ impl Reader {
             Quantity::Opportunities => (self.text.as_str(), "0"),
             _ => self.text.split_once(',').unwrap_or((&self.text, "")),
         };
+        let what = match self.trace.quantity {
+            Quantity::Opportunities => "is no time in milliseconds",
+            _ => "is no time and value, such as `0.5,3.2`",
+        };
         let number = |text: &str, unit: f64| {
             let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-            number.map(|number| number * unit).ok_or_else(|| format!("line {line}: {:?}", self.text))
+            number.map(|number| number * unit).ok_or_else(|| format!("line {line}: {:?} {what}", self.text))
         };
         let at = number(time, self.trace.units.0)?;
         if !(0.0..1e18).contains(&at) {

@@ -45,6 +45,9 @@ pub(crate) trait Role {
     /// What came of them.
     type Found: Default + core::fmt::Debug;
 
+    /// Whether a table is a flow, of which `count` makes copies.
+    const COUNTED: bool = false;
+
     /// Reads one of the role's tables.
     fn read(place: &ErrorPlace<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<Self::Raw> {
         let _ = index;
@@ -118,6 +121,11 @@ macro_rules! roles {
 
         /// What the tables are called in scenario files.
         pub(crate) const TABLES: &[&str] = &[$(stringify!($name)),+];
+
+        /// Whether the tables of that name are flows, which may have a `count`.
+        pub(crate) fn is_counted(list: &str) -> bool {
+            $(list == stringify!($name) && <$role as Role>::COUNTED)||+
+        }
 
         impl RawRoles {
             /// Takes the roles' tables out of a document.

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{Place, ScenarioError};
-use crate::roles::TABLES;
+use crate::roles::{TABLES, is_counted};
 
 /// As many as flows that a scenario may have.
 const MAX_COUNT: usize = 20_000;
@@ -36,9 +36,9 @@ struct Copies<'p, 'a> {
     values: usize,
 }
 
-/// Whether a table is a flow, which may have a `count` of its own, as a station may.
-fn is_flow(table: &DeTable<'_>, list: &str) -> bool {
-    list == TRAFFIC || TABLES.contains(&list) && table.contains_key("name")
+/// Whether the tables of a list are flows, which may have a `count` of their own, as stations may.
+fn is_flow(list: &str) -> bool {
+    list == TRAFFIC || is_counted(list)
 }
 
 /// Puts copies in the place of what has a `count`, and of what names it.
@@ -105,7 +105,7 @@ impl<'a> Copies<'_, 'a> {
 
     /// How many copies a table stands for, by its own count or by those that it names; of these each gets as many.
     fn many(&self, table: &DeTable<'_>, list: &str) -> Result<Option<usize>, ScenarioError> {
-        let own = if list == STATIONS || is_flow(table, list) { self.own(table)? } else { None };
+        let own = if list == STATIONS || is_flow(list) { self.own(table)? } else { None };
         let named = ENDS.iter().filter(|key| is_end(key, list));
         let ends = named.filter_map(|&key| Some((table.get(key)?, *self.ends.get(text(table, key)?)?)));
         let ends: Vec<_> = ends.collect();
@@ -183,7 +183,7 @@ impl<'a> Copies<'_, 'a> {
             };
             let many = self.many(single, list)?;
             self.weigh(&span, weight, many.unwrap_or(1))?;
-            if let Some(many) = many.filter(|_| is_flow(single, list)) {
+            if let Some(many) = many.filter(|_| is_flow(list)) {
                 // One without a name gets one by its place.
                 let name = || Spanned::new(span.clone(), DeValue::String(format!("{list}{index}").into()));
                 let name = single.entry(Spanned::new(0..0, "name".into())).or_insert_with(name);
@@ -204,7 +204,7 @@ impl<'a> Copies<'_, 'a> {
 
     /// Gives a copy its names.
     fn rename(&self, table: &mut DeTable<'a>, copy: usize, list: &str) {
-        let flow = is_flow(table, list);
+        let flow = is_flow(list);
         if flow || list == STATIONS {
             table.remove("count");
         }

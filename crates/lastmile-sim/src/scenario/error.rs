@@ -41,7 +41,7 @@ impl Place<'_> {
         ScenarioError {
             file: self.file.to_owned(),
             line: line_of(self.text, span.start),
-            key: self.key_at(&span),
+            key: self.as_written(&self.key_at(&span)),
             reason: reason.into(),
         }
     }
@@ -50,7 +50,25 @@ impl Place<'_> {
     /// then that of the narrowest table around it that stands in the file.
     pub(crate) fn error_at(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
         let line = line_of(self.text, self.find(path).0.start);
-        ScenarioError { file: self.file.to_owned(), line, key: path.to_owned(), reason: reason.into() }
+        ScenarioError { file: self.file.to_owned(), line, key: self.as_written(path), reason: reason.into() }
+    }
+
+    /// A path with the places of the file, where copies stand between: these have the span of what they are copies of.
+    fn as_written(&self, path: &str) -> String {
+        let mut table = Some(&self.document);
+        let steps = path.split('.').map(|step| {
+            let (key, number) = step.split_once('[').unwrap_or((step, ""));
+            let value = table.and_then(|table| table.get(key)).map(Spanned::get_ref);
+            table = value.and_then(DeValue::as_table);
+            let list = value.and_then(DeValue::as_array);
+            let (Some(list), Ok(index)) = (list, number.trim_end_matches(']').parse::<usize>()) else {
+                return step.to_owned();
+            };
+            table = list.get(index).and_then(|item| item.get_ref().as_table());
+            let copied = list.windows(2).take(index).filter(|two| two[0].span() == two[1].span()).count();
+            format!("{key}[{}]", index - copied)
+        });
+        steps.collect::<Vec<_>>().join(".")
     }
 
     /// Whether a key is there.

@@ -17,7 +17,12 @@ fn parse(text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> 
 }
 
 fn said(text: &str) -> String {
-    let told = |error: ScenarioError| error.to_string().replacen(&format!("{FILE}:"), "", 1);
+    let told = |error: ScenarioError| {
+        error
+            .to_string()
+            .replacen(&format!("{FILE}:"), "", 1)
+            .replace(env!("CARGO_MANIFEST_DIR"), "/the/folder")
+    };
     parse(text, &[]).map_or_else(told, |_| "accepted".to_owned())
 }
 

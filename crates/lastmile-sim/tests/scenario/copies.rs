@@ -41,6 +41,16 @@ fn counts_are_swept_and_bounded() {
 }
 
 #[test]
+fn a_flow_without_a_name_is_called_by_its_place() {
+    let stream = "[[stream]]\nfrom = \"server\"\nto = \"client\"\nrate = \"1 Mbit/s\"\n";
+    let scenario = parse(&[SHORT, stream, "count = 4\n", stream].concat(), &[]).unwrap();
+    let names: Vec<_> = scenario.roles.stream.iter().map(|stream| stream.name.as_str()).collect();
+    assert_eq!(names[..4], ["stream0-1", "stream0-2", "stream0-3", "stream0-4"]);
+    // One for each client that it goes to.
+    assert_eq!(names[4..], ["stream1-1", "stream1-2"]);
+}
+
+#[test]
 fn every_copy_draws_its_own_numbers() {
     let scenario = parse(SHORT, &[]).unwrap();
     let starts: Vec<_> = scenario.traffic.iter().map(|flow| flow.starts(1)).collect();

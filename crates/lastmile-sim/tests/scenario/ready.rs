@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use lastmile::estimate::METHODS;
 use lastmile::node::{Datagram, Payload};
+use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::host::Egress;
 use lastmile_sim::roles::Roles;
@@ -62,5 +64,29 @@ fn all_of_them_can_have_programs_at_every_host() {
         let lost: Vec<_> = pairs.iter().filter(|pair| !arrived.contains(pair)).collect();
         assert!(lost.is_empty(), "{name}: nothing got through {lost:?}");
         assert_eq!(arrived.len(), pairs.len(), "{name}: something went astray");
+    }
+}
+
+/// `conformance` and the tests of the program run every method, and count on it.
+#[test]
+fn with_its_brief_options_no_method_takes_more_than_3_s() {
+    for method in METHODS {
+        let choice =
+            method.brief.iter().fold(Choice::named(method.name), |c, (name, value)| c.with(name, value));
+        let ways: &[&str] =
+            if method.round_trip { &["forward", "reverse", "round-trip"] } else { &["forward", "reverse"] };
+        for way in ways {
+            let set = [("measure.0.method", choice.to_string()), ("measure.0.direction", (*way).to_owned())];
+            let scenario = parse("dumbbell", &set.each_ref().map(|(key, value)| (*key, value.as_str())));
+            let found = simulate(&scenario, 1, &make, Hooks::default()).unwrap().found.measure.outcomes;
+            assert!(!found.is_empty(), "{choice}");
+            for one in found {
+                let seconds = one.cost.elapsed.as_secs_f64();
+                assert!(
+                    one.estimate.is_some() && (0.01..=3.0).contains(&seconds),
+                    "{choice}, {way}: {one:?}"
+                );
+            }
+        }
     }
 }

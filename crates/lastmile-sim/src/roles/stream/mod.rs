@@ -124,6 +124,7 @@ impl Role for Streaming {
     type Spec = Spec;
     type Running = Running;
     type Found = Found;
+    const COUNTED: bool = true;
 
     fn check(
         check: &Check<'_>,
@@ -153,6 +154,9 @@ impl Role for Streaming {
             })?;
             check.ensure((SMALLEST.0..=9_000).contains(&packet_size.0), || {
                 (key("packet_size"), format!("{SMALLEST} to 9000 B, not {packet_size}"))
+            })?;
+            check.ensure(ecn != Ecn::Ce, || {
+                (key("ecn"), "queues mark packets, and not their sender: not-ect, ect0 or ect1")
             })?;
             check.ensure((Span::from_millis(1)..=Span::from_secs(5)).contains(&feedback), || {
                 (key("feedback"), "feedback every 1 ms to 5 s")

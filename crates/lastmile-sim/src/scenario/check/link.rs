@@ -93,6 +93,7 @@ impl Check<'_> {
 
     pub(super) fn open_trace(&self, raw: &TraceConfig, at: &str) -> Checked<Arc<Trace>> {
         let path = self.beside(&raw.file);
+        let path = std::path::absolute(&path).unwrap_or(path);
         let trace = Trace::open(&path, raw.kind, raw.repeat);
         trace.map(Arc::new).map_err(|why| self.blame(at, format!("{}: {why}", path.display())))
     }
