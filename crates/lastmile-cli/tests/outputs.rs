@@ -140,9 +140,32 @@ fn a_measurement_begins_anew_every_so_often() {
     let each = [1.0, 3.0, 5.0, 7.0].map(|start| [start; 3]);
     assert_eq!(starts, each.concat(), "capacity, sustained rate and available bandwidth of each");
     assert!(rows.iter().all(|row| row["code"].is_null() && row["truth_window_bps"].as_u64() > Some(0)));
+    let text = lastmile(&[&["sim", "path"], &set[..]].concat()).stdout;
+    for start in ["1 s", "3 s", "5 s", "7 s"] {
+        let own = text.lines().filter(|line| line.trim_start().starts_with(&format!("{start}  forward")));
+        assert_eq!(own.count(), 3, "{start}: {text}");
+    }
     let short =
         lastmile(&["sim", "path", "--json", "--set", "measure.0.start=8 s", "--set", "duration=8100 ms"]);
     assert_eq!(short.json()["results"][0]["code"], "run-over");
+}
+
+#[test]
+fn a_path_that_changes_has_no_truth_and_says_so() {
+    let link = |from: &str, to: &str| {
+        format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n")
+    };
+    let scratch = Scratch::new("moved");
+    let moved = "name = \"moved\"\nduration = \"9 s\"\n[host.a]\n[host.b]\n".to_owned()
+        + &link("a", "one")
+        + &link("one", "b")
+        + &link("a", "two")
+        + &link("two", "b")
+        + "[[handoff]]\nat = \"8 s\"\nhost = \"b\"\nto = \"two\"\n\
+           [[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"wbest\"\ndirection = \"forward\"\n";
+    let text = lastmile(&["sim", &scratch.file("moved.toml", moved)]).stdout;
+    assert!(text.contains("a and b: no truth: the path between them changes in the run"), "{text}");
+    assert!(!text.contains("truth  ") && !lastmile(&["sim", "path"]).stdout.contains("no truth"), "{text}");
 }
 
 #[test]
@@ -157,7 +180,15 @@ fn sweeps_over_any_key_and_over_none() {
         assert_eq!(all.iter().filter(|row| is(row, "link")).count(), all.len() / 2, "as many as flows");
         all.into_iter().filter(|row| is(row, "flow")).collect()
     };
-    let sizes = rows(&["--set", "traffic.poisson.size=100 B,1000 B", "--set", "duration=500 ms"]);
+    let swept = ["--set", "traffic.poisson.size=100 B,1000 B", "--set", "duration=500 ms"];
+    for (format, first) in [
+        ("jsonl", r#"{"run":0,"seed":1,"traffic.poisson.size":"100 B","duration":"500 ms","row":"flow","#),
+        ("csv", "run,seed,traffic.poisson.size,duration,row,"),
+    ] {
+        let written = lastmile(&[&["sweep", &scenario, "--format", format], &swept[..]].concat());
+        assert!(written.stdout.starts_with(first), "{written:?}");
+    }
+    let sizes = rows(&swept);
     assert_eq!(
         sizes.iter().map(|row| row["traffic.poisson.size"].as_str().unwrap()).collect::<Vec<_>>(),
         ["100 B", "100 B", "1000 B", "1000 B"]

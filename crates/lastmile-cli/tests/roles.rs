@@ -33,7 +33,8 @@ fn named(code: &str) -> Option<&'static str> {
     let code: String = lines.collect::<Vec<_>>().join("\n");
     let names = |role: &&&str| {
         let paths = ["roles::", "endpoint::", "roles.", "found.", "running.", "endpoint::{", "roles::{"];
-        paths.iter().any(|path| code.contains(&format!("{path}{role}")))
+        code.contains(&format!("{role:?}"))
+            || paths.iter().any(|path| code.contains(&format!("{path}{role}")))
     };
     ["measure", "stream"].iter().find(names).copied()
 }
@@ -68,6 +69,7 @@ fn roles_are_named_in_their_own_folders() {
 fn a_named_role_is_seen() {
     assert_eq!(named("use lastmile_sim::roles::stream::Found;"), Some("stream"));
     assert_eq!(named("let rows = run.found.measure.outcomes;"), Some("measure"));
+    assert_eq!(named("flows(all, \"Streams\", \"stream\")"), Some("stream"));
     assert_eq!(named("// roles::stream\nuse lastmile::endpoint::{AnyEndpoint, any};"), None);
     assert_eq!(named("#[cfg(test)]\nmod tests { use lastmile_sim::roles::stream; }"), None);
     assert_eq!(named("\n#[cfg(test)]\nmod tests { use lastmile_sim::roles::stream; }"), None);

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::bars::{Bar, figure};
 use super::html::{esc, page};
 use super::table::{cell, number, table};
+use crate::roles;
 
 /// Rows of a table; of more, the first.
 type Row = Map<String, Value>;
@@ -50,9 +51,8 @@ pub(crate) fn draw(file: &str, document: &Value) -> Option<String> {
             facts.retain(|fact| all.contains_key(*fact));
             heading(file, &facts.iter().map(|f| (f.replace('_', " "), cell(f, &all[*f]))).collect::<Vec<_>>())
                 + &lateness(all)
-                + &results(all)
+                + &roles::sections(all)
                 + &flows(all, "Flows", "flow")
-                + &flows(all, "Streams", "stream")
                 + &links(all)
                 + &wlans(all)
         }
@@ -135,7 +135,8 @@ fn lateness(all: &Row) -> String {
         )
 }
 
-fn results(all: &Row) -> String {
+/// Results of measurements beside their truths.
+pub(crate) fn results(all: &Row) -> String {
     let rows = list(all, "results");
     if rows.is_empty() {
         return String::new();
@@ -199,8 +200,8 @@ fn results(all: &Row) -> String {
         )
 }
 
-/// Flows of traffic, or the roles' own streams: each row is called `what`.
-fn flows(all: &Row, title: &str, what: &str) -> String {
+/// Flows of traffic, or of a role: each row is called `what`.
+pub(crate) fn flows(all: &Row, title: &str, what: &str) -> String {
     let rows = list(all, &format!("{what}s"));
     if rows.is_empty() {
         return String::new();

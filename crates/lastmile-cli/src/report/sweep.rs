@@ -130,8 +130,9 @@ impl SweepResult {
             None => "result",
         };
         let (series, quantities) = match kind {
-            "flow" | "stream" => (format!("{kind} {}", text(kind)), &FLOWS[..]),
             "link" | "wlan" => (format!("{kind} {}", ends()), &LINKS[..]),
+            // Flows, of traffic or of a role, say their names.
+            _ if row.contains_key(kind) => (format!("{kind} {}", text(kind)), &FLOWS[..]),
             _ => {
                 let parts = [text("method"), text("direction"), text("quantity")];
                 (parts.join(" ").trim().to_owned(), &MEASURED[..])

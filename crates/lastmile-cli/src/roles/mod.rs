@@ -12,7 +12,7 @@ use lastmile_net::recording::{Header, World};
 use lastmile_sim::roles::Found;
 use lastmile_sim::scenario::Scenario;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::exit::Exit;
 use crate::options::MethodArgs;
@@ -54,6 +54,9 @@ trait Role: Sync {
     fn by_method(&self, _method: &MethodArgs, _records: &[Value]) -> Option<anyhow::Result<Shown>> {
         None
     }
+
+    /// A page's section on its rows in the document of a run.
+    fn section(&self, document: &Map<String, Value>) -> String;
 
     /// The lanes of its decisions in a page's timeline, from above.
     fn lanes(&self) -> &'static [&'static str];
@@ -165,6 +168,11 @@ pub(crate) fn replayed(events: &[Event]) -> Vec<Shown> {
 pub(crate) fn by_method(method: &MethodArgs, records: &[Value]) -> anyhow::Result<Shown> {
     let found = ROLES.iter().find_map(|role| role.by_method(method, records));
     found.unwrap_or_else(|| Err(Exit::NoResult.blame(anyhow!("the recording holds no streams"))))
+}
+
+/// A page's sections on the rows of all roles in the document of a run.
+pub(crate) fn sections(document: &Map<String, Value>) -> String {
+    ROLES.iter().map(|role| role.section(document)).collect()
 }
 
 /// The lanes of all roles.

@@ -22,9 +22,9 @@ use serde_json::{Map, Value, json};
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 use crate::exit::Exit;
-use crate::report::Run;
 use crate::report::describe::Mood;
 use crate::report::table::table;
+use crate::report::{Run, document};
 use crate::table::Table;
 
 const NAME: &str = "stream";
@@ -143,6 +143,10 @@ impl Role for Streaming {
             over_loopback: Box::new(move || over_loopback(which)),
         };
         vec![case(0, "rtp-sender"), case(1, "rtp-receiver")]
+    }
+
+    fn section(&self, document: &Map<String, Value>) -> String {
+        document::flows(document, "Streams", NAME)
     }
 
     fn lanes(&self) -> &'static [&'static str] {

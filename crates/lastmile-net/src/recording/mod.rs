@@ -77,7 +77,7 @@ impl fmt::Display for World {
 pub struct Header {
     /// Where it ran.
     pub world: World,
-    /// The role of the node, by the name that the writing command gave it; empty for the only one that there used to be.
+    /// The role of the node, by the name that the writing command gave it; empty where it names none.
     pub role: String,
     /// The node's seed.
     pub seed: [u8; 32],

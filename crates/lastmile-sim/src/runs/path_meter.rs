@@ -19,7 +19,7 @@ impl Simulation {
         flow: Flow,
         read: ReadProbe,
     ) -> Option<PathMeter> {
-        if scenario.handoffs.iter().any(|handoff| [from, to].contains(&handoff.host)) {
+        if scenario.path_changes(from, to) {
             return None;
         }
         let config = MeterConfig::new(flow, read);

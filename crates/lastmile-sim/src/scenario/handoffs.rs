@@ -12,6 +12,11 @@ use crate::network::engine::{Engine, NodeId, RouteChange, RouterId};
 pub(super) type Routed = (usize, usize, Flow, NodeId);
 
 impl Scenario {
+    /// Whether the path between two hosts changes during the run.
+    pub fn path_changes(&self, from: usize, to: usize) -> bool {
+        self.handoffs.iter().any(|handoff| [from, to].contains(&handoff.host))
+    }
+
     /// The ways of the network after each hand-off, in their order.
     pub(super) fn ways_after_handoffs(&self) -> impl Iterator<Item = Ways> {
         let mut neighbours = BTreeMap::new();

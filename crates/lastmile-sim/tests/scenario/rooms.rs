@@ -32,27 +32,43 @@ fn named(code: &str, module: &[String]) -> BTreeSet<Vec<String>> {
                 path.pop();
                 rest = further;
             }
-            // `crate::network::{link::Link, queue::Red}` names both.
-            let tree = &rest[..rest.find(';').unwrap_or(rest.len())];
-            let (stem, group) =
-                tree.split_once('{').map_or((tree, None), |(stem, group)| (stem, Some(group)));
-            let word = |text: &str| {
-                text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
-            };
-            let is_path = stem.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
-            path.extend(stem.split("::").map(word).take_while(|word| !word.is_empty()));
-            match group.filter(|_| is_path) {
-                Some(group) if path.len() < 2 => {
-                    let group = group.split('}').next().unwrap_or_default();
-                    named.extend(
-                        group.split(',').map(|name| [path.clone(), vec![word(name.trim())]].concat()),
-                    );
-                }
-                _ => named.extend([path]),
-            }
+            expand(path, rest, &mut named);
         }
     }
     named
+}
+
+/// Adds what a tree of paths names: `network::{link::Link, tcp}` is two.
+fn expand(mut path: Vec<String>, tree: &str, named: &mut BTreeSet<Vec<String>>) {
+    let end = tree.find(|c: char| !(c.is_alphanumeric() || "_:".contains(c))).unwrap_or(tree.len());
+    let words = tree[..end].split("::").filter(|word| !["", "self"].contains(word));
+    path.extend(words.map(str::to_owned));
+    match tree[end..].strip_prefix('{').filter(|_| end == 0 || tree[..end].ends_with("::")) {
+        Some(group) => members(group).into_iter().for_each(|one| expand(path.clone(), one, named)),
+        None => _ = named.insert(path),
+    }
+}
+
+/// What stands between the commas of a group, up to the brace that closes it; groups inside stay whole.
+fn members(group: &str) -> Vec<&str> {
+    let (mut all, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, letter) in group.char_indices() {
+        let outside = depth == 0;
+        depth += match letter {
+            '{' => 1,
+            '}' => -1,
+            _ => 0,
+        };
+        if outside && [',', '}'].contains(&letter) {
+            all.push(group[start..at].trim());
+            start = at + 1;
+        }
+        if depth < 0 {
+            break;
+        }
+    }
+    all.retain(|one| !one.is_empty());
+    all
 }
 
 /// The imports of the code below `root`.
@@ -149,10 +165,21 @@ fn rooms_import_what_the_architecture_allows_and_modules_no_circles() {
 fn what_is_not_allowed_is_seen() {
     let module = ["network".to_owned(), "link".to_owned(), "common".to_owned()];
     let code = "// use crate::runs::Outcome;\nuse crate::{\n    rng::Stream,\n    scenario::build,\n};\n\
-                use crate::network::{queue::Red, tcp};\nfn f() { crate::runs::twin::window(super::super::wlan::X) }";
+                use crate::network::{queue::Red, tcp};\nuse crate::{text::{self, some}, roles::{stream, Place}, runs};\n\
+                fn f() { crate::runs::twin::window(super::super::wlan::X) }";
     let of = |path: &[&str]| path.iter().map(|&part| part.to_owned()).collect::<Vec<_>>();
     let named = named(code, &module);
-    for path in [&["rng"][..], &["scenario"], &["network", "queue"], &["network", "tcp"]] {
+    for path in [
+        &["rng", "Stream"][..],
+        &["scenario", "build"],
+        &["network", "queue", "Red"],
+        &["network", "tcp"],
+        &["text"],
+        &["text", "some"],
+        // Behind a group inside the group.
+        &["roles", "Place"],
+        &["runs"],
+    ] {
         assert!(named.contains(&of(path)), "{path:?} in {named:?}");
     }
     assert!(named.iter().any(|path| path.starts_with(&of(&["runs", "twin"]))), "{named:?}");

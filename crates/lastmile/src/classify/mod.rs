@@ -196,7 +196,8 @@ options::registry! {
     /// All algorithms, in the order in which they are listed.
     ///
     /// ```
-    /// assert!(lastmile::classify::CLASSIFIERS.iter().any(|lda| lda.name == "spike"));
+    /// let of = |name| lastmile::classify::CLASSIFIERS.iter().find(|lda| lda.name == name).unwrap();
+    /// assert!(of("spike").cost.state < of("zbs").cost.state, "ZBS has Spike in it");
     /// ```
     pub const CLASSIFIERS: Lda;
     spike,

@@ -139,7 +139,8 @@ options::registry! {
     /// All schemes, in the order in which they are listed.
     ///
     /// ```
-    /// assert!(lastmile::control::CONTROLLERS.iter().any(|scheme| scheme.name == "fixed"));
+    /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
+    /// assert_eq!(names, ["tfrc", "iiad", "sqrt", "rap", "fixed"]);
     /// ```
     pub const CONTROLLERS: Controller;
     tfrc,

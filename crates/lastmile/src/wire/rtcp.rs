@@ -21,7 +21,11 @@ const BLOCK_LEN: usize = 24;
 /// What a sender says of its own packets (section 6.4.1).
 ///
 /// ```
-/// assert_eq!(lastmile::wire::SenderInfo::default().packets, 0);
+/// use lastmile::wire::{Rtcp, SenderInfo, write_sender_report};
+/// let (info, mut report) = (SenderInfo { packets: 10, bytes: 12_000, ..SenderInfo::default() }, vec![]);
+/// write_sender_report(&mut report, 7, &info, &[]);
+/// let read = Rtcp::all(&report).next();
+/// assert!(matches!(read, Some(Ok(Rtcp::Sender { ssrc: 7, info: found, .. })) if found == info));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
@@ -38,7 +42,12 @@ pub struct SenderInfo {
 /// What a receiver says of one source (section 6.4.1).
 ///
 /// ```
-/// assert_eq!(lastmile::wire::ReportBlock::default().lost, 0);
+/// use lastmile::wire::{ReportBlock, Rtcp, write_receiver_report};
+/// // A packet came twice, and none was lost.
+/// let (block, mut report) = (ReportBlock { ssrc: 7, lost: -1, ..ReportBlock::default() }, vec![]);
+/// write_receiver_report(&mut report, 9, &[block]);
+/// let Some(Ok(Rtcp::Receiver { ssrc: 9, blocks })) = Rtcp::all(&report).next() else { panic!() };
+/// assert_eq!(blocks.iter().collect::<Vec<_>>(), [block]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportBlock {

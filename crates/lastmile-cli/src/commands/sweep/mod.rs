@@ -105,11 +105,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     })?;
     drop(progress);
     match &args.output {
-        None => write(&mut BufWriter::new(stdout().lock()), &journal, args.format).map(|_| ())?,
+        None => {
+            write(&mut BufWriter::new(stdout().lock()), &journal, plan.sweep(), args.format).map(|_| ())?
+        }
         Some(path) => {
             let mut results = 0;
             let written = replace(path, |file| {
-                results = write(file, &journal, args.format)?;
+                results = write(file, &journal, plan.sweep(), args.format)?;
                 Ok(())
             });
             written.map_err(|error| {

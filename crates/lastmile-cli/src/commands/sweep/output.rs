@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use lastmile_sim::runs::sweep::Plan;
+use lastmile_sim::runs::sweep::{Plan, Sweep};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Format;
@@ -88,20 +89,42 @@ fn rows<'a>(mut file: impl BufRead + 'a) -> Rows<'a> {
     }))
 }
 
+/// The keys that say which run a row is of, and what the rest of it is. They stand first.
+fn heads(sweep: &Sweep) -> Vec<String> {
+    let swept = sweep.parameters.iter().map(|parameter| parameter.key.as_str()).filter(|key| *key != "seed");
+    ["run", "seed"].into_iter().chain(swept).chain(["row"]).map(str::to_owned).collect()
+}
+
+/// A row with these keys first.
+struct Headed<'a>(&'a [String], &'a Map<String, Value>);
+
+impl Serialize for Headed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Headed(heads, row) = self;
+        let first = heads.iter().filter_map(|key| row.get_key_value(key));
+        serializer.collect_map(first.chain(row.iter().filter(|(key, _)| !heads.contains(key))))
+    }
+}
+
 /// Writes all results, by the runs' numbers: neither the cores nor an interruption show. Gives how many there are.
-pub(super) fn write(out: &mut impl Write, journal: &Journal, format: Format) -> anyhow::Result<usize> {
-    let mut results = 0;
+pub(super) fn write(
+    out: &mut impl Write,
+    journal: &Journal,
+    sweep: &Sweep,
+    format: Format,
+) -> anyhow::Result<usize> {
+    let (mut results, heads) = (0, heads(sweep));
     match format {
         Format::Jsonl => journal.read(|rows| {
             results += rows.len();
             for row in rows {
-                serde_json::to_writer(&mut *out, &row)?;
+                serde_json::to_writer(&mut *out, &Headed(&heads, &row))?;
                 out.write_all(b"\n")?;
             }
             Ok(())
         })?,
         Format::Csv => {
-            let mut columns: Vec<String> = Vec::new();
+            let mut columns = heads;
             journal.read(|rows| {
                 for key in rows.iter().flat_map(Map::keys) {
                     if !columns.contains(key) {
@@ -134,7 +157,7 @@ pub(super) fn write(out: &mut impl Write, journal: &Journal, format: Format) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lastmile_sim::runs::sweep::{Parameter, Sweep};
+    use lastmile_sim::runs::sweep::Parameter;
     use lastmile_sim::scenario::builtin_text;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Measurements: how their probers are recorded and built again, and each method's and classifier's cases.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 
 use anyhow::anyhow;
 use lastmile::classify;
@@ -17,14 +18,14 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 use crate::exit::Exit;
 use crate::network::random_seed;
 use crate::options::{self, KERNEL_NOISE, MethodArgs};
-use crate::report::Run;
+use crate::report::{Run, document};
 
 mod describe;
 mod plots;
@@ -46,7 +47,15 @@ impl Role for Measuring {
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown {
         let rows: Vec<Row> = found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
         let exit = if scenario.roles.measure.is_empty() { None } else { exit(&rows) };
-        Shown { exit, ..shown(&rows) }
+        let mut shown = Shown { exit, ..shown(&rows) };
+        let moved = scenario.roles.measure.iter().map(|spec| (spec.from, spec.to));
+        let moved: BTreeSet<_> = moved.filter(|&(from, to)| scenario.path_changes(from, to)).collect();
+        for (from, to) in moved {
+            let [from, to] = [from, to].map(|host| &scenario.hosts[host].name);
+            let note = format!("{from} and {to}: no truth: the path between them changes in the run\n");
+            shown.table.iter_mut().for_each(|table| table.push_str(&note));
+        }
+        shown
     }
 
     /// The first session of a scenario, once its prober's configuration is known.
@@ -117,6 +126,10 @@ impl Role for Measuring {
             let rows = by_method(method, records)?;
             Ok(Shown { exit: exit(&rows), ..shown(&rows) })
         })
+    }
+
+    fn section(&self, document: &Map<String, Value>) -> String {
+        document::results(document)
     }
 
     fn lanes(&self) -> &'static [&'static str] {

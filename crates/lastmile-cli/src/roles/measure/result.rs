@@ -229,7 +229,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let truths = rows.iter().any(|row| row.truth.is_some());
     // Only a WLAN has an achievable rate, which is another than the spare one.
     let shared = rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_saturation_mean_bps.is_some()));
-    let mut columns = vec!["direction", "method", "quantity", ">rate (IP)", ">90 % interval", ">burst"];
+    // Repetitions, or sessions of other hosts.
+    let several = rows.windows(2).any(|pair| pair[0].start_seconds != pair[1].start_seconds);
+    let mut columns = if several { vec![">start"] } else { vec![] };
+    columns.extend(["direction", "method", "quantity", ">rate (IP)", ">90 % interval", ">burst"]);
     if truths {
         columns.extend([">truth", ">error"]);
     }
@@ -245,7 +248,9 @@ pub(crate) fn table(rows: &[Row]) -> String {
             |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)),
         );
         let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
-        let mut cells = vec![row.direction.to_string(), row.asked.clone(), quantity, row.value(), interval];
+        let start = row.start_seconds.map(|seconds| format!("{seconds} s"));
+        let mut cells = if several { vec![start.clone().unwrap_or_default()] } else { vec![] };
+        cells.extend([row.direction.to_string(), row.asked.clone(), quantity, row.value(), interval]);
         let burst = row.burst_bytes.map(|bytes| lastmile::units::Bytes(bytes).to_string());
         cells.push(burst.unwrap_or_else(|| "-".to_owned()));
         if truths {
@@ -277,10 +282,11 @@ pub(crate) fn table(rows: &[Row]) -> String {
         cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
         cells.push(lastmile::units::Bytes(row.cost.bytes_received).to_string());
         table.row(cells);
-        let whose = format!("{} {}", row.direction, row.asked);
         if let Some(why) = &row.refused {
-            let same = |other: &&Row| (other.direction, &other.asked) == (row.direction, &row.asked);
-            let found = rows.iter().filter(same).any(|other| other.refused.is_none());
+            let at = start.filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
+            let whose = format!("{} {}{at}", row.direction, row.asked);
+            let of = |row: &Row| (row.direction, row.asked.clone(), row.start_seconds);
+            let found = rows.iter().any(|other| of(other) == of(row) && other.refused.is_none());
             notes.push(format!("{whose}: {}: {why}", if found { "not complete" } else { "no result" }));
         }
     }
@@ -380,6 +386,25 @@ mod tests {
         );
     }
 
+    #[test]
+    fn repetitions_are_told_apart_by_their_starts() {
+        let started = |row: Row, at| Row { start_seconds: Some(at), ..row };
+        let rows =
+            [started(row(Direction::Forward, "a"), 1.0), started(interrupted(Direction::Forward), 3.5)];
+        let text = table(&rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("start  direction") && lines[1].starts_with("  1 s  forward"), "{text}");
+        assert!(lines[2].starts_with("3.5 s  forward"), "{text}");
+        // What the other one found does not make this one a part.
+        assert!(text.contains("forward wbest at 3.5 s: no result: interrupted"), "{text}");
+        assert!(!table(&rows[..1]).contains("start"), "{text}");
+    }
+
+    fn interrupted(direction: Direction) -> Row {
+        let (method, cost) = ("wbest".into(), Cost::default());
+        Row::of(&Decision::Refused { method, direction, refusal: Refusal::Interrupted, cost }).unwrap()
+    }
+
     fn row(direction: Direction, text: &str) -> Row {
         row_of(direction, vec![Warning { code: WarningCode::Other, text: text.to_owned() }])
     }
@@ -407,17 +432,8 @@ mod tests {
 
     #[test]
     fn what_ended_early_is_not_called_empty() {
-        let refused = |direction| Decision::Refused {
-            method: "wbest".into(),
-            direction,
-            refusal: Refusal::Interrupted,
-            cost: Cost::default(),
-        };
-        let rows = [
-            row(Direction::Forward, "a"),
-            Row::of(&refused(Direction::Forward)).unwrap(),
-            Row::of(&refused(Direction::Reverse)).unwrap(),
-        ];
+        let rows =
+            [row(Direction::Forward, "a"), interrupted(Direction::Forward), interrupted(Direction::Reverse)];
         let text = table(&rows);
         assert!(text.contains("forward wbest: not complete: interrupted"), "{text}");
         assert!(text.contains("reverse wbest: no result: interrupted"), "{text}");

@@ -253,7 +253,8 @@ proptest! {
     }
 
     /// An engine asks a link only when its answer may have changed: it gets what who asks after each packet gets. And every
-    /// discipline conserves packets in order within its limit, and marks those that can be marked.
+    /// discipline conserves packets within its limit, in order (fair queueing those of each flow), and marks those that can
+    /// be marked.
     #[test]
     fn both_ways_give_the_same_departures_of_every_discipline(
         offered in offered(), which in 0_usize..64, shaped in any::<bool>(), per_dequeue in any::<bool>(),
@@ -280,7 +281,11 @@ proptest! {
         prop_assert!(config.check().is_ok());
         let able = |number: u64| [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][number as usize % 4];
         let mut offered = numbered(&offered);
-        offered.iter_mut().for_each(|(_, packet)| packet.ecn = able(number(packet)));
+        let flow = |number: u64| number % 3;
+        offered.iter_mut().for_each(|(_, packet)| {
+            packet.ecn = able(number(packet));
+            packet.from.set_port(1 + flow(number(packet)) as u16);
+        });
         let mut always = Link::new(config.clone());
         let asked = asked_always(&mut always, offered.clone());
         let (fates, after) = Alone::new(Link::new(config.clone()), offered).run();
@@ -293,7 +298,11 @@ proptest! {
         let congestion = of(LossCause::Queue) + of(LossCause::Early);
         prop_assert_eq!((congestion, of(LossCause::Channel)), (counters.drops, counters.lost));
         prop_assert_eq!((counters.delivered, after.link().under_way()), (arrived.len() as u64, 0));
-        prop_assert!(arrived.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 < pair[1].1));
+        let fair = matches!(config.discipline, Discipline::FqCodel(_));
+        for one in 0..3 {
+            let own: Vec<_> = arrived.iter().filter(|it| !fair || flow(it.1) == one).collect();
+            prop_assert!(own.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 < pair[1].1));
+        }
         match config.discipline.limit().unwrap_or(config.queue) {
             QueueLimit::Packets(most) => prop_assert!(counters.max_queue_packets <= most),
             QueueLimit::Bytes(most) => prop_assert!(counters.max_queue_bytes <= most),

@@ -1,8 +1,8 @@
 //! What follows from the list of disciplines: their files, the enum that scenario files name, and what is at work.
 
 macro_rules! disciplines {
-    ($($(#[$attr:meta])* $file:ident::$name:ident),+ $(,)?) => {
-        $($(#[$attr])* mod $file; $(#[$attr])* pub use $file::$name;)+
+    ($($(#[$attr:meta])* $file:ident::$name:ident $(($beside:ident))?),+ $(,)?) => {
+        $($(#[$attr])* mod $file; $(#[$attr])* pub use $file::$name; $(pub use $file::$beside;)?)+
 
         /// What a queue does before it is full, and in which order it sends.
         #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -22,9 +22,8 @@ pub(crate) use fifo::{Fifo, Law, Single, Verdict, Waiting};
 pub(crate) use limit::QueueLimit;
 pub(super) use shaper::Bucket;
 pub use shaper::Shaper;
-pub use step::StepThreshold;
 
-// The list: files, tests and the documentation derive from it.
+// The list: files, tests and the documentation derive from it. In brackets stands what its parameters need beside.
 disciplines! {
     drop_tail::DropTail,
     red::Red,
@@ -32,7 +31,7 @@ disciplines! {
     codel::Codel,
     fq_codel::FqCodel,
     pie::Pie,
-    step::Step,
+    step::Step(StepThreshold),
     #[cfg(test)]
     every_nth::EveryNth,
 }
