@@ -146,6 +146,43 @@ fn what_is_said_of_shaped_paths_holds() {
     assert!(capacity.share() >= 0.88 && sustained.share() >= 0.88 && left.share() >= 0.85);
 }
 
+/// Buckets that end one to three packets before the train of 30 does, and such as packet pairs every 10 ms drain: of these the median
+/// pair shows what lasts, and of those a train shows nothing left.
+#[test]
+fn buckets_that_end_with_the_train_and_those_that_pairs_drain_are_found() {
+    let slow = [(1e6, 6e3), (1e6, 10e3), (2e6, 6e3)];
+    for (rate, bucket) in [(5e6, 40e3), (12e6, 36e3), (15e6, 36e3), (20e6, 34e3)].into_iter().chain(slow) {
+        for cross in [Cross::Idle, Cross::Poisson] {
+            for exact in [true, false] {
+                let (mut capacity, mut known, mut left) = (0_u64, 0, Vec::new());
+                for seed in 0..SEEDS {
+                    let mut path = Path::new(1e8, cross, 0.2 * rate, seed);
+                    path.shaper = Some((rate, bucket));
+                    let mut conditions = Conditions::exact(seed);
+                    if !exact {
+                        (conditions, path.jitter) = (Conditions { seed, ..Conditions::default() }, 2_000.0);
+                    }
+                    let Ok(found) = measure("wbest", conditions, &mut path) else { continue };
+                    let c = of(&found, Quantity::Capacity);
+                    capacity += u64::from(c.value.rate().is_some_and(|c| (bps(c) / 1e8 - 1.0).abs() < 0.1));
+                    let Value::Is(lasts) = of(&found, Quantity::SustainedRate).value else { continue };
+                    known += usize::from((bps(lasts) / rate - 1.0).abs() < 0.1);
+                    let a = found.last().filter(|e| e.quantity == Quantity::AvailableBandwidth);
+                    left.extend(a.and_then(|a| a.value.rate()).map(|a| bps(a) / rate));
+                }
+                let median = stats::median(&left).unwrap_or(0.0);
+                eprintln!(
+                    "{} Mbit/s, {bucket} B, {cross:?}, exact {exact}: of {SEEDS} the capacity in {capacity}, what lasts in {known}; left of it {median:.3}",
+                    rate / 1e6
+                );
+                assert!(known >= 36 && (!exact || capacity == SEEDS), "{known} {capacity}");
+                let truth = if cross == Cross::Idle { 1.0 } else { 0.8 };
+                assert!((median - truth).abs() < 0.1, "{median}");
+            }
+        }
+    }
+}
+
 /// Other traffic may look like a bucket for a train; a burst tells. Without a shaper none is found.
 #[test]
 fn other_traffic_is_no_shaper() {

@@ -125,6 +125,11 @@ impl BurstCheck {
         self.shaper.as_ref().map_or_else(burst, ShaperCheck::plan)
     }
 
+    /// How long the path must be left alone before the next burst.
+    pub(super) fn pause(&self) -> Span {
+        self.shaper.as_ref().map_or(Span::ZERO, ShaperCheck::pause)
+    }
+
     /// Packets in a burst: of several batches, where there may be batches.
     fn packets(&self) -> usize {
         if self.at_once { batched::BURST } else { PACKETS }

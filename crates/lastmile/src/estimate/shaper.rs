@@ -11,6 +11,9 @@
 //! some packet on to the end every gap is longer than a packet's time at the rate of bursts, by [`RATIO`] (ShaperProbe's).
 //! Other traffic leaves some gap free sooner or later; a bucket without tokens never does.
 //!
+//! A bucket may end only one to three packets before the stream does. Those gaps are a suspicion where they are longer than free
+//! ones by more packets' time than others fill, if they go on as in the gaps before, and than stamps may be late.
+//!
 //! A stream that looks so is a suspicion. A burst of packets back to back, between which next to nothing of others fits,
 //! must show the same at the same place; its gaps from there on are a packet's time at r each, and their median is the sustained
 //! rate, as that of pairs is the capacity (WBest, eq. 3). Trains then go at that rate behind a head that empties the bucket.
@@ -31,6 +34,7 @@ use crate::estimate::{
     WarningCode, bits_per_second,
 };
 use crate::node::Ecn;
+use crate::observe::pairs::{Pair, PairSet};
 use crate::observe::{StreamVerdict, judge, stats};
 use crate::report::{Pattern, StreamRecord};
 use crate::time::{Owd, Span};
@@ -41,6 +45,8 @@ const RATIO: f64 = 1.1;
 /// So many slow gaps at a stream's end are a suspicion, unless chance does that in more than one of fifty streams.
 const MIN_SLOW: usize = 4;
 const BY_CHANCE: f64 = 0.02;
+/// Fewer are where chance makes them as long in fewer than one of a thousand: others' packets come in bursts.
+const FEW_BY_CHANCE: f64 = 0.001;
 /// Slow gaps of a burst that tell of the rate.
 const MIN_RATES: usize = 8;
 /// Packets in a burst: what a queue of 40 packets or 60 kB holds.
@@ -56,6 +62,8 @@ const PLACE: (usize, f64) = (3, 0.25);
 /// By how much a burst's slow gaps may be longer or shorter than those of the stream that was suspected, in which there may
 /// be packets of others.
 const SAME_GAPS: core::ops::RangeInclusive<f64> = 0.5..=RATIO;
+/// Tokens for pairs and bursts are not waited for any longer.
+const MOST_APART: Span = Span::from_secs(1);
 /// Packets of a head beyond those that the bucket lets pass: they wait, and so the queue is busy.
 const BEYOND: usize = 3;
 
@@ -95,6 +103,22 @@ impl Slowdown {
         noise: Span,
         least: Option<(Owd, Span)>,
     ) -> Option<Slowdown> {
+        Slowdown::look(record, slot, noise, least, None)
+    }
+
+    /// Looks through a train alike, where fewer than [`MIN_SLOW`] gaps are enough if others would hardly fill them. Stamps may be late
+    /// by `late`.
+    pub(super) fn of_train(record: &StreamRecord, slot: Span, noise: Span, late: Span) -> Option<Slowdown> {
+        Slowdown::look(record, slot, noise, None, Some(late))
+    }
+
+    fn look(
+        record: &StreamRecord,
+        slot: Span,
+        noise: Span,
+        least: Option<(Owd, Span)>,
+        few: Option<Span>,
+    ) -> Option<Slowdown> {
         if record.clock_stepped {
             return None;
         }
@@ -114,7 +138,9 @@ impl Slowdown {
         let gaps: Vec<f64> = points.windows(2).map(|w| (w[1].1 - w[0].1) as f64 / w[1].2 as f64).collect();
         let slow = RATIO * slot.as_nanos() as f64;
         let from = gaps.iter().rposition(|gap| *gap < slow).map_or(0, |fast| fast + 1);
-        let Some((least, late)) = least else { return Slowdown::from(record, &points, &gaps, from, slow) };
+        let Some((least, late)) = least else {
+            return Slowdown::from(record, &points, &gaps, from, slow, few);
+        };
         let own = record.packets.iter().filter_map(|p| p.owd()).min()?;
         let (departed, least) = (record.packets.first()?.sent, own.min(least));
         // That packet's stamp may have been late, and then those of the first were so by more.
@@ -122,7 +148,7 @@ impl Slowdown {
             let (before, at) = (points.get(from)?.0, points.get(..=from)?.iter().map(|point| point.2).sum());
             let took = record.packets.get(before)?.fate.arrived()? - departed - least + late;
             let each = took.as_nanos() as f64 / usize::checked_sub(at, 1).filter(|n| *n > 0)? as f64;
-            Slowdown::from(record, &points, &gaps, from, slow.max(RATIO * each))
+            Slowdown::from(record, &points, &gaps, from, slow.max(RATIO * each), few)
         })
     }
 
@@ -133,13 +159,15 @@ impl Slowdown {
         gaps: &[f64],
         from: usize,
         slow: f64,
+        few: Option<Span>,
     ) -> Option<Slowdown> {
         let (before, after) = gaps.split_at(from);
-        // If others filled gaps as they did before, that they filled all of the last has this probability (Laplace's rule).
-        let filled = before.iter().filter(|gap| **gap >= slow).count();
-        let chance = (filled + 1) as f64 / (before.len() + 2) as f64;
-        let all_slow = after.iter().all(|gap| *gap >= slow);
-        if !all_slow || after.len() < MIN_SLOW || libm::pow(chance, after.len() as f64) > BY_CHANCE {
+        let enough = match few {
+            _ if after.len() >= MIN_SLOW => chance_of_many(before, after, slow) <= BY_CHANCE,
+            Some(late) => chance_of_few(before, after, slow / RATIO, late) <= FEW_BY_CHANCE,
+            None => false,
+        };
+        if !enough || after.iter().any(|gap| *gap < slow) {
             return None;
         }
         let ((before, came, _), (last, ended, _)) = (*points.get(from)?, *points.last()?);
@@ -173,6 +201,44 @@ impl Slowdown {
         let near = PLACE.0.max((self.at.max(burst.at) as f64 * PLACE.1) as usize);
         self.at.abs_diff(burst.at) <= near && SAME_GAPS.contains(&(burst.gap() / self.gap()))
     }
+}
+
+/// If others filled gaps as they did before, that they filled all after that has this probability (Laplace's rule).
+fn chance_of_many(before: &[f64], after: &[f64], slow: f64) -> f64 {
+    let filled = before.iter().filter(|gap| **gap >= slow).count();
+    let one = (filled + 1) as f64 / (before.len() + 2) as f64;
+    libm::pow(one, after.len() as f64)
+}
+
+/// If others came at random and as often as before, that so many packets of a `slot` each, k where m were to be expected, came in the
+/// last gaps has at most this probability (Chernoff's bound of Poisson's distribution): e^-m (e m / k)^k. Stamps that are late
+/// by `late` stand for none.
+fn chance_of_few(before: &[f64], after: &[f64], slot: f64, late: Span) -> f64 {
+    let more = |gaps: &[f64]| gaps.iter().map(|gap| (gap - slot).max(0.0)).sum::<f64>() / slot;
+    let expected = (more(before) + 1.0) / (before.len() + 1) as f64 * after.len() as f64;
+    let came = more(after) - late.as_nanos() as f64 / slot;
+    if came <= expected {
+        return 1.0;
+    }
+    libm::exp(came - expected) * libm::pow(expected / came, came)
+}
+
+/// How far apart pairs must go where those of a stream, `gap` apart, took a bucket's tokens faster than these came: pairs that
+/// pass at first are followed by slower ones alone. Their median, `rate` in bit/s, is then the shaper's and not that of such bursts. Twice
+/// their own time at it lets the bucket fill between pairs.
+pub(super) fn apart(pairs: &PairSet, rate: f64, gap: Span, late: Span) -> Option<Span> {
+    let mut all: Vec<&Pair> = pairs.arrived().collect();
+    all.sort_by_key(|pair| pair.at);
+    let gaps: Vec<f64> = all.iter().map(|pair| pair.received.as_nanos() as f64).collect();
+    let fast = gaps.iter().copied().min_by(f64::total_cmp)?.max(0.0);
+    let slow = RATIO * (fast + late.as_nanos() as f64);
+    let (before, after) = gaps.split_at(gaps.iter().rposition(|gap| *gap < slow)? + 1);
+    let needed = slot(rate, all.first()?.size) * 4;
+    let passed = before.iter().filter(|gap| **gap < slow).count();
+    let drained = passed * 2 > before.len()
+        && after.len() > before.len()
+        && chance_of_many(before, after, slow) <= BY_CHANCE;
+    (drained && gap < needed && needed <= MOST_APART).then_some(needed)
 }
 
 /// What bursts say of a suspicion.
@@ -211,6 +277,11 @@ impl ShaperCheck {
             return fast(shaper.head + MIN_SLOW, 0, self.size, shaper.slot);
         }
         fast(self.suspected.at + MIN_RATES + MIN_SLOW, BURST, self.size, self.suspected.fast)
+    }
+
+    /// What tokens for all that passed take to come, at most [`MOST_APART`]: a bucket that is not full shows at another place.
+    pub(super) fn pause(&self) -> Span {
+        Span::from_nanos((self.suspected.gap() * self.suspected.at as f64) as i64).min(MOST_APART)
     }
 
     /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
@@ -430,6 +501,58 @@ mod tests {
         let mut free = shaped(30);
         free.iter_mut().skip(27).for_each(|at| *at -= 400);
         assert_eq!(Slowdown::of(&stream(100, &free), SLOT, NOISE, None), None);
+    }
+
+    /// A bucket that ends before the last one to three packets, at a fifth of the link's rate, and what others or late stamps do.
+    #[test]
+    fn a_bucket_that_ends_with_the_train_shows_by_the_length_of_its_gaps() {
+        let train = |gaps: &[u64]| {
+            let came = (0..30).map(|k| 100 + 100 * k + gaps.iter().rev().skip(29 - k as usize).sum::<u64>());
+            stream(100, &came.collect::<Vec<_>>())
+        };
+        let seen = |gaps: &[u64], late| {
+            Slowdown::of_train(&train(gaps), SLOT, NOISE, Span::from_micros(late)).map(|s| s.at)
+        };
+        // One to three gaps of 500 us, the first of them perhaps in part.
+        assert_eq!(
+            [seen(&[400], 0), seen(&[130, 400], 0), seen(&[400; 3], 0)],
+            [Some(29), Some(28), Some(27)]
+        );
+        // A packet of others, or two gaps with one each; an interrupt that came 300 us late.
+        assert_eq!([seen(&[101], 0), seen(&[101; 2], 0), seen(&[400], 300)], [None; 3]);
+        // Beside others who fill every third gap a packet or two more are no sign, and ten are.
+        let others = |last: u64| {
+            let mut gaps: Vec<u64> = (0..29).map(|k| u64::from(k % 3 == 0) * 101).collect();
+            gaps[28] = last;
+            seen(&gaps, 0)
+        };
+        assert_eq!([others(202), others(1_000)], [None, Some(28)]);
+        // Nor is it asked of bursts.
+        assert_eq!(Slowdown::of(&train(&[400; 3]), SLOT, NOISE, None), None);
+    }
+
+    /// Pairs every 10 ms take 2.4 Mbit/s: at 1 Mbit/s (11.9 ms a packet) a bucket of 6 kB lets two of them pass at the link's rate.
+    #[test]
+    fn pairs_that_drain_a_bucket_go_further_apart() {
+        let pairs = |gaps: &[u64]| {
+            let sent: Vec<u64> = (0..60).map(|k| k / 2 * 10_000).collect();
+            let came = (0..30).flat_map(|k| {
+                let first = 40_000 * k as u64 + 900;
+                [Some(first), Some(first + gaps[k.min(gaps.len() - 1)])]
+            });
+            PairSet::of(&record(Pattern::Pairs, &sent, &sent, &came.collect::<Vec<_>>()))
+        };
+        let gap = Span::from_millis(10);
+        let needed = |gaps: &[u64], rate| apart(&pairs(gaps), rate, gap, Span::ZERO);
+        let four = Some(Span::from_nanos(4 * 11_904_000));
+        assert_eq!(needed(&[119, 119, 3_400, 11_904], 1e6), four);
+        // Not once they are that far apart, nor where they take less than comes, nor where none passed faster.
+        assert_eq!(apart(&pairs(&[119, 11_904]), 1e6, four.unwrap(), Span::ZERO), None);
+        assert_eq!(needed(&[119, 1_190], 10e6), None);
+        assert_eq!(needed(&[11_904], 1e6), None);
+        // Pairs that others leave alone now and then.
+        let others: Vec<u64> = (0..30).map(|k| if k % 10 == 9 { 2_400 } else { 14_000 }).collect();
+        assert_eq!(needed(&others, 1e6), None);
     }
 
     #[test]

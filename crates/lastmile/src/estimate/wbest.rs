@@ -265,6 +265,14 @@ impl Wbest {
                 .base
                 .refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
         }
+        let (gap, late) = (self.config.pair_gap, self.base.coalescing());
+        if !self.config.faithful
+            && let Some(gap) = shaper::apart(&self.pairs, self.capacity.rate, gap, late)
+        {
+            self.config.pair_gap = gap;
+            (self.pairs, self.pair_streams) = (PairSet::default(), Vec::new());
+            return self.pause();
+        }
         let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
         if !self.config.faithful
             && BurstCheck::needed(typical, self.config.packet_size, self.base.coalescing())
@@ -296,9 +304,11 @@ impl Wbest {
 
     fn on_burst(&mut self, record: &StreamRecord) {
         let noise = self.base.noise(record);
+        let Phase::Burst(check) = &mut self.phase else { return };
+        let found = check.on_stream(record, noise);
         self.pause();
         let Phase::Burst(check) = &mut self.phase else { return };
-        match check.on_stream(record, noise) {
+        match found {
             None => {}
             Some(Finding::BorneOut) => {
                 self.burst = check.burst;
@@ -355,24 +365,23 @@ impl Wbest {
         if self.config.faithful || self.refuted || self.shaper.is_some() {
             return false;
         }
-        let Some(slowdown) = Slowdown::of(record, slot, self.base.noise(record) * 2, None) else {
-            return false;
-        };
+        let (noise, coalescing) = (self.base.noise(record) * 2, self.base.coalescing());
+        let Some(slowdown) = Slowdown::of_train(record, slot, noise, coalescing) else { return false };
         // A capacity that was given may just be too high.
         if self.config.capacity.is_some() && slowdown.at() <= 2 {
             return false;
         }
-        let (size, coalescing) = (self.config.packet_size, self.base.coalescing());
-        self.phase = Phase::Shaper(ShaperCheck::new(slowdown, size, coalescing));
+        self.phase = Phase::Shaper(ShaperCheck::new(slowdown, self.config.packet_size, coalescing));
         self.suspect = Some((record.clone(), verdict));
         true
     }
 
     fn on_suspicion(&mut self, record: &StreamRecord) {
         let noise = self.base.noise(record);
-        self.pause();
         let Phase::Shaper(check) = &mut self.phase else { return };
-        match check.on_stream(record, noise) {
+        let found = check.on_stream(record, noise);
+        self.pause();
+        match found {
             None => {}
             Some(shaper::Finding::Shaped(shaper)) => self.shaped(shaper),
             Some(shaper::Finding::Unclear) => {
@@ -415,13 +424,19 @@ impl Wbest {
     /// Every pause is another: trains in step with periodic traffic would all see the same part of it.
     fn pause(&mut self) {
         let share = 0.5 + self.base.draw();
-        self.base.pause(self.config.pause.scaled(share));
+        let least = match &self.phase {
+            Phase::Shaper(check) => check.pause(),
+            Phase::Burst(check) => check.pause(),
+            _ => Span::ZERO,
+        };
+        self.base.pause(self.config.pause.scaled(share).max(least));
     }
 
     fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
-        self.pause();
         let slot = shaper::slot(self.limit().rate, self.config.packet_size);
-        if self.suspects(record, verdict, slot) {
+        let suspected = self.suspects(record, verdict, slot);
+        self.pause();
+        if suspected {
             return;
         }
         let plain = !self.config.faithful && self.classifier.is_none();
