@@ -5,7 +5,7 @@
 mod fifo;
 
 use fifo::{Cross, Interrupts, Path};
-use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Value, build};
+use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Value, WarningCode, build};
 use lastmile::observe::stats;
 use lastmile::units::Rate;
 use proptest::prelude::*;
@@ -27,9 +27,12 @@ fn of(found: &[Estimate], quantity: Quantity) -> &Estimate {
 /// What a capacity, or what is left without a known sustained rate, is held against: bursts of the size that it names.
 fn of_bursts(path: &Path, estimate: &Estimate) -> f64 {
     let burst = estimate.burst.unwrap().0 as f64;
-    // A bound is of 40 packets, or of 84; CapProbe makes these smaller where two sizes do not agree.
-    let packets = if burst / SIZE > 40.0 { 84.0 } else { 40.0 };
-    let size = if matches!(estimate.value, Value::MoreThan(_)) { burst / packets } else { SIZE };
+    // A bound is of 40 packets, or of 84; CapProbe makes these, and pairs, smaller where two sizes do not agree.
+    let size = match estimate.value {
+        Value::MoreThan(_) => burst / if burst / SIZE > 40.0 { 84.0 } else { 40.0 },
+        _ if burst % SIZE == 0.0 => SIZE,
+        _ => burst / 2.0,
+    };
     path.rate_of_bursts(burst / size, size)
 }
 
@@ -183,6 +186,25 @@ fn buckets_that_end_with_the_train_and_those_that_pairs_drain_are_found() {
     }
 }
 
+/// A link of 1 Gbit/s behind a bucket that holds a pair and little more, beside others who take from it: few pairs meet it full.
+#[test]
+fn a_capacity_whose_interval_says_next_to_nothing_is_called_so() {
+    let mut wide = 0;
+    for seed in 0..SEEDS {
+        let mut path = Path::new(1e9, Cross::Poisson, OTHERS, seed);
+        path.shaper = Some((RATE, 3200.0));
+        let found = measure("wbest", Conditions::exact(seed), &mut path).unwrap();
+        let c = of(&found, Quantity::Capacity);
+        let Some(i) = c.interval else { continue };
+        let share = (bps(i.high) - bps(i.low)) / bps(c.value.rate().unwrap());
+        let said = c.warnings.iter().find(|warning| warning.code == WarningCode::TooWide);
+        assert_eq!(said.is_some(), share > 0.5, "{c:?}");
+        wide += usize::from(said.is_some());
+    }
+    eprintln!("{wide} of {SEEDS} are too wide");
+    assert!(wide > 0);
+}
+
 /// Other traffic may look like a bucket for a train; a burst tells. Without a shaper none is found.
 #[test]
 fn other_traffic_is_no_shaper() {
@@ -212,10 +234,12 @@ proptest! {
     /// would have shown is not there.
     #[test]
     fn nothing_false_is_said(
-        link in 1e7..1e9_f64, share in 0.02..0.98_f64, bucket in 7.4..13.8_f64, load in 0.0..0.5_f64, seed in any::<u32>(),
+        link in 16.2..20.7_f64, share in -4.0..-0.02_f64, bucket in 7.4..12.5_f64, load in -0.4..0.5_f64, seed in any::<u32>(),
         exact in any::<bool>(), late in 0..4_usize, method in prop::sample::select(vec!["wbest", "capprobe"]),
     ) {
-        let (rate, bucket) = (share * link, libm::exp(bucket));
+        // Of all sizes alike: rates from 0.2 Mbit/s to 1 Gbit/s, a fifth of the buckets end about where trains and bursts do.
+        let (link, bucket) = (libm::exp(link), libm::exp(bucket));
+        let rate = libm::exp(share) * link;
         let cross = if load < 0.1 { Cross::Idle } else { Cross::Poisson };
         let mut path = Path::new(link, cross, load * rate, seed.into());
         path.shaper = Some((rate, bucket));
@@ -235,8 +259,23 @@ proptest! {
         let Ok(found) = measure(method, conditions, &mut path) else { return Ok(()) };
         let sustained = of(&found, Quantity::SustainedRate);
         for estimate in &found {
+            if let (Some(i), Some(rate)) = (estimate.interval, estimate.value.rate())
+                && estimate.quantity != Quantity::AvailableBandwidth
+            {
+                let said = estimate.warnings.iter().any(|warning| warning.code == WarningCode::TooWide);
+                prop_assert_eq!(said, bps(i.high) - bps(i.low) > 0.5 * bps(rate), "{:?}", estimate);
+            }
             match (estimate.quantity, estimate.value) {
                 (_, Value::MoreThan(bound)) => prop_assert!(bps(bound) <= of_bursts(&path, estimate), "{estimate:?}"),
+                // Not yet of late stamps: behind a shaper ticks may look like the batches of Wi-Fi, and CapProbe then says 0 bit/s.
+                (Quantity::Capacity, Value::Is(c)) if exact => {
+                    let truth = of_bursts(&path, estimate);
+                    let held = estimate.interval.is_some_and(|i| i.contains(Rate::ip(truth as u64)));
+                    // Pairs that meet others seldom meet a full bucket, and never one that others keep empty.
+                    let least = if cross == Cross::Idle { 0.9 * truth } else { 0.5 * rate };
+                    let near = least <= bps(c) && bps(c) <= 1.1 * truth;
+                    prop_assert!(held || near, "{estimate:?}, not {truth}");
+                }
                 (Quantity::SustainedRate, Value::Is(lasts)) => {
                     let held = estimate.interval.is_some_and(|i| i.contains(Rate::ip(rate as u64)));
                     // Where stamps are late sums take the place of medians; others' packets among a burst's lower these, and few
@@ -253,6 +292,10 @@ proptest! {
                     // A receiver that takes interrupts by the clock makes a capacity wrong by up to a tenth (`coalescing.rs`).
                     let off = if exact || late == 0 { 1.02 } else { 1.1 };
                     prop_assert!(bps(left) <= most * off, "{left} of {most}: {found:?}");
+                    // On an idle path all is left. That does not hold yet where a burst that bears pairs out empties a bucket of its own
+                    // size, which the train then meets half full and the next burst full again.
+                    let all = cross != Cross::Idle || !exact || bps(left) >= 0.85 * most;
+                    prop_assert!(all, "{left} of {most}: {found:?}");
                 }
                 _ => {}
             }

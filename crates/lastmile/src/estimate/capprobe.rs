@@ -31,6 +31,7 @@ use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::shaper::{self, Shaper};
 use crate::estimate::wbest::IN_BATCHES;
+use crate::estimate::wbest_capacity::warn_too_wide;
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
     bits_per_second,
@@ -187,7 +188,9 @@ impl CapProbe {
             Some(shaper) => shaper.estimate(capacity.warnings.clone()),
             None => shaper::unknown(None, &self.streams, capacity.warnings.clone()),
         };
-        self.base.found(vec![Estimate { burst: Some(burst), ..capacity }, sustained]);
+        let mut found = vec![Estimate { burst: Some(burst), ..capacity }, sustained];
+        warn_too_wide(&mut found, 0.0, 0);
+        self.base.found(found);
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.

@@ -33,10 +33,10 @@ use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::contention::{Met, met};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
-use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
+use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Interval, Method, Quantity, Refusal, Step, StreamPlan, TruthKind,
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind,
     Value, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
@@ -114,9 +114,6 @@ const LONG_TRAIN: usize = 40;
 
 /// From so many trains on there is an interval for what is left.
 const MIN_TRAINS: usize = 4;
-
-/// An interval wider than this share of the capacity, or the sustained rate, says next to nothing.
-const TOO_WIDE: f64 = 0.5;
 
 enum Phase {
     Pairs,
@@ -524,7 +521,7 @@ impl Wbest {
         self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
     }
 
-    fn available_estimate(&self, mut warnings: Vec<Warning>) -> Estimate {
+    fn available_estimate(&self, warnings: Vec<Warning>) -> Estimate {
         let available = self.available();
         let interval = stats::student_interval(&self.trains, CONFIDENCE)
             .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
@@ -536,7 +533,6 @@ impl Wbest {
                     self.config.train_length,
                 )
             });
-        warnings.extend(interval.and_then(|i| self.too_wide(&i)));
         Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(bits_per_second(available)),
@@ -546,22 +542,6 @@ impl Wbest {
             streams: self.train_streams.clone(),
             warnings,
         }
-    }
-
-    /// What to say of an interval that says next to nothing. Student's half width falls with the root of the trains, and faster
-    /// while these are few.
-    fn too_wide(&self, interval: &Interval) -> Option<Warning> {
-        let (low, high) = (interval.low.bits_per_second() as f64, interval.high.bits_per_second() as f64);
-        let (n, share) = (self.trains.len(), (high - low) / self.limit().rate.max(1.0));
-        (share > TOO_WIDE).then(|| Warning {
-            code: WarningCode::TooWide,
-            text: format!(
-                "the interval is {:.0} % of what there could be: {n} trains differ so much that their mean says next to nothing; {} make it half as wide (--trains {})",
-                share * 100.0,
-                4 * n,
-                4 * n
-            ),
-        })
     }
 
     fn finish(&mut self) {
@@ -604,6 +584,7 @@ impl Wbest {
             let said = said.into_iter().filter(|warning| warning.code != WarningCode::LowerBound).collect();
             found.push(self.available_estimate(said));
         }
+        warn_too_wide(&mut found, self.limit().rate, self.trains.len());
         found
     }
 }

@@ -2,18 +2,21 @@
 //! become intervals.
 
 use crate::estimate::{
-    Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, Warning, bits_per_second,
+    Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, Warning, WarningCode, bits_per_second,
     wbest::WbestConfig,
 };
 use crate::observe::stats;
 use crate::time::Span;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 /// Nominal confidence of all intervals.
 pub(super) const CONFIDENCE: f64 = 0.9;
 
 /// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
 const CLOCK_RATE: f64 = 1e-4;
+
+/// An interval wider than this share of what there could be says next to nothing.
+const TOO_WIDE: f64 = 0.5;
 
 /// Stamps of this resolution and without noise are exact: a simulator's.
 const EXACT: Span = Span::from_nanos(1);
@@ -105,6 +108,41 @@ impl Capacity {
             confidence: CONFIDENCE,
             method: IntervalMethod::StudentTrains,
         }
+    }
+}
+
+/// Says of intervals that they say next to nothing: of what is left against `limit`, what there could be in bit/s, of a rate against
+/// itself. Student's half width falls with the root of the trains, and faster while these are few.
+pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64, trains: usize) {
+    let bps = |rate: Rate| rate.bits_per_second() as f64;
+    for estimate in found {
+        let (Some(interval), Some(rate)) = (estimate.interval, estimate.value.rate()) else { continue };
+        let (most, of, why) = match estimate.quantity {
+            Quantity::AvailableBandwidth => (
+                limit,
+                "what there could be",
+                format!(
+                    "{trains} trains differ so much that their mean says next to nothing; {more} make it half as wide (--trains {more})",
+                    more = 4 * trains
+                ),
+            ),
+            _ => (
+                bps(rate),
+                "the rate itself",
+                "what it was made from differs so much that it says next to nothing; measure again while others pause"
+                    .to_owned(),
+            ),
+        };
+        let share = (bps(interval.high) - bps(interval.low)) / most.max(1.0);
+        if share <= TOO_WIDE {
+            continue;
+        }
+        let wide = match share > 1.0 {
+            true => format!("wider than {of}"),
+            false => format!("{:.0} % of {of}", share * 100.0),
+        };
+        let text = format!("the interval is {wide}: {why}");
+        estimate.warnings.push(Warning { code: WarningCode::TooWide, text });
     }
 }
 
