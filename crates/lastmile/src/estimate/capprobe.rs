@@ -23,9 +23,13 @@
 //! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
 //!
+//! **Wi-Fi that aggregates.** Where pairs do not agree with one another, a short burst tells whether the path aggregates
+//! (`aggregation`).
+//!
 //! **Bursts.** What pairs show is the rate of bursts of two packets; of the rate that lasts they show nothing, and bursts of
 //! 40 packets no more than that a token bucket is smaller (`shaper`).
 
+use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
@@ -141,6 +145,10 @@ pub struct CapProbe {
     shown: Option<(Rate, Bytes, Vec<u32>)>,
     /// Set while bursts are sent about what the pairs said.
     bursts: Option<BurstCheck>,
+    /// A burst showed that scattered pairs are right.
+    one_by_one: bool,
+    /// Set while bursts are sent about scattered pairs.
+    aggregation: Option<AggregationCheck>,
     /// Set where the path delivers in batches.
     batched: Option<Box<Batched>>,
     streams: Vec<u32>,
@@ -158,6 +166,8 @@ impl CapProbe {
             agreed: None,
             shown: None,
             bursts: None,
+            one_by_one: false,
+            aggregation: None,
             batched: None,
             streams: Vec::new(),
             config,
@@ -219,12 +229,23 @@ impl CapProbe {
                 self.streams = core::mem::take(&mut check.streams);
                 self.done(Value::MoreThan(check.bound), check.burst, Some(&shaper), Some(shaper.why()));
             }
-            Some(Finding::InBatches(mut batched)) => {
-                batched.want(BATCHED_BURSTS, 0, TRAIN);
-                self.batched = Some(batched);
-            }
+            Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
         }
+    }
+
+    fn on_aggregation(&mut self, mut check: AggregationCheck, record: &StreamRecord) {
+        match check.on_stream(record, self.base.noise(record)) {
+            None => self.aggregation = Some(check),
+            Some(aggregation::Finding::OneByOne) => self.one_by_one = true,
+            Some(aggregation::Finding::InBatches(batched)) => self.in_batches(batched),
+        }
+    }
+
+    /// Goes on with bursts over a path that delivers in batches.
+    fn in_batches(&mut self, mut batched: Box<Batched>) {
+        batched.want(BATCHED_BURSTS, 0, TRAIN);
+        self.batched = Some(batched);
     }
 
     fn on_batched(&mut self, mut batched: Box<Batched>, record: &StreamRecord) {
@@ -244,6 +265,19 @@ impl CapProbe {
             self.base.found(vec![Estimate { burst: Some(burst), ..capacity }, sustained]);
         }
         self.batched = Some(batched);
+    }
+
+    /// What to ask of a path whose pairs do not agree, where no burst will be sent about them anyway.
+    fn scattered(&self, noise: Span) -> Option<AggregationCheck> {
+        let pairs = &self.samples.usable;
+        if self.config.faithful || self.one_by_one || pairs.len() < self.config.min_samples {
+            return None;
+        }
+        let gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();
+        let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps)?;
+        let doubtful = BurstCheck::needed(rate, self.size(), self.base.coalescing());
+        let check = || AggregationCheck::of(pairs, self.sizes[0], self.base.coalescing(), noise);
+        (!doubtful).then(check).flatten()
     }
 
     /// Whether the minima have converged.
@@ -344,8 +378,9 @@ impl Estimator for CapProbe {
         if let Some(plan) = self.batched.as_ref().and_then(|batched| batched.plan()) {
             return Step::Send(plan);
         }
-        if let Some(check) = &self.bursts {
-            return Step::Send(check.plan());
+        let aggregation = self.aggregation.as_ref().map(AggregationCheck::plan);
+        if let Some(plan) = aggregation.or_else(|| Some(self.bursts.as_ref()?.plan())) {
+            return Step::Send(plan);
         }
         // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
         let share = if self.config.faithful { 1.0 } else { 1.0 + self.base.draw() / 2.0 };
@@ -370,6 +405,10 @@ impl Estimator for CapProbe {
         self.base.pause(self.config.pause);
         if let Some(batched) = self.batched.take() {
             return self.on_batched(batched, record);
+        }
+        if let Some(check) = self.aggregation.take() {
+            self.base.count(record);
+            return self.on_aggregation(check, record);
         }
         if let Some(check) = self.bursts.take() {
             self.base.count(record);
@@ -403,6 +442,10 @@ impl Estimator for CapProbe {
         self.gap =
             (service * 8).max(self.config.pair_gap).min(Span::from_millis(200).max(self.config.pair_gap));
         self.samples.extend(set);
+        self.aggregation = self.scattered(noise);
+        if self.aggregation.is_some() {
+            return;
+        }
         self.look(record);
         if !self.base.is_done() && self.bursts.is_none() && self.base.sent >= MAX_STREAMS {
             self.give_up();

@@ -4,6 +4,7 @@
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
+mod aggregation;
 mod base;
 mod batched;
 mod burst_check;

@@ -6,7 +6,8 @@
 //! The parts: pairs give the capacity ([`mod@pairs`](crate::observe::pairs)); where they are so close that a receiver's
 //! interrupt coalescing may have made them up, bursts of 40 packets bear it out, or leave a lower bound of it and
 //! nothing known of what is left; a train gives what is left, by the fluid model (`wbest_fluid`), as sums over all
-//! gaps that held.
+//! gaps that held. Where pairs do not agree with one another, one short burst tells whether the path aggregates
+//! (`aggregation`).
 //!
 //! **What the interval aims at.** The estimate is of the trains' own windows; its interval is one for the *long-run*
 //! spare rate, because that is what varies: within the window there is next to no error. It is Student's t over
@@ -29,6 +30,7 @@
 //! runs (20 to 90 % taken) and 1 of 200 with on/off traffic; up to 8 % of Poisson and 19 % of on/off trains are sent again.
 
 use crate::classify::{self, Classifier, LossClass};
+use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::contention::{Met, met};
@@ -118,6 +120,7 @@ const MIN_TRAINS: usize = 4;
 enum Phase {
     Pairs,
     Burst(BurstCheck),
+    Aggregation(AggregationCheck),
     Shaper(ShaperCheck),
     Train,
     Batched(Box<Batched>),
@@ -143,6 +146,8 @@ pub struct Wbest {
     capacity: Capacity,
     trains: Vec<f64>,
     train_streams: Vec<u32>,
+    /// A burst showed that scattered pairs are right.
+    one_by_one: bool,
     /// Trains that must still come through without losses at the height of the delay, after one whose losses all were.
     doubt: u32,
     /// Trains in a row whose delay stopped growing, as at a full queue.
@@ -196,6 +201,7 @@ impl Wbest {
             capacity: Capacity { rate: known.unwrap_or(0.0), ..Capacity::default() },
             trains: Vec::new(),
             train_streams: Vec::new(),
+            one_by_one: false,
             doubt: 0,
             plateaus: 0,
             least_delay: None,
@@ -276,20 +282,32 @@ impl Wbest {
         {
             return self.burst(Pairs::Claim(typical), record);
         }
-        if !self.config.faithful && !self.config.conservative {
-            match met(&self.pairs.usable) {
-                Met::Few => {}
-                Met::Many(rate) => {
-                    self.base.warn(WarningCode::Contended, CONTENDED);
-                    self.capacity = Capacity { rate, ..Capacity::default() };
-                }
-                Met::TooMany if self.pair_streams.len() < self.config.pair_attempts as usize => {
-                    return self.pause();
-                }
-                Met::TooMany => return self.base.refuse(Refusal::Inconsistent(CROWDED.into())),
-            }
+        let check = || AggregationCheck::of(&self.pairs.usable, self.config.packet_size, self.base.coalescing(), noise);
+        let settled = self.config.faithful || self.one_by_one;
+        match (!settled).then(check).flatten() {
+            Some(check) => self.phase = Phase::Aggregation(check),
+            None => self.settle(),
         }
+    }
+
+    /// Ends the pairs: where most met others' packets, the capacity is from those that met none.
+    fn settle(&mut self) {
         self.phase = Phase::Train;
+        if self.config.faithful || self.config.conservative {
+            return;
+        }
+        match met(&self.pairs.usable) {
+            Met::Few => {}
+            Met::Many(rate) => {
+                self.base.warn(WarningCode::Contended, CONTENDED);
+                self.capacity = Capacity { rate, ..Capacity::default() };
+            }
+            Met::TooMany if self.pair_streams.len() < self.config.pair_attempts as usize => {
+                self.phase = Phase::Pairs;
+                self.pause();
+            }
+            Met::TooMany => self.base.refuse(Refusal::Inconsistent(CROWDED.into())),
+        }
     }
 
     /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
@@ -312,14 +330,7 @@ impl Wbest {
                 self.phase = Phase::Train;
             }
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
-            Some(Finding::InBatches(mut batched)) => {
-                batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
-                self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
-                self.burst = self.config.packet_size * BURST as u64;
-                self.unseen = None;
-                (self.capacity, self.pair_streams) = (batched.capacity(), batched.burst_streams.clone());
-                self.phase = Phase::Batched(batched);
-            }
+            Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::MoreThan(bound, why)) => {
                 (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
                 self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
@@ -333,6 +344,30 @@ impl Wbest {
                 self.shaped(shaper);
             }
         }
+    }
+
+    fn on_aggregation(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        self.pause();
+        let Phase::Aggregation(check) = &mut self.phase else { return };
+        match check.on_stream(record, noise) {
+            None => {}
+            Some(aggregation::Finding::OneByOne) => {
+                self.one_by_one = true;
+                self.settle();
+            }
+            Some(aggregation::Finding::InBatches(batched)) => self.in_batches(batched),
+        }
+    }
+
+    /// Goes on with trains over a path that delivers in batches.
+    fn in_batches(&mut self, mut batched: Box<Batched>) {
+        batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
+        self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
+        self.burst = self.config.packet_size * BURST as u64;
+        self.unseen = None;
+        (self.capacity, self.pair_streams) = (batched.capacity(), batched.burst_streams.clone());
+        self.phase = Phase::Batched(batched);
     }
 
     fn on_batched(&mut self, record: &StreamRecord) {
@@ -603,6 +638,7 @@ impl Estimator for Wbest {
         Step::Send(match &self.phase {
             Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
+            Phase::Aggregation(check) => check.plan(),
             Phase::Shaper(check) => check.plan(),
             Phase::Train | Phase::Batched(_) => match &self.shaper {
                 Some(shaper) => shaper.train(config.train_length, config.packet_size),
@@ -633,6 +669,10 @@ impl Estimator for Wbest {
             Phase::Burst(_) => {
                 self.base.count(record);
                 self.on_burst(record);
+            }
+            Phase::Aggregation(_) => {
+                self.base.count(record);
+                self.on_aggregation(record);
             }
             Phase::Batched(_) => self.on_batched(record),
             Phase::Shaper(_) => {
