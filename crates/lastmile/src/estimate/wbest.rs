@@ -38,8 +38,8 @@ use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
 use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind,
-    Value, Warning, WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
+    Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
@@ -282,7 +282,9 @@ impl Wbest {
         {
             return self.burst(Pairs::Claim(typical), record);
         }
-        let check = || AggregationCheck::of(&self.pairs.usable, self.config.packet_size, self.base.coalescing(), noise);
+        let check = || {
+            AggregationCheck::of(&self.pairs.usable, self.config.packet_size, self.base.coalescing(), noise)
+        };
         let settled = self.config.faithful || self.one_by_one;
         match (!settled).then(check).flatten() {
             Some(check) => self.phase = Phase::Aggregation(check),
