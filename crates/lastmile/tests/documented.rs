@@ -74,9 +74,10 @@ or stands behind it; in 54 of 60 where a link of 100 Mbit/s behind one of 10 is 
 # Where others come between pairs
 
 Beside TCP in a cell of 802.11g most pairs of `wbest` have another station's frames between their packets. Where that is so of more than a
-third, the capacity is that of the pairs that met none (`estimate/contention.rs`, a rule of our own), with the warning `contended`, or
-the run is refused. Of 200 simulated runs beside one TCP uplink 198 give a capacity, off by 4.6 % (median; P90 8.5 %) of 30.3 Mbit/s
-where it was 16; beside a TCP downlink 188, off by 3.5 % (7.6 %); beside both 46, off by 3.4 % (8.5 %). What is left comes out near zero.
+third, the capacity is that of the pairs that met none (`estimate/contention.rs`, a rule of our own), with the warning `contended` and
+without an interval, or the run is refused. A busy link behind the narrow one of a wired path spreads pairs too, and there the median of
+all pairs stands.
+What is left comes out near zero in such cells.
 ";
 
 fn table(out: &mut String, options: &[Opt]) {

@@ -4,69 +4,97 @@
 //! has something to send gets in between most pairs; their dispersions then lie in groups, by how many of its frames there were
 //! between. The first group met none. This rule is our own, and neither WBest's nor CapProbe's:
 //!
-//! - The first group reaches from the second smallest dispersion (a single one may be noise) up to [`GROUP`] times that: backoffs of
-//!   802.11 make no more of a packet of usual size, another's frame makes more.
-//! - It counts where more than a third of the pairs lie above it. Elsewhere the median stands.
+//! - The first group reaches from the second smallest dispersion (a single one may be noise) up to [`GROUP`] times that.
+//! - The rule is for cells alone: elsewhere, and where at most a third of the pairs lie above the group, the median stands. A busy
+//!   link behind the narrow one makes groups too, which say nothing of the narrow one. Three things tell them from a cell's:
+//!   - Backoffs are drawn, so that the group's dispersions differ. Packets that leave a link back to back, or that met nothing at it,
+//!     have the same ones.
+//!   - A frame comes between whole, so that hardly a pair is just above the group. At a link pairs meet parts of packets.
+//!   - Whether a frame comes between has nothing to do with how long the first packet waited. A link brings a pair together only if
+//!     its first packet waited there. (Where no pair met a part, a group of eight may all have waited by chance.)
 //! - The capacity is that of the group's middle, half way between its ends: pairs that drew short backoffs are less often
 //!   interrupted, so that the group's own median is too fast (by 11 % beside one TCP flow in 802.11g).
-//! - A later link that pushes packets together makes short dispersions too, but of pairs whose first packet waited for as much as
-//!   they are shorter. So two pairs of the group at least must not have waited; where they all did, the median stands if half of
-//!   all pairs agree with it.
 
 use crate::observe::pairs::Pair;
-use crate::observe::stats;
 
-/// The largest dispersion of the first group, in shares of the smallest.
+/// The largest dispersion of the first group, in shares of the smallest: in 802.11g 15 slots of 9 us more than 326 us for 1488 B at
+/// 54 Mbit/s. Slower rates of that standard, and larger packets, have less.
 const GROUP: f64 = 1.4;
-/// Pairs in the first group that are enough.
+/// Above the group at most this share of pairs is short of a whole frame, ...
+const PARTS: f64 = 0.2;
+/// ... which makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
+const FRAME: f64 = 1.8;
+/// Dispersions this close, in shares of the smallest, are the same: half a slot, and what kernels' stamps differ by.
+const SAME: f64 = 0.015;
+/// Of 16 backoffs the commonest, with those a slot beside it, is not half of a group of ten or more; and the two commonest are not
+/// four fifths.
+const MODES: [f64; 2] = [0.5, 0.8];
+/// Of the third of the pairs whose first packet waited least, so much of the share of all pairs is in the group at least.
+const SOON: f64 = 0.25;
+/// Fewer pairs in the group than this are no group.
+const SOME: usize = 5;
+/// Pairs of the group that are enough for its ends: two draws of ten are within a fifth of the range of either end.
 const ENOUGH: usize = 10;
-/// Pairs of the first group that did not wait, at least.
-const UNDELAYED: usize = 2;
-/// What was pushed together waited for as much as its dispersion is short of the median, and by less than this share of it did not.
-const WAITED: f64 = 0.8;
-/// How far pairs may differ from the median to agree with it.
-const SAME: f64 = 0.1;
 
 /// What pairs say of others' packets among them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Met {
-    /// At most a third of the pairs met any, or those with short dispersions were pushed together: the median stands.
+    /// At most a third of the pairs met any, or this is no cell: the median stands.
     Few,
     /// More did; those that met none show this rate, in bit/s.
     Many(f64),
-    /// More did, and too few or doubtful ones met none.
+    /// More did, and too few met none.
     TooMany,
 }
 
 /// Looks through pairs both of whose packets arrived, in order.
 pub(super) fn met(pairs: &[Pair]) -> Met {
-    let mut gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();
+    let gap = |p: &Pair| p.received.as_nanos() as f64;
+    let mut gaps: Vec<f64> = pairs.iter().map(gap).collect();
     gaps.sort_by(f64::total_cmp);
-    let (Some(&least), Some(median)) = (gaps.get(1), stats::median(&gaps)) else { return Met::Few };
+    let Some(&least) = gaps.get(1) else { return Met::Few };
     let last = least * GROUP;
-    let group = gaps.iter().filter(|gap| **gap <= last).count();
-    let agree = gaps.iter().filter(|gap| (*gap / median - 1.0).abs() <= SAME).count();
-    if group * 3 >= gaps.len() * 2 {
+    let (group, above) = gaps.split_at(gaps.partition_point(|gap| *gap <= last));
+    if above.len() * 3 <= gaps.len() || group.len() < SOME {
         return Met::Few;
     }
-    let soonest = pairs.iter().map(|p| p.first).min();
-    let undelayed = |p: &&Pair| {
-        let gap = p.received.as_nanos() as f64;
-        let waited = soonest.map_or(0.0, |soonest| (p.first - soonest).as_nanos() as f64);
-        gap <= last && waited < (median - gap) * WAITED
-    };
-    if pairs.iter().filter(undelayed).count() < UNDELAYED {
-        return if agree * 2 >= gaps.len() { Met::Few } else { Met::TooMany };
+    let parts = above.partition_point(|gap| *gap < least * FRAME);
+    if parts as f64 > PARTS * above.len() as f64 || same(group, least * SAME) {
+        return Met::Few;
     }
-    if group < ENOUGH {
+    let mut soonest: Vec<&Pair> = pairs.iter().collect();
+    soonest.sort_by_key(|p| p.first);
+    soonest.truncate(pairs.len() / 3);
+    let share = |group: usize, of: usize| group as f64 / of.max(1) as f64;
+    let soon = soonest.iter().filter(|p| gap(p) <= last).count();
+    if (parts > 0 || group.len() < ENOUGH - 2)
+        && share(soon, soonest.len()) < SOON * share(group.len(), gaps.len())
+    {
+        return Met::Few;
+    }
+    if group.len() < ENOUGH {
         return Met::TooMany;
     }
-    let middle = (least + gaps[group - 1]) / 2.0;
+    let middle = (least + group[group.len() - 1]) / 2.0;
     Met::Many(pairs[0].size.bits() as f64 * 1e9 / middle.max(1.0))
+}
+
+/// Whether the commonest values of a sorted group, those within `by` of one of them, are more of it than backoffs make.
+fn same(group: &[f64], by: f64) -> bool {
+    let mut rest = group.to_vec();
+    MODES.iter().any(|most| {
+        let near = |of: f64| rest.partition_point(|v| *v <= of + by) - rest.partition_point(|v| *v < of - by);
+        let Some(mode) = rest.iter().copied().max_by_key(|v| near(*v)) else { return true };
+        rest.retain(|v| (v - mode).abs() > by);
+        (group.len() - rest.len()) as f64 > most * group.len() as f64
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use rand_core::Rng;
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
     use crate::observe::pairs::PairSet;
     use crate::observe::testing::record;
@@ -103,11 +131,47 @@ mod tests {
         assert_eq!(met(&[]), Met::Few);
     }
 
-    /// Behind a link of 1190 us for a packet, a third of the pairs waited at a faster one and left it back to back.
+    /// Pairs that leave a link of 10 Mbit/s, which nobody else uses, and pass one of `rate` with `load` on it, of `size` bytes a packet
+    /// and Poisson, in Mbit/s.
+    fn behind_a_busy_link(rate: f64, load: f64, size: f64, random: &mut Pcg64Mcg) -> Vec<Pair> {
+        let mut exponential = |mean: f64| -mean * libm::log(1.0 - random.next_u64() as f64 / u64::MAX as f64);
+        let [mean, own, theirs] = [size * 8.0 / load, 1488.0 * 8.0 / rate, size * 8.0 / rate];
+        let (mut free, mut other, mut left) = (0.0f64, exponential(mean), Vec::new());
+        for k in 0..60 {
+            let reached = 20_000.0 + f64::from(k / 2) * 10_000.0 + f64::from(k % 2 + 1) * 1_190.4;
+            while other < reached {
+                free = free.max(other) + theirs;
+                other += exponential(mean);
+            }
+            free = free.max(reached) + own;
+            left.push(free);
+        }
+        let waited = |k: usize| left[2 * k] - k as f64 * 10_000.0 - 21_190.4 - own;
+        let of: Vec<(u64, u64)> =
+            (0..30).map(|k| (waited(k) as u64, (left[2 * k + 1] - left[2 * k]) as u64)).collect();
+        pairs(&of)
+    }
+
+    /// A link behind the narrow one brings pairs together and apart, and their median stands.
     #[test]
-    fn pairs_that_were_pushed_together_are_not_the_capacity() {
-        let all: Vec<(u64, u64)> =
-            (0..30).map(|k| if k % 5 < 2 { (1_100 + k, 119) } else { (k, 1_190) }).collect();
-        assert_eq!(met(&pairs(&all)), Met::Few);
+    fn a_busy_link_behind_the_narrow_one_is_no_cell() {
+        let mut random = Pcg64Mcg::new(7);
+        for (rate, load, size) in [
+            (100.0, 50.0, 1500.0),
+            (100.0, 70.0, 1500.0),
+            (100.0, 85.0, 1500.0),
+            (30.0, 20.0, 1500.0),
+            (20.0, 8.0, 1500.0),
+            (20.0, 12.0, 1500.0),
+            (20.0, 15.0, 1500.0),
+            (20.0, 12.0, 500.0),
+            (15.0, 11.0, 1500.0),
+            (12.0, 8.0, 1500.0),
+            (11.0, 6.0, 1500.0),
+        ] {
+            let told = |_: &u32| met(&behind_a_busy_link(rate, load, size, &mut random)) != Met::Few;
+            let changed = (0..300).filter(told).count();
+            assert!(changed < 3, "{changed} of 300 behind {rate} Mbit/s with {load} in {size} B");
+        }
     }
 }
