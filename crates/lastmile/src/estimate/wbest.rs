@@ -176,8 +176,7 @@ const PLATEAUS: u32 = 3;
 
 /// What the user should know where others' packets came between those of most pairs.
 const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
-const CROWDED: &str =
-    "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less, or with more pairs (--pairs)";
+const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less, or with more pairs (--pairs)";
 
 /// What the user should know of a path that delivers in batches.
 pub(super) const IN_BATCHES: &str =
