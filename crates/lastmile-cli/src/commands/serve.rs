@@ -15,7 +15,7 @@ use crate::signals;
 
 /// Answer measurements from other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
 ///
-/// Without a key it answers anybody, and never sends a peer more bytes than came from it. What it sends is bounded
+/// Without a key it answers anybody, and never sends a peer more bytes than came from it (`--answer-small` aside). What it sends is bounded
 /// per source and in total.
 #[derive(clap::Args)]
 pub(crate) struct Args {
