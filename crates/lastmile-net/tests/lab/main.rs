@@ -277,7 +277,7 @@ fn are_all_there(found: &Found) -> Result<String, String> {
         seen.push(format!("{} at {share:.3}", stream.stream));
     }
     match &found.measure.outcomes[..] {
-        [Outcome { estimate: Some(estimate), .. }] if seen.len() == 2 => {
+        [Outcome { estimate: Some(estimate), .. }, ..] if seen.len() == 2 => {
             let ratio = estimate.value.rate().and_then(|rate| rate.ratio(Rate::ip(10_000_000)));
             seen.push(format!("capacity at {:.3}", ratio.unwrap_or(f64::NAN)));
             match ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= 0.03) {
