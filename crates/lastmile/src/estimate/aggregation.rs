@@ -7,7 +7,7 @@
 //!
 //! - Pairs are scattered where no window of [`WINDOW`] of their median dispersion, or of [`NOISE`] times what their stamps are
 //!   uncertain by, holds a share of [`AGREE`] of them. On a wire, even a busy one, many pairs have exactly L / C; backoffs are spread
-//!   evenly over 16 slots or more. `docs/methods.md` says how often wires look scattered.
+//!   evenly over 16 slots or more. `docs/quantities.md` says how often wires look scattered.
 //! - Where they are, one burst of [`PACKETS`] packets is sent. Where it comes at more than [`FASTER`] times the pairs' rate, the path
 //!   aggregates, and bursts of several batches follow ([`batched`](super::batched)). Else pairs are right.
 //!

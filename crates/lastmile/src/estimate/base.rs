@@ -131,7 +131,7 @@ impl Base {
         self.refuse(match verdict {
             StreamVerdict::ClockStepped => Refusal::ClockStepped,
             StreamVerdict::NoReport => {
-                Refusal::Inconsistent("reports of other streams than those sent".into())
+                Refusal::Inconsistent("the peer reports other streams than those that were sent to it: restart `lastmile serve` there, in the same version as here".into())
             }
             StreamVerdict::TooLossy => Refusal::TooLossy { lost, sent },
             StreamVerdict::Reordered => {

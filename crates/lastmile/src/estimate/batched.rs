@@ -13,7 +13,9 @@
 //!
 //! **Its interval** reaches by the spread of access times to either side, and up by four times what the third rate falls short
 //! of the first: where even the best batches differ, all may have met others. (Robson and Whitlock, 1964: the largest and k
-//! times its distance from the next hold an upper end in k / (1 + k) of all cases.) `docs/methods.md` says how often it held.
+//! times its distance from the next hold an upper end in k / (1 + k) of all cases.) `docs/quantities.md` says how often it held.
+//! Where no line can be fitted, the spread is the largest that access times have, and another burst is sent; with none even
+//! then there is no capacity.
 //!
 //! **What is left.** A train at the capacity comes in smaller batches than a burst, and pays o for each. So D_out of WBest's
 //! fluid model (`wbest_fluid`) is lessened by o for each batch more than its bytes would have filled of F:
@@ -22,7 +24,7 @@
 
 use crate::estimate::wbest_capacity::Capacity;
 use crate::estimate::wbest_fluid::{Losses, losses};
-use crate::estimate::{StreamPlan, bits_per_second};
+use crate::estimate::{Refusal, StreamPlan, bits_per_second};
 use crate::observe::StreamVerdict;
 use crate::observe::batch::{Batch, Between};
 use crate::report::{Pattern, StreamRecord};
@@ -39,8 +41,11 @@ pub(super) const TRAINS: usize = 2;
 const HELD: i64 = 5;
 /// Rates of batches count from this share of the largest batch's bytes on.
 const FULL: u64 = 3;
-/// The two best rates further apart than this ask for another burst.
+/// The two best rates further apart than this ask for another burst: more than access times make of a full aggregate (1 %) or of one
+/// a third as large, and less than a collision costs (a quarter and more).
 const APART: f64 = 0.12;
+/// What the user should know where batches say nothing.
+const UNEVEN: &str = "packets arrive in batches, as over Wi-Fi that aggregates, and larger ones took no longer than smaller ones: other stations send between them; measure again when they send less";
 /// Bursts beyond those that were asked for.
 const MORE: usize = 1;
 /// The interval reaches up by so many times the distance of the first and the third rate.
@@ -136,6 +141,18 @@ impl Batched {
         (self.bursts, self.trains, self.train_length) = (bursts, trains, train_length);
     }
 
+    /// Whether there is a line through the batches.
+    fn has_line(&self) -> bool {
+        self.line().per_byte > 0.0
+    }
+
+    /// Why there is nothing to say after all streams. Without a line nothing tells how far off the capacity is where trains were
+    /// sent, whose batches are smaller; bursts alone may all come in batches of one size.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let nothing = self.capacity().rate < 1.0 || self.trains > 0 && !self.has_line();
+        nothing.then(|| Refusal::Inconsistent(UNEVEN.into()))
+    }
+
     /// What to send next; `None` where nothing is left to learn.
     pub(super) fn plan(&self) -> Option<StreamPlan> {
         let burst = StreamPlan::burst(BURST, self.size);
@@ -150,7 +167,8 @@ impl Batched {
             return Some(StreamPlan::train(self.train_length, self.size, rate));
         }
         let rates = self.rates(&self.line());
-        let apart = rates.get(1).is_none_or(|second| *second < rates[0] * (1.0 - APART));
+        let apart = !self.has_line() && self.trains > 0
+            || rates.get(1).is_none_or(|second| *second < rates[0] * (1.0 - APART));
         (apart && self.taken < self.bursts + MORE).then_some(burst)
     }
 
@@ -207,7 +225,8 @@ impl Batched {
         let all: Vec<(f64, f64)> =
             self.seen.iter().map(|b| (b.bytes.0 as f64, b.received.as_nanos() as f64)).collect();
         let mut used = all.clone();
-        let mut line = Line::default();
+        // Without a line: as much as access times differ at most.
+        let mut line = Line { spread: OWN_SPREAD, ..Line::default() };
         for _ in 0..6 {
             let n = used.len() as f64;
             let (x, y) = used.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.0 / n, sum.1 + p.1 / n));

@@ -255,7 +255,10 @@ impl CapProbe {
             Taken::No(verdict) => self.base.waste(verdict, ATTEMPTS),
             _ => self.base.useful(),
         }
-        if batched.plan().is_none() && !self.base.is_done() {
+        let done = batched.plan().is_none() && !self.base.is_done();
+        if let (true, Some(refusal)) = (done, batched.refusal()) {
+            self.base.refuse(refusal);
+        } else if done {
             self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
             let value = Value::Is(bits_per_second(batched.capacity().rate));
             self.streams.clone_from(&batched.burst_streams);

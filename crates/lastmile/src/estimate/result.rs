@@ -95,7 +95,7 @@ pub enum IntervalMethod {
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
-    /// How far batches of packets that arrived together differ in the rate they show, where a path delivers in batches: docs/methods.md
+    /// How far batches of packets that arrived together differ in the rate they show, where a path delivers in batches: docs/quantities.md
     /// says with which coverage.
     BatchSpread,
     /// Student's t over the trains' own estimates: of the long-run spare rate, not of the trains' windows
@@ -333,7 +333,9 @@ pub enum Refusal {
     #[error("a clock was stepped while packets were stamped; set the time first, then measure")]
     ClockStepped,
     /// The search found no end.
-    #[error("no convergence after {streams} streams: the path's delay changes too much")]
+    #[error(
+        "no convergence after {streams} streams: the path's delay changes too much, as other traffic makes it; measure when there is less, or with another method"
+    )]
     NotConverged {
         /// Streams sent.
         streams: u32,
@@ -374,7 +376,9 @@ pub enum Refusal {
         recorded: usize,
     },
     /// The peer stopped answering.
-    #[error("the peer stopped answering")]
+    #[error(
+        "the peer stopped answering: see whether its program still runs there, and whether the network in between is up"
+    )]
     PeerSilent,
     /// The peer cannot do what this method needs.
     #[error("{0}")]

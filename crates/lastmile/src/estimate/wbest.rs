@@ -7,7 +7,8 @@
 //! interrupt coalescing may have made them up, bursts of 40 packets bear it out, or leave a lower bound of it and
 //! nothing known of what is left; a train gives what is left, by the fluid model (`wbest_fluid`), as sums over all
 //! gaps that held. Where pairs do not agree with one another, one short burst tells whether the path aggregates
-//! (`aggregation`).
+//! (`aggregation`). Others' packets between most pairs (`contention`), packets that arrive in batches (`batched`) and a token bucket
+//! that a train empties (`shaper`) are ours too.
 //!
 //! **What the interval aims at.** The estimate is of the trains' own windows; its interval is one for the *long-run*
 //! spare rate, because that is what varies: within the window there is next to no error. It is Student's t over
@@ -386,10 +387,13 @@ impl Wbest {
         (self.capacity, self.trains) = (batched.capacity(), batched.spares());
         (self.pair_streams, self.train_streams) =
             (batched.burst_streams.clone(), batched.train_streams.clone());
-        let done = batched.plan().is_none();
+        let (done, refusal) = (batched.plan().is_none(), batched.refusal());
         self.pause();
         if done && !self.base.is_done() {
-            self.finish();
+            match refusal {
+                Some(refusal) => self.base.refuse(refusal),
+                None => self.finish(),
+            }
         }
     }
 
