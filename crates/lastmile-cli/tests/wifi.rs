@@ -2,7 +2,7 @@
 //! something wrong, and the ends of batches do; and those of 802.11g with TCP beside, which comes between the packets of most pairs.
 //!
 //! The long-run truths are those of `lastmile sim n` and its like, found by bisection: `lastmile accuracy --scenario
-//! n,n-down,n-up,n-both` finds them anew. `docs/methods.md` has the numbers of longer runs.
+//! n,n-down,n-up,n-both` finds them anew. `docs/quantities.md` has the numbers of longer runs.
 #![allow(clippy::print_stderr, reason = "the numbers seen are quoted in the documentation")]
 
 use std::ops::ControlFlow;
