@@ -44,8 +44,12 @@ enum Command {
     BenchSim(commands::bench_sim::Args),
     Replay(commands::replay::Args),
     Conformance(commands::conformance::Args),
-    Methods(commands::methods::Args),
-    Classifiers(commands::methods::ClassifierArgs),
+    /// List the methods by which a path can be measured, or the options of one
+    Methods(commands::registries::Args),
+    /// List the classifiers that tell wireless from congestion losses, or the options of one
+    Classifiers(commands::registries::Args),
+    /// List the controllers that set a stream's rate, or the options of one
+    Controllers(commands::registries::Args),
     Scenarios(commands::scenarios::Args),
     Report(commands::report::Args),
     Doctor(commands::doctor::Args),
@@ -88,8 +92,9 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::BenchSim(args) => commands::bench_sim::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Conformance(args) => commands::conformance::run(args),
-        Command::Methods(args) => commands::methods::run(args),
-        Command::Classifiers(args) => commands::methods::run_classifiers(args),
+        Command::Methods(args) => commands::registries::run(args, options::methods()),
+        Command::Classifiers(args) => commands::registries::run(args, lastmile::classify::CLASSIFIERS),
+        Command::Controllers(args) => commands::registries::run(args, lastmile::control::CONTROLLERS),
         Command::Scenarios(args) => commands::scenarios::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),

@@ -148,14 +148,15 @@ fn hosts_carry_several_endpoints() {
         let sender = Sender::new(SenderConfig {
             peer: receiving,
             ssrc: 1,
-            rate: Rate::ip(2_000_000),
+            rate: Rate::ip(2_000_000).into(),
             frame_rate: 30.0,
             packet_size: Bytes(1200),
             ecn: Ecn::Ect0,
             start: Time::ZERO,
             stop: Time::ZERO + Span::from_millis(500),
             epoch,
-        });
+        })
+        .unwrap();
         let mut host = Endpoints::new([(Some(10), any(prober)), (Some(11), any(sender))]);
         let mut events = Vec::new();
         let mut decided = |event: &Event<Decided>| events.push(event.what.clone().event(event.at, 0));

@@ -28,14 +28,14 @@ fn at(millis: i64) -> Time {
 }
 
 fn sender(stop: Time) -> Sender {
-    Sender::new(config(stop))
+    Sender::new(config(stop)).unwrap()
 }
 
 fn config(stop: Time) -> SenderConfig {
     SenderConfig {
         peer: ends().1,
         ssrc: OURS,
-        rate: Rate::ip(1_000_000),
+        rate: Rate::ip(1_000_000).into(),
         frame_rate: 50.0,
         packet_size: Bytes(500),
         ecn: Ecn::Ect0,

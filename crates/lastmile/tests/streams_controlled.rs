@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use lastmile::control::{Setting, build};
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::*;
 use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId};
@@ -41,7 +40,7 @@ fn over(path: &Path, control: &str) -> Came {
     let config = SenderConfig {
         peer: ends().1,
         ssrc: 7,
-        rate: Rate::ip(1),
+        rate: SenderRate::Controlled(ControlConfig::new(control.parse().unwrap())),
         frame_rate: 50.0,
         packet_size: Bytes(1000),
         ecn: Ecn::NotEct,
@@ -49,8 +48,7 @@ fn over(path: &Path, control: &str) -> Came {
         stop: path.stop,
         epoch: Epoch::from_unix_nanos(1_700_000_000_000_000_000),
     };
-    let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
-    let mut sender = Sender::controlled(config, build(&control.parse().unwrap(), &setting).unwrap());
+    let mut sender = Sender::new(config).unwrap();
     let feedback = Span::from_millis(50);
     // The other host's clock says something else.
     let epoch = Epoch::from_unix_nanos(1_600_000_000_123_456_789);

@@ -18,7 +18,7 @@ use crate::session::replay;
 use crate::table::Table;
 use crate::{scenarios, signals};
 
-/// Take every registered method and classifier and both ends of a stream through all three worlds, and replay what was recorded
+/// Take every registered method, classifier and controller and both ends of a stream through all three worlds, and replay what was recorded
 ///
 /// Each name has one path in the simulator, in the lab and over loopback sockets. Replaying a recording in virtual
 /// time must give the live run's decisions byte for byte.
@@ -78,9 +78,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut rows = Vec::new();
     let mut cases = roles::cases(args.full);
     if let Some(unknown) = args.names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
-        return Err(
-            Exit::Usage.blame(anyhow!("nothing is called {unknown:?}; see lastmile methods and classifiers"))
-        );
+        return Err(Exit::Usage.blame(anyhow!(
+            "nothing is called {unknown:?}; see lastmile methods, classifiers and controllers"
+        )));
     }
     cases.retain(|case| args.names.is_empty() || args.names.iter().any(|name| name == case.name));
     for case in cases {

@@ -8,7 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod measure;
-pub(crate) mod methods;
+pub(crate) mod registries;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod scenarios;

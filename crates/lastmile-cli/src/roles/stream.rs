@@ -4,11 +4,13 @@ use std::any::Any;
 
 use anyhow::anyhow;
 use lastmile::Key;
+use lastmile::control::{CONTROLLERS, Composition, Controller};
 use lastmile::endpoint::stream::{
-    Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
+    ControlConfig, Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate, Sent,
 };
 use lastmile::endpoint::{self, AnyEndpoint, any};
 use lastmile::node::Ecn;
+use lastmile::options::Choice;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -55,16 +57,18 @@ impl Which {
         Ok(Header { world, role: NAME.to_owned(), seed: [0; 32], epoch, config })
     }
 
-    fn endpoint(self) -> AnyEndpoint {
-        match self {
-            Which::Sender(config) => any(Sender::new(config)),
+    fn endpoint(self) -> anyhow::Result<AnyEndpoint> {
+        Ok(match self {
+            Which::Sender(config) => any(Sender::new(config).map_err(|error| Exit::Usage.blame(error))?),
             Which::Receiver(config) => any(Receiver::new(config)),
-        }
+        })
     }
 }
 
 /// What `conformance` sends; 2 Mbit/s is what its path has left in both directions.
 const RATE: Rate = Rate::ip(2_000_000);
+/// Where controllers begin: those that begin with a packet a second would hear nothing in the time.
+const START: Rate = Rate::ip(400_000);
 const SECONDS: i64 = 1;
 
 impl Role for Streaming {
@@ -78,6 +82,7 @@ impl Role for Streaming {
             "stream",
             "from",
             "to",
+            "control",
             ">goodput (IP)",
             ">sent",
             ">received",
@@ -97,6 +102,7 @@ impl Role for Streaming {
                 stream.stream.clone(),
                 stream.from.clone(),
                 stream.to.clone(),
+                stream.control.clone().unwrap_or_else(|| "-".to_owned()),
                 stream.goodput_bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string()),
                 stream.sent.to_string(),
                 stream.received.to_string(),
@@ -123,26 +129,40 @@ impl Role for Streaming {
             Which::Sender(config) if !config.is_possible() => {
                 Err(Exit::Usage.blame(anyhow!("the recording's stream has impossible frames")))
             }
-            _ => Ok(which.endpoint()),
+            _ => which.endpoint(),
         }
     }
 
-    /// Both ends of one stream.
+    /// Both ends of one stream, and a sender at the rate of each controller.
     fn cases(&self, _full: bool) -> Vec<Case> {
-        let case = |which, name| Case {
-            kind: NAME,
+        let case = |kind, name, which, rate: SenderRate| Case {
+            kind,
             name,
             direction: Direction::Forward,
             table: format!(
-                "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\necn = \"ect1\"\n\
+                "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\necn = \"ect1\"\n{}\
                  start = \"100 ms\"\nstop = \"{} ms\"\n",
-                RATE.bits_per_second(),
+                match &rate {
+                    SenderRate::Fixed(rate) => format!("rate = \"{} bit/s\"\n", rate.bits_per_second()),
+                    SenderRate::Controlled(config) => {
+                        let bps = |rate: Rate| rate.bits_per_second();
+                        let (start, max) = (config.start.map_or(0, bps), bps(config.max));
+                        let limits = format!("start_rate = \"{start} bit/s\"\nmax_rate = \"{max} bit/s\"");
+                        format!("control = \"{}\"\n{limits}\n", config.control)
+                    }
+                },
                 1_000 * SECONDS + 100,
             ),
             which,
-            over_loopback: Box::new(move || over_loopback(which)),
+            over_loopback: Box::new(move || over_loopback(which, &rate)),
         };
-        vec![case(0, "rtp-sender"), case(1, "rtp-receiver")]
+        let controlled = |scheme: &&Controller| {
+            let control = Composition { controller: Choice::named(scheme.name), classifier: None };
+            let config = ControlConfig { start: Some(START), max: RATE, ..ControlConfig::new(control) };
+            case("controller", scheme.name, 0, SenderRate::Controlled(config))
+        };
+        let ends = [case(NAME, "rtp-sender", 0, RATE.into()), case(NAME, "rtp-receiver", 1, RATE.into())];
+        ends.into_iter().chain(CONTROLLERS.iter().map(controlled)).collect()
     }
 
     fn section(&self, document: &Map<String, Value>) -> String {
@@ -181,6 +201,7 @@ fn told(what: &Decision) -> Told {
         Decision::MediaStarted { peer, ssrc, rate } => {
             (sender, Mood::Good, format!("stream {ssrc:08x} to {peer} began at {rate}"))
         }
+        Decision::TargetChanged { target } => (sender, Mood::Neutral, format!("the rate is to be {target}")),
         Decision::MediaReported { lost, jitter, rtt } => {
             let rtt = rtt.map_or_else(String::new, |rtt| format!(", round trip {rtt}"));
             (sender, Mood::Neutral, format!("the receiver reports {lost} lost, jitter {jitter}{rtt}"))
@@ -230,12 +251,12 @@ fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
     row
 }
 
-fn over_loopback(which: usize) -> anyhow::Result<Buffer> {
+fn over_loopback(which: usize, rate: &SenderRate) -> anyhow::Result<Buffer> {
     let buffer = Buffer::default();
     let driven = |end: Which, recorded: bool| {
         let header = end.header(World::Real)?;
         let recorder = recorded.then(|| SharedRecorder::new(buffer.clone(), &header)).transpose()?;
-        Ok(Driven { endpoint: end.endpoint(), recorder })
+        Ok(Driven { endpoint: end.endpoint()?, recorder })
     };
     let receiver = |epoch| {
         let config = ReceiverConfig { ssrc: 2, feedback: Span::from_millis(50), epoch };
@@ -245,7 +266,7 @@ fn over_loopback(which: usize) -> anyhow::Result<Buffer> {
         let config = SenderConfig {
             peer,
             ssrc: 1,
-            rate: RATE,
+            rate: rate.clone(),
             frame_rate: 30.0,
             packet_size: Bytes(1_200),
             ecn: Ecn::Ect1,

@@ -134,9 +134,19 @@ fn json_of_the_registries() {
         }
     }
     assert!(methods.as_array().unwrap().iter().any(|m| m["name"] == "wbest"));
-    for classifier in lastmile(&["classifiers", "--json"]).json().as_array().unwrap() {
-        has_keys(classifier, "name about paper options");
+    for (registry, known, keys) in [
+        ("classifiers", "zbs", "name about paper options resolution"),
+        ("controllers", "tfrc", "name about paper options needs below"),
+    ] {
+        let all = lastmile(&[registry, "--json"]).json();
+        all.as_array().unwrap().iter().for_each(|entry| has_keys(entry, keys));
+        let one = lastmile(&[registry, known, "--json"]).json();
+        assert!(all.as_array().unwrap().contains(&one), "{one:#}");
+        assert!(lastmile(&[registry]).stdout.contains(known));
+        lastmile(&[registry, "wishful"]).is_error(USAGE, &["wishful", known]);
     }
+    let listed = lastmile(&["controllers", "tfrc"]).stdout;
+    assert!(listed.contains("RFC 5348") && listed.contains("preset"), "{listed}");
 }
 
 #[test]

@@ -111,6 +111,30 @@ fn a_stream_is_recorded_replayed_and_drawn() {
     lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-ended"]);
 }
 
+/// A controller is built again from what the recording says of it, and comes to the same targets.
+#[test]
+fn a_controlled_stream_is_replayed_byte_for_byte() {
+    let scratch = Scratch::new("controlled-stream");
+    let scenario = "name = \"x\"\nduration = \"5 s\"\n[host.a]\n[host.b]\nclock = { offset = \"3 s\", skew_ppm = 40.0 }\n\
+                    [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"20 kB\"\n\
+                    [[stream]]\nname = \"one\"\nfrom = \"a\"\nto = \"b\"\ncontrol = \"tfrc+spike\"\n\
+                    start_rate = \"400 kbit/s\"\nmax_rate = \"3 Mbit/s\"\n";
+    let (scenario, file) = (scratch.file("stream.toml", scenario), scratch.path("stream.jsonl"));
+    for control in ["tfrc+spike", "tfrc(preset=ns-2)", "rap"] {
+        let set = format!("stream.one.control={control}");
+        let ended = lastmile(&["sim", &scenario, "--set", &set, "--record", &file, "--json"]);
+        assert_eq!(ended.json()["streams"][0]["control"], control);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("\"event\":\"target-changed\"") && text.contains(control), "{control}");
+        let replayed = lastmile(&["replay", &file]);
+        assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
+        // Under another controller the same inputs make other targets; of one that there is not, none.
+        let other = |name: &str| scratch.file("other.jsonl", text.replacen(control, name, 1));
+        lastmile(&["replay", &other("iiad")]).is_error(1, &["decides otherwise"]);
+        lastmile(&["replay", &other("wishful")]).is_error(USAGE, &["no rate controller", "wishful"]);
+    }
+}
+
 /// Runs our program where no file may be longer than so many kB: a disk that is full, for whoever writes to it.
 fn on_a_full_disk(kilobytes: usize, arguments: &[&str]) -> common::Ended {
     let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);

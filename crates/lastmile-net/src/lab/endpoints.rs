@@ -44,7 +44,8 @@ impl Standing {
         let around = Surroundings { epoch: driver.epoch(), resolution: Span::from_nanos(1), clock: None };
         let number = self.placed.place.number;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        let node = Recorded::make(&mut recorded, self.index, self.placed, &around);
+        let node =
+            Recorded::make(&mut recorded, self.index, self.placed, &around).map_err(std::io::Error::other)?;
         Ok(Driven { driver, node, number, tell: self.tell, events: Vec::new() })
     }
 

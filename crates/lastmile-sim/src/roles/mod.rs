@@ -261,6 +261,9 @@ pub struct Place {
     pub number: u32,
 }
 
+/// Makes an endpoint, or says why it cannot be as its table asks for it.
+pub type MakeEndpoint = Box<dyn FnOnce(&Surroundings) -> Result<Made, RunError> + Send>;
+
 /// An endpoint that a role puts at a host.
 pub struct Placed {
     /// Where.
@@ -270,7 +273,7 @@ pub struct Placed {
     /// Whether it shall have real-time priority where it meets a real clock.
     pub realtime: bool,
     /// Makes it, once whoever drives it says what it is to know.
-    pub make: Box<dyn FnOnce(&Surroundings) -> Made + Send>,
+    pub make: MakeEndpoint,
 }
 
 /// An endpoint that was made.

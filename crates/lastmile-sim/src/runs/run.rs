@@ -28,9 +28,9 @@ pub enum RunError {
     /// The engine stopped.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// No such method.
+    /// An endpoint cannot be made as its table asks for it.
     #[error("{0}")]
-    Method(String),
+    Make(String),
 }
 
 /// What a simulated run gave.
@@ -86,14 +86,17 @@ pub struct Hooks {
 
 impl Recorded {
     /// Makes an endpoint, and has it recorded if it is the one.
+    ///
+    /// # Errors
+    /// What its table asks for cannot be made.
     pub fn make(
         recorded: &mut Option<Recorded>,
         index: usize,
         placed: Placed,
         around: &Surroundings,
-    ) -> AnyEndpoint {
-        let Made { endpoint, config } = (placed.make)(around);
-        match recorded.take() {
+    ) -> Result<AnyEndpoint, RunError> {
+        let Made { endpoint, config } = (placed.make)(around)?;
+        Ok(match recorded.take() {
             Some(Recorded { which, config: tell, input: mut told }) if which == index => {
                 tell(placed.place, &*config);
                 Box::new(node::Recorded::new(endpoint, move |now, what: &Input| told(now, what)))
@@ -102,7 +105,7 @@ impl Recorded {
                 *recorded = other;
                 endpoint
             }
-        }
+        })
     }
 }
 
@@ -128,7 +131,7 @@ pub fn simulate(
             resolution: clock.resolution.max(Span::from_nanos(1)),
             clock: Some(HostClock::new(clock.clone())),
         };
-        let endpoint = Recorded::make(&mut hooks.recorded, index, placed, &around);
+        let endpoint = Recorded::make(&mut hooks.recorded, index, placed, &around)?;
         seats.entry(host).or_default().push(Seat { number: Some(number), ipv6, port, endpoint });
     }
     let hosts: Vec<usize> = seats.keys().copied().collect();

@@ -14,3 +14,4 @@ mod saturation;
 mod seed004;
 mod spare;
 mod table;
+mod tfrc;

@@ -55,7 +55,7 @@ impl Table {
         self.lines.push(Line { what: what.into(), oracle, ours, within });
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let width = self.lines.iter().map(|line| line.what.chars().count()).max().unwrap_or(0);
         let number = |value: f64| format!("{value:>11.*}", self.digits);
         let mut text = format!("{}\n{:width$}      oracle        ours   allowed\n", self.title, "");

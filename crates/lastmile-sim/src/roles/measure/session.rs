@@ -51,7 +51,7 @@ impl Session {
     /// The state machines, in order.
     pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
-            let estimator = make(spec).map_err(RunError::Method)?;
+            let estimator = make(spec).map_err(RunError::Make)?;
             Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
         };
         self.measures.iter().map(one).collect()
@@ -164,14 +164,14 @@ pub(super) fn plan(
             let start = around.local(begins);
             let config = ProberConfig { epoch, resolution, start, ..ProberConfig::new(peer, nonces) };
             let endpoint = any(Prober::with_sink(config.clone(), measurements, sink));
-            Made { endpoint, config: Box::new(config) }
+            Ok(Made { endpoint, config: Box::new(config) })
         };
         let reflector = move |around: &Surroundings| {
             let (epoch, resolution) = (around.epoch, around.resolution);
             let nonces = endpoint_seed(seed, "reflector");
             let limits = Limits::unlimited();
             let config = ReflectorConfig { epoch, resolution, limits, ..ReflectorConfig::new(nonces) };
-            Made { endpoint: any(Reflector::new(config.clone())), config: Box::new(config) }
+            Ok(Made { endpoint: any(Reflector::new(config.clone())), config: Box::new(config) })
         };
         let place = |(host, port): (usize, u16)| Place { host, ipv6, port, number: 0 };
         // One answers all that measure towards it.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::endpoint::any;
 use lastmile::endpoint::stream::{
-    Decision, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender, SenderConfig,
+    ControlConfig, Decision, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
 };
 use lastmile::node::Ecn;
+use lastmile::options::OptionError;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{RtpPacket, is_rtcp};
@@ -38,8 +39,15 @@ pub(crate) struct RawStream {
     name: Option<String>,
     from: String,
     to: String,
-    #[serde(deserialize_with = "text::flowing")]
-    rate: Rate,
+    #[serde(default, deserialize_with = "text::some_flowing")]
+    rate: Option<Rate>,
+    control: Option<String>,
+    #[serde(default, deserialize_with = "text::optional")]
+    min_rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::optional")]
+    start_rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::optional")]
+    max_rate: Option<Rate>,
     frame_rate: Option<f64>,
     #[serde(default, deserialize_with = "text::optional")]
     packet_size: Option<Bytes>,
@@ -66,8 +74,8 @@ pub struct Spec {
     pub from: usize,
     /// The receiving host.
     pub to: usize,
-    /// Rate of IP packets.
-    pub rate: Rate,
+    /// What sets its rate.
+    pub rate: SenderRate,
     /// Frames in a second.
     pub frame_rate: f64,
     /// The largest packet, with its IP header.
@@ -84,6 +92,40 @@ pub struct Spec {
     pub realtime: bool,
     /// Whether its packets are IPv6.
     pub ipv6: bool,
+}
+
+impl RawStream {
+    /// What sets its rate.
+    fn rate(
+        &self,
+        check: &Check<'_>,
+        key: &dyn Fn(&str) -> String,
+        packet_size: Bytes,
+    ) -> Checked<SenderRate> {
+        let limits =
+            [("min_rate", self.min_rate), ("start_rate", self.start_rate), ("max_rate", self.max_rate)];
+        let Some(control) = &self.control else {
+            let without = limits.iter().find(|limit| limit.1.is_some());
+            if let Some((limit, _)) = without {
+                return check.refuse(&key(limit), "of a stream without `control`, whose `rate` is fixed");
+            }
+            let missing = || check.blame(&key("rate"), "missing: a fixed rate, or `control` that sets it");
+            return Ok(SenderRate::Fixed(self.rate.ok_or_else(missing)?));
+        };
+        check.ensure(self.rate.is_none(), || {
+            (key("rate"), "`control` sets it: give `start_rate`, `min_rate` or `max_rate`, or nothing")
+        })?;
+        let blame = |error: &dyn core::fmt::Display| check.blame(&key("control"), error.to_string());
+        let mut config = ControlConfig::new(control.parse().map_err(|error: OptionError| blame(&error))?);
+        config.min = self.min_rate.unwrap_or(config.min);
+        config.start = self.start_rate;
+        config.max = self.max_rate.unwrap_or(config.max);
+        let spelled = |name: &str| format!("{name}_rate");
+        let limits = config.setting(packet_size).check();
+        limits.map_err(|error| check.blame(&key(&spelled(&error.option)), error.spelled(spelled)))?;
+        config.build(packet_size).map_err(|error| blame(&error))?;
+        Ok(SenderRate::Controlled(config))
+    }
 }
 
 impl Spec {
@@ -145,7 +187,7 @@ impl Role for Streaming {
             check.ensure(taken.all(|other| *other != name), || {
                 (path, format!("another flow is called {name:?}"))
             })?;
-            let RawStream { rate, ecn, realtime, ipv6, .. } = *raw;
+            let RawStream { ecn, realtime, ipv6, .. } = *raw;
             let (frame_rate, packet_size) =
                 (raw.frame_rate.unwrap_or(30.0), raw.packet_size.unwrap_or(Bytes(1_200)));
             let feedback = raw.feedback.unwrap_or(Span::from_millis(50));
@@ -161,12 +203,19 @@ impl Role for Streaming {
             check.ensure((Span::from_millis(1)..=Span::from_secs(5)).contains(&feedback), || {
                 (key("feedback"), "feedback every 1 ms to 5 s")
             })?;
-            check
-                .ensure(rate.bits_per_second() <= 10_000_000_000, || (key("rate"), "more than 10 Gbit/s"))?;
-            let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
-            check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
-                (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
-            })?;
+            let rate = raw.rate(check, &key, packet_size)?;
+            if let SenderRate::Fixed(rate) = rate {
+                let most = rate.bits_per_second() <= 10_000_000_000;
+                check.ensure(most, || (key("rate"), "more than 10 Gbit/s"))?;
+                let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
+                check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
+                    (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
+                })?;
+            } else {
+                let known = scenario.wlans.is_empty() || scenario.roles.measure.is_empty();
+                let why = "beside a measurement by a WLAN, whose truth knows streams of a fixed rate alone";
+                check.ensure(known, || (key("control"), why))?;
+            }
             let stop = Time::ZERO + raw.stop.unwrap_or(scenario.duration);
             let start = Time::ZERO + raw.start;
             check.ensure(raw.start < scenario.duration, || (key("start"), "starts after the run's end"))?;
@@ -195,10 +244,11 @@ impl Role for Streaming {
 
     fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
         let load = |spec: &Spec| {
-            let what = (spec.rate, spec.packet_size);
-            TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (spec.start, spec.stop))
+            let SenderRate::Fixed(rate) = spec.rate else { return None };
+            let what = (rate, spec.packet_size);
+            Some(TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (spec.start, spec.stop)))
         };
-        scenario.roles.stream.iter().map(load).collect()
+        scenario.roles.stream.iter().filter_map(load).collect()
     }
 
     fn plan(scenario: &Scenario, seed: u64, _make: Make<'_>) -> Result<(Vec<Placed>, Running), RunError> {
@@ -217,12 +267,14 @@ impl Role for Streaming {
                 let epoch = around.epoch;
                 let config =
                     SenderConfig { peer, ssrc: own, rate, frame_rate, packet_size, ecn, start, stop, epoch };
-                Made { endpoint: any(Sender::new(config.clone())), config: Box::new(config) }
+                let sender =
+                    Sender::new(config.clone()).map_err(|error| RunError::Make(error.to_string()))?;
+                Ok(Made { endpoint: any(sender), config: Box::new(config) })
             };
             let feedback = spec.feedback;
             let receiver = move |around: &Surroundings| {
                 let config = ReceiverConfig { ssrc: others, feedback, epoch: around.epoch };
-                Made { endpoint: any(Receiver::new(config.clone())), config: Box::new(config) }
+                Ok(Made { endpoint: any(Receiver::new(config.clone())), config: Box::new(config) })
             };
             let place = |(host, port): (usize, u16)| Place { host, ipv6: spec.ipv6, port, number: 0 };
             let realtime = spec.realtime;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lastmile::endpoint::stream::{End, Received, Sent};
+use lastmile::endpoint::stream::{End, Received, SenderRate, Sent};
+use lastmile::units::Rate;
 
 use super::Spec;
 
@@ -15,8 +16,10 @@ pub struct StreamOutcome {
     pub from: String,
     /// The receiving host's name.
     pub to: String,
-    /// The rate that it was to have.
-    pub rate_bps: u64,
+    /// The rate that it was to have; `None` where a controller set it.
+    pub rate_bps: Option<u64>,
+    /// The rate controller, with the classifier in front of it, where one set the rate.
+    pub control: Option<String>,
     /// Packets of media sent.
     pub sent: u64,
     /// Packets of media received, each once.
@@ -55,12 +58,17 @@ impl StreamOutcome {
     ) -> StreamOutcome {
         let (sent, received) =
             (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
+        let (rate, control) = match &spec.rate {
+            SenderRate::Fixed(rate) => (Some(*rate), None),
+            SenderRate::Controlled(config) => (None, Some(config.control.to_string())),
+        };
         let seconds = (received.last - received.first).as_secs_f64();
         StreamOutcome {
             stream: spec.name.clone(),
             from,
             to,
-            rate_bps: spec.rate.bits_per_second(),
+            rate_bps: rate.map(Rate::bits_per_second),
+            control,
             sent: sent.packets,
             received: received.packets,
             lost,

@@ -8,14 +8,16 @@
 //! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
 //! whose feedback stops ends.
 
+mod config;
 mod control;
 mod event;
 mod receiver;
 mod sender;
 
+pub use config::{ControlConfig, MAX_FRAME_PACKETS, SenderConfig, SenderRate};
 pub use event::{Decision, End, Received, Sent};
 pub use receiver::{Receiver, ReceiverConfig};
-pub use sender::{MAX_FRAME_PACKETS, Sender, SenderConfig};
+pub use sender::Sender;
 
 use crate::node::Datagram;
 use crate::time::{Epoch, Span, Time};

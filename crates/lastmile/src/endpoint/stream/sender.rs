@@ -4,13 +4,15 @@
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
+use super::config::{SenderConfig, SenderRate};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
-use super::{MAX_AWAITED, REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
+use super::{MAX_AWAITED, MAX_FRAME_PACKETS, REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
 use crate::control::RateController;
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
-use crate::time::{Epoch, Span, Time};
+use crate::options::ChoiceError;
+use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion, Rate};
 use crate::wire::{
     RTP_HEADER_LEN, Rtcp, RtpHeader, SenderInfo, is_rtcp, write_goodbye, write_name, write_sender_report,
@@ -22,41 +24,6 @@ const PAYLOAD_TYPE: u8 = 96;
 const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
 const SILENCE: Span = Span::from_secs(10);
-/// Packets of a frame: what is sent at once can be awaited.
-pub const MAX_FRAME_PACKETS: u64 = MAX_AWAITED as u64;
-
-/// What a sender needs to know.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct SenderConfig {
-    /// The receiver.
-    pub peer: SocketAddr,
-    /// The source's number, which nobody should guess.
-    pub ssrc: u32,
-    /// Rate of IP packets.
-    pub rate: Rate,
-    /// Frames in a second.
-    pub frame_rate: f64,
-    /// The largest packet, with its IP header.
-    pub packet_size: Bytes,
-    /// The ECN codepoint of media packets.
-    pub ecn: Ecn,
-    /// When the first frame is made.
-    pub start: Time,
-    /// No frame is made from then on.
-    pub stop: Time,
-    /// When the run started, for the stamps in reports.
-    pub epoch: Epoch,
-}
-
-impl SenderConfig {
-    /// Whether a frame has [`MAX_FRAME_PACKETS`] at most, and takes time: what comes from a file has to be asked.
-    pub fn is_possible(&self) -> bool {
-        let frame = self.rate.bits_per_second() as f64 / 8.0 / self.frame_rate;
-        let packet = self.packet_size.0.min(65_535);
-        (1e-3..=1e6).contains(&self.frame_rate) && frame <= (MAX_FRAME_PACKETS * packet) as f64
-    }
-}
 
 /// The sending end of a stream.
 pub struct Sender {
@@ -79,8 +46,25 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that has sent nothing.
-    pub fn new(config: SenderConfig) -> Sender {
+    /// A sender that has sent nothing. A controlled one's source makes whatever is asked for, in packets of full size, at each
+    /// frame's time.
+    ///
+    /// # Errors
+    /// The controller that is asked for cannot be had.
+    pub fn new(config: SenderConfig) -> Result<Sender, ChoiceError> {
+        let controller = match &config.rate {
+            SenderRate::Fixed(_) => None,
+            SenderRate::Controlled(control) => Some(control.build(config.packet_size)?),
+        };
+        Ok(Sender::with(config, controller))
+    }
+
+    /// A sender at the rate of a controller of one's own, whatever the configuration says of the rate.
+    pub fn controlled(config: SenderConfig, controller: Box<dyn RateController>) -> Sender {
+        Sender::with(config, Some(controller))
+    }
+
+    fn with(config: SenderConfig, controller: Option<Box<dyn RateController>>) -> Sender {
         Sender {
             started: false,
             ended: None,
@@ -91,23 +75,18 @@ impl Sender {
             awaited: (0, VecDeque::new()),
             next_report: config.start,
             last_feedback: config.start,
-            control: None,
+            control: controller.map(Control::new),
             out: VecDeque::new(),
             config,
         }
     }
 
-    /// A sender whose rate is the controller's instead of the configured one. Its source makes whatever is asked for, in
-    /// packets of full size, at each frame's time.
-    pub fn controlled(config: SenderConfig, controller: Box<dyn RateController>) -> Sender {
-        let mut sender = Sender::new(config);
-        sender.control = Some(Control::new(controller));
-        sender
-    }
-
     /// The rate that it sends at, of IP packets.
     pub fn rate(&self) -> Rate {
-        self.control.as_ref().map_or(self.config.rate, |control| control.controller.output().target)
+        match &self.control {
+            Some(control) => control.controller.output().target,
+            None => self.config.fixed(),
+        }
     }
 
     /// What it has sent so far.
@@ -122,7 +101,7 @@ impl Sender {
     /// The time of a frame, and the IP bytes of all frames before it.
     fn frame(&self, number: u64) -> (Time, u64) {
         let seconds = number as f64 / self.config.frame_rate;
-        let bytes = self.config.rate.bits_per_second() as f64 / 8.0 * seconds;
+        let bytes = self.config.fixed().bits_per_second() as f64 / 8.0 * seconds;
         (self.config.start + Span::from_secs_f64(seconds), bytes as u64)
     }
 

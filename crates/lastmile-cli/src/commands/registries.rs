@@ -1,0 +1,158 @@
+//! `lastmile methods`, `classifiers` and `controllers`: what is registered, and the options of one of it.
+
+use lastmile::classify::Lda;
+use lastmile::control::Controller;
+use lastmile::estimate::Method;
+use lastmile::options::{Entry, Opt, find};
+use serde_json::{Map, Value, json};
+
+use crate::exit::Exit;
+use crate::table::Table;
+
+// Without documentation of its own: the commands in `lib.rs` have it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The one whose options to list
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a registry shows of its entries beside their names and options.
+pub(crate) trait Listed: Entry + 'static {
+    /// What the table calls them, and its columns between that and what an entry goes by.
+    const COLUMNS: &'static [&'static str];
+
+    /// What it goes by, and where it comes from.
+    fn about(&self) -> (&'static str, &'static str);
+
+    /// Those columns.
+    fn columns(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What else is said of one, in a line.
+    fn line(&self) -> String;
+
+    /// The same for programs.
+    fn more(&self) -> Value;
+}
+
+impl Listed for Method {
+    const COLUMNS: &'static [&'static str] = &["method", "estimates", "plain STAMP"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        (self.about, self.paper)
+    }
+
+    fn columns(&self) -> Vec<String> {
+        let estimates: Vec<_> = self.estimates.iter().map(ToString::to_string).collect();
+        vec![estimates.join(", "), if self.round_trip { "yes" } else { "no" }.to_owned()]
+    }
+
+    fn line(&self) -> String {
+        let plain = if self.round_trip { "also against any STAMP reflector" } else { "not by plain STAMP" };
+        format!("{plain}; by the resolution of stamps: {}", self.resolution)
+    }
+
+    fn more(&self) -> Value {
+        let brief: Map<_, _> =
+            self.brief.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        json!({
+            "estimates": self.estimates, "round_trip": self.round_trip, "resolution": self.resolution, "brief": brief,
+        })
+    }
+}
+
+impl Listed for Lda {
+    const COLUMNS: &'static [&'static str] = &["classifier"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        (self.about, self.paper)
+    }
+
+    fn line(&self) -> String {
+        format!("needs stamps of arrival: {}", self.resolution)
+    }
+
+    fn more(&self) -> Value {
+        json!({ "resolution": self.resolution })
+    }
+}
+
+impl Listed for Controller {
+    const COLUMNS: &'static [&'static str] = &["controller", "needs"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        (self.about, self.paper)
+    }
+
+    fn columns(&self) -> Vec<String> {
+        vec![self.needs.to_string()]
+    }
+
+    fn line(&self) -> String {
+        format!("needs {}; where its host knows less: {}", self.needs, self.below)
+    }
+
+    fn more(&self) -> Value {
+        json!({ "needs": self.needs, "below": self.below })
+    }
+}
+
+pub(crate) fn run<E: Listed>(args: Args, registry: &[&'static E]) -> anyhow::Result<Option<Exit>> {
+    let for_programs = |entry: &E| {
+        let (about, paper) = entry.about();
+        let mut json =
+            json!({ "name": entry.name(), "about": about, "paper": paper, "options": rows(entry.options()) });
+        if let (Value::Object(json), Value::Object(more)) = (&mut json, entry.more()) {
+            json.extend(more);
+        }
+        json
+    };
+    if let Some(name) = &args.name {
+        let entry = find(registry, name).map_err(|error| Exit::Usage.blame(error))?;
+        let (about, paper) = entry.about();
+        let head = format!("{}: {about} ({paper})\n{}", entry.name(), entry.line());
+        return say(args.json, &for_programs(entry), &format!("{head}\n\n{}", table(entry.options())));
+    }
+    let mut table = Table::new(&[E::COLUMNS, &["how"]].concat());
+    for entry in registry {
+        let mut cells = entry.columns();
+        cells.insert(0, entry.name().to_owned());
+        cells.push(entry.about().0.to_owned());
+        table.row(cells);
+    }
+    say(args.json, &registry.iter().map(|entry| for_programs(entry)).collect(), &table.text())
+}
+
+fn say(json: bool, value: &Value, text: &str) -> anyhow::Result<Option<Exit>> {
+    match json {
+        true => crate::say(&serde_json::to_string_pretty(value)?),
+        false => crate::say(text.trim_end()),
+    }
+    Ok(None)
+}
+
+/// Options for programs.
+fn rows(options: &[Opt]) -> Vec<Value> {
+    let row = |opt: &Opt| {
+        json!({
+            "name": opt.name, "kind": opt.kind, "default": opt.default(), "possible": opt.possible(),
+            "help": opt.help, "source": opt.source,
+        })
+    };
+    options.iter().map(row).collect()
+}
+
+/// Options for people.
+fn table(options: &[Opt]) -> String {
+    let mut table = Table::new(&["option", "kind", "default", "possible", "what it does", "from"]);
+    for opt in options {
+        let default = opt.default().map_or_else(|| "-".to_owned(), |default| default.to_string());
+        let (name, kind) = (opt.name.to_owned(), opt.kind.to_string());
+        table.row([name, kind, default, opt.possible(), opt.help.to_owned(), opt.source.to_owned()]);
+    }
+    table.text()
+}
