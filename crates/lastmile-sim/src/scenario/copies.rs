@@ -1,7 +1,7 @@
 //! `count = N`: one table that stands for N hosts, stations or flows, and one that names such a table for as many links,
 //! measurements and flows.
 //!
-//! The copies of NAME are NAME-1 to NAME-N, whatever N is. They are written into the document before anything reads it, so
+//! The copies of NAME are NAME-1 to NAME-N, whatever N is; 0 leaves it out. They are written into the document before anything reads it, so
 //! that the rest of the program knows single things alone, and each of them, by its name, draws random numbers of its own.
 
 use core::ops::Range;
@@ -97,9 +97,9 @@ impl<'a> Copies<'_, 'a> {
             DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        match number.filter(|number| (1..=MAX_COUNT).contains(number)) {
+        match number.filter(|number| *number <= MAX_COUNT) {
             Some(number) => Ok(Some(number)),
-            None => self.error(value.span(), format!("a count is a number from 1 to {MAX_COUNT}")),
+            None => self.error(value.span(), format!("a count is a number from 0 to {MAX_COUNT}")),
         }
     }
 
@@ -110,7 +110,9 @@ impl<'a> Copies<'_, 'a> {
         let ends = named.filter_map(|&key| Some((table.get(key)?, *self.ends.get(text(table, key)?)?)));
         let ends: Vec<_> = ends.collect();
         let many = own.or(ends.iter().map(|end| end.1).max());
-        let uneven = |end: &&(&Value<'_>, usize)| many.is_some_and(|many| many % end.1 != 0);
+        let uneven = |end: &&(&Value<'_>, usize)| {
+            many.is_some_and(|many| many.checked_rem(end.1).unwrap_or(many) != 0)
+        };
         if let Some((value, count)) = ends.iter().find(uneven) {
             let reason = format!("{count} of these for {} copies: not as many for each", many.unwrap_or(0));
             return self.error(value.span(), reason);

@@ -31,6 +31,7 @@ pub use build::{Attach, BuildError, CountedFlow, FlowCounts, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use overrides::Override;
+pub(crate) use spec::starts;
 pub use spec::{HandoffSpec, HostSpec, LinkSpec, OldQueue, TcpSpec, TrafficSpec, WlanSpec};
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.

@@ -138,11 +138,7 @@ impl TrafficSpec {
 
     /// When it starts in a run with that seed.
     pub fn starts(&self, seed: u64) -> Time {
-        let share = match self.start_within {
-            Span::ZERO => 0.0,
-            _ => Stream::new(seed, &format!("start/{}", self.name)).unit(),
-        };
-        self.start + self.start_within.scaled(share)
+        starts(&self.name, (self.start, self.start_within), seed)
     }
 
     /// What the file calls its kind.
@@ -162,4 +158,14 @@ impl TrafficSpec {
             Arrivals::Trace(_) => "trace",
         }
     }
+}
+
+/// When a flow of that name starts that may do so at that time, or at random within so long after it: the same for whatever kind
+/// of flow has the name.
+pub(crate) fn starts(name: &str, (start, within): (Time, Span), seed: u64) -> Time {
+    let share = match within {
+        Span::ZERO => 0.0,
+        _ => Stream::new(seed, &format!("start/{name}")).unit(),
+    };
+    start + within.scaled(share)
 }

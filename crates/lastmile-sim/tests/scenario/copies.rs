@@ -31,7 +31,8 @@ fn counts_are_swept_and_bounded() {
     assert!(parse(SHORT, &many).unwrap_err().contains("more than 250 hosts"));
     for (key, value, why) in [
         ("traffic.tcp.count", "3", "copies.toml:23: traffic[0].to: 2 of these for 3 copies"),
-        ("host.client.count", "0", "a count is a number from 1 to 20000"),
+        ("host.client.count", "-1", "a count is a number from 0 to 20000"),
+        ("host.client.count", "0", "copies.toml:23: traffic[0].to: 0 of these for 4 copies"),
         ("host.client.address", "10.0.0.1", "copies have addresses of their own"),
         ("link.0.count", "2", "unknown field `count`"),
     ] {
@@ -43,10 +44,11 @@ fn counts_are_swept_and_bounded() {
 #[test]
 fn a_flow_without_a_name_is_called_by_its_place() {
     let stream = "[[stream]]\nfrom = \"server\"\nto = \"client\"\nrate = \"1 Mbit/s\"\n";
-    let scenario = parse(&[SHORT, stream, "count = 4\n", stream].concat(), &[]).unwrap();
+    let scenario =
+        parse(&[SHORT, stream, "count = 4\n", stream, stream, "count = 0\n"].concat(), &[]).unwrap();
     let names: Vec<_> = scenario.roles.stream.iter().map(|stream| stream.name.as_str()).collect();
     assert_eq!(names[..4], ["stream0-1", "stream0-2", "stream0-3", "stream0-4"]);
-    // One for each client that it goes to.
+    // One for each client that it goes to, and none of which there are none.
     assert_eq!(names[4..], ["stream1-1", "stream1-2"]);
 }
 
@@ -54,6 +56,12 @@ fn a_flow_without_a_name_is_called_by_its_place() {
 fn every_copy_draws_its_own_numbers() {
     let scenario = parse(SHORT, &[]).unwrap();
     let starts: Vec<_> = scenario.traffic.iter().map(|flow| flow.starts(1)).collect();
+    // A stream in the place of traffic starts when that would.
+    let stream = "[[stream]]\nname = \"late\"\nfrom = \"server\"\nto = \"client\"\nrate = \"1 kbit/s\"\nstart_within = \"2 s\"\n";
+    let streams = parse(&[SHORT, stream].concat(), &[]).unwrap().roles.stream;
+    let traffic = "[[traffic]]\nname = \"late\"\nkind = \"ftp\"\nfrom = \"server\"\nto = \"client\"\nstart_within = \"2 s\"\n";
+    let traffic = parse(&[SHORT, traffic].concat(), &[]).unwrap().traffic;
+    assert_eq!(streams[0].starts(7), traffic[traffic.len() - 2].starts(7));
     let mut apart = starts[..4].to_vec();
     apart.sort_unstable();
     apart.dedup();

@@ -19,7 +19,7 @@ use crate::network::meter::udp_payload;
 use crate::rng::Stream;
 use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::{CheckMethod, CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec};
+use crate::scenario::{CheckMethod, CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec, starts};
 use crate::text;
 
 mod outcome;
@@ -57,6 +57,8 @@ pub(crate) struct RawStream {
     feedback: Option<Span>,
     #[serde(default, deserialize_with = "text::not_negative")]
     start: Span,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    start_within: Span,
     #[serde(default, deserialize_with = "text::some_not_negative")]
     stop: Option<Span>,
     #[serde(default)]
@@ -84,8 +86,10 @@ pub struct Spec {
     pub ecn: Ecn,
     /// How often the receiver gives feedback.
     pub feedback: Span,
-    /// When the first frame is made.
+    /// When the first frame is made, at the earliest.
     pub start: Time,
+    /// Within this time from then it is made, at random.
+    pub start_within: Span,
     /// No frame is made from then on.
     pub stop: Time,
     /// Whether the lab's endpoints ask for real-time priority.
@@ -129,6 +133,11 @@ impl RawStream {
 }
 
 impl Spec {
+    /// When it starts in a run with that seed: when traffic of its name would.
+    pub fn starts(&self, seed: u64) -> Time {
+        starts(&self.name, (self.start, self.start_within), seed)
+    }
+
     fn conversation(&self, index: usize) -> Conversation {
         Conversation {
             name: Some(self.name.clone()),
@@ -218,8 +227,12 @@ impl Role for Streaming {
             }
             let stop = Time::ZERO + raw.stop.unwrap_or(scenario.duration);
             let start = Time::ZERO + raw.start;
+            let start_within = raw.start_within;
             check.ensure(raw.start < scenario.duration, || (key("start"), "starts after the run's end"))?;
             check.ensure(stop > start, || (key("stop"), "stops before it starts"))?;
+            let starts = start_within == Span::ZERO || start + start_within < stop;
+            let why = "may start only after its stop or the run's end";
+            check.ensure(starts, || (key("start_within"), why))?;
             streams.push(Spec {
                 name,
                 from,
@@ -230,6 +243,7 @@ impl Role for Streaming {
                 ecn,
                 feedback,
                 start,
+                start_within,
                 stop,
                 realtime,
                 ipv6,
@@ -259,9 +273,9 @@ impl Role for Streaming {
             let mut ssrc = || (random.unit() * f64::from(u32::MAX)) as u32;
             let (own, others) = (ssrc(), ssrc());
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
-            let one = spec.clone();
+            let (one, start) = (spec.clone(), spec.starts(seed));
             let sender = move |around: &Surroundings| {
-                let Spec { rate, frame_rate, packet_size, ecn, start, stop, .. } = one;
+                let Spec { rate, frame_rate, packet_size, ecn, stop, .. } = one;
                 // A scenario's times are the run's, whatever the host's clock says.
                 let (start, stop) = (around.local(start), around.local(stop));
                 let epoch = around.epoch;
