@@ -1,10 +1,6 @@
-//! [`HostClock`]: what a simulated host reads when it looks at its clock.
-//!
-//! Two readings differ, as they do on a real host. The *monotonic* clock, which endpoints are given as `now`,
-//! has an offset and a skew and never jumps. *Stamps* of packets come from another clock, which has a resolution
-//! and may be stepped. A driver that notices a step corrects its stamps for it and tells the endpoint
-//! ([`Input::ClockStepped`](lastmile::node::Input::ClockStepped)); a step that it misses shows up as a shift of
-//! all later stamps, which may then lie after `now`.
+//! [`HostClock`]: what a simulated host reads when it looks at its clock. The *monotonic* clock, which endpoints are given as
+//! `now`, has an offset and a skew and never jumps. *Stamps* of packets come from another one, with a resolution and steps: one
+//! that the driver notices is [told](lastmile::node::Input::ClockStepped), another shifts all later stamps, also beyond `now`.
 
 use lastmile::time::{Span, Time};
 

@@ -71,17 +71,6 @@ impl<T> Plan<T> {
     }
 }
 
-/// Packets that a host has planned or dropped, and received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCounters {
-    /// Packets that entered the network here.
-    pub sent: u64,
-    /// Packets that left it here.
-    pub received: u64,
-    /// Packets to an address that no host here has.
-    pub unroutable: u64,
-}
-
 /// An endpoint at its place: what of the packets to the host are for it.
 pub struct Seat {
     /// The number that its decisions carry; its host's if there is none.
@@ -113,12 +102,11 @@ pub struct Host {
     outbox: Plan<Transmit>,
     /// Announced steps still to come.
     steps: VecDeque<Step>,
-    counters: HostCounters,
 }
 
 impl core::fmt::Debug for Host {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Host").field("addresses", &self.addresses).field("counters", &self.counters).finish()
+        f.debug_struct("Host").field("addresses", &self.addresses).finish()
     }
 }
 
@@ -133,21 +121,7 @@ impl Host {
         let steps = clock.announced().copied().collect();
         let places = seats.iter().map(|seat| (seat.ipv6, seat.port)).collect();
         let endpoints = Endpoints::new(seats.into_iter().map(|seat| (seat.number, seat.endpoint)));
-        Host {
-            endpoints,
-            places,
-            addresses,
-            book,
-            clock,
-            outbox: Plan::default(),
-            steps,
-            counters: HostCounters::default(),
-        }
-    }
-
-    /// What it has sent and received.
-    pub fn counters(&self) -> &HostCounters {
-        &self.counters
+        Host { endpoints, places, addresses, book, clock, outbox: Plan::default(), steps }
     }
 
     /// The host's clock.
@@ -188,14 +162,12 @@ impl Host {
         // Of other packets nobody waits to hear: rule 4 of the loop.
         let tracked = id != TransmitId::UNTRACKED;
         let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else {
-            self.counters.unroutable += 1;
             if tracked {
                 self.tell(now, Input::Failed { port, id: Some(id), reason: Failure::Unreachable });
             }
             return None;
         };
         datagram.flow = flow;
-        self.counters.sent += 1;
         if tracked {
             self.tell(now, Input::Sent { id, at: self.clock.stamp(now) });
         }
@@ -210,7 +182,6 @@ impl Node for Host {
         match input {
             Input::Datagram { datagram, .. } => {
                 let Some(port) = self.port_of(datagram.to) else { return };
-                self.counters.received += 1;
                 self.tell(now, Input::Datagram { port, at: self.clock.stamp(now), datagram });
             }
             Input::Wake => {
@@ -264,18 +235,12 @@ pub struct External {
     book: AddressBook,
     inbox: Plan<Datagram>,
     egress: VecDeque<(Time, Datagram)>,
-    counters: HostCounters,
 }
 
 impl External {
     /// An interface from which those flows lead to others.
     pub fn new(book: AddressBook) -> External {
         External { book, ..External::default() }
-    }
-
-    /// What passed.
-    pub fn counters(&self) -> &HostCounters {
-        &self.counters
     }
 
     pub(crate) fn inject(&mut self, at: Time, datagram: Datagram) {
@@ -292,19 +257,14 @@ impl Node for External {
 
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {
-            self.counters.received += 1;
             self.egress.push_back((now, datagram));
         }
     }
 
     fn poll(&mut self, now: Time) -> Output {
         while let Some(mut datagram) = self.inbox.take_due(now) {
-            let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else {
-                self.counters.unroutable += 1;
-                continue;
-            };
+            let Some(flow) = self.book.flow(datagram.from.port(), datagram.to) else { continue };
             datagram.flow = flow;
-            self.counters.sent += 1;
             return Output::Transmit(Transmit { id: TransmitId(0), at: now, port: PortId(0), datagram });
         }
         Output::Wait(self.inbox.next())

@@ -1,10 +1,6 @@
-//! [`EventLog`]: all that happens in a run, one JSON line each, written as the run goes.
-//!
-//! Two tiers stand in it: the decisions of endpoints ([`Event`]), and [`Record`]s of what the network itself did: each
-//! packet lost with its true cause, each TCP segment sent again, each change of a link, of a WLAN's client or of traffic
-//! that the scenario has planned. Lines are ordered by the run's time, then node, then sequence; the `at` of a decision is read from the
-//! clock of the host that decided, that of a record is the run's. Deliveries, acknowledgements and windows are not
-//! in it: captures ([`crate::runs::pcap`]) have every packet.
+//! [`EventLog`]: all that happens in a run, one JSON line each, written as the run goes: the decisions of endpoints ([`Event`]),
+//! and [`Record`]s of what the network itself did. Ordered by the run's time, then node, then sequence; the `at` of a decision
+//! is read from the clock of the host that decided. `docs/recording.md` has the lines.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,15 +19,6 @@ use crate::runs::pcap::link_name;
 use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};
 
 /// Something that the network did.
-///
-/// ```
-/// use lastmile_sim::runs::event_file::{Happening, Record};
-/// let line = r#"{"at":7,"node":3,"seq":0,"event":"packet-lost","by":"a>b","cause":"queue","flow":"t","kind":"data","number":5,"ip_size":1500}"#;
-/// let record: Record = serde_json::from_str(line)?;
-/// assert!(matches!(&record.what, Happening::PacketLost { cause, .. } if cause == "queue"));
-/// assert_eq!(serde_json::to_string(&record)?, line);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// When, in the run's time.

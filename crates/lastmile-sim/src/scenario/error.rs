@@ -6,12 +6,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong with a scenario file.
-///
-/// ```
-/// let error = lastmile_sim::scenario::Scenario::parse("a.toml", "name = \"a\"\nduraton = \"1 s\"\n").unwrap_err();
-/// assert_eq!((error.line, error.key.as_str()), (2, "duraton"));
-/// assert!(error.to_string().starts_with("a.toml:2: duraton: unknown field"), "{error}");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{file}{}: {}{reason}",

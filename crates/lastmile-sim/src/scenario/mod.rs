@@ -151,11 +151,6 @@ macro_rules! builtin {
         pub const BUILTIN: &[&str] = &[$($name),+];
 
         /// The text of a scenario that comes with the program.
-        ///
-        /// ```
-        /// use lastmile_sim::scenario::builtin_text;
-        /// assert!(builtin_text("dumbbell").unwrap().lines().count() <= 40); // one screen
-        /// ```
         pub fn builtin_text(name: &str) -> Option<&'static str> {
             match name {
                 $($name => Some(include_str!(concat!("../../scenarios/", $name, ".toml"))),)+

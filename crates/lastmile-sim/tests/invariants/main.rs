@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, max_global_rejects: 10_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn in_any_scenario(text in random::scenario(), by_hand in any::<u8>(), seed in any::<u64>(), cut in 0.05_f64..1.0) {
+    fn in_any_scenario(text in random::scenario(), dequeue in any::<u8>(), seed in any::<u64>(), cut in 0.05_f64..1.0) {
         let mut scenario = match Scenario::parse("random.toml", &text) {
             Ok(scenario) => scenario,
             // TCP where nothing limits it: refused, rightly.
@@ -30,9 +30,9 @@ proptest! {
             }
         };
         scenario.budget.events = 20_000_000;
-        // Links for rates that change by hand have another kind of events.
+        // Links whose waiting packets may be dropped have another kind of events.
         for (index, link) in scenario.links.iter_mut().enumerate() {
-            if by_hand >> (index % 8) & 1 == 1 {
+            if dequeue >> (index % 8) & 1 == 1 {
                 link.config.events = Events::PerDequeue;
             }
         }
@@ -52,7 +52,7 @@ proptest! {
             prop_assert_eq!(simulation.engine.now(), until);
             prop_assert!(simulation.engine.next_event().is_none_or(|next| next > until));
             if let Err(wrong) = watch.check(&scenario, &mut simulation) {
-                prop_assert!(false, "at {}: {}\nseed {}, by hand {}\n{}", until, wrong, seed, by_hand, text);
+                prop_assert!(false, "at {}: {}\nseed {}, dequeue {}\n{}", until, wrong, seed, dequeue, text);
             }
         }
         // Paced as the lab does: from event to event.

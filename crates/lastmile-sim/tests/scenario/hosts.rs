@@ -131,7 +131,6 @@ fn packets_enter_and_leave_at_external_hosts() {
     let seen: Vec<_> = out.iter().map(|e| (e.host, e.at, e.datagram.payload.udp().unwrap()[0])).collect();
     // The theoretical times of delivery: 1 ms to send, 2 ms to propagate.
     assert_eq!(seen, [(1, ms(53), 1), (1, ms(63), 2)]);
-    assert_eq!(run.engine.external(run.hosts[0]).unwrap().counters().unroutable, 1);
     let refused = run.engine.inject(run.links[0], ms(80), datagram(3));
     assert_eq!(refused, Err(EngineError::NotExternal(run.links[0].0)));
 }

@@ -3,13 +3,10 @@
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
 use crate::common::{Log, Recorder, Trains, at_host, read_probe};
-use lastmile::node::{Datagram, Flow, Input, PortId};
+use lastmile::node::{Datagram, Input};
 use lastmile::time::{Span, Time};
-use lastmile::units::{Bytes, Rate};
+use lastmile::units::Bytes;
 use lastmile_sim::network::engine::{Engine, NodeId};
-use lastmile_sim::network::link::{Change, Events, Link, LinkConfig};
-use lastmile_sim::network::meter::MeterConfig;
-use lastmile_sim::network::queue::Shaper;
 use lastmile_sim::scenario::{Scenario, build};
 
 const CAPACITY: f64 = 10e6;
@@ -128,33 +125,4 @@ fn smaller_cross_packets_leave_the_window_exact_and_the_long_run_closer() {
     let (median, p90) = path.errors(|_| mean);
     eprintln!("500 B: long run {:.1} / {:.1} %", median * 100.0, p90 * 100.0);
     assert!((0.06..0.1).contains(&median) && p90 < 0.2, "{median} {p90}");
-}
-
-/// Ten milliseconds at 8 Mbit/s and ten at 2 carry 12.5 kB; the bucket's tokens come at 3 Mbit/s, and its credit does not
-/// count.
-#[test]
-fn meters_know_of_changes_by_hand_and_of_shapers() {
-    let ms = |n: i64| Time::ZERO + Span::from_millis(n);
-    let capacity = |config: LinkConfig| {
-        let mut engine = Engine::new();
-        let link = engine.add(Link::new(LinkConfig { events: Events::PerDequeue, ..config })).unwrap();
-        let before = engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
-        engine.run_until(ms(10)).unwrap();
-        let slower = Change { at: ms(0), rate: Some(Rate::ip(2_000_000)), delay: None };
-        engine.change_link(link, &slower).unwrap();
-        // One that comes later knows of it as well.
-        let after = engine.attach_meter(link, PortId(0), MeterConfig::new(Flow(0), read_probe)).unwrap();
-        let of =
-            |meter| engine.meter(link, meter).unwrap().capacity_between(ms(0), ms(20), Bytes(1500)).unwrap();
-        assert_eq!(of(before), of(after));
-        of(before)
-    };
-    let rate = Some(Rate::ip(8_000_000));
-    assert_eq!(capacity(LinkConfig { rate, ..Default::default() }), Rate::ip(5_000_000));
-    let shaper = Some(Shaper { rate: Rate::ip(3_000_000), burst: Bytes(15_000) });
-    assert_eq!(
-        capacity(LinkConfig { rate, shaper: shaper.clone(), ..Default::default() }),
-        Rate::ip(2_500_000)
-    );
-    assert_eq!(capacity(LinkConfig { shaper, ..Default::default() }), Rate::ip(2_500_000));
 }

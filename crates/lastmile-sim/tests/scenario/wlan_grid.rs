@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use lastmile::node::PortId;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched, WlanOutcome};
@@ -58,7 +59,7 @@ fn simulate(cell: &Cell) -> (NetworkOutcome, f64) {
     let mut run = Watched::new(&scenario, build(&scenario, 1, vec![]).unwrap());
     run.run_until(Time::ZERO + scenario.duration).unwrap();
     let medium = run.simulation().engine.wlan(run.simulation().wlans[0]).unwrap();
-    let capacity = medium.capacity(medium.port("ap", "sta0").unwrap(), Bytes(1500)).unwrap();
+    let capacity = medium.capacity(PortId(1), Bytes(1500)).unwrap();
     (run.outcome(&scenario), capacity.bits_per_second() as f64 / 1e6)
 }
 

@@ -1,12 +1,8 @@
 //! [`Engine`]: the discrete-event engine that drives nodes in virtual time, or paced by whoever calls it.
 //!
-//! Every node has at most one wake that counts. A node that changes its mind leaves the old one behind in the
-//! queue, where it is recognised and skipped; one that asks for a later time than before keeps its place until
-//! that comes up and is then moved. Equal times are woken in the order in which they were asked for.
-//!
-//! A packet that leaves a node at a moment is handed at once to the next, and on, until some node keeps it for
-//! a later time: a hop costs one wake, of the link that it crosses. Routers are tables that the engine consults
-//! on the way, by flow, since they do nothing in time.
+//! Every node has at most one wake that counts; one that it no longer wants is skipped when it comes up. Equal times are woken in
+//! the order in which they were asked for. A packet that leaves a node is handed on at once until some node keeps it: a hop costs
+//! one wake, of the link that it crosses. Routers are tables that are consulted on the way, since they do nothing in time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +13,6 @@ use lastmile::time::Time;
 use crate::network::element::Element;
 use crate::network::event_queue::{EventQueue, Key, MAX_NODES};
 use crate::network::host::Egress;
-use crate::network::link::Change;
 use crate::network::packets::{Packets, Parcel};
 
 mod budget;
@@ -226,22 +221,6 @@ impl Engine {
         if self.slots[node].wanted.at() > at.max(now) {
             self.want(node, Some(at.max(now)));
         }
-        Ok(())
-    }
-
-    /// Changes a link's rate or delay from now on, whatever `change.at` says. The link needs
-    /// [`Events::PerDequeue`](crate::network::link::Events::PerDequeue); changes known beforehand go into its schedule.
-    pub fn change_link(&mut self, link: NodeId, change: &Change) -> Result<(), EngineError> {
-        let now = self.now;
-        let changed = match self.slots.get_mut(link.0 as usize).map(|slot| &mut slot.element) {
-            Some(Element::Link(link)) => link.change(&mut self.packets, now, change),
-            _ => false,
-        };
-        if !changed {
-            return Err(EngineError::NotChangeable(link.0));
-        }
-        // Woken at this moment, it is polled in its turn and says anew when it wants to be.
-        self.want(link.0 as usize, Some(now));
         Ok(())
     }
 

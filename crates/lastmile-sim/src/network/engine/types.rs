@@ -79,10 +79,4 @@ pub enum EngineError {
     /// The trace of a node could be read once and cannot be any more, and why.
     #[error("the trace of node {0} cannot be read any more: {1}")]
     Trace(u32, String),
-    /// A change by hand to a node that is no link, or to a link whose departures are computed beforehand.
-    #[error(
-        "node {0} is not a link that can be changed while it runs: \
-         give the link `events = \"per-dequeue\"`, or put the change into its schedule"
-    )]
-    NotChangeable(u32),
 }

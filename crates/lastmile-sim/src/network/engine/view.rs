@@ -2,7 +2,6 @@
 
 use super::{Engine, NodeId};
 use crate::network::element::Element;
-use crate::network::host::External;
 use crate::network::link::Link;
 use crate::network::tcp;
 use crate::network::traffic::Sink;
@@ -42,6 +41,4 @@ nodes_of_a_kind! {
     tcp_sender: TcpSender(tcp::Sender);
     /// A node, if it is the receiving end of a TCP connection.
     tcp_receiver: TcpReceiver(tcp::Receiver);
-    /// A node, if it is an external host.
-    external: External(External);
 }

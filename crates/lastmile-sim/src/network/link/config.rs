@@ -20,8 +20,7 @@ pub enum Events {
     /// At arrivals alone where departures can be computed beforehand, otherwise per dequeue.
     #[default]
     Auto,
-    /// Whenever the transmitter fetches a packet: for links whose rate or delay is
-    /// [changed by hand](crate::network::engine::Engine::change_link).
+    /// Whenever the transmitter fetches a packet: for links whose waiting packets a hand-off may drop.
     PerDequeue,
 }
 

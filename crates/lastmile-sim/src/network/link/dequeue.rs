@@ -3,7 +3,7 @@
 use lastmile::node::{Datagram, Ecn};
 use lastmile::units::Bytes;
 
-use super::{Change, Common, LinkConfig, NEVER, UnderWay, Waits};
+use super::{Common, LinkConfig, NEVER, UnderWay, Waits};
 use crate::network::lost::LossCause;
 use crate::network::packets::{Packets, Parcel};
 use crate::network::queue::{Ahead, AnyQueue, Bucket, Fate, Waiting};
@@ -166,16 +166,6 @@ impl Dequeue {
     /// When the transmitter will fetch the head of the queue.
     fn next_start(&mut self, common: &mut Common, now: u64) -> u64 {
         if self.queue.len() == 0 { NEVER } else { common.transmitter.ready(self.waits_since).max(now) }
-    }
-
-    pub(super) fn change(&mut self, common: &mut Common, packets: &mut Packets, now: u64, change: &Change) {
-        self.advance(common, packets, now);
-        if let Some(rate) = change.rate {
-            common.transmitter.change_rate(rate, now);
-        }
-        if let Some(delay) = change.delay {
-            common.transmitter.change_delay(delay, now);
-        }
     }
 }
 

@@ -1,19 +1,8 @@
 //! [`Link`]: one direction of a wire, with the queue in front of it.
 //!
-//! **Two kinds of events.** Where everything about a packet's departure is known when it enters the queue
-//! (drop-tail, and a rate that is constant or scheduled), the departure is computed there, and only the head of
-//! the ring of packets under way is in the engine's event queue: one event per hop. Where it is not (CoDel and
-//! other disciplines, shapers, rates changed by hand) the transmitter fetches each packet when it is free: an
-//! event per dequeue and one per arrival. [`Events`] chooses; on the same FIFO both give the same departures.
-//!
-//! **What is queued.** A packet waits until its transmission begins; the packet in transmission does not count
-//! against the limit. This is Linux's rule: `pfifo limit N` and `bfifo limit B` hold what was not yet handed
-//! to the device. ns-2's `DropTail` drops when its queue would hold more than N - 1, so limit N there is this
-//! queue with N - 1. Bytes are counted as on the wire, with the framing overhead, as `bfifo` does with the link's header.
-//!
-//! **Where packets are lost.** A full queue and its discipline drop what enters or leaves the queue; channels
-//! ([`loss`](crate::network::loss)) lose packets before the queue or after the transmitter, which then sent
-//! them in vain. The counters keep the causes apart.
+//! Where all of a packet's departure is known when it enters the queue, it is computed there: one event per hop. Elsewhere the
+//! transmitter fetches each packet when it is free ([`Events`]); on the same FIFO both give the same departures. What waits,
+//! what counts and where packets are lost: `docs/architecture.md`.
 
 use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
@@ -145,23 +134,6 @@ impl Link {
         match &self.kind {
             Kind::Computed(queue) => queue.waits(&self.common, now.as_nanos()),
             Kind::Dequeue(queue) => queue.waits(&self.common, now.as_nanos()),
-        }
-    }
-
-    /// Changes rate or delay by hand, for transmissions that begin, or end, from then on; a rate of zero is an outage.
-    /// False, and nothing changes, where departures are computed beforehand.
-    pub(crate) fn change(&mut self, packets: &mut Packets, now: Time, change: &Change) -> bool {
-        match &mut self.kind {
-            Kind::Computed(_) => false,
-            Kind::Dequeue(queue) => {
-                let now = now.as_nanos();
-                queue.change(&mut self.common, packets, now, change);
-                if let Some(rate) = change.rate {
-                    self.common.profile.change(now, rate);
-                    self.common.meters.iter_mut().for_each(|meter| meter.change(now, rate));
-                }
-                true
-            }
         }
     }
 

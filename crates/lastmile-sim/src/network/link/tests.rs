@@ -2,10 +2,8 @@
 //! `tests/aqm`.
 
 use super::*;
-use crate::network::engine::EngineError;
 use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Loss, MarkovTime, Pattern, Place};
 use crate::network::queue::{Discipline, Shaper};
-use crate::rng::Stream;
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -108,54 +106,6 @@ fn an_outage_that_lies_ahead_is_no_busy_time() {
         link.engine.run_until(ms(at)).unwrap();
         assert_eq!(link.link().busy(ms(at)), Span::from_millis(busy), "at {at} ms");
     }
-}
-
-#[test]
-fn what_is_changed_by_hand_outlives_what_the_schedule_said_before() {
-    let to = |at, mbps, delay| Change { at: ms(at), rate: mbit(mbps), delay: Some(Span::from_millis(delay)) };
-    let schedule = vec![to(1, 2, 5), to(50, 4, 2)];
-    let config = LinkConfig { rate: mbit(1), events: Events::PerDequeue, schedule, ..Default::default() };
-    let mut link = Alone::new(Link::new(config), numbered(&[(3_000_000, 1000), (60_000_000, 1000)]));
-    // Idle at the schedule's first change, so that nothing has read it.
-    link.engine.run_until(ms(2)).unwrap();
-    link.engine.change_link(link.node, &to(0, 8, 1)).unwrap();
-    let arrived: Vec<u64> = link.run().0.arrived.iter().map(|arrived| arrived.0).collect();
-    assert_eq!(arrived, [5_000_000, 64_000_000]);
-}
-
-/// Poisson packets of 762 B, 1 Mbit/s for ten seconds.
-fn poisson() -> Vec<Offered> {
-    let (mut random, mut at) = (Stream::new(1, "traffic"), 0);
-    let times = std::iter::from_fn(|| {
-        at += random.exponential(6_096_000.0) as u64;
-        (at < 10_000_000_000).then_some((at, 762))
-    });
-    numbered(&times.collect::<Vec<_>>())
-}
-
-#[test]
-fn a_change_by_hand_does_what_the_schedule_does() {
-    let to = |at, kbits: u64, delay| {
-        let (rate, delay) = (Rate::ip(kbits * 1000), Span::from_millis(delay));
-        Change { at: ms(at), rate: Some(rate), delay: Some(delay) }
-    };
-    let schedule = vec![to(3_000, 500, 40), to(5_000, 0, 40), to(6_000, 5_000, 5)];
-    let config = LinkConfig { rate: mbit(2), ..Default::default() };
-    let scheduled = Link::new(LinkConfig { schedule: schedule.clone(), ..config.clone() });
-    let (expected, scheduled) = Alone::new(scheduled, poisson()).run();
-    let live = LinkConfig { events: Events::PerDequeue, ..config.clone() };
-    let mut live = Alone::new(Link::new(live), poisson());
-    for change in &schedule {
-        live.engine.run_until(change.at).unwrap();
-        live.engine.change_link(live.node, change).unwrap();
-    }
-    let (fates, live) = live.run();
-    assert_eq!((fates.arrived, fates.lost), (expected.arrived, expected.lost));
-    assert_eq!(live.link().counters(), scheduled.link().counters());
-    assert!(scheduled.link().counters().drops > 100);
-    let mut fixed = Alone::new(Link::new(config), vec![]);
-    let refused = EngineError::NotChangeable(fixed.node.0);
-    assert_eq!(fixed.engine.change_link(fixed.node, &schedule[0]), Err(refused));
 }
 
 /// Three flows in turn over a link with these channels; how many of each arrive.

@@ -1,6 +1,7 @@
 //! [`Transmitter`]: when a packet's transmission begins and ends, exactly and whatever the kind of events.
 
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -47,15 +48,15 @@ pub(super) struct Transmitter {
     delay: u64,
     last_arrival: u64,
     next_delay_at: u64,
-    /// The next entries of `schedule` that say a rate and a delay, and when the first of each comes. The two
-    /// move apart, since one is read at the start of a transmission and the other at its end.
-    next_delay: usize,
-    next_rate: usize,
     next_rate_at: u64,
-    schedule: Vec<Change>,
-    /// Rates that come from a trace instead, and the next of them.
-    rates: Option<Box<Reader>>,
-    coming: Option<Rate>,
+    /// What comes at these times. Rates and delays move apart, since the one is read at the start of a transmission and the
+    /// other at its end.
+    coming_delay: u64,
+    coming_rate: u64,
+    delays: IntoIter<(u64, u64)>,
+    rates: IntoIter<(u64, u64)>,
+    /// Rates that come from a trace instead.
+    trace: Option<Box<Reader>>,
     /// Departures at the times of a trace, instead of any rate.
     opportunities: Option<Box<Opportunities>>,
     /// An outage: nothing begins until the rate is back.
@@ -74,66 +75,49 @@ impl Transmitter {
         trace: Option<&Arc<Trace>>,
     ) -> Transmitter {
         let reader = trace.map(|trace| Reader::new(Arc::clone(trace)));
-        let (opportunities, rates) = match trace.map(|trace| trace.quantity()) {
+        let (opportunities, trace) = match trace.map(|trace| trace.quantity()) {
             Some(Quantity::Opportunities) => {
                 (reader.map(|reader| Box::new(Opportunities::new(reader))), None)
             }
             _ => (None, reader.map(Box::new)),
         };
-        let mut schedule = schedule.to_vec();
+        let mut schedule: Vec<&Change> = schedule.iter().collect();
         schedule.sort_by_key(|change| change.at);
+        let delay_of = |change: &&Change| Some((change.at.as_nanos(), nanos(change.delay?)));
+        let rate_of = |change: &&Change| Some((change.at.as_nanos(), change.rate?.bits_per_second()));
         let mut transmitter = Transmitter {
             // A rate of zero from the start would never deliver: files cannot say it, and it counts as 1 bit/s.
             bits_per_second: rate.map_or(0, |rate| rate.bits_per_second().max(1)),
             delay: nanos(delay),
-            schedule,
-            rates,
+            delays: schedule.iter().filter_map(delay_of).collect::<Vec<_>>().into_iter(),
+            rates: schedule.iter().filter_map(rate_of).collect::<Vec<_>>().into_iter(),
+            trace,
             opportunities,
             ..Transmitter::default()
         };
-        transmitter.seek_rate(0);
-        transmitter.seek_delay(0);
+        transmitter.seek_rate();
+        transmitter.seek_delay();
         if transmitter.opportunities.is_some() {
             transmitter.plain_until = 0;
         }
         transmitter
     }
 
-    fn seek_rate(&mut self, from: usize) {
-        if let Some(rates) = &mut self.rates {
-            let next = rates.next();
-            self.next_rate_at = next.map_or(NEVER, |(at, _)| at);
-            self.coming = next.map(|(_, rate)| Rate::ip(rate as u64));
-        } else {
-            let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.rate.is_some());
-            (self.next_rate, self.next_rate_at) =
-                found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
-            self.coming = found.and_then(|(_, change)| change.rate);
-        }
+    fn seek_rate(&mut self) {
+        let next = match &mut self.trace {
+            Some(trace) => trace.next().map(|(at, rate)| (at, rate as u64)),
+            None => self.rates.next(),
+        };
+        (self.next_rate_at, self.coming_rate) = next.unwrap_or((NEVER, 0));
         self.plain_until = if self.down { 0 } else { self.next_rate_at };
     }
 
-    fn seek_delay(&mut self, from: usize) {
-        let found = self.schedule.iter().enumerate().skip(from).find(|(_, change)| change.delay.is_some());
-        (self.next_delay, self.next_delay_at) =
-            found.map_or((0, NEVER), |(i, change)| (i, change.at.as_nanos()));
+    fn seek_delay(&mut self) {
+        (self.next_delay_at, self.coming_delay) = self.delays.next().unwrap_or((NEVER, 0));
     }
 
-    /// Changes the rate by hand at `now`; what is in transmission ends as it began.
-    pub(super) fn change_rate(&mut self, rate: Rate, now: u64) {
-        // What the schedule said of an idle link's past must not come after this.
-        self.renew_rate(now);
-        if self.down && self.free_at < now {
-            // What waited through the outage begins at its end.
-            (self.free_at, self.fraction) = (now, 0);
-        }
-        self.set_rate(rate);
-    }
-
-    fn set_rate(&mut self, rate: Rate) {
-        let to = rate.bits_per_second();
+    fn set_rate(&mut self, to: u64) {
         self.down = to == 0;
-        self.plain_until = if self.down { 0 } else { self.next_rate_at };
         if to > 0 && to != self.bits_per_second {
             // The fraction of a nanosecond keeps its length.
             self.fraction = match self.bits_per_second {
@@ -145,12 +129,6 @@ impl Transmitter {
         }
     }
 
-    /// Changes the delay by hand, for transmissions that end at `now` or later.
-    pub(super) fn change_delay(&mut self, delay: Span, now: u64) {
-        self.renew_delay(now);
-        self.delay = nanos(delay);
-    }
-
     /// When a transmission can begin, at `from` or later. [`NEVER`] where an outage has no end.
     #[inline]
     pub(super) fn ready(&mut self, from: u64) -> u64 {
@@ -160,10 +138,8 @@ impl Transmitter {
 
     fn renew_rate(&mut self, at: u64) {
         while at >= self.next_rate_at && self.next_rate_at != NEVER {
-            if let Some(rate) = self.coming {
-                self.set_rate(rate);
-            }
-            self.seek_rate(self.next_rate + 1);
+            self.set_rate(self.coming_rate);
+            self.seek_rate();
         }
     }
 
@@ -231,7 +207,7 @@ impl Transmitter {
     /// Why its trace cannot be read any more.
     pub(super) fn failure(&self) -> Option<&str> {
         let trace = self.opportunities.as_ref().map(|opportunities| opportunities.trace());
-        trace.or(self.rates.as_deref())?.failure()
+        trace.or(self.trace.as_deref())?.failure()
     }
 
     /// For how long it was busy up to `now`.
@@ -246,10 +222,8 @@ impl Transmitter {
     #[cold]
     fn renew_delay(&mut self, departs: u64) {
         while departs >= self.next_delay_at && self.next_delay_at != NEVER {
-            if let Some(delay) = self.schedule.get(self.next_delay).and_then(|change| change.delay) {
-                self.delay = nanos(delay);
-            }
-            self.seek_delay(self.next_delay + 1);
+            self.delay = self.coming_delay;
+            self.seek_delay();
         }
     }
 

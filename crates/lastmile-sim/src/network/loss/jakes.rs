@@ -1,16 +1,7 @@
-//! Rayleigh fading as a sum of sinusoids, and a threshold decoder of interleaved frames: seed 004's channel.
-//!
-//! Fading: P. Dent, G. E. Bottomley, T. Croft, "Jakes' model revisited", Electronics Letters 29(13), 1993: per
-//! path N0 oscillators at the Doppler shifts of 4 N0 evenly spread angles of arrival; Walsh-Hadamard rows keep
-//! the paths apart.
-//!
-//! Decoder: frames follow each other on a clock of their own. A RAKE receiver adds the powers of all paths; the
-//! interleaver spreads a frame over its own time and that of the frames before it; the frame is lost if the mean
-//! ratio of signal to noise and interference over all of that is below a threshold. Interference is the usual
-//! Gaussian approximation for random spreading sequences (M. B. Pursley, IEEE Transactions on Communications
-//! 25(8), 1977): with N chips per symbol, K users and L paths, Eb/N0 = 1 / (N0/Eb + 2 (K - 1/L) / (3 N)).
-//!
-//! The Doppler shift and the threshold are fitted to seed 004's Table I: docs/scenarios.md, which also says how Rayleigh it is.
+//! Rayleigh fading as a sum of sinusoids (P. Dent, G. E. Bottomley, T. Croft, "Jakes' model revisited", Electronics Letters
+//! 29(13), 1993), and a threshold decoder of interleaved frames: seed 004's channel. A frame is lost if the mean ratio of signal
+//! to noise and interference (M. B. Pursley, IEEE Transactions on Communications 25(8), 1977) is below a threshold over its own
+//! time and that of the frames that it is interleaved with. Fitted to seed 004's Table I: `docs/scenarios.md`.
 
 use core::f64::consts::PI;
 
@@ -105,7 +96,7 @@ impl Parameters for Jakes {
 }
 
 impl Jakes {
-    /// Mean signal over noise and interference, as a ratio.
+    /// Mean signal over noise and interference, as a ratio [Pursley 1977]: 1 / (N0 / Eb + 2 (K - 1/L) / (3 N)).
     fn mean_ratio(&self) -> f64 {
         let (k, l, n) =
             (f64::from(self.users), f64::from(self.paths.max(1)), f64::from(self.spreading_gain.max(1)));

@@ -1,12 +1,7 @@
 //! Channels that lose packets: one error model per file, on all of a link's packets or on single flows.
 //!
-//! **Time and packets.** A model in packets moves on with every packet that meets it. A model in time goes its
-//! own way, whether packets come or not: two schemes tried under one seed meet the same fades. Models draw from
-//! streams of their own, so that one more changes nothing for the others, and a packet that several models
-//! apply to is shown to each of them, even if the first has lost it.
-//!
-//! **Before or after the transmitter.** What is lost after it has used the link's time, as on a radio link;
-//! what is lost before has not, and meets neither queue nor meter.
+//! A model in packets moves on with every packet that meets it, also one that another has lost; a model in time goes its own
+//! way, whether packets come or not. Each draws from a stream of its own. `docs/architecture.md` says why.
 
 use lastmile::node::Flow;
 use serde::Deserialize;

@@ -1,13 +1,6 @@
-//! [`Meter`]: the truth beside an estimate, read from the queue.
-//!
-//! Truth is the spare rate at the probe's layer and size, over the window from the first to the last packet of
-//! the probing stream, its own packets excluded. The window cannot come from an endpoint, whose clock errs, so
-//! the meter sits at a link's queue, sees every arrival before the decision to drop it, and recognises the
-//! probes by their bytes.
-//!
-//! **Half-open windows.** What counts against a stream is what arrived *between* its first and its last packet
-//! in the order of the queue. For n packets of one size that arrive exactly at the link's rate, k others among
-//! them, the spare rate is C (1 - k / (n - 1)): what WBest's fluid model yields on a perfect serialiser.
+//! [`Meter`]: the truth beside an estimate, read from a link's queue, since an endpoint's clock errs: the spare rate between the
+//! first and the last packet of a probing stream in the order of the queue, its own packets excluded. For n packets of one size
+//! that arrive at the link's rate, k others among them, it is C (1 - k / (n - 1)): what WBest's fluid model yields.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +14,6 @@ pub(crate) use profile::Profile;
 
 /// What a truth is about: IP packets of a size, however long, or bursts of them of so many bytes that meet a shaper's full
 /// bucket.
-///
-/// ```
-/// use lastmile::units::Bytes;
-/// use lastmile_sim::network::meter::Packets;
-/// assert_eq!(Packets::from(Bytes(1488)), Packets { ip_size: Bytes(1488), burst: None });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
     /// Of one, at the IP layer.
@@ -51,8 +38,7 @@ pub struct MeterConfig {
     pub flow: Flow,
     /// Recognises its probes.
     pub read: ReadProbe,
-    /// The most moments of arrival that are kept, 16 bytes each, the most streams, and the most changes of the
-    /// rate.
+    /// The most moments of arrival that are kept, 16 bytes each, and the most streams.
     pub limit: usize,
 }
 
@@ -87,16 +73,10 @@ pub enum TruthError {
 /// A probing stream as the queue saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamWindow {
-    /// The stream's number.
-    pub stream: u32,
     /// When its first packet reached the queue, in the engine's time.
     pub first: Time,
     /// When its last packet did.
     pub last: Time,
-    /// Packets seen.
-    pub packets: u32,
-    /// The highest index seen.
-    pub highest_index: u16,
     /// Wire bytes of other flows that reached the queue between the two.
     pub cross: Bytes,
 }
@@ -118,7 +98,6 @@ pub struct Meter {
     /// Each with the bytes of other flows before it.
     streams: BTreeMap<u32, (StreamWindow, u64)>,
     streams_full: bool,
-    profile_full: bool,
 }
 
 impl Meter {
@@ -132,23 +111,13 @@ impl Meter {
             log_full: false,
             streams: BTreeMap::new(),
             streams_full: false,
-            profile_full: false,
-        }
-    }
-
-    /// The link's rate was changed by hand.
-    pub(crate) fn change(&mut self, now: u64, rate: Rate) {
-        if self.profile.steps() < self.config.limit {
-            self.profile.change(now, rate);
-        } else {
-            self.profile_full = true;
         }
     }
 
     pub(crate) fn arrival(&mut self, now: u64, datagram: &Datagram, wire: u32) {
         if datagram.flow == self.config.flow {
-            if let Some((stream, index)) = udp_payload(&datagram.payload).and_then(self.config.read) {
-                self.probe(now, stream, index);
+            if let Some((stream, _)) = udp_payload(&datagram.payload).and_then(self.config.read) {
+                self.probe(now, stream);
             }
             return;
         }
@@ -161,17 +130,14 @@ impl Meter {
         }
     }
 
-    fn probe(&mut self, now: u64, stream: u32, index: u16) {
+    fn probe(&mut self, now: u64, stream: u32) {
         let (now, cross, full) = (Time::from_nanos(now), self.cross, self.streams.len() >= self.config.limit);
         if let Some((window, before)) = self.streams.get_mut(&stream) {
             (window.last, window.cross) = (now, Bytes(cross - *before));
-            window.packets = window.packets.saturating_add(1);
-            window.highest_index = window.highest_index.max(index);
         } else if full {
             self.streams_full = true;
         } else {
-            let (packets, highest_index, none) = (1, index, Bytes::ZERO);
-            let window = StreamWindow { stream, first: now, last: now, packets, highest_index, cross: none };
+            let window = StreamWindow { first: now, last: now, cross: Bytes::ZERO };
             self.streams.insert(stream, (window, cross));
         }
     }
@@ -179,11 +145,6 @@ impl Meter {
     /// The measured flow.
     pub fn flow(&self) -> Flow {
         self.config.flow
-    }
-
-    /// The streams seen, in the order of their numbers.
-    pub fn streams(&self) -> impl Iterator<Item = StreamWindow> + '_ {
-        self.streams.values().map(|seen| seen.0)
     }
 
     /// One stream as the queue saw it.
@@ -215,9 +176,6 @@ impl Meter {
     }
 
     fn rate_between(&self, from: Time, to: Time, of: Packets) -> Result<f64, TruthError> {
-        if self.profile_full {
-            return Err(TruthError::Full(self.config.limit));
-        }
         let (begin, end) = (from.as_nanos(), to.as_nanos());
         let rate = match of.burst {
             None => self.profile.mean(begin, end),

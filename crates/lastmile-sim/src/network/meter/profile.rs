@@ -10,7 +10,7 @@ use crate::network::trace::Trace;
 /// Where nothing limits.
 const UNLIMITED: u64 = u64::MAX;
 
-/// The rate of a link over time: its schedule, what was changed by hand, and its shaper. What lasts is no more than tokens come
+/// The rate of a link over time: its schedule and its shaper. What lasts is no more than tokens come
 /// in: a shaper's credit, once spent, must be saved up again. A burst may be sent with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
@@ -44,17 +44,6 @@ impl Profile {
     /// Whether it ever limits anything.
     pub(crate) fn limits(&self) -> bool {
         self.trace.is_some() || self.tokens != UNLIMITED || self.steps.iter().any(|step| step.1 != UNLIMITED)
-    }
-
-    /// Changes of the rate so far and to come.
-    pub(crate) fn steps(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// From `now` to the next change that the schedule has the rate is another one.
-    pub(crate) fn change(&mut self, now: u64, rate: Rate) {
-        let later = self.steps.partition_point(|step| step.0 <= now);
-        self.steps.insert(later, (now, rate.bits_per_second()));
     }
 
     /// Mean bits per second between two times, or at one if they are the same; `None` where nothing limits.
@@ -173,15 +162,5 @@ mod tests {
         let free = (LinkConfig { rate: mbps(10), ..Default::default() }).profile();
         assert_eq!(free.mean_of_bursts(0, 0, 1_000, 2_000), Some(10e6));
         assert_eq!(LinkConfig::default().profile().mean_of_bursts(0, 0, 1_000, 2_000), None);
-    }
-
-    #[test]
-    fn what_is_changed_by_hand_holds_until_the_schedule_says_otherwise() {
-        let schedule = vec![at(10, 2), at(30, 6)];
-        let mut profile = (LinkConfig { rate: mbps(10), schedule, ..Default::default() }).profile();
-        profile.change(20_000_000, Rate::ip(4_000_000));
-        profile.change(20_000_000, Rate::ip(1_000_000));
-        assert_eq!(profile.mean(20_000_000, 20_000_000), Some(1e6));
-        assert_eq!(profile.mean(10_000_000, 40_000_000), Some(3e6)); // (2 + 1 + 6) / 3
     }
 }

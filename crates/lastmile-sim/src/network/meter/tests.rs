@@ -28,7 +28,7 @@ fn a_stream_ends_with_its_last_packet_in_the_order_of_the_queue() {
     meter.arrival(1_001_000, &probe(1), 30);
     meter.arrival(1_001_000, &cross, 128);
     let window = meter.stream(4).unwrap();
-    assert_eq!((window.packets, window.highest_index, window.cross), (2, 1, Bytes(100)));
+    assert_eq!(((window.last - window.first).as_nanos(), window.cross), (1_000_000, Bytes(100)));
     // 1 ms carries 1000 bytes, 100 of them taken.
     assert_eq!(meter.spare(4, Bytes(30)).unwrap(), Rate::ip(7_200_000));
     assert_eq!(meter.spare(5, Bytes(30)), Err(TruthError::UnknownStream(5)));

@@ -19,11 +19,6 @@ impl Trace {
     pub fn packets(&self) -> &[(Span, Bytes)] {
         &self.0
     }
-
-    /// All bytes.
-    pub fn bytes(&self) -> Bytes {
-        Bytes(self.0.iter().map(|packet| packet.1.0).sum())
-    }
 }
 
 impl FromStr for Trace {

@@ -16,22 +16,6 @@ use crate::runs::{PathMeter, RunError};
 use crate::scenario::{Scenario, Simulation};
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].
-///
-/// ```
-/// use lastmile::{estimate::*, units::Rate};
-/// use lastmile_sim::runs::twin::Over;
-/// let rate = |mbps: u64| Some(Rate::ip(mbps * 1_000_000));
-/// let truth = lastmile_sim::roles::measure::Truth {
-///     capacity: Rate::ip(28_000_000), sustained: Rate::ip(28_000_000), window: rate(20), mean: rate(19), over: Over::Window, achievable_window: rate(22), achievable_mean: rate(21),
-/// };
-/// let mut estimate = Estimate {
-///     quantity: Quantity::AvailableBandwidth, value: Value::Is(Rate::ip(23_000_000)), interval: None,
-///     truth_kind: TruthKind::Queue, burst: None, streams: vec![1], warnings: vec![],
-/// };
-/// assert_eq!(truth.of(&estimate), rate(20));
-/// estimate.truth_kind = TruthKind::Saturation;
-/// assert_eq!(truth.of(&estimate), rate(22));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Truth {
     /// What the path carries while nobody else sends: of links what their narrowest could in the windows of

@@ -1,9 +1,7 @@
 //! The simulator's TCP packets as TCP: RFC 9293 (header), RFC 2018 (SACK), RFC 3168 (ECE, CWR).
 //!
-//! A model counts segments; a header counts bytes. The first byte of segment n has the number `1 + n x segment`, less
-//! what earlier segments were shorter: the last one of a file. There is no handshake in the model and none here, so
-//! that Wireshark takes the first number that it sees for the beginning. The model has no advertised window either:
-//! it says 65535 throughout, and without a handshake nobody can know by what that would be scaled.
+//! A model counts segments; a header counts bytes. The first byte of segment n has the number `1 + n x segment`, less what earlier
+//! segments were shorter. Without handshake and window in the model there is none here: the window says 65535 throughout.
 
 use std::collections::VecDeque;
 

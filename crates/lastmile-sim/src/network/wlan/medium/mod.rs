@@ -59,7 +59,6 @@ pub struct Medium {
     rts_threshold: u32,
     short_retry: u8,
     long_retry: u8,
-    names: Vec<String>,
     stations: Vec<Station>,
     /// Per station the slot of its next access; [`NEVER`] where it has nothing to send or is on the air.
     contend: Vec<u64>,
@@ -102,7 +101,6 @@ impl Medium {
             rts_threshold: config.rts_threshold.map_or(u32::MAX, |b| b.0.min(u64::from(u32::MAX)) as u32),
             short_retry: config.short_retry,
             long_retry: config.long_retry,
-            names: config.station.iter().map(|s| s.name.clone()).collect(),
             contend: vec![NEVER; parts.stations.len()],
             next: NEVER,
             stations: parts.stations,

@@ -19,13 +19,6 @@ impl Medium {
         self.directions.iter().enumerate().map(|(port, d)| (PortId(port as u16), d.from, d.to))
     }
 
-    /// The port by which packets go between two stations; `None` where neither is the other's access point.
-    pub fn port(&self, from: &str, to: &str) -> Option<PortId> {
-        let is = |station: usize, name: &str| self.names.get(station).is_some_and(|n| n == name);
-        let found = self.directions.iter().position(|d| is(d.from, from) && is(d.to, to))?;
-        Some(PortId(found as u16))
-    }
-
     /// What was counted of a direction.
     pub fn counters(&self, port: PortId) -> Option<&DirectionCounters> {
         self.directions.get(usize::from(port.0)).map(|d| &d.counters)
