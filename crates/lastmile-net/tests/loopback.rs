@@ -155,6 +155,7 @@ fn hosts_carry_several_endpoints() {
             start: Time::ZERO,
             stop: Time::ZERO + Span::from_millis(500),
             epoch,
+            max_bytes: None,
         })
         .unwrap();
         let mut host = Endpoints::new([(Some(10), any(prober)), (Some(11), any(sender))]);

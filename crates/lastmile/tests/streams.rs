@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::{
-    Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
+    Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
 };
-use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId};
+use lastmile::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{
@@ -42,6 +42,7 @@ fn config(stop: Time) -> SenderConfig {
         start: Time::ZERO,
         stop,
         epoch: EPOCH,
+        max_bytes: None,
     }
 }
 
@@ -277,12 +278,100 @@ fn silence_ends_the_sender() {
     let (when, why, sent) = alone(sender(at(60_000)));
     // Ten seconds, and a second for what may be on its way.
     assert_eq!((when, why), (at(11_000), End::NoFeedback));
-    // 1 Mbit/s for 10 s.
-    assert!((1_249_000..=1_253_000).contains(&sent.bytes.0), "{}", sent.bytes);
+    // 1 Mbit/s for 2 s, then in each second half of what it was in the second before: 2 + 1/2 + ... + 1/256.
+    assert!((365_000..=385_000).contains(&sent.bytes.0), "{}", sent.bytes);
     assert_eq!(sent.acknowledged, 0);
     let (when, why, sent) = alone(sender(at(2_000)));
     assert_eq!((when, why), (at(3_000), End::Stop));
     assert_eq!(sent.bytes, Bytes(250_000));
+}
+
+/// Feedback on the packets so far, as a receiver of that number would send it.
+fn answered(sender: &mut Sender, now: Time, goodbye: bool) {
+    let (own, mut bytes) = (8, Vec::new());
+    write_feedback(&mut bytes, own, OURS, 0, &[Reported::arrived(Ecn::Ect0, Some(Span::ZERO))], 0);
+    if goodbye {
+        write_receiver_report(&mut bytes, own, &[]);
+        write_goodbye(&mut bytes, own);
+    }
+    let datagram = Datagram::udp(ends().1, ends().0, bytes);
+    sender.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+}
+
+#[test]
+fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
+    let refused = |reason| Input::Failed { port: PortId(0), id: None, reason };
+    for (reason, why) in [
+        (Failure::PortClosed, End::PortClosed),
+        (Failure::Unreachable, End::Unreachable),
+        (Failure::TooBig, End::TooBig),
+    ] {
+        let mut one = sender(at(60_000));
+        one.handle(at(0), Input::Wake);
+        one.handle(at(10), refused(reason));
+        let (when, ended, sent) = alone(one);
+        assert_eq!((when, ended), (at(2_010), why));
+        assert!(sent.bytes < Bytes(130_000), "{}", sent.bytes);
+    }
+    let mut answered_after = sender(at(3_000));
+    answered_after.handle(at(0), Input::Wake);
+    answered_after.handle(at(10), refused(Failure::PortClosed));
+    answered(&mut answered_after, at(20), false);
+    assert_eq!(alone(answered_after).1, End::Stop);
+}
+
+#[test]
+fn a_receiver_that_says_goodbye_ends_the_sender() {
+    let mut told = sender(at(60_000));
+    told.handle(at(0), Input::Wake);
+    // Who was never heard of may say what it likes.
+    let mut bytes = Vec::new();
+    write_goodbye(&mut bytes, 8);
+    let datagram = Datagram::udp(ends().1, ends().0, bytes);
+    told.handle(at(5), Input::Datagram { port: PortId(0), at: at(5), datagram });
+    answered(&mut told, at(10), false);
+    drain(&mut told, at(10));
+    answered(&mut told, at(100), true);
+    let (packets, ..) = drain(&mut told, at(100));
+    assert!(packets.iter().any(|(_, datagram)| is_rtcp(datagram.payload.udp().unwrap())));
+    told.handle(at(1_100), Input::Wake);
+    let (_, decisions, _) = drain(&mut told, at(1_100));
+    assert!(matches!(decisions[..], [Decision::MediaEnded { why: End::PeerLeft, .. }]), "{decisions:?}");
+}
+
+#[test]
+fn no_more_than_the_limit_is_sent_reports_and_goodbye_included() {
+    for limit in [0, 200, 100_000, 100_001, 101_234] {
+        let config = SenderConfig { max_bytes: Some(Bytes(limit)), ..config(at(60_000)) };
+        let mut sender = Sender::new(config).unwrap();
+        let (mut now, mut sum) = (Time::ZERO, Bytes::ZERO);
+        sender.handle(now, Input::Wake);
+        let sent = loop {
+            let (packets, decisions, wake) = drain(&mut sender, now);
+            sum += packets.iter().map(|(_, datagram)| datagram.ip_size()).sum();
+            if let Some(Decision::MediaEnded { why, sent }) = decisions.last() {
+                assert_eq!(*why, End::ByteLimit);
+                break *sent;
+            }
+            now = wake.unwrap();
+            answered(&mut sender, now, false);
+        };
+        assert_eq!(sum, sent.bytes + sent.report_bytes);
+        // Nothing but a goodbye where not even that would fit.
+        assert!(sum.0 <= limit.max(84) && sum.0 + 700 > limit, "{sum} of {limit}");
+    }
+}
+
+/// Of a receiver that leaves all sources that it knows are told.
+#[test]
+fn a_receiver_that_is_interrupted_says_goodbye() {
+    let mut heard = Heard::new();
+    (0..10).for_each(|sequence| heard.media(at(i64::from(sequence)), sequence));
+    heard.input(at(20), Input::Interrupted);
+    let all = heard.packets.iter().flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()));
+    assert!(all.flatten().any(|packet| matches!(packet, Rtcp::Goodbye { ssrc: Some(8) })));
+    assert!(matches!(heard.decisions.last(), Some(Decision::SourceLeft { why: Left::Interrupted, .. })));
+    assert!(heard.bytes_out() <= heard.bytes_in);
 }
 
 #[test]

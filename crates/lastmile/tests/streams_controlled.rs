@@ -47,6 +47,7 @@ fn over(path: &Path, control: &str) -> Came {
         start: Time::ZERO,
         stop: path.stop,
         epoch: Epoch::from_unix_nanos(1_700_000_000_000_000_000),
+        max_bytes: None,
     };
     let mut sender = Sender::new(config).unwrap();
     let feedback = Span::from_millis(50);

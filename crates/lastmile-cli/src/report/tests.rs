@@ -243,7 +243,7 @@ fn long_files_are_cut_and_say_so() {
 
 #[test]
 fn both_ends_of_a_stream_are_told_in_words() {
-    use lastmile::endpoint::stream::{Decision, End, Received, Sent};
+    use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent};
     let peer = "192.0.2.7:5004".parse().unwrap();
     let sent = Sent { packets: 100, bytes: Bytes(120_000), acknowledged: 97, marked: 2, ..Sent::default() };
     let received = Received { packets: 97, lost: 3, jitter: Span::from_micros(250), ..Received::default() };
@@ -259,7 +259,7 @@ fn both_ends_of_a_stream_are_told_in_words() {
         ),
         (5, Decision::SourceFound { peer, ssrc: 0xab }),
         (4, Decision::MediaEnded { why: End::NoFeedback, sent }),
-        (5, Decision::SourceLeft { peer, ssrc: 0xab, received }),
+        (5, Decision::SourceLeft { peer, ssrc: 0xab, why: Left::Goodbye, received }),
     ];
     let mut run = Run::new("stream.jsonl");
     for (seq, (node, what)) in told.into_iter().enumerate() {

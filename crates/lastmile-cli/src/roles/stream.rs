@@ -6,7 +6,8 @@ use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::control::{CONTROLLERS, Composition, Controller};
 use lastmile::endpoint::stream::{
-    ControlConfig, Decision, End, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate, Sent,
+    ControlConfig, Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
+    Sent,
 };
 use lastmile::endpoint::{self, AnyEndpoint, any};
 use lastmile::node::Ecn;
@@ -38,13 +39,13 @@ pub(super) struct Streaming;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Which {
-    Sender(SenderConfig),
+    Sender(Box<SenderConfig>),
     Receiver(ReceiverConfig),
 }
 
 impl Which {
     fn of(config: &dyn Any) -> Option<Which> {
-        let sender = config.downcast_ref().cloned().map(Which::Sender);
+        let sender = config.downcast_ref().cloned().map(Box::new).map(Which::Sender);
         sender.or_else(|| config.downcast_ref().cloned().map(Which::Receiver))
     }
 
@@ -59,7 +60,7 @@ impl Which {
 
     fn endpoint(self) -> anyhow::Result<AnyEndpoint> {
         Ok(match self {
-            Which::Sender(config) => any(Sender::new(config).map_err(|error| Exit::Usage.blame(error))?),
+            Which::Sender(config) => any(Sender::new(*config).map_err(|error| Exit::Usage.blame(error))?),
             Which::Receiver(config) => any(Receiver::new(config)),
         })
     }
@@ -202,6 +203,12 @@ fn told(what: &Decision) -> Told {
             (sender, Mood::Good, format!("stream {ssrc:08x} to {peer} began at {rate}"))
         }
         Decision::TargetChanged { target } => (sender, Mood::Neutral, format!("the rate is to be {target}")),
+        Decision::MediaProgress { target, sent } => {
+            let Sent { packets, acknowledged, .. } = sent;
+            let text =
+                format!("{packets} packets sent, {acknowledged} acknowledged; the rate is to be {target}");
+            (sender, Mood::Neutral, text)
+        }
         Decision::MediaReported { lost, jitter, rtt } => {
             let rtt = rtt.map_or_else(String::new, |rtt| format!(", round trip {rtt}"));
             (sender, Mood::Neutral, format!("the receiver reports {lost} lost, jitter {jitter}{rtt}"))
@@ -210,6 +217,11 @@ fn told(what: &Decision) -> Told {
             let (mood, why) = match why {
                 End::Stop => (Mood::Good, "as planned"),
                 End::NoFeedback => (Mood::Bad, "since no feedback came"),
+                End::PortClosed => (Mood::Bad, "since nothing listens there"),
+                End::Unreachable => (Mood::Bad, "since the receiver is unreachable"),
+                End::TooBig => (Mood::Bad, "since packets are larger than the path takes"),
+                End::PeerLeft => (Mood::Neutral, "since the receiver left"),
+                End::ByteLimit => (Mood::Neutral, "at its limit of bytes"),
                 _ => (Mood::Neutral, "interrupted"),
             };
             let Sent { packets, acknowledged, marked, .. } = sent;
@@ -220,10 +232,21 @@ fn told(what: &Decision) -> Told {
         Decision::SourceFound { peer, ssrc } => {
             (receiver, Mood::Good, format!("stream {ssrc:08x} comes from {peer}"))
         }
-        Decision::SourceLeft { peer, ssrc, received } => {
+        Decision::SourceProgress { ssrc, received, .. } => {
             let Received { packets, lost, jitter, .. } = received;
+            let text = format!("stream {ssrc:08x}: {packets} packets came, {lost} lost, jitter {jitter}");
+            (receiver, Mood::Neutral, text)
+        }
+        Decision::SourceLeft { peer, ssrc, why, received } => {
+            let Received { packets, lost, jitter, .. } = received;
+            let why = match why {
+                Left::Goodbye => "said goodbye",
+                Left::Silent => "is silent",
+                Left::Displaced => "made room for another",
+                _ => "is no longer listened to",
+            };
             let text = format!(
-                "stream {ssrc:08x} of {peer} ended: {packets} packets came, {lost} lost, jitter {jitter}"
+                "stream {ssrc:08x} of {peer} {why}: {packets} packets came, {lost} lost, jitter {jitter}"
             );
             (receiver, if *lost == 0 { Mood::Good } else { Mood::Neutral }, text)
         }
@@ -273,8 +296,9 @@ fn over_loopback(which: usize, rate: &SenderRate) -> anyhow::Result<Buffer> {
             start: Time::ZERO,
             stop: Time::ZERO + Span::from_secs(SECONDS),
             epoch,
+            max_bytes: None,
         };
-        driven(Which::Sender(config), which == 0)
+        driven(Which::Sender(Box::new(config)), which == 0)
     };
     loopback(receiver, sender)?;
     Ok(buffer)

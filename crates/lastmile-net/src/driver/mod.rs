@@ -156,14 +156,15 @@ impl Driver {
             self.flush();
         }
         if !done(node) {
-            self.tell(self.now(), Input::Interrupted, node, on_event);
+            self.interrupt(node, on_event);
         }
         Ok(())
     }
 
-    /// Tells `node` that it is interrupted, after a run that was done before the node was.
+    /// Tells `node` that it is interrupted, after a run that was done before the node was. What it sends at once still leaves.
     pub fn interrupt<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event<N::Event>)) {
         self.tell(self.now(), Input::Interrupted, node, on_event);
+        self.flush();
     }
 
     fn wait(&self) -> io::Result<Vec<bool>> {

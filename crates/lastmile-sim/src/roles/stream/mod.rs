@@ -279,8 +279,19 @@ impl Role for Streaming {
                 // A scenario's times are the run's, whatever the host's clock says.
                 let (start, stop) = (around.local(start), around.local(stop));
                 let epoch = around.epoch;
-                let config =
-                    SenderConfig { peer, ssrc: own, rate, frame_rate, packet_size, ecn, start, stop, epoch };
+                let max_bytes = None;
+                let config = SenderConfig {
+                    peer,
+                    ssrc: own,
+                    rate,
+                    frame_rate,
+                    packet_size,
+                    ecn,
+                    start,
+                    stop,
+                    epoch,
+                    max_bytes,
+                };
                 let sender =
                     Sender::new(config.clone()).map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(sender), config: Box::new(config) })

@@ -34,6 +34,9 @@ pub struct SenderConfig {
     pub stop: Time,
     /// When the run started, for the stamps in reports.
     pub epoch: Epoch,
+    /// Send no more than that, media and reports together.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub max_bytes: Option<Bytes>,
 }
 
 /// What sets a sender's rate.

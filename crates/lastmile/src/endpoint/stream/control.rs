@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{MAX_AWAITED, nearest};
+use crate::classify::LossClass;
 use crate::control::{self, Fate, LostBy, RateController, Report, Source};
 use crate::node::Ecn;
 use crate::pace::Pacer;
@@ -49,6 +50,9 @@ pub(super) struct Control {
     remote: Option<(u32, u64)>,
     /// The target that was told last.
     pub(super) told: Rate,
+    /// Packets that were lost, and those of them that were judged wireless.
+    pub(super) lost: u64,
+    pub(super) lost_wireless: u64,
 }
 
 impl Control {
@@ -64,6 +68,8 @@ impl Control {
             reports: Vec::new(),
             remote: None,
             told,
+            lost: 0,
+            lost_wireless: 0,
         }
     }
 
@@ -158,5 +164,11 @@ impl Control {
                 truth: None,
             },
         );
+        for report in &self.reports {
+            if let Fate::Lost { class, .. } = report.fate {
+                self.lost += 1;
+                self.lost_wireless += u64::from(class == LossClass::Wireless);
+            }
+        }
     }
 }

@@ -15,8 +15,16 @@ pub struct Sent {
     pub bytes: Bytes,
     /// Packets that feedback said arrived.
     pub acknowledged: u64,
-    /// Of these, with a mark of congestion.
+    /// Their bytes.
+    pub acknowledged_bytes: Bytes,
+    /// Of these, packets with a mark of congestion.
     pub marked: u64,
+    /// Packets that a rate controller was told are lost.
+    pub lost: u64,
+    /// Of these, judged to be lost by a wireless link.
+    pub lost_wireless: u64,
+    /// Bytes of this end's own RTCP.
+    pub report_bytes: Bytes,
     /// Packets of RTCP that came back.
     pub feedback_packets: u64,
     /// Their bytes.
@@ -74,6 +82,13 @@ pub enum Decision {
         /// The rate of IP packets from now on.
         target: Rate,
     },
+    /// What a sender has sent so far, each second.
+    MediaProgress {
+        /// The rate of IP packets that it is to have.
+        target: Rate,
+        /// What it sent, and what it was told of that.
+        sent: Sent,
+    },
     /// A receiver's report came.
     MediaReported {
         /// Packets lost since the beginning, as the receiver counts them.
@@ -97,12 +112,23 @@ pub enum Decision {
         /// Its number.
         ssrc: u32,
     },
+    /// What has come of a source so far, each second in which something came.
+    SourceProgress {
+        /// Its address.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+        /// What came of it.
+        received: Received,
+    },
     /// A source has left, or is silent.
     SourceLeft {
         /// Its address.
         peer: SocketAddr,
         /// Its number.
         ssrc: u32,
+        /// Why it is no longer listened to.
+        why: Left,
         /// What came of it.
         received: Received,
     },
@@ -117,6 +143,31 @@ pub enum End {
     Stop,
     /// No feedback came for too long: nobody may be there, or the path carries nothing.
     NoFeedback,
+    /// The peer's host says that nothing listens there, and no feedback says otherwise.
+    PortClosed,
+    /// No route, or a router or firewall refuses, and no feedback says otherwise.
+    Unreachable,
+    /// Packets are larger than the path takes, and no feedback says otherwise.
+    TooBig,
+    /// The receiver said goodbye.
+    PeerLeft,
+    /// The next packet would go beyond the limit of bytes.
+    ByteLimit,
     /// Whoever ran it ended the run.
+    Interrupted,
+}
+
+/// Why a receiver no longer listens to a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Left {
+    /// It said goodbye.
+    Goodbye,
+    /// Nothing came for too long.
+    Silent,
+    /// Another source took its place.
+    Displaced,
+    /// Whoever ran the receiver ended the run.
     Interrupted,
 }

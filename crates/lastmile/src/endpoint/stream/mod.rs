@@ -15,7 +15,7 @@ mod receiver;
 mod sender;
 
 pub use config::{ControlConfig, MAX_FRAME_PACKETS, SenderConfig, SenderRate};
-pub use event::{Decision, End, Received, Sent};
+pub use event::{Decision, End, Left, Received, Sent};
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::Sender;
 

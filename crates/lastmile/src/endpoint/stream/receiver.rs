@@ -3,14 +3,14 @@
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::event::{Decision, Received};
+use super::event::{Decision, Left, Received};
 use super::{CLOCK_RATE, REPORT_EVERY, middle, nearest, ntp, ticks};
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::time::{Epoch, Span, Time};
 use crate::units::Bytes;
 use crate::wire::{
-    ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, is_rtcp, write_feedback, write_name,
+    ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, is_rtcp, write_feedback, write_goodbye, write_name,
     write_receiver_report,
 };
 
@@ -125,7 +125,7 @@ impl Receiver {
             let leaves = |source: &Source| !source.known || source.last_heard + ROOM_AFTER <= now;
             let all = self.sources.iter().enumerate().filter(|(_, source)| leaves(source));
             if let Some((place, _)) = all.min_by_key(|(_, source)| source.last_heard) {
-                self.leave(place);
+                self.leave(place, Left::Displaced);
             }
         }
         self.sources.len() < MAX_SOURCES
@@ -151,9 +151,9 @@ impl Receiver {
                 Rtcp::Goodbye { ssrc: Some(ssrc) } => {
                     if let Some(place) = of(ssrc) {
                         if self.sources[place].known {
-                            self.answer(now, place, true);
+                            self.answer(now, place, true, false);
                         }
-                        self.leave(place);
+                        self.leave(place, Left::Goodbye);
                     }
                 }
                 _ => {}
@@ -161,8 +161,8 @@ impl Receiver {
         }
     }
 
-    /// Sends feedback on a source, with a report where one is due, if it has paid for them.
-    fn answer(&mut self, now: Time, place: usize, reports: bool) {
+    /// Sends feedback on a source, with a report where one is due and a goodbye at the end, if it has paid for them.
+    fn answer(&mut self, now: Time, place: usize, reports: bool, leaves: bool) {
         let source = &mut self.sources[place];
         let stamp = middle(ntp(self.config.epoch, now));
         let mut bytes = Vec::new();
@@ -170,6 +170,9 @@ impl Receiver {
             let block = source.block(now);
             write_receiver_report(&mut bytes, self.config.ssrc, &[block]);
             write_name(&mut bytes, self.config.ssrc, "lastmile");
+        }
+        if leaves {
+            write_goodbye(&mut bytes, self.config.ssrc);
         }
         let begin = source.told.0.max((source.highest + 1).saturating_sub(MAX_TOLD as u64));
         let told: Vec<Reported> = (begin..=source.highest)
@@ -194,11 +197,21 @@ impl Receiver {
         self.out.push_back(Output::Transmit(Transmit { id, at: now, port, datagram }));
     }
 
-    fn leave(&mut self, place: usize) {
+    /// Says goodbye to all sources.
+    fn end(&mut self, now: Time) {
+        for place in (0..self.sources.len()).rev() {
+            if self.sources[place].known {
+                self.answer(now, place, true, true);
+            }
+            self.leave(place, Left::Interrupted);
+        }
+    }
+
+    fn leave(&mut self, place: usize, why: Left) {
         let source = self.sources.swap_remove(place);
         if source.known {
             let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
-            self.out.push_back(Output::Event(Decision::SourceLeft { peer, ssrc, received }));
+            self.out.push_back(Output::Event(Decision::SourceLeft { peer, ssrc, why, received }));
         }
     }
 
@@ -206,14 +219,16 @@ impl Receiver {
         for place in (0..self.sources.len()).rev() {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
-                self.leave(place);
+                self.leave(place, Left::Silent);
             } else if source.known && source.next_feedback.is_some_and(|at| at <= now) {
                 source.next_feedback = None;
                 let reports = source.next_report <= now;
                 if reports {
                     source.next_report = now + REPORT_EVERY;
+                    let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
+                    self.out.push_back(Output::Event(Decision::SourceProgress { peer, ssrc, received }));
                 }
-                self.answer(now, place, reports);
+                self.answer(now, place, reports, false);
             }
         }
     }
@@ -343,7 +358,7 @@ impl Node for Receiver {
     fn handle(&mut self, now: Time, input: Input) {
         match input {
             Input::Datagram { port, at, datagram } => self.on_datagram(now, port, at, &datagram),
-            Input::Interrupted => (0..self.sources.len()).rev().for_each(|place| self.leave(place)),
+            Input::Interrupted => self.end(now),
             _ => {}
         }
         self.on_time(now);

@@ -10,7 +10,7 @@ use super::event::{Decision, End, Sent};
 use super::{MAX_AWAITED, MAX_FRAME_PACKETS, REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
 use crate::control::RateController;
 use crate::endpoint::Endpoint;
-use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion, Rate};
@@ -24,6 +24,14 @@ const PAYLOAD_TYPE: u8 = 96;
 const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
 const SILENCE: Span = Span::from_secs(10);
+/// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
+/// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
+const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
+/// A sender that is told of a closed port, no route or too large packets ends if nothing is heard of the receiver for so long: errors
+/// may be of the past, or forged.
+const REFUSED: Span = Span::from_secs(1);
+/// What the last report takes, by IPv6.
+const LAST_REPORT: Bytes = Bytes(112);
 
 /// The sending end of a stream.
 pub struct Sender {
@@ -37,10 +45,14 @@ pub struct Sender {
     sent: Sent,
     /// Bytes of payload sent.
     payload: u64,
-    /// The number of the first packet that is still awaited, and how each from there on arrived, as far as is known.
-    awaited: (u64, VecDeque<Option<Ecn>>),
+    /// The number of the first packet that is still awaited, and of each from there on its size and how it arrived, if that is known.
+    awaited: (u64, VecDeque<(Bytes, Option<Ecn>)>),
     next_report: Time,
     last_feedback: Time,
+    /// The receiver's number, once it was heard.
+    receiver: Option<u32>,
+    /// When the path first refused packets since something was last heard, and why.
+    refused: Option<(Time, End)>,
     control: Option<Control>,
     out: VecDeque<Output<Decision>>,
 }
@@ -75,6 +87,8 @@ impl Sender {
             awaited: (0, VecDeque::new()),
             next_report: config.start,
             last_feedback: config.start,
+            receiver: None,
+            refused: None,
             control: controller.map(Control::new),
             out: VecDeque::new(),
             config,
@@ -112,8 +126,14 @@ impl Sender {
         self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
     }
 
-    /// Sends a frame's packets, evenly over its time.
-    fn send_frame(&mut self) {
+    /// Sends a frame's packets, evenly over its time; but for frames that nobody hears, for all that is known.
+    fn send_frame(&mut self, now: Time) {
+        let unheard = now - self.last_feedback - PATIENCE[usize::from(self.receiver.is_some())];
+        let halvings = (unheard.as_secs_f64() + 1.0).clamp(0.0, 32.0) as u32;
+        if !self.frames.is_multiple_of(1 << halvings) {
+            self.frames += 1;
+            return;
+        }
         let ((at, before), (next, after)) = (self.frame(self.frames), self.frame(self.frames + 1));
         let header = RTP_HEADER_LEN as u64 + self.overhead().0;
         let bytes = (after - before).max(header + 1);
@@ -122,6 +142,9 @@ impl Sender {
         for index in 0..packets {
             let size = bytes * (index + 1) / packets - bytes * index / packets;
             let due = at + Span::from_nanos((gap.as_nanos() as u64 * index / packets) as i64);
+            if !self.affords(Bytes(size.max(header + 1))) {
+                return self.end(now, End::ByteLimit);
+            }
             self.send_packet(
                 due,
                 TransmitId::UNTRACKED,
@@ -154,12 +177,22 @@ impl Sender {
             {
                 return;
             }
+            if !self.affords(Bytes(full)) {
+                return self.end(now, End::ByteLimit);
+            }
+            let Some(control) = &mut self.control else { return };
             control.owed -= full as f64;
             let due = control.pacer.release(from, Bytes(full), output.pacing);
             control.planned(due, Bytes(full), self.config.ecn);
             let id = TransmitId(self.sent.packets + 1);
             self.send_packet(due, id, timestamp, false, full);
         }
+    }
+
+    /// Whether that may be sent, and a last report after it.
+    fn affords(&self, size: Bytes) -> bool {
+        let sent = self.sent.bytes + self.sent.report_bytes;
+        self.config.max_bytes.is_none_or(|most| sent + size + LAST_REPORT <= most)
     }
 
     /// Sends a packet of so many bytes at the IP layer.
@@ -174,10 +207,11 @@ impl Sender {
         let mut payload = Vec::with_capacity(size as usize);
         fields.write(&mut payload);
         payload.resize((size - self.overhead().0) as usize, 0);
+        let size = Bytes(payload.len() as u64) + self.overhead();
         self.sent.packets += 1;
-        self.sent.bytes += Bytes(payload.len() as u64) + self.overhead();
+        self.sent.bytes += size;
         self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
-        self.awaited.1.push_back(None);
+        self.awaited.1.push_back((size, None));
         if self.awaited.1.len() > MAX_AWAITED {
             self.awaited.1.pop_front();
             self.awaited.0 += 1;
@@ -198,6 +232,7 @@ impl Sender {
         if leaves {
             write_goodbye(&mut bytes, self.config.ssrc);
         }
+        self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
         self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
     }
 
@@ -225,18 +260,19 @@ impl Sender {
             match packet {
                 Rtcp::Feedback(feedback) => {
                     for block in feedback.blocks().filter(|block| block.ssrc == own) {
-                        self.last_feedback = now;
+                        self.heard(now, feedback.ssrc());
                         if let Some(control) = &mut self.control {
                             control.on_feedback(now, &block, feedback.at());
+                            (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
                         }
                         for (low, told) in block.reports().filter(|(_, told)| told.received) {
                             self.acknowledge(low, told.ecn);
                         }
                     }
                 }
-                Rtcp::Receiver { blocks, .. } => {
+                Rtcp::Receiver { blocks, ssrc } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
-                        self.last_feedback = now;
+                        self.heard(now, ssrc);
                         let passed = middle(ntp(self.config.epoch, now))
                             .wrapping_sub(block.last_report)
                             .wrapping_sub(block.delay);
@@ -250,18 +286,40 @@ impl Sender {
                         self.out.push_back(Output::Event(reported));
                     }
                 }
+                Rtcp::Goodbye { ssrc: Some(ssrc) } if self.receiver == Some(ssrc) => {
+                    self.end(now, End::PeerLeft);
+                }
                 _ => {}
             }
         }
+    }
+
+    fn heard(&mut self, now: Time, receiver: u32) {
+        (self.last_feedback, self.receiver, self.refused) = (now, Some(receiver), None);
+    }
+
+    fn on_failure(&mut self, now: Time, reason: Failure) {
+        let why = match reason {
+            Failure::PortClosed => End::PortClosed,
+            Failure::Unreachable => End::Unreachable,
+            Failure::TooBig => End::TooBig,
+            _ => return,
+        };
+        self.refused.get_or_insert((now, why));
     }
 
     /// Takes note that a packet arrived, of those that were sent and are not known to have.
     fn acknowledge(&mut self, low: u16, ecn: Ecn) {
         let Some(last) = self.sent.packets.checked_sub(1) else { return };
         let place = nearest(last, low).and_then(|number| number.checked_sub(self.awaited.0));
-        let Some(known) = place.and_then(|place| self.awaited.1.get_mut(place as usize)) else { return };
+        let Some((size, known)) = place.and_then(|place| self.awaited.1.get_mut(place as usize)) else {
+            return;
+        };
         let before = known.replace(ecn);
-        self.sent.acknowledged += u64::from(before.is_none());
+        if before.is_none() {
+            self.sent.acknowledged += 1;
+            self.sent.acknowledged_bytes += *size;
+        }
         match (before, ecn) {
             // A copy of it came without the mark.
             (Some(Ecn::Ce), _) => *known = before,
@@ -289,9 +347,15 @@ impl Sender {
             // Before what else is due: a sender that was held up sends nobody all that it missed.
             return self.end(now, End::NoFeedback);
         }
+        if let Some((at, why)) = self.refused
+            && now >= at + REFUSED
+        {
+            return self.end(now, why);
+        }
         while self.frame(self.frames).0 <= now && self.frame(self.frames).0 < self.config.stop {
             match self.control {
-                None => self.send_frame(),
+                _ if self.ended.is_some() => return,
+                None => self.send_frame(now),
                 Some(_) => self.send_controlled(now),
             }
         }
@@ -306,8 +370,13 @@ impl Sender {
             }
         }
         if self.started && now >= self.next_report {
+            if !self.affords(LAST_REPORT) {
+                return self.end(now, End::ByteLimit);
+            }
             self.report(now, false);
             self.next_report = now + REPORT_EVERY;
+            let (target, sent) = (self.rate(), self.sent);
+            self.out.push_back(Output::Event(Decision::MediaProgress { target, sent }));
         }
         if now >= self.config.stop {
             self.end(now, End::Stop);
@@ -322,9 +391,10 @@ impl Sender {
             None => {
                 let frame = self.frame(self.frames).0;
                 let timer = self.control.as_ref().and_then(|control| control.controller.poll_timeout());
+                let refused = self.refused.map(|(at, _)| at + REFUSED);
                 let next =
                     frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE);
-                Some(timer.map_or(next, |timer| timer.min(next)))
+                [timer, refused].into_iter().flatten().chain([next]).min()
             }
         }
     }
@@ -341,6 +411,7 @@ impl Node for Sender {
                     control.left(now, number, at);
                 }
             }
+            Input::Failed { reason, .. } => self.on_failure(now, reason),
             Input::Interrupted => {
                 self.end(now, End::Interrupted);
                 self.finish();
