@@ -4,6 +4,8 @@
 //! [`Opt`]s from which commands, scenario files, recordings and documents take names, kinds, ranges and help. What users
 //! ask for is a [`Choice`]: a registered name with the options given to it, such as `wbest(trains=4)`.
 
+mod names;
+
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;

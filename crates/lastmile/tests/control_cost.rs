@@ -82,7 +82,9 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
             let mut controller = build(&composition, &Setting::default()).unwrap();
             let bytes = BYTES.load(Ordering::Relaxed) - before;
             // Decisions that wait for the host have up to 64 places in each of the two parts.
-            let places = 64 * size_of::<Decision>() as u64 * if classifier.is_some() { 2 } else { 1 };
+            let places = 64
+                * size_of::<Decision>() as u64
+                * if classifier.or(scheme.classifier).is_some() { 2 } else { 1 };
             assert!(bytes <= 4096 + places, "{composition}: {bytes} B, {places} of them for decisions");
             let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);
             let mut reports =

@@ -55,6 +55,9 @@ fn the_page_of_methods_is_what_the_tables_say() {
     for scheme in CONTROLLERS {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", scheme.name, scheme.about, scheme.paper).unwrap();
         writeln!(page, "Needs {}; where its host knows less: {}.\n", scheme.needs, scheme.below).unwrap();
+        if let Some(name) = scheme.classifier {
+            writeln!(page, "In front of it, unless another is named: `{name}`.\n").unwrap();
+        }
         table(&mut page, scheme.options);
     }
     // UPDATE=1 writes the file anew; read the difference before committing it.

@@ -93,11 +93,14 @@ impl Listed for Controller {
     }
 
     fn line(&self) -> String {
-        format!("needs {}; where its host knows less: {}", self.needs, self.below)
+        let front = self
+            .classifier
+            .map_or(String::new(), |name| format!("; `{name}` in front unless told otherwise"));
+        format!("needs {}; where its host knows less: {}{front}", self.needs, self.below)
     }
 
     fn more(&self) -> Value {
-        json!({ "needs": self.needs, "below": self.below })
+        json!({ "needs": self.needs, "below": self.below, "classifier": self.classifier })
     }
 }
 

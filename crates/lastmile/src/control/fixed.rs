@@ -19,6 +19,7 @@ pub const ENTRY: Controller = Controller {
     name: "fixed",
     about: "one rate, whatever the network says",
     paper: "our own",
+    classifier: None,
     needs: Information::Sums,
     below: "the same",
     options: FixedConfig::OPTIONS,

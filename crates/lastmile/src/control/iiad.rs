@@ -10,6 +10,7 @@ pub const ENTRY: Controller = Controller {
     name: "iiad",
     about: "inverse increase, additive decrease: a window's law, its window spread over a round-trip time",
     paper: "Bansal, Balakrishnan, INFOCOM 2001: binomial with k = 1, l = 0",
+    classifier: None,
     needs: Information::Fates,
     below: "counts arrivals by their bytes, and a decrease at most for each round-trip time with a loss",
     options: BinomialOptions::OPTIONS,

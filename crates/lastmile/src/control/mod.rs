@@ -26,7 +26,7 @@ pub use feedback::{
 pub use setting::Setting;
 
 use crate::classify;
-use crate::options::{self, ChoiceError, Entry, Given, Opt, OptionError};
+use crate::options::{self, Choice, ChoiceError, Entry, Given, Opt, OptionError};
 use crate::telemetry::Visitor;
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
@@ -112,6 +112,8 @@ pub struct Controller {
     pub about: &'static str,
     /// Where it comes from.
     pub paper: &'static str,
+    /// The loss classifier that its source puts in front of it; a composition may name another, or `none`.
+    pub classifier: Option<&'static str>,
     /// What it has to be told of packets to work as its source says.
     pub needs: Information,
     /// What it does where its host knows less.
@@ -140,10 +142,11 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
-    /// assert_eq!(names, ["tfrc", "iiad", "sqrt", "rap", "fixed"]);
+    /// assert_eq!(names, ["tfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
     /// ```
     pub const CONTROLLERS: Controller;
     tfrc,
+    vtp,
     iiad,
     sqrt,
     rap,
@@ -163,7 +166,8 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
     setting.check().map_err(|error| error.of(scheme.name))?;
     let controller =
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
-    Ok(match &composition.classifier {
+    let usual = scheme.classifier.map(Choice::named);
+    Ok(match composition.classifier.as_ref().or(usual.as_ref()) {
         None => controller,
         Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
     })

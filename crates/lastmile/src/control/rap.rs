@@ -29,6 +29,7 @@ pub const ENTRY: Controller = Controller {
     name: "rap",
     about: "additive increase, multiplicative decrease: TCP's law, its window spread over a round-trip time",
     paper: "Rejaie, Handley, Estrin, INFOCOM 1999",
+    classifier: None,
     needs: Information::Fates,
     below: "counts arrivals by their bytes, and a decrease at most for each round-trip time with a loss",
     options: RapConfig::OPTIONS,

@@ -4,3 +4,4 @@ mod laws;
 mod nonsense;
 mod path;
 mod tfrc;
+mod vtp;

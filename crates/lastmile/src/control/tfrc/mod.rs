@@ -46,6 +46,7 @@ pub const ENTRY: Controller = Controller {
     name: "tfrc",
     about: "the rate that TCP would have at this loss event rate and round-trip time, without TCP's jumps",
     paper: "RFC 5348; preset ns-2: ns-2 2.35, tcp/tfrc.cc",
+    classifier: None,
     needs: Information::Fates,
     below: "smooths the fraction lost of receiver reports, which is never less than the loss event rate",
     options: TfrcConfig::OPTIONS,

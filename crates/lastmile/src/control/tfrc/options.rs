@@ -3,41 +3,16 @@
 use super::law::Law;
 use super::ns2::Ns2Sender;
 use super::sender::{RfcParameters, RfcSender};
-use crate::options::{Kind, OptionType, Scalar};
 use crate::units::Bytes;
 
-/// Whose TFRC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Preset {
-    /// RFC 5348's.
-    #[default]
-    Rfc,
-    /// That of ns-2 2.35, which the papers were made with.
-    Ns2,
-}
-
-impl OptionType for Preset {
-    const KIND: Kind = Kind::Name;
-    type Bound = String;
-
-    fn read(given: &Scalar) -> Result<Preset, String> {
-        match given {
-            Scalar::Text(name) if name == "rfc" => Ok(Preset::Rfc),
-            Scalar::Text(name) if name == "ns-2" => Ok(Preset::Ns2),
-            _ => Err(format!("must be one of {}, not {given}", Preset::any())),
-        }
-    }
-
-    fn show(&self) -> Option<Scalar> {
-        Some(Scalar::Text(if *self == Preset::Rfc { "rfc" } else { "ns-2" }.to_owned()))
-    }
-
-    fn bound(&self) -> Option<&String> {
-        None
-    }
-
-    fn any() -> String {
-        "rfc, ns-2".into()
+crate::names! {
+    /// Whose TFRC.
+    pub enum Preset {
+        /// RFC 5348's.
+        #[default]
+        Rfc = "rfc",
+        /// That of ns-2 2.35, which the papers were made with.
+        Ns2 = "ns-2",
     }
 }
 

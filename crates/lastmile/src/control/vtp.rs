@@ -1,0 +1,500 @@
+//! VTP: the rate falls to what the path carried, stays there for what TCP would have given up, and then rises as TCP's does.
+//!
+//! Yang, Chen, Sun, Gerla, Sanadidi, "Smooth and efficient real-time video transport in presence of wireless errors" (seed
+//! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
+//! is decided in `docs/rate-control.md`.
+
+use super::{
+    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, Sent,
+    Setting, Signal,
+};
+use crate::classify::LossClass;
+use crate::node::Ecn;
+use crate::options::{Given, Options};
+use crate::telemetry::Visitor;
+use crate::time::{Rx, Span, Time};
+use crate::units::Rate;
+
+crate::names! {
+    /// How long the rate stays down after a congestion loss.
+    pub enum Hold {
+        /// Until the bytes that were not sent are as many as TCP would not have sent [VTP, figure 2: A1 = A2].
+        #[default]
+        Areas = "areas",
+        /// Until TCP's window would have grown to VTP's [VTP, figure 3: bc = bh].
+        Rounds = "rounds",
+    }
+}
+
+crate::names! {
+    /// What a congestion loss cuts to what the path carried.
+    pub enum Cut {
+        /// The rate [VTP, section 5.3].
+        #[default]
+        Rate = "rate",
+        /// The equivalent window, which drains the queue [VTP, section 4.2].
+        Window = "window",
+    }
+}
+
+crate::options! {
+    /// VTP's parameters.
+    pub struct VtpConfig {
+        /// How long the rate stays down: areas, or rounds
+        hold: Hold = Hold::Areas, "VTP, section 3.3 and figure 2; section 4.1 and figure 3";
+        /// What is cut to what the path carried: rate, or window
+        cut: Cut = Cut::Rate, "VTP, section 5.3; section 4.2";
+        /// The weight of the past in the achieved rate, a sample each round
+        memory: f64 [0.0..=0.999] = 0.75, "VTP, section 3.2, names none; earlier work 0.6 to 0.8";
+        /// How far from one the ratio of two rounds' round-trip times may be in equation 5
+        guard: f64 [0.0..=0.99] = 0.5, "our own: equation 5 has a pole at 2";
+        /// Follow equation 5 where the round-trip time falls too, which raises the rate by as much
+        falling: bool = false, "our own: VTP, section 3.3, assumes that the queue grows";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Controller = Controller {
+    name: "vtp",
+    about: "cut to the achieved rate, held there, then raised as TCP's: smooth, and fair to TCP",
+    paper: "Yang, Chen, Sun, Gerla, Sanadidi (seed 002)",
+    classifier: Some("spike-rtt"),
+    needs: Information::Fates,
+    below: "takes the receiver's rate as the achieved one, and one congestion a round-trip time where it tells of losses",
+    options: VtpConfig::OPTIONS,
+    make: |given: &Given, setting| -> Made { Ok(Box::new(Vtp::new(VtpConfig::read(given)?, setting))) },
+};
+
+/// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi), in seconds.
+const SLOWEST: f64 = 64.0;
+
+/// What the rate is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// It doubles each round.
+    Start,
+    /// It stays down, with that equivalent window in bytes where the window was cut.
+    Held { until: Time, window: Option<f64> },
+    /// It follows equation 5.
+    Avoidance,
+}
+
+/// What was learnt since a round began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// A packet sent at that time or later ends the round.
+    began: Time,
+    /// Bytes that left the bottleneck: arrived, or lost behind it.
+    bytes: u64,
+    /// Round-trip times, summed in seconds, and how many.
+    rtts: (f64, u32),
+    /// The sources filled the rate.
+    filled: bool,
+}
+
+/// VTP's state. Rates are IP bytes a second.
+#[derive(Debug)]
+struct Vtp {
+    config: VtpConfig,
+    setting: Setting,
+    /// R.
+    rate: f64,
+    phase: Phase,
+    /// AR.
+    achieved: Option<f64>,
+    /// RTT, RTT of the round before, and the least: in seconds.
+    rtt: Option<f64>,
+    before: Option<f64>,
+    least: f64,
+    round: Round,
+    /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
+    mark: Option<(Option<Time<Rx>>, Time)>,
+    /// Losses of packets that were sent before belong to the last cut.
+    cut: Option<Time>,
+    /// The mean size of IP packets in bytes.
+    size: Option<f64>,
+    reported: Option<u64>,
+    sent: Option<u64>,
+    timer: Option<Time>,
+    now: Time,
+    decisions: Decisions,
+}
+
+impl Vtp {
+    fn new(config: VtpConfig, setting: &Setting) -> Vtp {
+        let start = setting.start.map(|start| start.bits_per_second() as f64 / 8.0);
+        Vtp {
+            config,
+            rate: start.unwrap_or(setting.packet_size.0 as f64),
+            phase: Phase::Start,
+            achieved: None,
+            rtt: None,
+            before: None,
+            least: f64::INFINITY,
+            round: Round::default(),
+            mark: None,
+            cut: None,
+            size: None,
+            reported: None,
+            sent: None,
+            timer: None,
+            now: Time::ZERO,
+            decisions: Decisions::default(),
+            setting: *setting,
+        }
+    }
+
+    fn size(&self) -> f64 {
+        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
+    }
+
+    /// Puts the rate within what can be sent and what is allowed.
+    fn set(&mut self, rate: f64) {
+        let max = self.setting.max.bits_per_second() as f64 / 8.0;
+        self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.size() / SLOWEST);
+    }
+
+    fn on_rtt(&mut self, sample: Span) {
+        let sample = sample.as_secs_f64();
+        if self.rtt.is_none() {
+            // As TFRC starts (RFC 5348, section 4.2).
+            let mss = self.setting.packet_size.0 as f64;
+            self.set(self.rate.max((4.0 * mss).min((2.0 * mss).max(4380.0)) / sample));
+            self.rtt = Some(sample);
+        }
+        self.least = self.least.min(sample);
+        self.round.rtts = (self.round.rtts.0 + sample, self.round.rtts.1.saturating_add(1));
+    }
+
+    /// AR over the round that ends with the newest arrival [VTP, section 3.2].
+    fn achieve(&mut self, arrived: Option<Time<Rx>>) {
+        if let Some((before, here)) = self.mark.replace((arrived, self.now)) {
+            let local = (self.now - here).as_secs_f64();
+            let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
+            // A receiver's clock does not run at half our speed or at twice it.
+            let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
+            if span > 0.0 {
+                self.achieve_at(self.round.bytes as f64 / span);
+            }
+        }
+    }
+
+    fn achieve_at(&mut self, sample: f64) {
+        let memory = self.config.memory;
+        self.achieved = Some(self.achieved.map_or(sample, |past| past + (1.0 - memory) * (sample - past)));
+    }
+
+    /// A round ended: its rate and round-trip time are known, and the rate rises.
+    fn end_round(&mut self, arrived: Option<Time<Rx>>) {
+        self.achieve(arrived);
+        let Round { rtts: (sum, n), filled, .. } = self.round;
+        self.round = Round { began: self.now, ..Round::default() };
+        if n > 0 {
+            self.before = self.rtt.replace(sum / f64::from(n));
+        }
+        let Some(rtt) = self.rtt else { return };
+        match self.phase {
+            Phase::Held { until, .. } if self.now < until => {}
+            Phase::Held { .. } => self.phase = Phase::Avoidance,
+            _ if !filled => {}
+            Phase::Start => self.set(
+                (2.0 * self.rate)
+                    .min(self.achieved.map_or(f64::INFINITY, |ar| 2.0 * ar.max(self.rate / 2.0))),
+            ),
+            Phase::Avoidance => {
+                // [VTP, equation 5] R' = (R + 1/RTT) / (2 - RTT[-1]/RTT), with R in packets a second.
+                let VtpConfig { guard, falling, .. } = self.config;
+                let most = if falling { 1.0 + guard } else { 1.0 };
+                let ratio = self.before.map_or(1.0, |before| before / rtt).clamp(1.0 - guard, most);
+                self.set((self.rate + self.size() / rtt) / (2.0 - ratio));
+            }
+        }
+    }
+
+    /// A congestion loss [VTP, sections 3.3 and 4]. Losses of packets that were sent before the last cut belong to that.
+    fn congested(&mut self, sent_at: Time) {
+        if self.cut.is_some_and(|cut| sent_at < cut) {
+            return;
+        }
+        self.cut = Some(self.now);
+        let first = self.phase == Phase::Start;
+        let Some(rtt) = self.rtt else { return self.set(self.rate / 2.0) };
+        let size = self.size();
+        let (before, achieved) = (self.rate, self.achieved.unwrap_or(self.rate / 2.0).min(self.rate));
+        let window = before * rtt; // [equation 2] in bytes
+        let pipe = achieved * self.least;
+        self.set(achieved);
+        let seconds = match self.config.hold {
+            // [figure 2] A1 = W/2; A2 = tau (R - R'). TCP is a packet per round above what the path carries.
+            Hold::Areas => window / 2.0 / (before - achieved).max(size / rtt),
+            // [figure 3] A window of P goes on from where TCP's comes to it, a packet per round from W/2.
+            Hold::Rounds => (pipe - window / 2.0) / size * self.least,
+        };
+        if seconds > 0.0 {
+            let window = (self.config.cut == Cut::Window).then_some(pipe);
+            self.phase = Phase::Held { until: self.now + Span::from_secs_f64(seconds.min(3_600.0)), window };
+            self.drain();
+        } else {
+            // [section 3.3, step 1] from the window that TCP would have, at what the path carries at most.
+            self.set(achieved.min(window / 2.0 / self.least));
+            self.phase = Phase::Avoidance;
+        }
+        if first {
+            self.decisions.push(Decision::SlowStartEnded { rate: self.target() });
+        }
+    }
+
+    /// The rate of a window that was cut, while the queue drains.
+    fn drain(&mut self) {
+        if let (Phase::Held { window: Some(window), .. }, Some(rtt)) = (self.phase, self.rtt) {
+            self.set(window / rtt);
+        }
+    }
+
+    fn target(&self) -> Rate {
+        self.setting.within(self.rate)
+    }
+
+    /// Starts the timer of silence: four round-trip times or the time of two packets.
+    fn restart(&mut self) {
+        let seconds = (4.0 * self.rtt.unwrap_or(0.5)).max(2.0 * self.size() / self.rate);
+        self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
+    }
+}
+
+impl RateController for Vtp {
+    fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.now = self.now.max(now);
+        self.sent = self.sent.max(Some(sent.id));
+        let bytes = sent.size.0.clamp(1, 65_535) as f64;
+        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
+        if self.timer.is_none() {
+            self.restart();
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
+        self.now = self.now.max(now);
+        if let Some(sample) = feedback.rtt(self.now) {
+            self.on_rtt(sample);
+        }
+        let newest =
+            feedback.newest().and_then(|at| feedback.reports.get(at)).and_then(|report| match report.fate {
+                Fate::Arrived { at, .. } => at,
+                _ => None,
+            });
+        let mut ended = false;
+        let mut lost = None;
+        for Report { sent, fate } in feedback.reports.iter() {
+            if self.sent.is_some_and(|last| sent.id > last) {
+                continue;
+            }
+            let new = self.reported.is_none_or(|reported| sent.id > reported);
+            let bytes = sent.size.0.min(65_535);
+            match *fate {
+                Fate::Arrived { ecn, .. } if new => {
+                    self.round.bytes += bytes;
+                    self.round.filled |= !sent.app_limited;
+                    ended |= sent.at >= self.round.began;
+                    lost = lost.max((ecn == Ecn::Ce).then_some(sent.at));
+                }
+                // Lost behind the bottleneck, which it went through.
+                Fate::Lost { class: LossClass::Wireless, .. } if new => self.round.bytes += bytes,
+                Fate::Lost { class: LossClass::Congestion, .. } => lost = lost.max(Some(sent.at)),
+                _ => {}
+            }
+            self.reported = self.reported.max(Some(sent.id));
+        }
+        if let Some(summary) = feedback.receiver.filter(|_| feedback.reports.is_empty()) {
+            let over = summary.over.as_secs_f64();
+            if over > 0.0 {
+                self.achieve_at(summary.received.0 as f64 / over);
+            }
+            let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
+            (ended, self.mark) = (self.now - self.round.began >= rtt, None);
+            self.round.filled = true;
+            lost = (summary.loss_event_rate > 0.0).then_some(self.now - rtt);
+        }
+        if ended {
+            self.end_round(newest);
+        }
+        self.drain();
+        if let Some(sent_at) = lost {
+            self.congested(sent_at);
+        }
+        self.restart();
+    }
+
+    fn on_signal(&mut self, now: Time, signal: Signal) {
+        self.now = self.now.max(now);
+        match signal {
+            Signal::Rtt { sample } => self.on_rtt(sample),
+            Signal::Route { .. } => self.least = self.rtt.unwrap_or(f64::INFINITY),
+            Signal::PersistentCongestion => {
+                self.cut = None;
+                self.congested(self.now);
+            }
+            _ => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        if self.timer.is_none_or(|at| self.now < at) {
+            return;
+        }
+        self.set(self.rate / 2.0);
+        self.cut = Some(self.now);
+        if self.rtt.is_some() {
+            self.phase = Phase::Avoidance;
+        }
+        self.restart();
+        self.decisions.push(Decision::NoFeedback { rate: self.target() });
+    }
+
+    fn poll_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop()
+    }
+
+    fn output(&self) -> Output {
+        Output::rate(self.target())
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.number("rate", "bit/s", self.target().bits_per_second() as f64);
+        self.achieved.into_iter().for_each(|rate| visitor.number("achieved rate", "bit/s", 8.0 * rate));
+        self.rtt.into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt));
+        visitor.state(
+            "phase",
+            match self.phase {
+                Phase::Start => "start",
+                Phase::Held { .. } => "held",
+                Phase::Avoidance => "congestion avoidance",
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LostBy;
+    use super::*;
+    use crate::units::Bytes;
+
+    fn at(ms: f64) -> Time {
+        Time::from_nanos((ms * 1e6) as u64)
+    }
+
+    /// At 410 packets of 1000 B a second where the path carries 400 and its round-trip time is 50 ms: a pipe P of 20.
+    fn full(options: &str, rtt: f64) -> Vtp {
+        let given = format!("vtp({options})").parse::<crate::options::Choice>().unwrap().options;
+        let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
+        let mut vtp = Vtp::new(VtpConfig::read(&given).unwrap(), &setting);
+        (vtp.size, vtp.rtt, vtp.before, vtp.least) = (Some(1000.0), Some(rtt), Some(rtt), 0.05);
+        (vtp.rate, vtp.achieved, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
+        vtp.now = at(1_000.0);
+        vtp
+    }
+
+    /// How long the rate stays down, in milliseconds, and the rate.
+    fn cut(options: &str, rtt: f64) -> (Option<f64>, f64) {
+        let mut vtp = full(options, rtt);
+        vtp.congested(at(990.0));
+        let held = match vtp.phase {
+            Phase::Held { until, .. } => Some((until - vtp.now).as_secs_f64() * 1e3),
+            _ => None,
+        };
+        (held.map(libm::round), libm::round(vtp.rate))
+    }
+
+    /// Buffers of half a pipe, one and two: windows of 30.75, 41 and 61.5 packets at the loss.
+    #[test]
+    fn both_readings_of_the_hold() {
+        // A1 = 15.4, 20.5, 30.8 packets, at 13.3 (a packet per round), 10 and 10 packets a second less.
+        assert_eq!(cut("hold=areas", 0.075), (Some(1153.0), 400_000.0));
+        assert_eq!(cut("hold=areas", 0.1), (Some(2050.0), 400_000.0));
+        assert_eq!(cut("hold=areas", 0.15), (Some(3075.0), 400_000.0));
+        // P - W/2 = 4.6 rounds of 50 ms; none, where TCP's window is as large already.
+        assert_eq!(cut("hold=rounds", 0.075), (Some(231.0), 400_000.0));
+        assert_eq!(cut("hold=rounds", 0.1), (None, 400_000.0));
+        assert_eq!(cut("hold=rounds", 0.15), (None, 400_000.0));
+        // A window of P over the round trip of a full queue.
+        assert_eq!(cut("cut=window", 0.1), (Some(2050.0), 200_000.0));
+    }
+
+    /// R' of 400 packets a second: a packet more where the round trip stays 100 ms, less where it grew by 10 ms.
+    #[test]
+    fn equation_5_and_its_guard() {
+        let after = |before: f64, options: &str| {
+            let mut vtp = full(options, 0.1);
+            (vtp.rate, vtp.rtt) = (400_000.0, Some(before));
+            vtp.round = Round { rtts: (0.1, 1), filled: true, ..Round::default() };
+            vtp.end_round(None);
+            libm::round(vtp.rate)
+        };
+        let risen = |before| after(before, "");
+        assert_eq!(risen(0.1), 410_000.0);
+        assert_eq!(risen(0.09), 372_727.0);
+        // No further than a ratio of 0.5; where the round trip falls, a packet more.
+        assert_eq!((risen(0.05), risen(0.001)), (273_333.0, 273_333.0));
+        assert_eq!((risen(0.15), risen(0.2)), (410_000.0, 410_000.0));
+        // The pole is at 0.2: no further than a ratio of 1.5.
+        let falling = |before| after(before, "falling=true");
+        assert_eq!(
+            (falling(0.11), falling(0.15), falling(0.2), falling(10.0)),
+            (455_556.0, 820_000.0, 820_000.0, 820_000.0)
+        );
+        // Sources that do not fill the rate raise nothing.
+        let mut vtp = full("", 0.1);
+        vtp.end_round(None);
+        assert_eq!(vtp.rate, 410_000.0);
+    }
+
+    /// 100 packets a second arrive or are lost behind the bottleneck, whatever the clock says there.
+    #[test]
+    fn wireless_losses_count_as_achieved_and_change_nothing() {
+        let mut vtp = full("", 0.1);
+        (vtp.rate, vtp.achieved, vtp.now) = (100_000.0, None, Time::ZERO);
+        let mut slowest: f64 = f64::INFINITY;
+        for round in 0..20_u64 {
+            let report = |k: u64| {
+                let id = 10 * round + k;
+                let ms = 10.0 * id as f64;
+                let lost = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };
+                let arrived = Fate::arrived(Time::from_nanos(((ms + 5_050.0) * 1e6) as u64));
+                Report {
+                    sent: Sent::media(id, Bytes(1000), at(ms)),
+                    fate: if k == 4 { lost } else { arrived },
+                }
+            };
+            let mut reports: Vec<Report> = (0..10).map(report).collect();
+            let newest = Time::from_nanos((100 * round + 90 + 5_050) * 1_000_000);
+            vtp.on_feedback(
+                at(100.0 * round as f64 + 190.0),
+                &mut Feedback::exact(&mut reports, Some(newest)),
+            );
+            slowest = slowest.min(vtp.rate);
+        }
+        assert!(slowest >= 100_000.0, "{slowest}");
+        assert!((vtp.achieved.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", vtp.achieved);
+    }
+
+    #[test]
+    fn losses_of_one_round_are_one_congestion_and_a_later_one_cuts_again() {
+        let mut vtp = full("", 0.1);
+        vtp.congested(at(990.0));
+        let Phase::Held { until, .. } = vtp.phase else { panic!() };
+        vtp.achieved = Some(300_000.0);
+        vtp.congested(at(999.0));
+        assert_eq!((vtp.rate, vtp.phase), (400_000.0, Phase::Held { until, window: None }));
+        vtp.now = at(1_500.0);
+        vtp.congested(at(1_400.0));
+        assert_eq!(vtp.rate, 300_000.0);
+        // A1 of 20 packets at 100 a second less.
+        assert_eq!(vtp.phase, Phase::Held { until: at(1_700.0), window: None });
+    }
+}

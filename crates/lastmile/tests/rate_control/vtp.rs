@@ -1,0 +1,53 @@
+//! VTP over paths whose queue holds half of the pipe, the pipe, and twice the pipe of 25 packets.
+
+use super::path::{Came, Form, Path};
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+
+fn run(name: &str, loss: f64, queue: u64) -> Came {
+    let path = Path {
+        rate: Rate::ip(5_000_000),
+        delay: Span::from_millis(20),
+        queue,
+        loss,
+        size: Bytes(1000),
+        feedback: Span::from_millis(10),
+        seconds: 100,
+        seed: 1,
+    };
+    path.run(name, Form::Sender)
+}
+
+/// Some 60,000 packets. The hold by areas loses the least; that by rounds, which holds nothing at B >= P, up to 4 %.
+#[test]
+fn it_fills_paths_of_any_buffer_and_hardly_overflows_them() {
+    for queue in [12, 25, 50] {
+        for (name, fills, overflows) in
+            [("vtp", 4_990.0, 400), ("vtp(hold=rounds)", 4_990.0, 1_300), ("vtp(cut=window)", 4_600.0, 200)]
+        {
+            let came = run(name, 0.0, queue);
+            assert!(
+                came.arrived >= fills && came.overflowed <= overflows,
+                "{name}, queue of {queue}: {came:?}"
+            );
+        }
+    }
+}
+
+/// Equation 5 where the round trip falls: after each cut the rate swings up by as much as the queue drained.
+#[test]
+fn following_a_falling_round_trip_swings() {
+    let (steady, swinging) =
+        (run("vtp(hold=rounds)", 0.0, 50), run("vtp(hold=rounds, falling=true)", 0.0, 50));
+    assert!(swinging.overflowed > 4 * steady.overflowed, "{swinging:?}, {steady:?}");
+}
+
+/// What is left of 5 Mbit/s behind losses of 2 and 5 %; `none` in place of its classifier takes all for congestion.
+#[test]
+fn wireless_losses_cost_what_they_take() {
+    for (loss, kept, without) in [(0.02, 4_800.0, 3_000.0), (0.05, 4_550.0, 1_600.0)] {
+        let (vtp, none) = (run("vtp", loss, 25), run("vtp+none", loss, 25));
+        assert!(vtp.arrived >= kept, "{loss}: {vtp:?}");
+        assert!(none.arrived <= without, "{loss}: {none:?}");
+    }
+}
