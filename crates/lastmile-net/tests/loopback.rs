@@ -128,7 +128,7 @@ fn hosts_carry_several_endpoints() {
             let mut driver = Driver::new(far.into(), DriverConfig::default()).unwrap();
             let epoch = driver.epoch();
             let reflector = Reflector::new(ReflectorConfig { epoch, ..ReflectorConfig::new([7; 32]) });
-            let receiver = Receiver::new(ReceiverConfig { ssrc: 2, feedback: Span::from_millis(50), epoch });
+            let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(2) });
             let mut host = Endpoints::new([(Some(20), any(reflector)), (Some(21), any(receiver))]);
             let mut events = Vec::new();
             let mut decided = |event: &Event<Decided>| events.push(event.what.clone().event(event.at, 0));
@@ -146,16 +146,10 @@ fn hosts_carry_several_endpoints() {
         let prober =
             Prober::new(ProberConfig { epoch, ..ProberConfig::new(reflecting, [5; 32]) }, both.into());
         let sender = Sender::new(SenderConfig {
-            peer: receiving,
-            ssrc: 1,
-            rate: Rate::ip(2_000_000).into(),
-            frame_rate: 30.0,
-            packet_size: Bytes(1200),
             ecn: Ecn::Ect0,
-            start: Time::ZERO,
             stop: Time::ZERO + Span::from_millis(500),
             epoch,
-            max_bytes: None,
+            ..SenderConfig::new(receiving, 1, Rate::ip(2_000_000))
         })
         .unwrap();
         let mut host = Endpoints::new([(Some(10), any(prober)), (Some(11), any(sender))]);

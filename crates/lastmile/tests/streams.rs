@@ -33,21 +33,17 @@ fn sender(stop: Time) -> Sender {
 
 fn config(stop: Time) -> SenderConfig {
     SenderConfig {
-        peer: ends().1,
-        ssrc: OURS,
-        rate: Rate::ip(1_000_000).into(),
         frame_rate: 50.0,
         packet_size: Bytes(500),
         ecn: Ecn::Ect0,
-        start: Time::ZERO,
         stop,
         epoch: EPOCH,
-        max_bytes: None,
+        ..SenderConfig::new(ends().1, OURS, Rate::ip(1_000_000))
     }
 }
 
 fn receiver() -> Receiver {
-    Receiver::new(ReceiverConfig { ssrc: 8, feedback: Span::from_millis(50), epoch: EPOCH })
+    Receiver::new(ReceiverConfig { epoch: EPOCH, ..ReceiverConfig::new(8) })
 }
 
 /// What a node wants by now: its packets, its decisions, and when it is to be woken.
@@ -668,7 +664,7 @@ proptest! {
     ) {
         let controller = |name: &str| lastmile::control::build(&name.parse().unwrap(), &Default::default()).unwrap();
         let mut sender = match control {
-            Some(name) => Sender::controlled(config(at(5_000)), controller(name)),
+            Some(name) => Sender::controlled(config(at(5_000)), controller(name)).unwrap(),
             None => sender(at(5_000)),
         };
         let (mut now, mut packets) = (Time::ZERO, 0);

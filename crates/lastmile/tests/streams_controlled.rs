@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::*;
-use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId};
+use lastmile::node::{Datagram, Input, Node, Output, PortId};
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::is_rtcp;
@@ -37,23 +37,18 @@ struct Came {
 }
 
 fn over(path: &Path, control: &str) -> Came {
+    let rate = SenderRate::Controlled(ControlConfig::new(control.parse().unwrap()));
     let config = SenderConfig {
-        peer: ends().1,
-        ssrc: 7,
-        rate: SenderRate::Controlled(ControlConfig::new(control.parse().unwrap())),
         frame_rate: 50.0,
         packet_size: Bytes(1000),
-        ecn: Ecn::NotEct,
-        start: Time::ZERO,
         stop: path.stop,
         epoch: Epoch::from_unix_nanos(1_700_000_000_000_000_000),
-        max_bytes: None,
+        ..SenderConfig::new(ends().1, 7, rate)
     };
     let mut sender = Sender::new(config).unwrap();
-    let feedback = Span::from_millis(50);
     // The other host's clock says something else.
     let epoch = Epoch::from_unix_nanos(1_600_000_000_123_456_789);
-    let mut receiver = Receiver::new(ReceiverConfig { ssrc: 9, feedback, epoch });
+    let mut receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(9) });
     let mut random = Pcg64Mcg::new(0x1234_5677);
     let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
     let mut wakes = [Some(Time::ZERO); 2];

@@ -282,21 +282,15 @@ fn over_loopback(which: usize, rate: &SenderRate) -> anyhow::Result<Buffer> {
         Ok(Driven { endpoint: end.endpoint()?, recorder })
     };
     let receiver = |epoch| {
-        let config = ReceiverConfig { ssrc: 2, feedback: Span::from_millis(50), epoch };
+        let config = ReceiverConfig { epoch, ..ReceiverConfig::new(2) };
         driven(Which::Receiver(config), which == 1)
     };
     let sender = |peer, epoch| {
         let config = SenderConfig {
-            peer,
-            ssrc: 1,
-            rate: rate.clone(),
-            frame_rate: 30.0,
-            packet_size: Bytes(1_200),
             ecn: Ecn::Ect1,
-            start: Time::ZERO,
             stop: Time::ZERO + Span::from_secs(SECONDS),
             epoch,
-            max_bytes: None,
+            ..SenderConfig::new(peer, 1, rate.clone())
         };
         driven(Which::Sender(Box::new(config)), which == 0)
     };

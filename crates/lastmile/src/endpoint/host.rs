@@ -33,11 +33,11 @@ impl Decided {
 /// use lastmile::endpoint::{Endpoints, any, measure::{Reflector, ReflectorConfig}};
 /// use lastmile::endpoint::stream::{Receiver, ReceiverConfig};
 /// use lastmile::node::{Node, Output};
-/// use lastmile::time::{Epoch, Span, Time};
+/// use lastmile::time::{Epoch, Time};
 ///
 /// let epoch = Epoch::from_unix_nanos(1_700_000_000_000_000_000);
 /// let reflector = Reflector::new(ReflectorConfig::new([7; 32]));
-/// let receiver = Receiver::new(ReceiverConfig { ssrc: 1, feedback: Span::from_millis(50), epoch });
+/// let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(1) });
 /// // Sockets, or simulated UDP ports, in the same order.
 /// let mut host = Endpoints::new([(None, any(reflector)), (Some(9), any(receiver))]);
 /// assert!(matches!(host.poll(Time::ZERO), Output::Wait(None)));

@@ -279,18 +279,14 @@ impl Role for Streaming {
                 // A scenario's times are the run's, whatever the host's clock says.
                 let (start, stop) = (around.local(start), around.local(stop));
                 let epoch = around.epoch;
-                let max_bytes = None;
                 let config = SenderConfig {
-                    peer,
-                    ssrc: own,
-                    rate,
                     frame_rate,
                     packet_size,
                     ecn,
                     start,
                     stop,
                     epoch,
-                    max_bytes,
+                    ..SenderConfig::new(peer, own, rate)
                 };
                 let sender =
                     Sender::new(config.clone()).map_err(|error| RunError::Make(error.to_string()))?;
@@ -298,7 +294,7 @@ impl Role for Streaming {
             };
             let feedback = spec.feedback;
             let receiver = move |around: &Surroundings| {
-                let config = ReceiverConfig { ssrc: others, feedback, epoch: around.epoch };
+                let config = ReceiverConfig { feedback, epoch: around.epoch, ..ReceiverConfig::new(others) };
                 Ok(Made { endpoint: any(Receiver::new(config.clone())), config: Box::new(config) })
             };
             let place = |(host, port): (usize, u16)| Place { host, ipv6: spec.ipv6, port, number: 0 };

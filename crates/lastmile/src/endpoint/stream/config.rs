@@ -3,10 +3,11 @@
 use core::net::SocketAddr;
 
 use super::MAX_AWAITED;
+use super::source::{self, FrameSource};
 use crate::control::{self, Composition, RateController, Setting};
 use crate::node::Ecn;
-use crate::options::ChoiceError;
-use crate::time::{Epoch, Time};
+use crate::options::{Choice, ChoiceError};
+use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, Rate};
 
 /// Packets of a frame: what is sent at once can be awaited.
@@ -22,6 +23,9 @@ pub struct SenderConfig {
     pub ssrc: u32,
     /// What sets the rate.
     pub rate: SenderRate,
+    /// What makes its frames.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub source: SourceConfig,
     /// Frames in a second.
     pub frame_rate: f64,
     /// The largest packet, with its IP header.
@@ -37,6 +41,56 @@ pub struct SenderConfig {
     /// Send no more than that, media and reports together.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_bytes: Option<Bytes>,
+    /// How packets that the receiver asks for again are repeated; nothing where none is.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub retransmission: Option<Retransmission>,
+    /// Whether it ends where RFC 8083 says that the path cannot carry it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub circuit_breakers: bool,
+}
+
+/// What makes a sender's frames.
+///
+/// ```
+/// use lastmile::endpoint::stream::SourceConfig;
+/// assert_eq!(SourceConfig::default().choice(false).to_string(), "cbr");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SourceConfig {
+    /// A registered source with its options; nothing for `cbr` at a fixed rate and `on-demand` at a controller's.
+    pub source: Option<Choice>,
+    /// Decides its random numbers.
+    pub seed: u64,
+    /// The sizes of frames in bytes, of a trace alone ([`source::read_sizes`]).
+    pub sizes: Vec<u32>,
+}
+
+impl SourceConfig {
+    /// The source that is meant, where a controller sets the rate or none does.
+    pub fn choice(&self, controlled: bool) -> Choice {
+        let usual = if controlled { "on-demand" } else { "cbr" };
+        self.source.clone().unwrap_or_else(|| Choice::named(usual))
+    }
+}
+
+/// How lost packets are sent again (RFC 4588), as a stream of their own beside that of the media.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Retransmission {
+    /// The source's number of packets that are repeated: another one than the media's.
+    pub ssrc: u32,
+    /// How long after it left a packet can be repeated.
+    pub within: Span,
+    /// The most bytes that are repeated, as a share of the media's.
+    pub share: f64,
+}
+
+impl Retransmission {
+    /// For that long, at most a quarter of the media's bytes.
+    pub fn within(ssrc: u32, within: Span) -> Retransmission {
+        Retransmission { ssrc, within, share: 0.25 }
+    }
 }
 
 /// What sets a sender's rate.
@@ -100,6 +154,45 @@ impl ControlConfig {
 }
 
 impl SenderConfig {
+    /// A source at that rate for that receiver: 30 frames in a second, packets of 1200 B at most, from the run's beginning
+    /// until somebody ends it, with circuit breakers.
+    ///
+    /// ```
+    /// use lastmile::{endpoint::stream::SenderConfig, units::{Bytes, Rate}};
+    /// let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, Rate::ip(1_000_000));
+    /// assert_eq!((config.frame_rate, config.packet_size), (30.0, Bytes(1200)));
+    /// ```
+    pub fn new(peer: SocketAddr, ssrc: u32, rate: impl Into<SenderRate>) -> SenderConfig {
+        SenderConfig {
+            peer,
+            ssrc,
+            rate: rate.into(),
+            source: SourceConfig::default(),
+            frame_rate: 30.0,
+            packet_size: Bytes(1_200),
+            ecn: Ecn::NotEct,
+            start: Time::ZERO,
+            stop: Time::MAX,
+            epoch: Epoch::from_unix_nanos(0),
+            max_bytes: None,
+            retransmission: None,
+            circuit_breakers: true,
+        }
+    }
+
+    /// The size of full media packets: one that is repeated is two bytes longer.
+    pub(super) fn full_size(&self) -> Bytes {
+        Bytes(self.packet_size.0.saturating_sub(if self.retransmission.is_some() { 2 } else { 0 }))
+    }
+
+    /// Makes the source.
+    pub(super) fn make_source(&self, controlled: bool) -> Result<Box<dyn FrameSource>, ChoiceError> {
+        let SourceConfig { seed, sizes, .. } = &self.source;
+        let (frame_rate, packet_size) = (self.frame_rate, self.full_size());
+        let setting = source::Setting { frame_rate, packet_size, seed: *seed, sizes };
+        source::build(&self.source.choice(controlled), &setting)
+    }
+
     /// Whether a frame has [`MAX_FRAME_PACKETS`] at most, and takes time: what comes from a file has to be asked.
     pub fn is_possible(&self) -> bool {
         let frame = self.fixed().bits_per_second() as f64 / 8.0 / self.frame_rate;

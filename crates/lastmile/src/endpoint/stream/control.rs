@@ -38,8 +38,8 @@ enum Known {
 pub(super) struct Control {
     pub(super) controller: Box<dyn RateController>,
     pub(super) pacer: Pacer,
-    /// Bytes that the source has made and not sent.
-    pub(super) owed: f64,
+    /// The source makes less than the target.
+    pub(super) app_limited: bool,
     /// The number of the first packet that is kept, and what is known of each from there on.
     first: u64,
     flight: VecDeque<(control::Sent, Known)>,
@@ -61,7 +61,7 @@ impl Control {
         Control {
             controller,
             pacer: Pacer::new(CREDIT),
-            owed: 0.0,
+            app_limited: false,
             first: 0,
             flight: VecDeque::new(),
             highest: None,
@@ -73,14 +73,17 @@ impl Control {
         }
     }
 
-    /// A packet was given to the driver, to leave at that time.
-    pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn) {
+    /// A packet was given to the driver, to leave at that time. Its number.
+    pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn) -> u64 {
         let id = self.first + self.flight.len() as u64;
-        self.flight.push_back((control::Sent { ecn, ..control::Sent::media(id, size, at) }, Known::Nothing));
+        let app_limited = self.app_limited;
+        let sent = control::Sent { ecn, app_limited, ..control::Sent::media(id, size, at) };
+        self.flight.push_back((sent, Known::Nothing));
         if self.flight.len() > MAX_AWAITED {
             self.flight.pop_front();
             self.first += 1;
         }
+        id
     }
 
     /// A packet really left.

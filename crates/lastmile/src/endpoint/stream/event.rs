@@ -13,6 +13,12 @@ pub struct Sent {
     pub packets: u64,
     /// Their bytes.
     pub bytes: Bytes,
+    /// Frames that the source made.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub frames: u64,
+    /// Of these, left out whole, since too much waited for the pacer.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub frames_dropped: u64,
     /// Packets that feedback said arrived.
     pub acknowledged: u64,
     /// Their bytes.

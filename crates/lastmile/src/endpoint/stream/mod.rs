@@ -11,10 +11,13 @@
 mod config;
 mod control;
 mod event;
+mod frames;
+mod outgoing;
 mod receiver;
 mod sender;
+pub mod source;
 
-pub use config::{ControlConfig, MAX_FRAME_PACKETS, SenderConfig, SenderRate};
+pub use config::{ControlConfig, MAX_FRAME_PACKETS, Retransmission, SenderConfig, SenderRate, SourceConfig};
 pub use event::{Decision, End, Left, Received, Sent};
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::Sender;

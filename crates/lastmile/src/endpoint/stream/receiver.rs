@@ -36,6 +36,20 @@ pub struct ReceiverConfig {
     pub feedback: Span,
     /// When the run started, for the stamps in feedback.
     pub epoch: Epoch,
+    /// Whether feedback has times of arrival in units of the media's clock as well (RFC 3611, section 4.3).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub receipt_times: bool,
+    /// How long after it was missed a packet is still of use, and asked for again; nothing where none is.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub nack: Option<Span>,
+}
+
+impl ReceiverConfig {
+    /// Feedback every 50 ms, and nothing else.
+    pub fn new(ssrc: u32) -> ReceiverConfig {
+        let (feedback, epoch) = (Span::from_millis(50), Epoch::from_unix_nanos(0));
+        ReceiverConfig { ssrc, feedback, epoch, receipt_times: false, nack: None }
+    }
 }
 
 /// What is known of a source.

@@ -1,25 +1,20 @@
-//! The sending end: frames of a fixed size at a fixed rate, or packets of full size at the rate of a controller; reports, and
-//! what is made of feedback.
+//! The sending end: when it does what, and what it makes of feedback.
 
-use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use super::config::{SenderConfig, SenderRate};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
-use super::{MAX_AWAITED, MAX_FRAME_PACKETS, REPORT_EVERY, from_peer, middle, nearest, ntp, ticks};
-use crate::control::RateController;
+use super::frames::Frames;
+use super::{REPORT_EVERY, from_peer, middle, nearest, ntp};
+use crate::control::{RateController, Signal};
 use crate::endpoint::Endpoint;
-use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
-use crate::units::{Bytes, IpVersion, Rate};
-use crate::wire::{
-    RTP_HEADER_LEN, Rtcp, RtpHeader, SenderInfo, is_rtcp, write_goodbye, write_name, write_sender_report,
-};
+use crate::units::{Bytes, Rate};
+use crate::wire::{Rtcp, is_rtcp};
 
-/// A dynamic payload type (RFC 3551, section 6).
-const PAYLOAD_TYPE: u8 = 96;
 /// Feedback that is still on its way is waited for so long after the last packet.
 const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
@@ -35,53 +30,61 @@ const LAST_REPORT: Bytes = Bytes(112);
 
 /// The sending end of a stream.
 pub struct Sender {
-    config: SenderConfig,
+    pub(super) config: SenderConfig,
     started: bool,
     /// When the stream ended, and why.
     ended: Option<(Time, End)>,
     finished: bool,
-    /// Frames made.
-    frames: u64,
-    sent: Sent,
+    pub(super) frames: Frames,
+    pub(super) sent: Sent,
     /// Bytes of payload sent.
-    payload: u64,
+    pub(super) payload: u64,
     /// The number of the first packet that is still awaited, and of each from there on its size and how it arrived, if that is known.
-    awaited: (u64, VecDeque<(Bytes, Option<Ecn>)>),
+    pub(super) awaited: (u64, VecDeque<(Bytes, Option<Ecn>)>),
     next_report: Time,
     last_feedback: Time,
     /// The receiver's number, once it was heard.
     receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
     refused: Option<(Time, End)>,
-    control: Option<Control>,
-    out: VecDeque<Output<Decision>>,
+    pub(super) control: Option<Control>,
+    pub(super) out: VecDeque<Output<Decision>>,
 }
 
 impl Sender {
-    /// A sender that has sent nothing. A controlled one's source makes whatever is asked for, in packets of full size, at each
-    /// frame's time.
+    /// A sender that has sent nothing.
     ///
     /// # Errors
-    /// The controller that is asked for cannot be had.
+    /// The controller or the source that is asked for cannot be had.
     pub fn new(config: SenderConfig) -> Result<Sender, ChoiceError> {
         let controller = match &config.rate {
             SenderRate::Fixed(_) => None,
             SenderRate::Controlled(control) => Some(control.build(config.packet_size)?),
         };
-        Ok(Sender::with(config, controller))
+        Sender::with(config, controller)
     }
 
     /// A sender at the rate of a controller of one's own, whatever the configuration says of the rate.
-    pub fn controlled(config: SenderConfig, controller: Box<dyn RateController>) -> Sender {
+    ///
+    /// # Errors
+    /// The source that is asked for cannot be had.
+    pub fn controlled(
+        config: SenderConfig,
+        controller: Box<dyn RateController>,
+    ) -> Result<Sender, ChoiceError> {
         Sender::with(config, Some(controller))
     }
 
-    fn with(config: SenderConfig, controller: Option<Box<dyn RateController>>) -> Sender {
-        Sender {
+    fn with(
+        config: SenderConfig,
+        controller: Option<Box<dyn RateController>>,
+    ) -> Result<Sender, ChoiceError> {
+        let frames = Frames::new(config.make_source(controller.is_some())?, config.start);
+        Ok(Sender {
             started: false,
             ended: None,
             finished: false,
-            frames: 0,
+            frames,
             sent: Sent::default(),
             payload: 0,
             awaited: (0, VecDeque::new()),
@@ -92,7 +95,7 @@ impl Sender {
             control: controller.map(Control::new),
             out: VecDeque::new(),
             config,
-        }
+        })
     }
 
     /// The rate that it sends at, of IP packets.
@@ -108,135 +111,19 @@ impl Sender {
         self.sent
     }
 
-    fn overhead(&self) -> Bytes {
-        IpVersion::of(self.config.peer).udp_overhead()
-    }
-
-    /// The time of a frame, and the IP bytes of all frames before it.
-    fn frame(&self, number: u64) -> (Time, u64) {
-        let seconds = number as f64 / self.config.frame_rate;
-        let bytes = self.config.fixed().bits_per_second() as f64 / 8.0 * seconds;
-        (self.config.start + Span::from_secs_f64(seconds), bytes as u64)
-    }
-
-    fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
-        let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
-        let datagram =
-            Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload) };
-        self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
-    }
-
-    /// Sends a frame's packets, evenly over its time; but for frames that nobody hears, for all that is known.
-    fn send_frame(&mut self, now: Time) {
+    /// How often a sender of a fixed rate that nobody hears, for all that is known, halves its frames.
+    pub(super) fn halvings(&self, now: Time) -> u32 {
         let unheard = now - self.last_feedback - PATIENCE[usize::from(self.receiver.is_some())];
-        let halvings = (unheard.as_secs_f64() + 1.0).clamp(0.0, 32.0) as u32;
-        if !self.frames.is_multiple_of(1 << halvings) {
-            self.frames += 1;
-            return;
-        }
-        let ((at, before), (next, after)) = (self.frame(self.frames), self.frame(self.frames + 1));
-        let header = RTP_HEADER_LEN as u64 + self.overhead().0;
-        let bytes = (after - before).max(header + 1);
-        let packets = bytes.div_ceil(self.config.packet_size.0.max(header + 1));
-        let (timestamp, gap) = (ticks(Time::ZERO + (at - self.config.start)), next - at);
-        for index in 0..packets {
-            let size = bytes * (index + 1) / packets - bytes * index / packets;
-            let due = at + Span::from_nanos((gap.as_nanos() as u64 * index / packets) as i64);
-            if !self.affords(Bytes(size.max(header + 1))) {
-                return self.end(now, End::ByteLimit);
-            }
-            self.send_packet(
-                due,
-                TransmitId::UNTRACKED,
-                timestamp,
-                index + 1 == packets,
-                size.max(header + 1),
-            );
-        }
-        self.frames += 1;
-    }
-
-    /// Sends what the controller's target makes of a frame's time, in packets of full size, at its pacing rate. What the pacer
-    /// cannot release within this time is not made: an encoder would leave out a frame.
-    fn send_controlled(&mut self, now: Time) {
-        let ((at, _), (next, _)) = (self.frame(self.frames), self.frame(self.frames + 1));
-        self.frames += 1;
-        let full = self.config.packet_size.0.max(RTP_HEADER_LEN as u64 + self.overhead().0 + 1);
-        let Some(control) = &mut self.control else { return };
-        let output = control.controller.output();
-        let made = output.target.bits_per_second() as f64 / 8.0 * (next - at).as_secs_f64();
-        control.owed = (control.owed + made).min(made + full as f64);
-        // The first packet asks for nothing: without it nobody can answer.
-        let first = self.sent.packets == 0;
-        let timestamp = ticks(Time::ZERO + (at - self.config.start));
-        for _ in 0..MAX_FRAME_PACKETS {
-            let Some(control) = &mut self.control else { return };
-            let from = now.max(at);
-            if (control.owed < full as f64 && !(first && self.sent.packets == 0))
-                || control.pacer.ready(from, output.pacing) >= next.max(from + Span::from_nanos(1))
-            {
-                return;
-            }
-            if !self.affords(Bytes(full)) {
-                return self.end(now, End::ByteLimit);
-            }
-            let Some(control) = &mut self.control else { return };
-            control.owed -= full as f64;
-            let due = control.pacer.release(from, Bytes(full), output.pacing);
-            control.planned(due, Bytes(full), self.config.ecn);
-            let id = TransmitId(self.sent.packets + 1);
-            self.send_packet(due, id, timestamp, false, full);
-        }
+        (unheard.as_secs_f64() + 1.0).clamp(0.0, 32.0) as u32
     }
 
     /// Whether that may be sent, and a last report after it.
-    fn affords(&self, size: Bytes) -> bool {
+    pub(super) fn affords(&self, size: Bytes) -> bool {
         let sent = self.sent.bytes + self.sent.report_bytes;
         self.config.max_bytes.is_none_or(|most| sent + size + LAST_REPORT <= most)
     }
 
-    /// Sends a packet of so many bytes at the IP layer.
-    fn send_packet(&mut self, due: Time, id: TransmitId, timestamp: u32, marker: bool, size: u64) {
-        let fields = RtpHeader {
-            marker,
-            payload_type: PAYLOAD_TYPE,
-            sequence: self.sent.packets as u16,
-            timestamp,
-            ssrc: self.config.ssrc,
-        };
-        let mut payload = Vec::with_capacity(size as usize);
-        fields.write(&mut payload);
-        payload.resize((size - self.overhead().0) as usize, 0);
-        let size = Bytes(payload.len() as u64) + self.overhead();
-        self.sent.packets += 1;
-        self.sent.bytes += size;
-        self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
-        self.awaited.1.push_back((size, None));
-        if self.awaited.1.len() > MAX_AWAITED {
-            self.awaited.1.pop_front();
-            self.awaited.0 += 1;
-        }
-        self.transmit(due, id, self.config.ecn, payload);
-    }
-
-    fn report(&mut self, now: Time, leaves: bool) {
-        let info = SenderInfo {
-            ntp: ntp(self.config.epoch, now),
-            rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
-            packets: self.sent.packets as u32,
-            bytes: self.payload as u32,
-        };
-        let mut bytes = Vec::new();
-        write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);
-        write_name(&mut bytes, self.config.ssrc, "lastmile");
-        if leaves {
-            write_goodbye(&mut bytes, self.config.ssrc);
-        }
-        self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
-        self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
-    }
-
-    fn end(&mut self, now: Time, why: End) {
+    pub(super) fn end(&mut self, now: Time, why: End) {
         if self.ended.is_none() {
             self.report(now, true);
             self.ended = Some((now, why));
@@ -332,7 +219,11 @@ impl Sender {
         if !self.started && now >= self.config.start && self.ended.is_none() {
             self.started = true;
             // One that comes late begins now: what it missed, sent at once, would be a burst that nobody asked for.
-            (self.config.start, self.last_feedback) = (now, now);
+            (self.config.start, self.last_feedback, self.frames.next) = (now, now, now);
+            if let Some(control) = &mut self.control {
+                let (min, max) = self.frames.range();
+                control.controller.on_signal(now, Signal::Demand { min, desired: max, max });
+            }
             let SenderConfig { peer, ssrc, .. } = self.config;
             let rate = self.rate();
             self.out.push_back(Output::Event(Decision::MediaStarted { peer, ssrc, rate }));
@@ -352,11 +243,10 @@ impl Sender {
         {
             return self.end(now, why);
         }
-        while self.frame(self.frames).0 <= now && self.frame(self.frames).0 < self.config.stop {
-            match self.control {
-                _ if self.ended.is_some() => return,
-                None => self.send_frame(now),
-                Some(_) => self.send_controlled(now),
+        while self.frames.next <= now && self.frames.next < self.config.stop {
+            self.send_frame(now);
+            if self.ended.is_some() {
+                return;
             }
         }
         if let Some(control) = &mut self.control {
@@ -389,7 +279,7 @@ impl Sender {
             Some((at, _)) => Some(at + LINGER),
             None if !self.started => Some(self.config.start),
             None => {
-                let frame = self.frame(self.frames).0;
+                let frame = self.frames.next;
                 let timer = self.control.as_ref().and_then(|control| control.controller.poll_timeout());
                 let refused = self.refused.map(|(at, _)| at + REFUSED);
                 let next =

@@ -1,0 +1,118 @@
+//! What a sender sends: frames cut into packets, paced, and its reports.
+
+use core::net::SocketAddr;
+
+use super::event::End;
+use super::frames::Waiting;
+use super::sender::Sender;
+use super::{MAX_AWAITED, ntp, ticks};
+use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
+use crate::time::{Span, Time};
+use crate::units::{Bytes, IpVersion};
+use crate::wire::{RTP_HEADER_LEN, RtpHeader, SenderInfo, write_goodbye, write_name, write_sender_report};
+
+/// A dynamic payload type (RFC 3551, section 6).
+const PAYLOAD_TYPE: u8 = 96;
+
+impl Sender {
+    fn overhead(&self) -> Bytes {
+        IpVersion::of(self.config.peer).udp_overhead()
+    }
+
+    fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
+        let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+        let datagram =
+            Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload) };
+        self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
+    }
+
+    /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
+    /// releases what it can until then, and the rest waits.
+    pub(super) fn send_frame(&mut self, now: Time) {
+        let smallest = RTP_HEADER_LEN as u64 + self.overhead().0 + 1;
+        let (full, at) = (self.config.full_size().0, self.frames.next);
+        let output = self.control.as_ref().map(|control| control.controller.output());
+        let target = output.map_or(self.config.fixed(), |output| output.target);
+        let taken = self.frames.make(target, output.map(|output| output.pacing), full, smallest);
+        self.sent.frames += 1;
+        self.sent.frames_dropped += u64::from(!taken);
+        let next = self.frames.next;
+        let Some(control) = &mut self.control else {
+            let packets = self.frames.waiting() as u64;
+            let unheard = !(self.sent.frames - 1).is_multiple_of(1 << self.halvings(now));
+            for index in 0..packets {
+                let due = Span::from_nanos(((next - at).as_nanos() as u64 * index / packets) as i64);
+                let Some(packet) = self.frames.pop().filter(|_| !unheard) else { continue };
+                if !self.affords(Bytes(packet.size)) {
+                    return self.end(now, End::ByteLimit);
+                }
+                self.send_packet(at + due, TransmitId::UNTRACKED, &packet);
+            }
+            return;
+        };
+        control.app_limited = self.frames.range().1 < target;
+        self.release(now.max(at), next);
+    }
+
+    /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time.
+    fn release(&mut self, from: Time, until: Time) {
+        let until = until.max(from + Span::from_nanos(1));
+        while self.frames.waiting() > 0 {
+            let Some(control) = &mut self.control else { return };
+            let pacing = control.controller.output().pacing;
+            if control.pacer.ready(from, pacing) >= until {
+                return;
+            }
+            let Some(packet) = self.frames.pop() else { return };
+            if !self.affords(Bytes(packet.size)) {
+                return self.end(from, End::ByteLimit);
+            }
+            let Some(control) = &mut self.control else { return };
+            let due = control.pacer.release(from, Bytes(packet.size), pacing);
+            let id = control.planned(due, Bytes(packet.size), self.config.ecn);
+            self.send_packet(due, TransmitId(id + 1), &packet);
+        }
+    }
+
+    /// Sends a media packet.
+    fn send_packet(&mut self, due: Time, id: TransmitId, packet: &Waiting) {
+        let Waiting { frame, marker, size } = *packet;
+        let fields = RtpHeader {
+            marker,
+            payload_type: PAYLOAD_TYPE,
+            sequence: self.sent.packets as u16,
+            timestamp: ticks(Time::ZERO + (frame - self.config.start)),
+            ssrc: self.config.ssrc,
+        };
+        let mut payload = Vec::with_capacity(size as usize);
+        fields.write(&mut payload);
+        payload.resize((size - self.overhead().0) as usize, 0);
+        let size = Bytes(payload.len() as u64) + self.overhead();
+        self.sent.packets += 1;
+        self.sent.bytes += size;
+        self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
+        self.awaited.1.push_back((size, None));
+        if self.awaited.1.len() > MAX_AWAITED {
+            self.awaited.1.pop_front();
+            self.awaited.0 += 1;
+        }
+        self.transmit(due, id, self.config.ecn, payload);
+    }
+
+    pub(super) fn report(&mut self, now: Time, leaves: bool) {
+        let info = SenderInfo {
+            ntp: ntp(self.config.epoch, now),
+            rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
+            packets: self.sent.packets as u32,
+            bytes: self.payload as u32,
+        };
+        let mut bytes = Vec::new();
+        write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);
+        write_name(&mut bytes, self.config.ssrc, "lastmile");
+        if leaves {
+            write_goodbye(&mut bytes, self.config.ssrc);
+        }
+        self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
+        self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
+    }
+}
