@@ -23,10 +23,10 @@ use steady::Steady;
 /// A new target counts from the next frame on, and at the latest 100 ms after it was given, at 20 frames in a second or more.
 ///
 /// ```
-/// use lastmile::{endpoint::stream::source::{self, Setting}, time::Time, units::{Bytes, Rate}};
+/// use lastmile::{endpoint::stream::source::{self, Setting}, time::{Span, Time}, units::{Bytes, Rate}};
 /// let mut source = source::build(&"cbr".parse()?, &Setting::of(50.0, Bytes(1200)))?;
 /// let frame = source.frame(Time::ZERO, Rate::ip(1_000_000), Bytes::ZERO);
-/// assert_eq!((frame.size, frame.next.as_millis()), (Bytes(2500), 20));
+/// assert_eq!((frame.size, frame.next), (Bytes(2500), Span::from_millis(20)));
 /// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
 pub trait FrameSource: Debug + Send {
