@@ -32,7 +32,7 @@ impl ScenarioArgs {
     pub(crate) fn load(&self) -> anyhow::Result<(Scenario, u64)> {
         let (file, text) = text(&self.name)?;
         let overrides = self.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
-        let scenario = Scenario::parse_with(&file, &text, &overrides, &check_method);
+        let scenario = Scenario::parse_with(&file, &text, &overrides, &check_choice);
         let scenario = scenario.map_err(|error| Exit::Usage.blame(error))?;
         let seed = self.seed.unwrap_or(scenario.seed);
         Ok((scenario, seed))
@@ -72,7 +72,7 @@ fn replaced(set: &str) -> anyhow::Result<Override> {
 }
 
 /// Whether a scenario may name that method with these options.
-pub(crate) fn check_method(method: &Choice) -> Result<(), ChoiceError> {
+pub(crate) fn check_choice(method: &Choice) -> Result<(), ChoiceError> {
     estimator(method, Span::ZERO, 0).map(drop)
 }
 

@@ -65,6 +65,17 @@ fn roles_are_named_in_their_own_folders() {
     assert!(fewer.is_empty(), "these name no role any more: take them off the test's lists: {fewer:?}");
 }
 
+/// What makes the state machines that tables ask for is a role's own matter: others hand it on.
+#[test]
+fn the_simulator_knows_estimators_in_the_measuring_role_alone() {
+    let sim = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("lastmile-sim/src");
+    for file in files(&sim) {
+        let code = std::fs::read_to_string(&file).unwrap();
+        let own = file.starts_with(sim.join("roles/measure"));
+        assert!(own || !code.contains("Estimator") && !code.contains("estimate::"), "{}", file.display());
+    }
+}
+
 #[test]
 fn a_named_role_is_seen() {
     assert_eq!(named("use lastmile_sim::roles::stream::Found;"), Some("stream"));

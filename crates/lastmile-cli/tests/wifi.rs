@@ -13,7 +13,8 @@ use lastmile::estimate::{Conditions, Estimate, Estimator, Quantity, Step, build}
 use lastmile::observe::stats::quantile;
 use lastmile::report::StreamRecord;
 use lastmile::units::Rate;
-use lastmile_sim::roles::measure::{MeasureSpec, Outcome as Found};
+use lastmile_sim::roles::Makers;
+use lastmile_sim::roles::measure::Outcome as Found;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Scenario, builtin_text};
 
@@ -65,11 +66,11 @@ impl Seen {
 fn each(method: &str, scenario: &Scenario, runs: u64, mut take: impl FnMut(&[Found])) {
     for seed in 0..runs {
         let done = Arc::new(AtomicBool::new(false));
-        let make = |_: &MeasureSpec| -> Result<Box<dyn Estimator>, String> {
-            let tool = build(&method.parse().unwrap(), &Conditions::exact(seed)).unwrap();
+        let (choice, watched) = (method.parse().unwrap(), done.clone());
+        let make = Makers::measuring(move |_| {
+            let tool = build(&choice, &Conditions::exact(seed)).unwrap();
             Ok(Box::new(Ending(tool, done.clone())))
-        };
-        let watched = done.clone();
+        });
         let progress = Box::new(move |_| match watched.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

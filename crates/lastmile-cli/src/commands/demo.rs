@@ -132,7 +132,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
                 (Some(recorder), hooks)
             }
         };
-        let make = roles::maker(KERNEL_NOISE, seed);
+        let make = roles::makers(KERNEL_NOISE, seed);
         let run = match run_lab(scenario, &make, LabConfig { seed, realtime, hooks }, signals::stop()) {
             Ok(run) => run,
             Err(LabRunError::Lab(error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }))) => {
@@ -167,7 +167,7 @@ fn draw(page: &Path) -> anyhow::Result<()> {
 }
 
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
-    let run = simulate(scenario, seed, &roles::maker(Span::ZERO, seed), Hooks::default());
+    let run = simulate(scenario, seed, &roles::makers(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
     say_results(scenario, &run.found);
     crate::say("");

@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     can_be_had(&args, &scenario, &programs)?;
     let (outputs, hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Lab, seed)?;
     let (code, run) = if programs.is_empty() {
-        let make = roles::maker(KERNEL_NOISE, seed);
+        let make = roles::makers(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };
         (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {

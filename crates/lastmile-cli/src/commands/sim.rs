@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         signals::goes_on()
     }));
     // Simulated stamps have their resolution and no other error.
-    let run = simulate(&scenario, seed, &roles::maker(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
+    let run = simulate(&scenario, seed, &roles::makers(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     drop(progress);
     let written = outputs.finish(&run.events, &run.found, run.engine.now());
     let ran = Ran::new(&scenario, &run.found, &run.network);

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use lastmile::node::Payload;
 use lastmile::report::{Direction, Fate, StreamRecord};
 use lastmile::time::{Span, Time};
-use lastmile_sim::roles::{Make, Running};
+use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
@@ -73,7 +73,7 @@ impl<'a> Ran<'a> {
         seed: u64,
         hosts: &'a [usize],
         running: &Running,
-        make: Make<'a>,
+        make: &'a Makers,
         pump: &'a Pump,
     ) -> Ran<'a> {
         let (told, records) = told(scenario, running, make);
@@ -218,16 +218,16 @@ mod tests {
     use lastmile::estimate::{Conditions, build as estimator};
     use lastmile::node::{Datagram, Model};
     use lastmile_sim::network::engine::NodeId;
-    use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+    use lastmile_sim::roles::measure::sessions;
     use lastmile_sim::runs::{Hooks, simulate};
     use lastmile_sim::scenario::builtin;
 
     /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
         let scenario = builtin(name).unwrap();
-        let make = |spec: &MeasureSpec| {
+        let make = Makers::measuring(|spec| {
             estimator(&spec.method, &Conditions::default()).map_err(|error| error.to_string())
-        };
+        });
         let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
         let sessions = sessions(&scenario);
         let session = &sessions[0];

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lastmile::endpoint::Event;
 use lastmile::time::Time;
 use lastmile_sim::network::engine::Budget;
-use lastmile_sim::roles::{Ended, Found, Make, Place, Running};
+use lastmile_sim::roles::{Ended, Found, Makers, Place, Running};
 use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
 use lastmile_sim::runs::series::SeriesPlan;
 use lastmile_sim::runs::{Hooks, Prepare, RunError};
@@ -248,7 +248,7 @@ pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
 /// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.
 pub fn run(
     scenario: &Scenario,
-    make: Make<'_>,
+    make: &Makers,
     config: LabConfig,
     stop: &AtomicBool,
 ) -> Result<LabRun, LabRunError> {

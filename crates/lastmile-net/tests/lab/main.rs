@@ -12,7 +12,7 @@ mod traffic;
 use std::sync::atomic::AtomicBool;
 
 use lastmile::endpoint::Event;
-use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal, Value};
+use lastmile::estimate::{Conditions, Quantity, Refusal, Value};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
@@ -21,8 +21,8 @@ use lastmile_net::lab::due::MOVED_MOST;
 use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::sched::RealTime;
-use lastmile_sim::roles::Found;
-use lastmile_sim::roles::measure::{MeasureSpec, Outcome};
+use lastmile_sim::roles::measure::Outcome;
+use lastmile_sim::roles::{Found, Makers};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
@@ -151,11 +151,11 @@ fn stories() -> Vec<Story> {
     ]
 }
 
-fn maker(noise: Span) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
-    move |spec| {
+fn makers(noise: Span) -> Makers {
+    Makers::measuring(move |spec| {
         let conditions = Conditions { timing_noise: noise, ..Conditions::default() };
         lastmile::estimate::build(&spec.method, &conditions).map_err(|error| error.to_string())
-    }
+    })
 }
 
 /// The errors of a story's estimates, or what is wrong with them.
@@ -232,7 +232,7 @@ fn are_beside_each_other(events: &[Event]) -> Result<String, String> {
 fn sessions_in_the_lab() -> Verdict {
     let scenario = Scenario::parse("story", &beside_each_other()).expect("scenario");
     let config = LabConfig { seed: 4, realtime: realtime(), ..LabConfig::default() };
-    match run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false)) {
+    match run_lab(&scenario, &makers(Span::from_micros(2)), config, &AtomicBool::new(false)) {
         Err(error) => failed(error),
         Ok(run) => late(&run.lateness).unwrap_or_else(|| Verdict::Scored(are_beside_each_other(&run.events))),
     }
@@ -241,7 +241,7 @@ fn sessions_in_the_lab() -> Verdict {
 #[test]
 fn sessions_twin() {
     let scenario = Scenario::parse("story", &beside_each_other()).expect("scenario");
-    let run = simulate(&scenario, 4, &maker(Span::ZERO), Hooks::default()).expect("run");
+    let run = simulate(&scenario, 4, &makers(Span::ZERO), Hooks::default()).expect("run");
     are_beside_each_other(&run.events).expect("two sessions at one time");
     assert!(
         run.found.measure.records.iter().all(|(_, records)| !records.is_empty())
@@ -292,7 +292,7 @@ fn are_all_there(found: &Found) -> Result<String, String> {
 fn streams_in_the_lab() -> Verdict {
     let scenario = Scenario::parse("story", &streams()).expect("scenario");
     let config = LabConfig { seed: 5, realtime: realtime(), ..LabConfig::default() };
-    match run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false)) {
+    match run_lab(&scenario, &makers(Span::from_micros(2)), config, &AtomicBool::new(false)) {
         Err(error) => failed(error),
         Ok(run) => late(&run.lateness).unwrap_or_else(|| Verdict::Scored(are_all_there(&run.found))),
     }
@@ -301,7 +301,7 @@ fn streams_in_the_lab() -> Verdict {
 #[test]
 fn streams_twin() {
     let scenario = Scenario::parse("story", &streams()).expect("scenario");
-    let run = simulate(&scenario, 5, &maker(Span::ZERO), Hooks::default()).expect("run");
+    let run = simulate(&scenario, 5, &makers(Span::ZERO), Hooks::default()).expect("run");
     are_all_there(&run.found).expect("a measurement and two streams at one time");
 }
 
@@ -313,7 +313,7 @@ fn realtime() -> bool {
 fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String, String>) -> Verdict {
     let scenario = Scenario::parse("story", text).expect("scenario");
     let config = LabConfig { seed, realtime: realtime(), ..LabConfig::default() };
-    let run = run_lab(&scenario, &maker(Span::from_micros(2)), config, &AtomicBool::new(false));
+    let run = run_lab(&scenario, &makers(Span::from_micros(2)), config, &AtomicBool::new(false));
     let run = match run {
         Ok(run) => run,
         Err(error) => return failed(error),
@@ -353,7 +353,7 @@ pub(crate) fn failed(error: LabRunError) -> Verdict {
 
 fn in_simulator(text: &str, seed: u64) -> Vec<Outcome> {
     let scenario = Scenario::parse("story", text).expect("scenario");
-    simulate(&scenario, seed, &maker(Span::ZERO), Hooks::default()).expect("run").found.measure.outcomes
+    simulate(&scenario, seed, &makers(Span::ZERO), Hooks::default()).expect("run").found.measure.outcomes
 }
 
 #[test]

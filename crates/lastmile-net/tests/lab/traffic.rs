@@ -12,7 +12,7 @@ use lastmile_sim::runs::flows::FlowOutcome;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Override, Scenario, builtin_text};
 
-use super::{Verdict, failed, maker};
+use super::{Verdict, failed, makers};
 
 /// So long of a scenario that comes with the program, without its measurements.
 fn short(name: &str, duration: &str) -> Scenario {
@@ -24,7 +24,7 @@ fn short(name: &str, duration: &str) -> Scenario {
 
 fn in_lab(scenario: &Scenario, seed: u64, stop: &AtomicBool) -> LabRun {
     let config = LabConfig { seed, ..LabConfig::default() };
-    run_lab(scenario, &maker(Span::ZERO), config, stop)
+    run_lab(scenario, &makers(Span::ZERO), config, stop)
         .expect("no host, so nothing that a machine may not have")
 }
 
@@ -35,7 +35,7 @@ fn traffic_alone_gets_what_it_gets_in_the_simulator() {
         let (scenario, began) = (short(name, "400 ms"), Instant::now());
         let run = in_lab(&scenario, 5, &AtomicBool::new(false));
         assert!(began.elapsed() >= Duration::from_millis(400), "{name}: the clock is the wall's");
-        let twin = simulate(&scenario, 5, &maker(Span::ZERO), Hooks::default()).expect("run");
+        let twin = simulate(&scenario, 5, &makers(Span::ZERO), Hooks::default()).expect("run");
         assert_eq!(run.network, twin.network, "{name}");
         assert!(
             run.network.flows.iter().any(|flow| flow.received > 0 && flow.goodput_bps > Some(0.0)),
@@ -51,7 +51,7 @@ fn traffic_alone_gets_what_it_gets_in_the_simulator() {
         found.push(run.network);
     }
     // Another seed is another run.
-    let other = simulate(&short("path", "400 ms"), 6, &maker(Span::ZERO), Hooks::default()).expect("run");
+    let other = simulate(&short("path", "400 ms"), 6, &makers(Span::ZERO), Hooks::default()).expect("run");
     assert_ne!(found.pop(), Some(other.network));
 }
 
@@ -93,7 +93,7 @@ fn a_scenario_that_is_too_much_for_the_clock_is_given_up() {
     let text = "name = \"flood\"\nduration = \"100 ms\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
                 [[traffic]]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"100 Gbit/s\"\nsize = \"40 B\"\n";
     let scenario = Scenario::parse("flood", text).expect("scenario");
-    let run = run_lab(&scenario, &maker(Span::ZERO), LabConfig::default(), &AtomicBool::new(false));
+    let run = run_lab(&scenario, &makers(Span::ZERO), LabConfig::default(), &AtomicBool::new(false));
     let error = run.expect_err("too slow").to_string();
     assert!(error.contains("too slow for the scenario in real time"), "{error}");
 }

@@ -19,7 +19,7 @@ use crate::network::engine::Engine;
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::Place as ErrorPlace;
-use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+use crate::scenario::{Scenario, Simulation, TrafficSpec};
 
 // The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
 pub mod measure;
@@ -28,8 +28,6 @@ roles! {
     measure(measure::Measuring),
     stream(stream::Streaming),
 }
-/// What makes the state machine that a table asks for.
-pub use measure::MakeEstimator as Make;
 
 /// Tables of one role that a scenario may have.
 const MAX_TABLES: usize = 1_000;
@@ -40,6 +38,8 @@ pub(crate) trait Role {
     type Raw: DeserializeOwned;
     /// A table, checked.
     type Spec: Clone + PartialEq + core::fmt::Debug;
+    /// What makes the state machines that its tables ask for, where whoever runs a scenario has to say.
+    type Make: Clone + Default;
     /// What is kept while its endpoints run.
     type Running;
     /// What came of them.
@@ -56,12 +56,7 @@ pub(crate) trait Role {
     }
 
     /// Checks the role's tables, once hosts, links and traffic are known.
-    fn check(
-        check: &Check<'_>,
-        raw: &[Self::Raw],
-        scenario: &Scenario,
-        check_method: &CheckMethod<'_>,
-    ) -> Checked<Vec<Self::Spec>>;
+    fn check(check: &Check<'_>, raw: &[Self::Raw], scenario: &Scenario) -> Checked<Vec<Self::Spec>>;
 
     /// Who talks with whom.
     fn conversations(scenario: &Scenario) -> Vec<Conversation>;
@@ -70,8 +65,11 @@ pub(crate) trait Role {
     fn load(scenario: &Scenario) -> Vec<TrafficSpec>;
 
     /// The endpoints, and what is kept while they run.
-    fn plan(scenario: &Scenario, seed: u64, make: Make<'_>)
-    -> Result<(Vec<Placed>, Self::Running), RunError>;
+    fn plan(
+        scenario: &Scenario,
+        seed: u64,
+        make: &Self::Make,
+    ) -> Result<(Vec<Placed>, Self::Running), RunError>;
 
     /// Attaches what shall look on.
     fn attach(running: &mut Self::Running, scenario: &Scenario, simulation: &mut Simulation);
@@ -104,6 +102,13 @@ macro_rules! roles {
         /// The tables as they are read.
         pub(crate) struct RawRoles {
             $($name: Vec<<$role as Role>::Raw>),+
+        }
+
+        /// What makes the state machines that tables ask for. By default nothing does, and tables that need it are refused.
+        #[derive(Clone, Default)]
+        pub struct Makers {
+            $(/// Of the role that the field is named after.
+            pub $name: $name::Make),+
         }
 
         /// What came of the endpoints of all roles.
@@ -139,14 +144,9 @@ macro_rules! roles {
                 })
             }
 
-            pub(crate) fn check(
-                &self,
-                check: &Check<'_>,
-                scenario: &mut Scenario,
-                check_method: &CheckMethod<'_>,
-            ) -> Checked<()> {
+            pub(crate) fn check(&self, check: &Check<'_>, scenario: &mut Scenario) -> Checked<()> {
                 $(check.at_most(stringify!($name), &self.$name, MAX_TABLES, concat!("[[", stringify!($name), "]]"))?;
-                scenario.roles.$name = <$role>::check(check, &self.$name, scenario, check_method)?;)+
+                scenario.roles.$name = <$role>::check(check, &self.$name, scenario)?;)+
                 Ok(())
             }
         }
@@ -181,10 +181,10 @@ macro_rules! roles {
             pub fn plan(
                 scenario: &Scenario,
                 seed: u64,
-                make: Make<'_>,
+                make: &Makers,
             ) -> Result<(Vec<Placed>, Running), RunError> {
                 let mut all: Vec<Placed> = Vec::new();
-                $(let (placed, $name) = <$role>::plan(scenario, seed, make)?;
+                $(let (placed, $name) = <$role>::plan(scenario, seed, &make.$name)?;
                 all.extend(placed);)+
                 number(scenario, &mut all);
                 Ok((all, Running { $($name),+ }))

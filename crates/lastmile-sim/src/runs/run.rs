@@ -13,7 +13,7 @@ use lastmile::time::{Epoch, Span, Time};
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError};
 use crate::network::host::Seat;
-use crate::roles::{Ended, Found, Made, Make, Place, Placed, Running, Surroundings};
+use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings};
 use crate::runs::accounting::{NetworkOutcome, Watched};
 use crate::runs::series::SeriesPlan;
 use crate::scenario::{Attach, BuildError, Scenario, Simulation, build};
@@ -117,7 +117,7 @@ impl Recorded {
 pub fn simulate(
     scenario: &Scenario,
     seed: u64,
-    make: Make<'_>,
+    make: &Makers,
     mut hooks: Hooks,
 ) -> Result<SimulatedRun, RunError> {
     let (placed, mut running) = Running::plan(scenario, seed, make)?;

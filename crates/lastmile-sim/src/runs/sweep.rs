@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::scenario::{CheckMethod, Override, Scenario, ScenarioError};
+use crate::scenario::{CheckChoice, Override, Scenario, ScenarioError};
 
 /// What varies.
 ///
@@ -110,7 +110,7 @@ pub struct Plan<'a> {
     sweep: &'a Sweep,
     file: &'a str,
     text: &'a str,
-    check_method: &'a CheckMethod<'a>,
+    check_choice: &'a CheckChoice<'a>,
     combinations: usize,
 }
 
@@ -120,7 +120,7 @@ impl Sweep {
         &'a self,
         file: &'a str,
         text: &'a str,
-        check_method: &'a CheckMethod<'a>,
+        check_choice: &'a CheckChoice<'a>,
     ) -> Result<Plan<'a>, SweepError> {
         for (at, parameter) in self.parameters.iter().enumerate() {
             if parameter.values.is_empty() {
@@ -140,7 +140,7 @@ impl Sweep {
         if total > MAX_RUNS {
             return Err(SweepError::TooMany(total));
         }
-        Ok(Plan { sweep: self, file, text, check_method, combinations: combinations as usize })
+        Ok(Plan { sweep: self, file, text, check_choice, combinations: combinations as usize })
     }
 }
 
@@ -171,7 +171,7 @@ impl Plan<'_> {
     /// The combination is no scenario.
     pub fn scenario(&self, combination: usize) -> Result<Scenario, SweepError> {
         let overrides = self.overrides(combination);
-        Scenario::parse_with(self.file, self.text, &overrides, self.check_method)
+        Scenario::parse_with(self.file, self.text, &overrides, self.check_choice)
             .map_err(|error| SweepError::Scenario { label: label(&overrides), error })
     }
 

@@ -71,24 +71,24 @@ pub struct Scenario {
     pub roles: Roles,
 }
 
-/// Is asked whether there is a method of that name that takes these options; says what is wrong otherwise.
-pub type CheckMethod<'a> = dyn Fn(&Choice) -> Result<(), ChoiceError> + Sync + 'a;
+/// Is asked whether there is what a table chooses by name, and it takes these options; says what is wrong otherwise.
+pub type CheckChoice<'a> = dyn Fn(&Choice) -> Result<(), ChoiceError> + Sync + 'a;
 
 impl Scenario {
-    /// Reads and checks a scenario; `file` is what errors call it. Any method's name and options are taken.
+    /// Reads and checks a scenario; `file` is what errors call it. Any choice is taken.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         Scenario::parse_with(file, text, &[], &|_| Ok(()))
     }
 
-    /// Reads and checks a scenario in which some values are replaced. `check_method` is asked about
-    /// each measurement's method and its options.
+    /// Reads and checks a scenario in which some values are replaced. `check_choice` is asked about what tables choose
+    /// of the methods that whoever runs it has.
     pub fn parse_with(
         file: &str,
         text: &str,
         overrides: &[Override],
-        check_method: &CheckMethod<'_>,
+        check_choice: &CheckChoice<'_>,
     ) -> Result<Scenario, ScenarioError> {
-        check::load(file, text, overrides, check_method)
+        check::load(file, text, overrides, check_choice)
     }
 
     /// The number of a host.

@@ -1,5 +1,6 @@
 //! TFRC at a sender of RTP that RFC 8888 feeds once in a round-trip time, against ns-2's.
 
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Override, Scenario};
 
@@ -13,7 +14,7 @@ fn rate(control: &str, loss: &str, seed: u64) -> f64 {
     let set = [("stream.0.control", control), ("link.0.losses.0.model.rate", loss)];
     let set = set.map(|(key, value)| Override::new(key, value));
     let scenario = Scenario::parse_with("tfrc.toml", PATH, &set, &|_| Ok(())).unwrap();
-    let run = simulate(&scenario, seed, &|_| Err("measures nothing".into()), Hooks::default()).unwrap();
+    let run = simulate(&scenario, seed, &Makers::default(), Hooks::default()).unwrap();
     run.found.stream.outcomes[0].sent as f64 * 8.0 / scenario.duration.as_secs_f64()
 }
 

@@ -12,7 +12,7 @@ use lastmile_sim::roles::Roles;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Attach, BUILTIN, Scenario, build, builtin_text};
 
-use crate::stories::{always, make, parse};
+use crate::stories::{always, makers, parse};
 
 #[test]
 fn all_of_them_carry_all_their_flows() {
@@ -20,7 +20,7 @@ fn all_of_them_carry_all_their_flows() {
         let mut scenario = parse(name, &[("duration", "32 s"), ("warm_up", "0 s")]);
         assert!(scenario.name == *name && !scenario.description.is_empty(), "{name}");
         scenario.roles = Roles::default();
-        let run = simulate(&scenario, 1, &make, Hooks::default()).unwrap();
+        let run = simulate(&scenario, 1, &makers(), Hooks::default()).unwrap();
         always(&scenario, &run);
         for flow in &run.network.flows {
             assert!(flow.goodput_bps > Some(1_000.0), "{name}: {flow:?}");
@@ -78,7 +78,7 @@ fn with_its_brief_options_no_method_takes_more_than_3_s() {
         for way in ways {
             let set = [("measure.0.method", choice.to_string()), ("measure.0.direction", (*way).to_owned())];
             let scenario = parse("dumbbell", &set.each_ref().map(|(key, value)| (*key, value.as_str())));
-            let found = simulate(&scenario, 1, &make, Hooks::default()).unwrap().found.measure.outcomes;
+            let found = simulate(&scenario, 1, &makers(), Hooks::default()).unwrap().found.measure.outcomes;
             assert!(!found.is_empty(), "{choice}");
             for one in found {
                 let seconds = one.cost.elapsed.as_secs_f64();

@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use lastmile::estimate::{Conditions, Estimator, Refusal};
+use lastmile::estimate::{Conditions, Refusal, build};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
-use lastmile_sim::roles::measure::{MeasureSpec, Outcome};
+use lastmile_sim::roles::Makers;
+use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::series::{SeriesPlan, SeriesRow};
 use lastmile_sim::runs::twin::{TwinPath, shared_truths};
 use lastmile_sim::runs::{Hooks, Progress, SimulatedRun, simulate};
@@ -46,9 +47,9 @@ struct Story {
     expect: Vec<String>,
 }
 
-pub(crate) fn make(spec: &MeasureSpec) -> Result<Box<dyn Estimator>, String> {
+pub(crate) fn makers() -> Makers {
     // Stamps are exact, as `lastmile sim` has it.
-    lastmile::estimate::build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string())
+    Makers::measuring(|spec| build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string()))
 }
 
 pub(crate) fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
@@ -76,7 +77,7 @@ fn outcome(story: &Story, fill: &dyn Fn(&String) -> String) -> Value {
     let prepare = move |_: &Scenario, made: &mut Simulation| known.lock().unwrap().clone_from(&made.sources);
     let series = story.series_ms.map(|step| SeriesPlan { step: Span::from_millis(step), tell });
     let hooks = Hooks { series, prepare: Some(Box::new(prepare)), ..Hooks::default() };
-    let run = match simulate(&scenario, 1, &make, hooks) {
+    let run = match simulate(&scenario, 1, &makers(), hooks) {
         Ok(run) => run,
         Err(error) => {
             let error = error.to_string();
@@ -303,7 +304,7 @@ fn whoever_looks_on_changes_nothing() {
     for name in ["path", "wlan-g-busy", "dumbbell-tcp"] {
         let scenario = parse(name, &[("duration", "4 s"), ("warm_up", "1 s")]);
         let run = |progress| {
-            let run = simulate(&scenario, 3, &make, Hooks { progress, ..Hooks::default() }).unwrap();
+            let run = simulate(&scenario, 3, &makers(), Hooks { progress, ..Hooks::default() }).unwrap();
             format!("{:?} {:?} {:?}", run.found.measure.outcomes, run.network, run.events)
         };
         let told = Arc::new(Mutex::new(Vec::new()));
@@ -325,7 +326,7 @@ fn a_run_that_is_stopped_gives_what_there_is_until_then() {
         false => ControlFlow::Break(()),
     };
     let hooks = Hooks { progress: Some(Box::new(stop)), ..Hooks::default() };
-    let early = simulate(&parse("path", &[]), 3, &make, hooks).unwrap();
+    let early = simulate(&parse("path", &[]), 3, &makers(), hooks).unwrap();
     assert!(early.stopped && early.engine.now() < Time::from_nanos(300_000_000));
     // Within the warm-up.
     assert!(early.network.flows[0].sent > 20 && early.network.flows[0].goodput_bps.is_none());

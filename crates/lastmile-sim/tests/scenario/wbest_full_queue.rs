@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use lastmile::estimate::{Conditions, Estimator, Quantity, Refusal, build};
-use lastmile_sim::roles::measure::MeasureSpec;
+use lastmile::estimate::{Quantity, Refusal};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
+
+use crate::stories::makers;
 
 /// Of `runs` at 10 Mbit/s under Poisson traffic, over a link with these keys: those refused as congested, and those more
 /// than 15 % of the capacity above the truth.
@@ -16,12 +17,9 @@ fn outcomes(others: &str, link: &str, runs: u64) -> (usize, usize) {
          size = \"1500 B\"\n[[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"wbest\"\ndirection = \"forward\"\nstart = \"300 ms\"\n"
     );
     let scenario = Scenario::parse("queue.toml", &text).unwrap();
-    let make = |spec: &MeasureSpec| -> Result<Box<dyn Estimator>, String> {
-        build(&spec.method, &Conditions::exact(0)).map_err(|error| error.to_string())
-    };
     let (mut refused, mut wrong) = (0, 0);
     for seed in 0..runs {
-        let run = simulate(&scenario, seed, &make, Hooks::default()).unwrap();
+        let run = simulate(&scenario, seed, &makers(), Hooks::default()).unwrap();
         let last = run.found.measure.outcomes.last().expect("it comes to an end");
         let Some(estimate) = &last.estimate else {
             let congested =

@@ -274,12 +274,12 @@ fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBa
         let seed = args.seed.wrapping_mul(1_000_003).wrapping_add(k as u64);
         let (outcomes, refused, moved) = match world {
             World::Sim => {
-                let make = roles::maker(Span::ZERO, seed);
+                let make = roles::makers(Span::ZERO, seed);
                 let run = simulate(scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
                 (run.found.measure.outcomes, None, None)
             }
             World::Lab => {
-                let make = roles::maker(KERNEL_NOISE, seed);
+                let make = roles::makers(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
                 let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
                 (run.found.measure.outcomes, run.lateness.refused.map(|why| why.to_string()), run.moved)

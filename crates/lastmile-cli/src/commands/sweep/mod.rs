@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         (n, false) => (1..=n.unwrap_or(1)).collect(),
     };
     let sweep = Sweep { parameters, seeds };
-    let plan = sweep.plan(&file, &text, &scenarios::check_method).map_err(|e| Exit::Usage.blame(e))?;
+    let plan = sweep.plan(&file, &text, &scenarios::check_choice).map_err(|e| Exit::Usage.blame(e))?;
     signals::stop();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
     let traces = pool.install(|| checked(&plan))?;
@@ -193,7 +193,7 @@ fn one(run: &Run) -> anyhow::Result<Rows> {
     if signals::stopped() {
         return interrupted();
     }
-    let make = roles::maker(Span::ZERO, run.seed);
+    let make = roles::makers(Span::ZERO, run.seed);
     // A run may take minutes.
     let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
     let simulated = simulate(&run.scenario, run.seed, &make, hooks).map_err(scenarios::blame)?;
@@ -268,7 +268,7 @@ mod tests {
         let (file, text) = (dir.join("s.toml").display().to_string(), SCENARIO);
         let parameters = vec![parameter("traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s").unwrap()];
         let plan = Sweep { parameters, seeds: (1..=4).collect() };
-        let plan = plan.plan(&file, text, &scenarios::check_method).unwrap();
+        let plan = plan.plan(&file, text, &scenarios::check_choice).unwrap();
         let which = fingerprint(text, &plan, checked(&plan).unwrap());
         let journal = Journal::open(&dir.join("cut"), which, plan.runs()).unwrap();
         for index in [7, 0, 11] {
@@ -292,7 +292,7 @@ mod tests {
         let of = |packets: &str| {
             let text = format!("{}{ends}packets = \"{packets}\"\n", &SCENARIO[..from]);
             let sweep = Sweep { seeds: vec![1, 2], ..Sweep::default() };
-            checked(&sweep.plan("s.toml", &text, &scenarios::check_method).unwrap()).unwrap()
+            checked(&sweep.plan("s.toml", &text, &scenarios::check_choice).unwrap()).unwrap()
         };
         assert_eq!(of("0 100"), of("0 100"));
         assert!(of("0 100") != of("0 101") && of("0 100") != of("0.1 100"));

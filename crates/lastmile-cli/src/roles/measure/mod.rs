@@ -9,13 +9,13 @@ use lastmile::endpoint::measure::{
     Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
-use lastmile::estimate::{Estimate, Estimator, Outcome, replay as replay_streams};
+use lastmile::estimate::{Estimate, Outcome, replay as replay_streams};
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
-use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+use lastmile_sim::roles::{Found, Makers};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -166,11 +166,10 @@ fn shown(rows: &[Row]) -> Shown {
 }
 
 /// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
-pub(crate) fn maker(
-    noise: Span,
-    seed: u64,
-) -> impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync {
-    move |spec| options::estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
+pub(crate) fn makers(noise: Span, seed: u64) -> Makers {
+    Makers::measuring(move |spec| {
+        options::estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
+    })
 }
 
 /// Runs a method on the streams of each direction that the recording holds.

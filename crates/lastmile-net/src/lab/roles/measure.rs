@@ -5,13 +5,13 @@ use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
 use lastmile::units::Bytes;
 use lastmile_sim::roles::measure::{REFLECTOR_PORT, Session, sessions};
-use lastmile_sim::roles::{Make, Running};
+use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::Scenario;
 
 use super::{AllTold, Told};
 
-pub(super) fn told<'a>(scenario: &'a Scenario, running: &Running, make: Make<'a>) -> AllTold<'a> {
+pub(super) fn told<'a>(scenario: &'a Scenario, running: &Running, make: &'a Makers) -> AllTold<'a> {
     sessions(scenario).into_iter().map(|session| of(session, make)).zip(running.measure.records()).collect()
 }
 
@@ -21,7 +21,7 @@ pub(super) fn is_timed(datagram: &Datagram) -> bool {
 }
 
 /// A session's packets and results.
-pub(in crate::lab) fn of(session: Session, make: Make<'_>) -> Told<'_> {
+pub(in crate::lab) fn of(session: Session, make: &Makers) -> Told<'_> {
     let (from, to, ipv6) = (session.from, session.to, session.ipv6);
     Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, make, before, after)) }
 }
@@ -29,14 +29,16 @@ pub(in crate::lab) fn of(session: Session, make: Make<'_>) -> Told<'_> {
 /// How far the results of two sets of the same streams are apart.
 fn moved(
     session: &Session,
-    make: Make<'_>,
+    make: &Makers,
     before: &[StreamRecord],
     after: &[StreamRecord],
 ) -> Result<(f64, String), RunError> {
     let mut furthest = (0.0, String::new());
     // What the measurements were given, one after the other: as many streams as each asks for.
     let mut first = 0;
-    for (one, mut other) in session.measurements(make)?.into_iter().zip(session.measurements(make)?) {
+    for (one, mut other) in
+        session.measurements(&make.measure)?.into_iter().zip(session.measurements(&make.measure)?)
+    {
         let mut one = Counting { estimator: one.estimator, streams: 0 };
         let was = replay(&mut one, &before[first..]);
         let own = first..first + one.streams;

@@ -3,7 +3,7 @@
 
 use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
-use lastmile_sim::roles::{Make, Running};
+use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::Scenario;
 
@@ -14,7 +14,7 @@ const ROLES: &[Role] = &[Role { told: measure::told, is_timed: measure::is_timed
 /// What the lab asks of a role.
 struct Role {
     /// What its endpoints recorded in a run.
-    told: for<'a> fn(&'a Scenario, &Running, Make<'a>) -> AllTold<'a>,
+    told: for<'a> fn(&'a Scenario, &Running, &'a Makers) -> AllTold<'a>,
     /// Whether a packet is of its endpoints, whose packets are timed one by one.
     is_timed: fn(&Datagram) -> bool,
 }
@@ -39,7 +39,7 @@ pub(super) type Moved<'a> = dyn Fn(&[StreamRecord], &[StreamRecord]) -> Result<(
 pub(super) fn told<'a>(
     scenario: &'a Scenario,
     running: &Running,
-    make: Make<'a>,
+    make: &'a Makers,
 ) -> (Vec<Told<'a>>, Vec<Vec<StreamRecord>>) {
     ROLES.iter().flat_map(|role| (role.told)(scenario, running, make)).unzip()
 }

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Conversation, Ended, Make, Placed, Role};
+use super::{Conversation, Ended, Placed, Role};
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::Place as ErrorPlace;
-use crate::scenario::{CheckMethod, Scenario, Simulation, TrafficSpec};
+use crate::scenario::{Scenario, Simulation, TrafficSpec};
 use crate::text;
 
 mod options;
@@ -19,7 +19,7 @@ mod outcome;
 mod session;
 
 pub use outcome::{Outcome, Truth};
-pub use session::{MakeEstimator, REFLECTOR_PORT, Running, Session, sessions};
+pub use session::{Make, REFLECTOR_PORT, Running, Session, sessions};
 
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);
@@ -92,6 +92,7 @@ pub(crate) struct Measuring;
 impl Role for Measuring {
     type Raw = RawMeasure;
     type Spec = MeasureSpec;
+    type Make = Make;
     type Running = session::Running;
     type Found = Found;
 
@@ -99,12 +100,7 @@ impl Role for Measuring {
         options::read(place, index, table)
     }
 
-    fn check(
-        check: &Check<'_>,
-        raw: &[RawMeasure],
-        scenario: &Scenario,
-        check_method: &CheckMethod<'_>,
-    ) -> Checked<Vec<MeasureSpec>> {
+    fn check(check: &Check<'_>, raw: &[RawMeasure], scenario: &Scenario) -> Checked<Vec<MeasureSpec>> {
         let mut measures: Vec<MeasureSpec> = Vec::new();
         for (index, raw) in raw.iter().enumerate() {
             let own = format!("measure[{index}]");
@@ -113,7 +109,7 @@ impl Role for Measuring {
             let method: Result<Choice, _> = raw.method.parse();
             let mut method = method.map_err(|error| blamed(error.into()))?;
             method.options.extend(raw.options.clone());
-            check_method(&method).map_err(blamed)?;
+            check.choice(&method).map_err(blamed)?;
             let start = raw.start.unwrap_or(scenario.warm_up);
             let path = format!("{own}.start");
             check.ensure(start < scenario.duration, || (&path, "starts after the run's end"))?;
@@ -164,7 +160,7 @@ impl Role for Measuring {
     fn plan(
         scenario: &Scenario,
         seed: u64,
-        make: Make<'_>,
+        make: &Make,
     ) -> Result<(Vec<Placed>, session::Running), RunError> {
         session::plan(scenario, seed, make)
     }

@@ -15,12 +15,21 @@ use lastmile::wire::private::StreamTag;
 use super::outcome::{PathTruth, found, outcomes};
 use super::{Found, MeasureDirection, MeasureSpec};
 use crate::rng::Stream;
-use crate::roles::{Conversation, Ended, Made, Place, Placed, Surroundings, own_port};
+use crate::roles::{Conversation, Ended, Made, Makers, Place, Placed, Surroundings, own_port};
 use crate::runs::RunError;
 use crate::scenario::{Scenario, Simulation};
 
 /// Makes the state machine of a measurement.
-pub type MakeEstimator<'a> = &'a (dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Sync);
+pub type Make = Option<Arc<dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync>>;
+
+impl Makers {
+    /// Those with which measurements can be run.
+    pub fn measuring(
+        make: impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync + 'static,
+    ) -> Makers {
+        Makers { measure: Some(Arc::new(make)), ..Makers::default() }
+    }
+}
 
 /// The UDP port of reflectors in scenarios.
 pub const REFLECTOR_PORT: u16 = 8620;
@@ -49,9 +58,11 @@ impl Session {
     }
 
     /// The state machines, in order.
-    pub fn measurements(&self, make: MakeEstimator<'_>) -> Result<Vec<Measurement>, RunError> {
+    pub fn measurements(&self, make: &Make) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
-            let estimator = make(spec).map_err(RunError::Make)?;
+            let made =
+                make.as_ref().map_or_else(|| Err("nobody measures here".to_owned()), |make| make(spec));
+            let estimator = made.map_err(RunError::Make)?;
             Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
         };
         self.measures.iter().map(one).collect()
@@ -142,11 +153,7 @@ struct Kept {
     truth: Option<PathTruth>,
 }
 
-pub(super) fn plan(
-    scenario: &Scenario,
-    seed: u64,
-    make: MakeEstimator<'_>,
-) -> Result<(Vec<Placed>, Running), RunError> {
+pub(super) fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<Placed>, Running), RunError> {
     let (mut placed, mut kept) = (Vec::new(), Vec::new());
     for session in sessions(scenario) {
         let records = SharedRecords::default();

@@ -14,12 +14,12 @@ use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{RtpPacket, is_rtcp};
 use serde::Deserialize;
 
-use super::{Conversation, Ended, Made, Make, Place, Placed, Role, Surroundings, own_port};
+use super::{Conversation, Ended, Made, Place, Placed, Role, Surroundings, own_port};
 use crate::network::meter::udp_payload;
 use crate::rng::Stream;
 use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::{CheckMethod, CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec, starts};
+use crate::scenario::{CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec, starts};
 use crate::text;
 
 mod outcome;
@@ -149,6 +149,9 @@ impl Spec {
     }
 }
 
+/// Its endpoints make all that they need.
+pub type Make = ();
+
 /// What all streams of a run got.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -173,16 +176,12 @@ pub(crate) struct Streaming;
 impl Role for Streaming {
     type Raw = RawStream;
     type Spec = Spec;
+    type Make = Make;
     type Running = Running;
     type Found = Found;
     const COUNTED: bool = true;
 
-    fn check(
-        check: &Check<'_>,
-        raw: &[RawStream],
-        scenario: &Scenario,
-        _check_method: &CheckMethod<'_>,
-    ) -> Checked<Vec<Spec>> {
+    fn check(check: &Check<'_>, raw: &[RawStream], scenario: &Scenario) -> Checked<Vec<Spec>> {
         let mut streams: Vec<Spec> = Vec::new();
         for (index, raw) in raw.iter().enumerate() {
             let own = format!("stream[{index}]");
@@ -265,7 +264,7 @@ impl Role for Streaming {
         scenario.roles.stream.iter().filter_map(load).collect()
     }
 
-    fn plan(scenario: &Scenario, seed: u64, _make: Make<'_>) -> Result<(Vec<Placed>, Running), RunError> {
+    fn plan(scenario: &Scenario, seed: u64, _: &Make) -> Result<(Vec<Placed>, Running), RunError> {
         let (mut placed, mut kept) = (Vec::new(), Vec::new());
         for (index, spec) in scenario.roles.stream.iter().enumerate() {
             let talk = spec.conversation(index);

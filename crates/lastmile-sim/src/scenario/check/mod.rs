@@ -3,6 +3,7 @@
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::{Span, Time};
 use serde::Deserialize;
 use toml::Spanned;
@@ -12,7 +13,7 @@ use super::copies;
 use super::error::Place;
 use super::raw::{RawClock, RawScenario};
 use super::routes::Ways;
-use super::{CheckMethod, HostSpec, Override, Scenario, ScenarioError, preset};
+use super::{CheckChoice, HostSpec, Override, Scenario, ScenarioError, preset};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
 use crate::network::queue::limit::LARGEST_IP_PACKET;
@@ -49,7 +50,7 @@ pub(super) fn load(
     file: &str,
     text: &str,
     overrides: &[Override],
-    check_method: &CheckMethod<'_>,
+    check_choice: &CheckChoice<'_>,
 ) -> Checked<Scenario> {
     let mut place = Place { file, text, document: DeTable::new() };
     if text.len() > MAX_TEXT {
@@ -79,14 +80,14 @@ pub(super) fn load(
         }
         error
     })?;
-    let check = Check { place, raw: &raw, ways: OnceCell::new() };
-    check.scenario(&roles, check_method)
+    Check { place, raw: &raw, ways: OnceCell::new(), check_choice }.scenario(&roles)
 }
 
 pub(crate) struct Check<'a> {
     place: Place<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
+    check_choice: &'a CheckChoice<'a>,
 }
 
 impl Check<'_> {
@@ -98,6 +99,11 @@ impl Check<'_> {
     /// The same, for those who do something else with it.
     pub(crate) fn blame(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
         self.place.error_at(path, reason)
+    }
+
+    /// Whether there is what a table chooses by name, and it takes these options.
+    pub(crate) fn choice(&self, choice: &Choice) -> Result<(), ChoiceError> {
+        (self.check_choice)(choice)
     }
 
     /// Refuses what does not hold, of the key at that path and for that reason.
@@ -118,7 +124,7 @@ impl Check<'_> {
         self.ensure(list.len() <= most, || (format!("{path}[{most}]"), format!("more than {most} {what}")))
     }
 
-    fn scenario(&self, roles: &RawRoles, check_method: &CheckMethod<'_>) -> Checked<Scenario> {
+    fn scenario(&self, roles: &RawRoles) -> Checked<Scenario> {
         let raw = self.raw;
         let RawScenario { duration, warm_up, .. } = *raw;
         let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
@@ -149,7 +155,7 @@ impl Check<'_> {
         self.sizes()?;
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
-        roles.check(self, &mut scenario, check_method)?;
+        roles.check(self, &mut scenario)?;
         self.handoffs(&mut scenario)?;
         self.losses_met(&scenario)?;
         self.room(&scenario)?;
