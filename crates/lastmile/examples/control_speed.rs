@@ -50,7 +50,7 @@ fn main() {
     for scheme in CONTROLLERS {
         let classifiers = CLASSIFIERS.iter().map(|lda| Some(Choice::named(lda.name)));
         for classifier in std::iter::once(None).chain(classifiers) {
-            let composition = Composition { controller: Choice::named(scheme.name), classifier };
+            let composition = Composition { classifier, ..Composition::of(Choice::named(scheme.name)) };
             let nanos = cost(&composition);
             println!("{nanos:7.1} ns  {composition}");
             if nanos > worst.0 {

@@ -75,16 +75,19 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
     for scheme in CONTROLLERS {
         for classifier in [none].into_iter().chain(CLASSIFIERS.iter().map(|lda| Some(lda.name))) {
             let composition = Composition {
-                controller: Choice::named(scheme.name),
                 classifier: classifier.map(Choice::named),
+                ..Composition::of(Choice::named(scheme.name))
             };
+            // Half of them with capacity probing around: its own decisions wait too.
+            let wrapper = (classifier.map_or(0, str::len) % 2 == 1).then(|| Choice::named("probe"));
+            let composition = Composition { wrapper, ..composition };
             let before = BYTES.load(Ordering::Relaxed);
             let mut controller = build(&composition, &Setting::default()).unwrap();
             let bytes = BYTES.load(Ordering::Relaxed) - before;
-            // Decisions that wait for the host have up to 64 places in each of the two parts.
-            let places = 64
-                * size_of::<Decision>() as u64
-                * if classifier.or(scheme.classifier).is_some() { 2 } else { 1 };
+            // Decisions that wait for the host have up to 64 places in each of the parts.
+            let judged = u64::from(classifier.or(scheme.classifier).is_some());
+            let parts = 1 + judged + u64::from(composition.wrapper.is_some());
+            let places = 64 * size_of::<Decision>() as u64 * parts;
             assert!(bytes <= 4096 + places, "{composition}: {bytes} B, {places} of them for decisions");
             let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);
             let mut reports =

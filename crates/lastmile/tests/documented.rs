@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lastmile::classify::CLASSIFIERS;
-use lastmile::control::CONTROLLERS;
+use lastmile::control::{CONTROLLERS, WRAPPERS};
 use lastmile::estimate::METHODS;
 use lastmile::options::Opt;
 
@@ -59,6 +59,11 @@ fn the_page_of_methods_is_what_the_tables_say() {
             writeln!(page, "In front of it, unless another is named: `{name}`.\n").unwrap();
         }
         table(&mut page, scheme.options);
+    }
+    page.push_str("\n# Around a rate controller\n\n`tfrc+probe`, `tfrc+probe+zbs`.\n");
+    for wrapper in WRAPPERS {
+        writeln!(page, "\n## `{}`\n\n{} ({}).\n", wrapper.name, wrapper.about, wrapper.paper).unwrap();
+        table(&mut page, wrapper.options);
     }
     // UPDATE=1 writes the file anew; read the difference before committing it.
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md");

@@ -158,7 +158,7 @@ impl Role for Streaming {
             over_loopback: Box::new(move || over_loopback(which, &rate)),
         };
         let controlled = |scheme: &&Controller| {
-            let control = Composition { controller: Choice::named(scheme.name), classifier: None };
+            let control = Composition::of(Choice::named(scheme.name));
             let config = ControlConfig { start: Some(START), max: RATE, ..ControlConfig::new(control) };
             case("controller", scheme.name, 0, SenderRate::Controlled(config))
         };

@@ -1,11 +1,13 @@
-//! Names that compose: `tfrc+zbs` is the controller `tfrc` with the loss classifier `zbs` in front.
+//! Names that compose: `tfrc+zbs` is the controller `tfrc` with the loss classifier `zbs` in front, `tfrc+probe+zbs` the same
+//! with capacity probing around it.
 
 use core::fmt;
 use core::str::FromStr;
 
+use super::WRAPPERS;
 use crate::options::{Choice, OptionError, split_outside};
 
-/// A controller and the classifier in front of it, each with the options given to it.
+/// A controller, what stands around it, and the classifier in front of it, each with the options given to it.
 ///
 /// ```
 /// use lastmile::control::Composition;
@@ -25,8 +27,17 @@ use crate::options::{Choice, OptionError, split_outside};
 pub struct Composition {
     /// The scheme that sets the rate.
     pub controller: Choice,
+    /// What stands around it, such as capacity probing.
+    pub wrapper: Option<Choice>,
     /// What tells it which losses are no congestion.
     pub classifier: Option<Choice>,
+}
+
+impl Composition {
+    /// That controller alone.
+    pub fn of(controller: Choice) -> Composition {
+        Composition { controller, wrapper: None, classifier: None }
+    }
 }
 
 /// Names that papers use, and what they mean.
@@ -40,7 +51,9 @@ impl FromStr for Composition {
         let wrong = |reason: &str| Err(OptionError::new(text, reason));
         let Some(controller) = parts.next() else { return wrong("names no rate controller") };
         let mut controller = controller?;
-        let mut classifier = parts.next().transpose()?;
+        let mut next = parts.next().transpose()?;
+        let wrapper = next.take_if(|choice| WRAPPERS.iter().any(|wrapper| wrapper.name == choice.name));
+        let mut classifier = if wrapper.is_some() { parts.next().transpose()? } else { next };
         if let Some((_, name, before)) = ALIASES.iter().find(|(alias, ..)| *alias == controller.name) {
             if classifier.is_some() {
                 return wrong("has two loss classifiers: its name stands for one already");
@@ -51,14 +64,14 @@ impl FromStr for Composition {
         if parts.next().is_some() {
             return wrong("has more than one loss classifier");
         }
-        Ok(Composition { controller, classifier })
+        Ok(Composition { controller, wrapper, classifier })
     }
 }
 
 impl fmt::Display for Composition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.controller)?;
-        self.classifier.iter().try_for_each(|classifier| write!(f, "+{classifier}"))
+        self.wrapper.iter().chain(&self.classifier).try_for_each(|part| write!(f, "+{part}"))
     }
 }
 
@@ -81,7 +94,14 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_printed() {
-        for text in ["fixed", "fixed+spike", "fixed(a=1)+spike(end=0.1, start=0.4)", "a(b=c+d)+e"] {
+        for text in [
+            "fixed",
+            "fixed+spike",
+            "fixed(a=1)+spike(end=0.1, start=0.4)",
+            "a(b=c+d)+e",
+            "a+probe(every=9)+b",
+            "a+probe",
+        ] {
             assert_eq!(text.parse::<Composition>().unwrap().to_string(), text);
         }
         assert_eq!(

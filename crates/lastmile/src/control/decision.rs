@@ -50,6 +50,20 @@ pub enum Decision {
         /// The rate from now on.
         rate: Rate,
     },
+    /// Packet pairs told the path's capacity.
+    Capacity {
+        /// Of IP packets.
+        rate: Rate,
+        /// Their size.
+        size: Bytes,
+    },
+    /// The capacity changed as in a hand-off to another network.
+    HandOff {
+        /// Before.
+        from: Rate,
+        /// Now.
+        to: Rate,
+    },
     /// No feedback came for too long, and the rate was cut.
     NoFeedback {
         /// The rate from now on.
@@ -70,6 +84,8 @@ pub enum Action {
         /// Between them; nothing for back to back.
         gap: Option<Span>,
     },
+    /// Make packets of at most this size at the IP layer.
+    PacketSize(Bytes),
     /// Have feedback sent so often.
     FeedbackEvery(Span),
     /// Have the encoder make a picture that needs none before it.

@@ -264,8 +264,10 @@ pub enum RouteChange {
     Handover,
     /// The other side's address or the path's length changed.
     Path,
-    /// The controller itself found a change in the capacity.
-    Capacity,
+    /// The controller itself found that the path carries far more than before.
+    MoreCapacity,
+    /// The controller itself found that the path carries far less than before.
+    LessCapacity,
 }
 
 /// What a host tells beside packets and feedback.

@@ -124,6 +124,37 @@ pub struct Controller {
     pub make: fn(&Given, &Setting) -> Made,
 }
 
+/// What can stand around any scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Wrapper {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub paper: &'static str,
+    /// What it can be told.
+    pub options: &'static [Opt],
+    /// Puts it around a controller, with its classifier in front.
+    pub make: fn(&Given, &Setting, Box<dyn RateController>) -> Made,
+}
+
+impl Entry for Wrapper {
+    const WHAT: &'static str = "wrapper of rate controllers";
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn options(&self) -> &'static [Opt] {
+        self.options
+    }
+}
+
+options::registry! {
+    /// What can stand around a scheme: `tfrc+probe`, `tfrc+probe+zbs`.
+    pub const WRAPPERS: Wrapper;
+    probe,
+}
+
 /// A controller, or which option is wrong with it.
 pub type Made = Result<Box<dyn RateController>, OptionError>;
 
@@ -167,8 +198,11 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
     let controller =
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
     let usual = scheme.classifier.map(Choice::named);
-    Ok(match composition.classifier.as_ref().or(usual.as_ref()) {
+    let controller = match composition.classifier.as_ref().or(usual.as_ref()) {
         None => controller,
         Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
-    })
+    };
+    let Some(choice) = &composition.wrapper else { return Ok(controller) };
+    let wrapper = options::find(WRAPPERS, &choice.name)?;
+    (wrapper.make)(&choice.options, setting, controller).map_err(|error| error.of(wrapper.name).into())
 }

@@ -5,8 +5,8 @@
 //! is decided in `docs/rate-control.md`.
 
 use super::{
-    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, Sent,
-    Setting, Signal,
+    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
+    RouteChange, Sent, Setting, Signal,
 };
 use crate::classify::LossClass;
 use crate::node::Ecn;
@@ -84,8 +84,9 @@ enum Phase {
 struct Round {
     /// A packet sent at that time or later ends the round.
     began: Time,
-    /// Bytes that left the bottleneck: arrived, or lost behind it.
+    /// Bytes that arrived, and those that were lost behind the bottleneck.
     bytes: u64,
+    lost: u64,
     /// Round-trip times, summed in seconds, and how many.
     rtts: (f64, u32),
     /// The sources filled the rate.
@@ -100,8 +101,9 @@ struct Vtp {
     /// R.
     rate: f64,
     phase: Phase,
-    /// AR.
+    /// AR, and of the last round what arrived alone.
     achieved: Option<f64>,
+    received: f64,
     /// RTT, RTT of the round before, and the least: in seconds.
     rtt: Option<f64>,
     before: Option<f64>,
@@ -128,6 +130,7 @@ impl Vtp {
             rate: start.unwrap_or(setting.packet_size.0 as f64),
             phase: Phase::Start,
             achieved: None,
+            received: f64::INFINITY,
             rtt: None,
             before: None,
             least: f64::INFINITY,
@@ -148,9 +151,10 @@ impl Vtp {
         self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
     }
 
-    /// Puts the rate within what can be sent and what is allowed.
+    /// Puts the rate within what can be sent, what is allowed, and twice what arrives, whatever a classifier says of losses
+    /// (as RFC 5348, section 4.3, has it).
     fn set(&mut self, rate: f64) {
-        let max = self.setting.max.bits_per_second() as f64 / 8.0;
+        let max = (self.setting.max.bits_per_second() as f64 / 8.0).min(2.0 * self.received);
         self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.size() / SLOWEST);
     }
 
@@ -174,7 +178,8 @@ impl Vtp {
             // A receiver's clock does not run at half our speed or at twice it.
             let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
             if span > 0.0 {
-                self.achieve_at(self.round.bytes as f64 / span);
+                self.received = self.round.bytes as f64 / span;
+                self.achieve_at((self.round.bytes + self.round.lost) as f64 / span);
             }
         }
     }
@@ -193,14 +198,12 @@ impl Vtp {
             self.before = self.rtt.replace(sum / f64::from(n));
         }
         let Some(rtt) = self.rtt else { return };
+        self.set(self.rate);
         match self.phase {
             Phase::Held { until, .. } if self.now < until => {}
             Phase::Held { .. } => self.phase = Phase::Avoidance,
             _ if !filled => {}
-            Phase::Start => self.set(
-                (2.0 * self.rate)
-                    .min(self.achieved.map_or(f64::INFINITY, |ar| 2.0 * ar.max(self.rate / 2.0))),
-            ),
+            Phase::Start => self.set(2.0 * self.rate),
             Phase::Avoidance => {
                 // [VTP, equation 5] R' = (R + 1/RTT) / (2 - RTT[-1]/RTT), with R in packets a second.
                 let VtpConfig { guard, falling, .. } = self.config;
@@ -299,7 +302,7 @@ impl RateController for Vtp {
                     lost = lost.max((ecn == Ecn::Ce).then_some(sent.at));
                 }
                 // Lost behind the bottleneck, which it went through.
-                Fate::Lost { class: LossClass::Wireless, .. } if new => self.round.bytes += bytes,
+                Fate::Lost { class: LossClass::Wireless, .. } if new => self.round.lost += bytes,
                 Fate::Lost { class: LossClass::Congestion, .. } => lost = lost.max(Some(sent.at)),
                 _ => {}
             }
@@ -308,7 +311,8 @@ impl RateController for Vtp {
         if let Some(summary) = feedback.receiver.filter(|_| feedback.reports.is_empty()) {
             let over = summary.over.as_secs_f64();
             if over > 0.0 {
-                self.achieve_at(summary.received.0 as f64 / over);
+                self.received = summary.received.0 as f64 / over;
+                self.achieve_at(self.received);
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
             (ended, self.mark) = (self.now - self.round.began >= rtt, None);
@@ -329,6 +333,9 @@ impl RateController for Vtp {
         self.now = self.now.max(now);
         match signal {
             Signal::Rtt { sample } => self.on_rtt(sample),
+            Signal::Route { why: RouteChange::MoreCapacity } => {
+                (self.phase, self.least) = (Phase::Start, self.rtt.unwrap_or(f64::INFINITY));
+            }
             Signal::Route { .. } => self.least = self.rtt.unwrap_or(f64::INFINITY),
             Signal::PersistentCongestion => {
                 self.cut = None;

@@ -5,7 +5,9 @@
 //! halves with each timeout, after the law's own answer to the first.
 
 use super::window::{Acked, Congestion, Window, WindowLaw};
-use super::{Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Setting, Signal};
+use super::{
+    Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
+};
 use crate::classify::LossClass;
 use crate::node::Ecn;
 use crate::telemetry::Visitor;
@@ -206,9 +208,13 @@ impl RateController for WindowRate {
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
         self.now = self.now.max(now);
-        if let Signal::PersistentCongestion = signal {
-            self.decreased = None;
-            self.congested(self.now, Congestion::Timeout);
+        match signal {
+            Signal::PersistentCongestion => {
+                self.decreased = None;
+                self.congested(self.now, Congestion::Timeout);
+            }
+            Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
+            _ => {}
         }
     }
 

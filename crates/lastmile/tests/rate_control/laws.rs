@@ -10,6 +10,7 @@ use lastmile::units::{Bytes, Rate};
 fn goodput_at_one_percent_of_loss_is_that_of_windows() {
     let path = Path {
         rate: Rate::ip(5_000_000),
+        then: None,
         delay: Span::from_millis(20),
         queue: 60,
         loss: 0.01,

@@ -3,5 +3,6 @@
 mod laws;
 mod nonsense;
 mod path;
+mod probe;
 mod tfrc;
 mod vtp;

@@ -51,9 +51,19 @@ fn ecn() -> impl Strategy<Value = Ecn> {
 
 fn packets() -> impl Strategy<Value = Sent> {
     let size = prop_oneof![Just(1200), any::<u64>(), 0..3_u64];
-    (prop_oneof![0..200_u64, any::<u64>()], times(), size, any::<bool>()).prop_map(
-        |(id, at, size, app_limited)| Sent {
+    let class = prop_oneof![
+        Just(PacketClass::Media),
+        Just(PacketClass::Padding),
+        (0..3_u32, 0..3_u16, 1..4_u16).prop_map(|(train, index, len)| PacketClass::Probe {
+            train,
+            index,
+            len
+        }),
+    ];
+    (prop_oneof![0..200_u64, any::<u64>()], times(), size, any::<bool>(), class).prop_map(
+        |(id, at, size, app_limited, class)| Sent {
             app_limited,
+            class,
             ..Sent::media(id, Bytes(size), Time::from_nanos(at))
         },
     )
@@ -108,6 +118,7 @@ fn steps() -> impl Strategy<Value = Vec<(Span, Step)>> {
         Just(Signal::Idle),
         Just(Signal::PersistentCongestion),
         Just(Signal::Route { why: RouteChange::Handover }),
+        Just(Signal::Route { why: RouteChange::MoreCapacity }),
         spans().prop_map(|sample| Signal::Rtt { sample }),
         any::<u64>().prop_map(|bps| Signal::Remb { rate: Rate::ip(bps) }),
         any::<u64>().prop_map(|size| Signal::Mtu { size: Bytes(size) }),
@@ -145,7 +156,11 @@ proptest! {
                 choice = choice.with("preset", "ns-2");
             }
             let classifier = CLASSIFIERS[(i + steps.len()) % CLASSIFIERS.len()];
-            let composition = Composition { controller: choice, classifier: Some(Choice::named(classifier.name)) };
+            let composition = Composition {
+                classifier: Some(Choice::named(classifier.name)),
+                wrapper: preset.then(|| Choice::named("probe").with("every", "2").with("samples", "2")),
+                ..Composition::of(choice)
+            };
             let mut controller = build(&composition, &setting).unwrap();
             let mut now = Time::ZERO + Span::from_secs(1);
             for (gap, step) in &steps {

@@ -15,6 +15,8 @@ use rand_pcg::Pcg64Mcg;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) rate: Rate,
+    /// The rate from then on, after so many seconds.
+    pub(crate) then: Option<(i64, Rate)>,
     /// Each way.
     pub(crate) delay: Span,
     /// Packets.
@@ -34,6 +36,18 @@ pub(crate) struct Came {
     pub(crate) arrived: f64,
     /// Packets lost by the queue.
     pub(crate) overflowed: u64,
+    /// Of packets of full size behind the queue.
+    pub(crate) longest: Span,
+}
+
+/// What a flow's controller decided and wanted, as it went on.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) decisions: Vec<(Time, Decision)>,
+    /// The sizes that it asked for.
+    pub(crate) sizes: Vec<(Time, Bytes)>,
+    /// The target, each second, in kbit/s.
+    pub(crate) targets: Vec<f64>,
 }
 
 /// Where losses are computed.
@@ -60,6 +74,10 @@ fn due<T>(queue: &mut VecDeque<T>, is_due: impl FnOnce(&T) -> bool) -> Option<T>
 
 impl Path {
     pub(crate) fn run(&self, name: &str, form: Form) -> Came {
+        self.watch(name, form).0
+    }
+
+    pub(crate) fn watch(&self, name: &str, form: Form) -> (Came, Log) {
         let composition: Composition = name.parse().unwrap();
         let setting = Setting { packet_size: self.size, ..Setting::default() };
         let own = Composition {
@@ -76,6 +94,7 @@ impl Path {
         let (mut free, mut id, mut told, mut came) = (start, 0_u64, 0_u64, Came::default());
         let (mut causes, mut on_way, mut back) = (Causes::default(), VecDeque::new(), VecDeque::new());
         let mut log = Vec::new();
+        let (mut watched, mut size, mut back_to_back, mut trains) = (Log::default(), self.size, 0_u16, 0_u32);
         let (mut arrived, mut smoothed) = (Vec::<(Sent, Time)>::new(), None::<Span>);
         let end = start + Span::from_secs(self.seconds);
         let counted = start + Span::from_secs(self.seconds) / 10;
@@ -91,7 +110,7 @@ impl Path {
             while let Some((sent, at)) = due(&mut on_way, |packet| packet.1 <= now) {
                 arrived.push((sent, at));
                 if at >= counted {
-                    came.arrived += self.size.bits() as f64;
+                    came.arrived += sent.size.bits() as f64;
                 }
                 if form == Form::Receiver {
                     let (number, size, stamp) = (sent.id, sent.size, sent.at.as_sender());
@@ -136,21 +155,49 @@ impl Path {
                 }
                 controller.on_feedback(now, &mut feedback);
                 // A higher rate shortens the wait that is under way.
-                let wait = controller.output().pacing.time_for(self.size);
+                let wait = controller.output().pacing.time_for(size);
                 next_send =
                     log.last().map_or(next_send, |last: &Sent| next_send.min(last.at + wait)).max(now);
             }
             if controller.poll_timeout().is_some_and(|at| at <= now) {
                 controller.on_timeout(now);
             }
+            watched
+                .decisions
+                .extend(core::iter::from_fn(|| controller.poll_decision()).map(|what| (now, what)));
+            if watched.targets.len() < ((now - start).as_secs_f64() as usize) {
+                watched.targets.push(controller.output().target.bits_per_second() as f64 / 1e3);
+            }
             if now >= next_send {
-                let sent = Sent::media(id, self.size, now);
+                while let Some(action) = controller.poll_action() {
+                    match action {
+                        Action::PacketSize(asked) => {
+                            watched.sizes.push((now, asked));
+                            size = asked;
+                        }
+                        Action::Probe { packets, .. } => {
+                            back_to_back = packets;
+                            trains += 1;
+                        }
+                        _ => {}
+                    }
+                }
+                let class = match back_to_back {
+                    0 => PacketClass::Media,
+                    left => PacketClass::Probe { train: trains, index: 2 - left, len: 2 },
+                };
+                back_to_back = back_to_back.saturating_sub(1);
+                let sent = Sent { class, ..Sent::media(id, size, now) };
                 log.push(sent);
                 controller.on_sent(now, &sent);
-                let service = self.rate.time_for(self.size);
+                let rate = self
+                    .then
+                    .filter(|then| (now - start) >= Span::from_secs(then.0))
+                    .map_or(self.rate, |then| then.1);
+                let service = rate.time_for(size);
                 let waiting = (free - now).max(Span::ZERO).as_nanos() / service.as_nanos();
                 if now >= counted {
-                    came.sent += self.size.bits() as f64;
+                    came.sent += size.bits() as f64;
                 }
                 if waiting as u64 >= self.queue {
                     came.overflowed += 1;
@@ -167,10 +214,14 @@ impl Path {
                 if causes.0.len() > 4_000 {
                     causes.0.pop_front();
                 }
-                next_send = now + controller.output().pacing.time_for(self.size).min(Span::from_secs(100));
+                came.longest = came.longest.max((free - now).min(Span::from_secs(100)));
+                next_send = match back_to_back {
+                    1 => now,
+                    _ => now + controller.output().pacing.time_for(size).min(Span::from_secs(100)),
+                };
             }
         }
         let seconds = self.seconds as f64 * 0.9;
-        Came { sent: came.sent / seconds / 1e3, arrived: came.arrived / seconds / 1e3, ..came }
+        (Came { sent: came.sent / seconds / 1e3, arrived: came.arrived / seconds / 1e3, ..came }, watched)
     }
 }

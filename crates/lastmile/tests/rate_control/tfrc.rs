@@ -6,6 +6,7 @@ use lastmile::units::{Bytes, Rate};
 
 const PATH: Path = Path {
     rate: Rate::ip(5_000_000),
+    then: None,
     delay: Span::from_millis(20),
     queue: 60,
     loss: 0.0,

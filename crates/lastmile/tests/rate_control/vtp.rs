@@ -7,6 +7,7 @@ use lastmile::units::{Bytes, Rate};
 fn run(name: &str, loss: f64, queue: u64) -> Came {
     let path = Path {
         rate: Rate::ip(5_000_000),
+        then: None,
         delay: Span::from_millis(20),
         queue,
         loss,

@@ -31,6 +31,9 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
     /// The nofeedback timer expired; `idle` if nothing was sent since it was set.
     fn on_no_feedback(&mut self, now: Time, idle: bool);
 
+    /// The path carries far more: slow start again, once p is zero.
+    fn restart(&mut self) {}
+
     /// A packet left.
     fn on_packet(&mut self) {}
 

@@ -31,7 +31,7 @@ use options::Parameters;
 use receive_rate::ReceiveRate;
 
 use super::{
-    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, Sent,
+    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, RouteChange, Sent,
     Setting, Signal, Source,
 };
 use crate::classify::LossClass;
@@ -333,6 +333,12 @@ impl RateController for Tfrc {
         match signal {
             Signal::Remb { rate } => self.cap = Some(rate),
             Signal::Mtu { size } => self.setting.packet_size = size,
+            // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten.
+            Signal::Route { why: RouteChange::MoreCapacity } => {
+                self.history = LossHistory::new(self.parameters.confirmations, self.parameters.threshold);
+                self.loss_event_rate = 0.0;
+                self.law.restart();
+            }
             _ => {}
         }
     }

@@ -188,6 +188,10 @@ impl Law for Ns2Sender {
         self.timer = Some(after(now, self.timeout()));
     }
 
+    fn restart(&mut self) {
+        (self.phase, self.reached, self.step) = (Phase::SlowStart, self.rate, 0.0);
+    }
+
     fn on_packet(&mut self) {
         if self.phase == Phase::SlowStart && self.round > 2 && self.reached < self.rate {
             self.reached = (self.reached + self.step.max(0.0)).min(self.rate);
