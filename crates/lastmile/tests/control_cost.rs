@@ -1,7 +1,7 @@
 //! What a report costs: no allocation, and at most 4 kB of state, for every controller behind every classifier.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 
 use lastmile::classify::CLASSIFIERS;
 use lastmile::control::*;
@@ -10,14 +10,18 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 struct Counting;
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Allocations of this thread, and their bytes: the test harness has threads of its own.
+    static COUNTS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
 
 // SAFETY: hands everything on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        COUNTS.with(|counts| {
+            let (allocations, bytes) = counts.get();
+            counts.set((allocations + 1, bytes + layout.size() as u64));
+        });
         // SAFETY: the caller's promises are those of this function.
         unsafe { System.alloc(layout) }
     }
@@ -68,7 +72,6 @@ fn talk(
     }
 }
 
-// One test, since the count is of all threads.
 #[test]
 fn a_report_allocates_nothing_and_the_state_is_small() {
     let none: Option<&str> = None;
@@ -81,9 +84,9 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
             // Half of them with capacity probing around: its own decisions wait too.
             let wrapper = (classifier.map_or(0, str::len) % 2 == 1).then(|| Choice::named("probe"));
             let composition = Composition { wrapper, ..composition };
-            let before = BYTES.load(Ordering::Relaxed);
+            let before = COUNTS.get().1;
             let mut controller = build(&composition, &Setting::default()).unwrap();
-            let bytes = BYTES.load(Ordering::Relaxed) - before;
+            let bytes = COUNTS.get().1 - before;
             // Decisions that wait for the host have up to 64 places in each of the parts.
             let judged = u64::from(classifier.or(scheme.classifier).is_some());
             let parts = 1 + judged + u64::from(composition.wrapper.is_some());
@@ -93,9 +96,9 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
             let mut reports =
                 vec![Report { sent: Sent::media(0, Bytes(0), now), fate: Fate::lost(LostBy::Gap) }; 50];
             talk(&mut *controller, &mut reports, 20, &mut now, &mut id);
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            let before = COUNTS.get().0;
             talk(&mut *controller, &mut reports, 200, &mut now, &mut id);
-            let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+            let allocated = COUNTS.get().0 - before;
             assert_eq!(allocated, 0, "{composition}");
         }
     }
