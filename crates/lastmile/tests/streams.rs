@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::{
-    Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, Sent,
+    Decision, End, Left, Received, Receiver, ReceiverConfig, Retransmission, Sender, SenderConfig, Sent,
+    SourceConfig,
 };
 use lastmile::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId};
+use lastmile::options::Choice;
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{
     ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, SenderInfo, is_rtcp, write_feedback, write_goodbye,
-    write_name, write_receiver_report, write_sender_report,
+    write_nack, write_name, write_receipt_times, write_receiver_report, write_sender_report,
 };
 use proptest::prelude::*;
 
@@ -557,15 +559,16 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
         datagram.resize(datagram.len() + size, 0);
         datagram
     });
-    // Near each other, so that sources become known.
-    let near = (0_u16..64, 0_usize..40).prop_map(|(sequence, size)| {
+    // Near each other, so that sources become known; a few of them are sent again.
+    let near = (0_u16..64, 0_usize..40, 0_u8..4).prop_map(|(sequence, size, again)| {
         let mut datagram = Vec::new();
         let sequence = sequence.wrapping_sub(32);
-        RtpHeader { marker: true, payload_type: 96, sequence, timestamp: 1, ssrc: OURS }.write(&mut datagram);
+        let (payload_type, ssrc) = if again == 0 { (97, OURS + 1) } else { (96, OURS) };
+        RtpHeader { marker: true, payload_type, sequence, timestamp: 1, ssrc }.write(&mut datagram);
         datagram.resize(datagram.len() + size, 0);
         datagram
     });
-    let reports = (any::<[u32; 6]>(), prop::collection::vec(0_u8..5, 1..12)).prop_map(|(words, kinds)| {
+    let reports = (any::<[u32; 6]>(), prop::collection::vec(0_u8..7, 1..12)).prop_map(|(words, kinds)| {
         let mut datagram = Vec::new();
         let block = ReportBlock {
             ssrc: OURS,
@@ -577,12 +580,16 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
             delay: words[5],
         };
         let told = vec![Reported::arrived(Ecn::Ce, Some(Span::ZERO)); words[1] as usize % 100];
+        let lost: Vec<u16> = (0..words[1] as u16 % 100).map(|k| words[2] as u16 & 0x3f | k << 3).collect();
+        let times: Vec<(u16, u32)> = lost.iter().map(|number| (*number, words[3])).collect();
         for kind in kinds {
             match kind {
                 0 => write_sender_report(&mut datagram, OURS, &SenderInfo::default(), &[block]),
                 1 => write_receiver_report(&mut datagram, words[0], &[block, block]),
                 2 => write_feedback(&mut datagram, words[0], OURS, words[2] as u16, &told, words[4]),
                 3 => write_name(&mut datagram, OURS, "x"),
+                4 => write_nack(&mut datagram, words[0], OURS, &lost),
+                5 => write_receipt_times(&mut datagram, words[0], OURS, &times),
                 _ if words[5] % 8 == 0 => write_goodbye(&mut datagram, OURS),
                 _ => {}
             }
@@ -634,8 +641,12 @@ proptest! {
     #[test]
     fn a_receiver_takes_anything_and_never_says_more_than_it_heard(
         inputs in prop::collection::vec((bytes(), 0_u8..3, 0_i64..200), 1..200),
+        receipt_times: bool,
+        nack in prop::option::of(0_i64..1_000),
     ) {
-        let mut receiver = receiver();
+        let nack = nack.map(Span::from_millis);
+        let config = ReceiverConfig { epoch: EPOCH, receipt_times, nack, ..ReceiverConfig::new(8) };
+        let mut receiver = Receiver::new(config);
         // By address: what came and what went.
         let mut balance: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();
         let mut now = Time::ZERO;
@@ -661,13 +672,18 @@ proptest! {
     fn a_sender_takes_anything_and_believes_no_more_than_it_sent(
         inputs in prop::collection::vec((bytes(), any::<bool>(), 0_i64..200), 1..200),
         control in prop::option::of(prop_oneof![Just("tfrc"), Just("tfrc+zbs"), Just("rap+spike")]),
+        source in prop::option::of(prop_oneof![Just("cbr"), Just("on-demand"), Just("codec")]),
+        repeats: bool,
     ) {
         let controller = |name: &str| lastmile::control::build(&name.parse().unwrap(), &Default::default()).unwrap();
+        let retransmission = repeats.then(|| Retransmission::within(OURS + 1, Span::from_millis(400)));
+        let source = SourceConfig { source: source.map(Choice::named), ..SourceConfig::default() };
+        let config = SenderConfig { retransmission, source, ..config(at(5_000)) };
         let mut sender = match control {
-            Some(name) => Sender::controlled(config(at(5_000)), controller(name)).unwrap(),
-            None => sender(at(5_000)),
+            Some(name) => Sender::controlled(config, controller(name)).unwrap(),
+            None => Sender::new(config).unwrap(),
         };
-        let (mut now, mut packets) = (Time::ZERO, 0);
+        let (mut now, mut packets, mut again) = (Time::ZERO, 0, 0);
         sender.handle(now, Input::Wake);
         for (bytes, peer, wait) in inputs {
             now += Span::from_millis(wait);
@@ -675,9 +691,16 @@ proptest! {
             let datagram = Datagram::udp(from, ends().0, bytes);
             sender.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
             let (out, decisions, _) = drain(&mut sender, now);
-            packets += out.iter().filter(|(_, datagram)| !is_rtcp(datagram.payload.udp().unwrap())).count();
+            let bytes = out.iter().map(|(_, datagram)| datagram.payload.udp().unwrap());
+            for bytes in bytes.filter(|bytes| !is_rtcp(bytes)) {
+                match RtpPacket::parse(bytes).unwrap().header.ssrc {
+                    OURS => packets += 1,
+                    _ => again += 1,
+                }
+            }
             let sent = sender.sent();
-            prop_assert_eq!(sent.packets, packets as u64);
+            prop_assert_eq!((sent.packets, sent.retransmitted), (packets, again));
+            prop_assert!(sent.retransmitted_bytes.0 * 4 <= sent.bytes.0);
             prop_assert!(sent.marked <= sent.acknowledged && sent.acknowledged <= sent.packets);
             // A report that came says one thing for each of its packets.
             prop_assert!(decisions.len() <= 16, "{}", decisions.len());

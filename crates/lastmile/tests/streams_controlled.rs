@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
+use lastmile::control::{self, RateController};
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::*;
 use lastmile::node::{Datagram, Input, Node, Output, PortId};
+use lastmile::telemetry::Visitor;
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::is_rtcp;
@@ -34,29 +37,79 @@ struct Came {
     kbits: Vec<f64>,
     targets: Vec<(Time, Rate)>,
     ended: Option<(Time, End)>,
+    sent: Sent,
+    received: Received,
+    /// What the controller, or the classifier in front of it, decided.
+    decided: Vec<control::Decision>,
+}
+
+/// A controller whose decisions are kept.
+#[derive(Debug)]
+struct Heard(Box<dyn RateController>, Arc<Mutex<Vec<control::Decision>>>);
+
+impl RateController for Heard {
+    fn on_sent(&mut self, now: Time, sent: &control::Sent) {
+        self.0.on_sent(now, sent);
+    }
+    fn on_feedback(&mut self, now: Time, feedback: &mut control::Feedback<'_>) {
+        self.0.on_feedback(now, feedback);
+        self.1.lock().unwrap().extend(core::iter::from_fn(|| self.0.poll_decision()));
+    }
+    fn on_signal(&mut self, now: Time, signal: control::Signal) {
+        self.0.on_signal(now, signal);
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        self.0.poll_timeout()
+    }
+    fn on_timeout(&mut self, now: Time) {
+        self.0.on_timeout(now);
+    }
+    fn output(&self) -> control::Output {
+        self.0.output()
+    }
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        self.0.telemetry(visitor);
+    }
 }
 
 fn over(path: &Path, control: &str) -> Came {
+    over_with(path, control, |_, _| {})
+}
+
+fn over_with(path: &Path, control: &str, change: fn(&mut SenderConfig, &mut ReceiverConfig)) -> Came {
     let rate = SenderRate::Controlled(ControlConfig::new(control.parse().unwrap()));
-    let config = SenderConfig {
+    let mut config = SenderConfig {
         frame_rate: 50.0,
         packet_size: Bytes(1000),
         stop: path.stop,
         epoch: Epoch::from_unix_nanos(1_700_000_000_000_000_000),
         ..SenderConfig::new(ends().1, 7, rate)
     };
-    let mut sender = Sender::new(config).unwrap();
     // The other host's clock says something else.
     let epoch = Epoch::from_unix_nanos(1_600_000_000_123_456_789);
-    let mut receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(9) });
+    let mut listening = ReceiverConfig { epoch, ..ReceiverConfig::new(9) };
+    change(&mut config, &mut listening);
+    let mut receiver = Receiver::new(listening);
+    let decided = Arc::default();
+    let built = ControlConfig::new(control.parse().unwrap()).build(config.packet_size).unwrap();
+    let mut sender = Sender::controlled(config, Box::new(Heard(built, Arc::clone(&decided)))).unwrap();
     let mut random = Pcg64Mcg::new(0x1234_5677);
     let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
     let mut wakes = [Some(Time::ZERO); 2];
     let (mut order, mut free) = (0, Time::ZERO);
-    let mut came = Came { kbits: Vec::new(), targets: Vec::new(), ended: None };
+    let mut came = Came {
+        kbits: Vec::new(),
+        targets: Vec::new(),
+        ended: None,
+        sent: Sent::default(),
+        received: Received::default(),
+        decided: Vec::new(),
+    };
+    let mut end = Time::ZERO;
     while !sender.is_finished() {
         let next = queue.keys().next().map(|&(at, _)| at);
         let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { break };
+        end = now;
         let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
             Some(entry) => entry.remove(),
             None => (wakes[1] == Some(now), Input::Wake),
@@ -69,7 +122,10 @@ fn over(path: &Path, control: &str) -> Came {
                 Output::Wait(until) => break until,
                 Output::Transmit(transmit) => packets.push(transmit),
                 Output::Event(Decision::TargetChanged { target }) => came.targets.push((now, target)),
-                Output::Event(Decision::MediaEnded { why, .. }) => came.ended = Some((now, why)),
+                Output::Event(Decision::MediaEnded { why, sent }) => {
+                    (came.ended, came.sent) = (Some((now, why)), sent);
+                }
+                Output::Event(Decision::SourceLeft { received, .. }) => came.received = received,
                 Output::Event(_) => {}
             }
         };
@@ -109,6 +165,16 @@ fn over(path: &Path, control: &str) -> Came {
             }
         }
     }
+    receiver.handle(end, Input::Interrupted);
+    while let Some(decision) = match receiver.poll(end) {
+        Output::Wait(_) => None,
+        other => Some(other),
+    } {
+        if let Output::Event(Decision::SourceLeft { received, .. }) = decision {
+            came.received = received;
+        }
+    }
+    came.decided = std::mem::take(&mut decided.lock().unwrap());
     came
 }
 
@@ -172,4 +238,48 @@ fn it_says_which_rate_it_starts_with() {
     );
     assert!((mean(&came, 0..3) / 300.0 - 1.0).abs() < 0.05, "{:?}", came.kbits);
     assert!(came.targets.is_empty());
+}
+
+/// A packet of 1000 B takes 1.33 ms at 6 Mbit/s: a twentieth of that are 67 us, which stamps of 1/1024 s are not, and ticks of
+/// 11 us are.
+#[test]
+fn times_of_receipt_serve_zbs_where_feedback_alone_does_not() {
+    let path = Path { rates: &[(0, 6_000_000)], loss: 0.01, heard_until: Time::MAX, stop: at(20_000) };
+    let fell_back = |came: &Came| {
+        came.decided.iter().any(|what| matches!(what, control::Decision::FellBack { from: "zbs", .. }))
+    };
+    assert!(fell_back(&over(&path, "tfrc+zbs")));
+    let fine = over_with(&path, "tfrc+zbs", |_, receiver| receiver.receipt_times = true);
+    assert!(!fell_back(&fine), "{:?}", fine.decided);
+    assert!(fine.decided.iter().any(|what| matches!(what, control::Decision::LossJudged { by: "zbs", .. })));
+}
+
+#[test]
+fn lost_packets_come_again_within_their_time_and_share() {
+    let path = Path { rates: &[(0, 4_000_000)], loss: 0.05, heard_until: Time::MAX, stop: at(30_000) };
+    let came = over_with(&path, "fixed(rate=1 Mbit/s)", |sender, receiver| {
+        sender.retransmission = Some(Retransmission::within(8, Span::from_millis(400)));
+        receiver.nack = Some(Span::from_millis(400));
+    });
+    let (sent, received) = (came.sent, came.received);
+    // 50 ms there and back and 10 ms for reordering: a packet can be asked for several times.
+    assert!(received.lost > 100 && received.recovered >= received.lost - 1, "{received:?}");
+    assert!(received.nacked >= received.recovered && sent.retransmitted >= received.recovered, "{sent:?}");
+    assert!(sent.retransmitted_bytes.0 * 4 <= sent.bytes.0, "{sent:?}");
+    // The controller's rate is that of both.
+    let both = (sent.bytes + sent.retransmitted_bytes).bits() as f64 / 30.0;
+    assert!((both / 1e6 - 1.0).abs() < 0.01, "{both}");
+}
+
+/// Half of the packets are lost: they would take half as much again as the media, and may take a tenth.
+#[test]
+fn repeating_stays_within_the_share_that_was_asked_for() {
+    let path = Path { rates: &[(0, 4_000_000)], loss: 0.5, heard_until: Time::MAX, stop: at(20_000) };
+    let came = over_with(&path, "fixed(rate=1 Mbit/s)", |sender, receiver| {
+        let within = Span::from_millis(400);
+        sender.retransmission = Some(Retransmission { share: 0.1, ..Retransmission::within(8, within) });
+        receiver.nack = Some(within);
+    });
+    let share = came.sent.retransmitted_bytes.0 as f64 / came.sent.bytes.0 as f64;
+    assert!((0.09..=0.1).contains(&share), "{share}");
 }

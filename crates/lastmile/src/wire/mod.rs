@@ -19,6 +19,8 @@
 //! | Hello, Stream and Report TLVs (types 243 to 245) | ours, [`private`] |
 //! | RTP and RTCP packets | RFC 3550, 5.1 and 6; RFC 5761, 4 |
 //! | congestion control feedback with arrival times and ECN marks | RFC 8888, 3.1 |
+//! | packet receipt times of extended reports | RFC 3611, 3 and 4.3 |
+//! | NACKs and the packets that are sent again | RFC 4585, 6.2.1; RFC 4588, 4 |
 //!
 //! The two drafts were read through the quotations in the conformance documents of `stamp-suite` 1.0.0, which
 //! names the first one RFC 10052; the RFC texts through their public copies. `stamp-suite` and scapy are the
@@ -52,6 +54,8 @@
 mod auth;
 mod build;
 mod ccfb;
+mod extended;
+mod nack;
 mod ntp;
 pub mod private;
 mod rtcp;
@@ -63,6 +67,8 @@ mod tlv;
 pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
 pub use build::{PacketBuilder, Padding};
 pub use ccfb::{Feedback, FeedbackBlock, MAX_REPORTED, Reported, write_feedback};
+pub use extended::{ExtendedReport, ReceiptTimes, write_receipt_times};
+pub use nack::{Nack, RETRANSMISSION_HEADER_LEN, original, write_nack, write_retransmission};
 pub use ntp::{ErrorEstimate, TimestampFormat};
 pub use rtcp::{
     ReportBlock, ReportBlocks, Rtcp, SenderInfo, write_goodbye, write_name, write_receiver_report,

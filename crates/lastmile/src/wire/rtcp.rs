@@ -5,6 +5,8 @@
 
 use super::WireError;
 use super::ccfb::{FEEDBACK_FORMAT, Feedback};
+use super::extended::{EXTENDED_REPORT, ExtendedReport};
+use super::nack::{NACK_FORMAT, Nack};
 use super::rtp::{VERSION, version};
 
 /// Packet types of RFC 3550, section 12.1, and RFC 4585, section 9.
@@ -96,6 +98,10 @@ pub enum Rtcp<'a> {
     },
     /// Congestion control feedback (RFC 8888).
     Feedback(Feedback<'a>),
+    /// Lost packets that are asked for again (RFC 4585).
+    Nack(Nack<'a>),
+    /// An extended report (RFC 3611).
+    Extended(ExtendedReport<'a>),
     /// A source leaves.
     Goodbye {
         /// The first source that does.
@@ -180,6 +186,8 @@ impl<'a> Rtcp<'a> {
             TRANSPORT_FEEDBACK if count == usize::from(FEEDBACK_FORMAT) => {
                 Rtcp::Feedback(Feedback::parse(packet)?)
             }
+            TRANSPORT_FEEDBACK if count == usize::from(NACK_FORMAT) => Rtcp::Nack(Nack::parse(packet)?),
+            EXTENDED_REPORT => Rtcp::Extended(ExtendedReport::parse(packet)?),
             kind => Rtcp::Other { kind },
         })
     }

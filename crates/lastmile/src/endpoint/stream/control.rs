@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::receipts::{ReceiptClock, TICK};
 use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
-use crate::control::{self, Fate, LostBy, RateController, Report, Source};
+use crate::control::{self, Fate, LostBy, PacketClass, RateController, Report, Source};
 use crate::node::Ecn;
 use crate::pace::Pacer;
 use crate::time::{Rx, Span, Time};
@@ -33,6 +34,22 @@ enum Known {
     Lost,
 }
 
+/// The packets of one stream in flight: the sequence number of the first, and the numbers that the controller has for them.
+#[derive(Debug, Default)]
+struct Numbers {
+    first: u64,
+    ids: VecDeque<u64>,
+}
+
+impl Numbers {
+    /// The controller's number of a packet.
+    fn id(&self, low: u16) -> Option<u64> {
+        let last = (self.first + self.ids.len() as u64).checked_sub(1)?;
+        let place = nearest(last, low)?.checked_sub(self.first)?;
+        self.ids.get(usize::try_from(place).ok()?).copied()
+    }
+}
+
 /// The controller, its pacer, and what is in flight.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -40,12 +57,17 @@ pub(super) struct Control {
     pub(super) pacer: Pacer,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
+    /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
+    numbers: [Numbers; 2],
     /// The number of the first packet that is kept, and what is known of each from there on.
     first: u64,
     flight: VecDeque<(control::Sent, Known)>,
     /// The highest number that arrived.
     highest: Option<u64>,
     reports: Vec<Report>,
+    /// Times of receipt, which are finer than feedback's.
+    pub(super) receipts: ReceiptClock,
+    resolution: Span,
     /// The last report's time as it was written, and unwrapped, in 1/65536 s.
     remote: Option<(u32, u64)>,
     /// The target that was told last.
@@ -62,10 +84,13 @@ impl Control {
             controller,
             pacer: Pacer::new(CREDIT),
             app_limited: false,
+            numbers: Default::default(),
             first: 0,
             flight: VecDeque::new(),
             highest: None,
             reports: Vec::new(),
+            receipts: ReceiptClock::default(),
+            resolution: RESOLUTION,
             remote: None,
             told,
             lost: 0,
@@ -74,14 +99,21 @@ impl Control {
     }
 
     /// A packet was given to the driver, to leave at that time. Its number.
-    pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn) -> u64 {
+    pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn, class: PacketClass) -> u64 {
         let id = self.first + self.flight.len() as u64;
+        let stream = u32::from(class == PacketClass::Rtx);
         let app_limited = self.app_limited;
-        let sent = control::Sent { ecn, app_limited, ..control::Sent::media(id, size, at) };
+        let sent = control::Sent { stream, class, ecn, app_limited, ..control::Sent::media(id, size, at) };
         self.flight.push_back((sent, Known::Nothing));
         if self.flight.len() > MAX_AWAITED {
             self.flight.pop_front();
             self.first += 1;
+        }
+        let numbers = &mut self.numbers[stream as usize];
+        numbers.ids.push_back(id);
+        while numbers.ids.front().is_some_and(|id| *id < self.first) {
+            numbers.ids.pop_front();
+            numbers.first += 1;
         }
         id
     }
@@ -96,7 +128,7 @@ impl Control {
     }
 
     /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp).
-    pub(super) fn on_feedback(&mut self, now: Time, block: &FeedbackBlock<'_>, at: u32) {
+    pub(super) fn on_feedback(&mut self, now: Time, block: &FeedbackBlock<'_>, at: u32, stream: usize) {
         let remote = match self.remote {
             None => (1 << 32) + u64::from(at),
             Some((before, unwrapped)) => {
@@ -105,10 +137,13 @@ impl Control {
         };
         self.remote = Some((at, remote));
         let remote = Time::<Rx>::from_nanos(((u128::from(remote) * 1_000_000_000) >> 16) as u64);
-        let Some(last) = (self.first + self.flight.len() as u64).checked_sub(1) else { return };
+        if self.flight.is_empty() {
+            return;
+        }
         let mut newest: Option<Time<Rx>> = None;
+        let (mut came, mut coarse) = (false, false);
         for (low, told) in block.reports() {
-            let number = nearest(last, low);
+            let number = self.numbers[stream].id(low);
             let place = number.and_then(|number| number.checked_sub(self.first)).map(|place| place as usize);
             let (Some(number), Some((_, known))) =
                 (number, place.and_then(|place| self.flight.get_mut(place)))
@@ -116,16 +151,25 @@ impl Control {
                 continue;
             };
             match (told.received, *known) {
-                (true, Known::Nothing | Known::Missing) => {
-                    let came = told.before_report().map(|ago| remote - ago);
-                    newest = newest.max(came);
+                (true, Known::Nothing | Known::Missing | Known::Lost) => {
+                    let near = told.before_report().map(|ago| remote - ago);
+                    let fine = near.and_then(|near| self.receipts.refine((block.ssrc, low), near));
+                    (came, coarse) = (true, coarse || fine.is_none());
+                    let at = fine.or(near);
+                    if *known == Known::Lost {
+                        *known = Known::Late(at);
+                        continue;
+                    }
+                    newest = newest.max(at);
                     self.highest = self.highest.max(Some(number));
-                    *known = Known::Came(came, told.ecn);
+                    *known = Known::Came(at, told.ecn);
                 }
-                (true, Known::Lost) => *known = Known::Late(told.before_report().map(|ago| remote - ago)),
                 (false, Known::Nothing) => *known = Known::Missing,
                 _ => {}
             }
+        }
+        if came {
+            self.resolution = if coarse { RESOLUTION } else { TICK };
         }
         self.reports.clear();
         let (first, highest) = (self.first, self.highest.unwrap_or(0));
@@ -150,7 +194,7 @@ impl Control {
             self.reports.push(Report { sent: *sent, fate });
         }
         // What feedback has left behind: nothing more will be said of it.
-        let begin = nearest(last, block.begin).unwrap_or(0);
+        let begin = self.numbers[stream].id(block.begin).filter(|_| stream == 0).unwrap_or(0);
         while self.first < begin.min(highest) && self.flight.pop_front().is_some() {
             self.first += 1;
         }
@@ -159,7 +203,7 @@ impl Control {
             &mut control::Feedback {
                 reports: &mut self.reports,
                 arrival_order: &[],
-                resolution: Some(RESOLUTION),
+                resolution: Some(self.resolution),
                 remote_sent: Some(remote),
                 hold: newest.map_or(Span::ZERO, |newest| remote - newest),
                 source: Source::Rfc8888,

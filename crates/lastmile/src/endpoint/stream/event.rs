@@ -19,6 +19,12 @@ pub struct Sent {
     /// Of these, left out whole, since too much waited for the pacer.
     #[cfg_attr(feature = "serde", serde(default))]
     pub frames_dropped: u64,
+    /// Packets that were sent again.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub retransmitted: u64,
+    /// Their bytes, which are not among those of media.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub retransmitted_bytes: Bytes,
     /// Packets that feedback said arrived.
     pub acknowledged: u64,
     /// Their bytes.
@@ -47,6 +53,12 @@ pub struct Received {
     pub bytes: Bytes,
     /// Packets that were missing at the end, between the first and the last that came.
     pub lost: u64,
+    /// Packets that were asked for again.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub nacked: u64,
+    /// Of the packets lost, those that were sent again and came while they were of use.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub recovered: u64,
     /// Packets that came a second time.
     pub duplicates: u64,
     /// Packets that came after a later one.

@@ -12,8 +12,12 @@ mod config;
 mod control;
 mod event;
 mod frames;
+mod heard;
+mod missing;
 mod outgoing;
+mod receipts;
 mod receiver;
+mod repeater;
 mod sender;
 pub mod source;
 
@@ -28,6 +32,9 @@ use crate::wire::TimestampFormat;
 
 /// Ticks of the media's clock in a second: that of video (RFC 3551, section 5).
 pub const CLOCK_RATE: u32 = 90_000;
+/// Dynamic payload types (RFC 3551, section 6): of media, and of packets that are sent again.
+const MEDIA: u8 = 96;
+const RETRANSMITTED: u8 = 97;
 /// Packets of which feedback is awaited: more than any path holds within its interval.
 const MAX_AWAITED: usize = 16_384;
 /// How often both ends report.

@@ -5,14 +5,12 @@ use core::net::SocketAddr;
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::Sender;
-use super::{MAX_AWAITED, ntp, ticks};
+use super::{MAX_AWAITED, MEDIA, ntp, ticks};
+use crate::control::PacketClass;
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 use crate::wire::{RTP_HEADER_LEN, RtpHeader, SenderInfo, write_goodbye, write_name, write_sender_report};
-
-/// A dynamic payload type (RFC 3551, section 6).
-const PAYLOAD_TYPE: u8 = 96;
 
 impl Sender {
     fn overhead(&self) -> Bytes {
@@ -32,7 +30,9 @@ impl Sender {
         let smallest = RTP_HEADER_LEN as u64 + self.overhead().0 + 1;
         let (full, at) = (self.config.full_size().0, self.frames.next);
         let output = self.control.as_ref().map(|control| control.controller.output());
-        let target = output.map_or(self.config.fixed(), |output| output.target);
+        let wanted = output.map_or(self.config.fixed(), |output| output.target);
+        let share = self.repeater.as_mut().map_or(1.0, |repeater| repeater.media_share(now));
+        let target = if share < 1.0 { wanted.scaled(share) } else { wanted };
         let taken = self.frames.make(target, output.map(|output| output.pacing), full, smallest);
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
@@ -69,7 +69,7 @@ impl Sender {
             }
             let Some(control) = &mut self.control else { return };
             let due = control.pacer.release(from, Bytes(packet.size), pacing);
-            let id = control.planned(due, Bytes(packet.size), self.config.ecn);
+            let id = control.planned(due, Bytes(packet.size), self.config.ecn, PacketClass::Media);
             self.send_packet(due, TransmitId(id + 1), &packet);
         }
     }
@@ -79,7 +79,7 @@ impl Sender {
         let Waiting { frame, marker, size } = *packet;
         let fields = RtpHeader {
             marker,
-            payload_type: PAYLOAD_TYPE,
+            payload_type: MEDIA,
             sequence: self.sent.packets as u16,
             timestamp: ticks(Time::ZERO + (frame - self.config.start)),
             ssrc: self.config.ssrc,
@@ -96,21 +96,54 @@ impl Sender {
             self.awaited.1.pop_front();
             self.awaited.0 += 1;
         }
+        if let Some(repeater) = &mut self.repeater {
+            repeater.keep(due, &payload, size);
+        }
         self.transmit(due, id, self.config.ecn, payload);
     }
 
-    pub(super) fn report(&mut self, now: Time, leaves: bool) {
-        let info = SenderInfo {
-            ntp: ntp(self.config.epoch, now),
-            rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
-            packets: self.sent.packets as u32,
-            bytes: self.payload as u32,
+    /// Sends a packet again that the receiver asks for, if it may be and comes in time. It takes the place of media.
+    pub(super) fn send_again(&mut self, now: Time, low: u16) {
+        let (overhead, ecn) = (self.overhead(), self.config.ecn);
+        let (full, control) = (self.config.packet_size, &mut self.control);
+        let pacing = control.as_ref().map(|control| control.controller.output().pacing);
+        let due = match (&control, pacing) {
+            (Some(control), Some(pacing)) => control.pacer.ready(now, pacing),
+            _ => now,
         };
+        if self.ended() || !self.affords(full) {
+            return;
+        }
+        let (Some(repeater), rtt) = (&mut self.repeater, self.rtt) else { return };
+        let Some(packet) = repeater.repeat(due, low, rtt, overhead) else { return };
+        let size = Bytes(packet.len() as u64) + overhead;
+        let mut id = TransmitId::UNTRACKED;
+        if let (Some(control), Some(pacing)) = (&mut self.control, pacing) {
+            control.pacer.release(now, size, pacing);
+            id = TransmitId(control.planned(due, size, ecn, PacketClass::Rtx) + 1);
+        }
+        self.sent.retransmitted += 1;
+        self.sent.retransmitted_bytes += size;
+        self.transmit(due, id, ecn, packet);
+    }
+
+    pub(super) fn report(&mut self, now: Time, leaves: bool) {
+        let media = (self.config.ssrc, self.sent.packets, self.payload);
+        let again = self.repeater.as_ref().filter(|repeater| repeater.packets > 0);
+        let again = again.map(|repeater| (repeater.ssrc(), repeater.packets, repeater.payload));
         let mut bytes = Vec::new();
-        write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);
-        write_name(&mut bytes, self.config.ssrc, "lastmile");
-        if leaves {
-            write_goodbye(&mut bytes, self.config.ssrc);
+        for (ssrc, packets, payload) in core::iter::once(media).chain(again) {
+            let info = SenderInfo {
+                ntp: ntp(self.config.epoch, now),
+                rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
+                packets: packets as u32,
+                bytes: payload as u32,
+            };
+            write_sender_report(&mut bytes, ssrc, &info, &[]);
+            write_name(&mut bytes, ssrc, "lastmile");
+            if leaves {
+                write_goodbye(&mut bytes, ssrc);
+            }
         }
         self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
         self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);

@@ -1,16 +1,15 @@
-//! The receiving end: sources and their sequence numbers (RFC 3550, appendix A.1 and A.8), feedback and reports.
+//! The receiving end: which sources there are, and when they are answered.
 
-use core::net::SocketAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::event::{Decision, Left, Received};
-use super::{CLOCK_RATE, REPORT_EVERY, middle, nearest, ntp, ticks};
+use super::event::{Decision, Left};
+use super::heard::Source;
+use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
 use crate::endpoint::Endpoint;
-use crate::node::{Datagram, Ecn, Input, Node, Output, PortId, Transmit, TransmitId};
+use crate::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::time::{Epoch, Span, Time};
-use crate::units::Bytes;
 use crate::wire::{
-    ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, is_rtcp, write_feedback, write_goodbye, write_name,
+    Rtcp, RtpHeader, RtpPacket, is_rtcp, original, write_goodbye, write_nack, write_name,
     write_receiver_report,
 };
 
@@ -20,12 +19,6 @@ const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
-/// How far a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
-const MAX_DROPOUT: u64 = 3_000;
-const MAX_MISORDER: u64 = 100;
-/// Packets of one feedback packet, which then fits any path.
-const MAX_TOLD: usize = 512;
-
 /// What a receiver needs to know.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -52,37 +45,6 @@ impl ReceiverConfig {
     }
 }
 
-/// What is known of a source.
-struct Source {
-    port: PortId,
-    peer: SocketAddr,
-    own: SocketAddr,
-    ssrc: u32,
-    /// The highest number so far; numbers begin at 65,536, so that those before the first have one.
-    highest: u64,
-    base: u64,
-    /// Two packets have come in sequence.
-    known: bool,
-    received: Received,
-    /// IP bytes that came from it, of media or not, and that went back.
-    balance: (Bytes, Bytes),
-    /// The number after one that was too far ahead to be believed.
-    far: Option<u64>,
-    /// Packets that were not yet told twice, or of which a copy may still come.
-    arrivals: BTreeMap<u64, (Time, Ecn)>,
-    /// The first packet of the feedback before, and of the next.
-    told: (u64, u64),
-    /// Interarrival jitter in 16ths of a tick, and the last packet's transit time.
-    jitter: (u32, Option<u32>),
-    /// What had been expected and received at the last report.
-    reported: (u64, u64),
-    /// The last sender report, and when it came.
-    sender_report: Option<(u32, Time)>,
-    next_feedback: Option<Time>,
-    next_report: Time,
-    last_heard: Time,
-}
-
 /// The receiving end of streams.
 pub struct Receiver {
     config: ReceiverConfig,
@@ -107,19 +69,13 @@ impl Receiver {
         let place = self.sources.iter().position(|s| (s.peer, s.ssrc) == (datagram.from, ssrc));
         let Some(place) = place else {
             if self.has_room(now) {
-                let mut source = Source::new(
-                    now,
-                    port,
-                    (datagram.from, datagram.to),
-                    ssrc,
-                    sequence,
-                    self.config.feedback,
-                );
+                let place = (port, datagram.from, datagram.to);
+                let mut source = Source::new(now, place, &packet.header, &self.config);
                 source.balance.0 += size;
                 source.take(at, sequence, timestamp, size, datagram.ecn);
                 self.sources.push(source);
             }
-            return;
+            return self.on_repeated(now, datagram, &packet);
         };
         let source = &mut self.sources[place];
         source.last_heard = now;
@@ -128,8 +84,27 @@ impl Receiver {
         if source.take(at, sequence, timestamp, size, datagram.ecn) && source.next_feedback.is_none() {
             source.next_feedback = Some(now + self.config.feedback);
         }
-        if source.known && !was_known {
+        if source.is_full(&self.config) {
+            source.next_feedback = Some(now);
+        }
+        if source.known && !was_known && !source.repeats {
             self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
+        }
+        self.on_repeated(now, datagram, &packet);
+    }
+
+    /// A packet that repeats another one may be what a source of the same peer is missing.
+    fn on_repeated(&mut self, now: Time, datagram: &Datagram, packet: &RtpPacket<'_>) {
+        if self.config.nack.is_none() || packet.header.payload_type != RETRANSMITTED {
+            return;
+        }
+        let Some((number, _)) = original(packet) else { return };
+        let sources = self.sources.iter_mut().filter(|source| source.peer == datagram.from);
+        for source in sources {
+            if source.repeated(now, number) {
+                source.received.recovered += 1;
+                return;
+            }
         }
     }
 
@@ -188,27 +163,37 @@ impl Receiver {
         if leaves {
             write_goodbye(&mut bytes, self.config.ssrc);
         }
-        let begin = source.told.0.max((source.highest + 1).saturating_sub(MAX_TOLD as u64));
-        let told: Vec<Reported> = (begin..=source.highest)
-            .map(|number| {
-                let came = source.arrivals.get(&number);
-                came.map_or(Reported::default(), |&(at, ecn)| Reported::arrived(ecn, Some(now - at)))
-            })
-            .collect();
-        write_feedback(&mut bytes, self.config.ssrc, source.ssrc, begin as u16, &told, stamp);
+        source.write_feedback(&mut bytes, now, stamp, &self.config);
+        if self.send(now, place, bytes) {
+            self.sources[place].was_told();
+        }
+    }
+
+    /// Asks for packets that are missing.
+    fn ask(&mut self, now: Time, place: usize) {
+        let source = &mut self.sources[place];
+        let Some((lost, first)) = source.missing.as_mut().map(|missing| missing.due(now)) else { return };
+        let mut bytes = Vec::new();
+        write_nack(&mut bytes, self.config.ssrc, source.ssrc, &lost);
+        if !bytes.is_empty() && self.send(now, place, bytes) {
+            self.sources[place].received.nacked += first;
+        }
+    }
+
+    /// Sends a source what it has paid for; whether it has.
+    fn send(&mut self, now: Time, place: usize, bytes: Vec<u8>) -> bool {
+        let source = &mut self.sources[place];
         let datagram = Datagram::udp(source.own, source.peer, bytes);
         let size = datagram.ip_size();
         if source.balance.1 + size > source.balance.0 {
-            return;
+            return false;
         }
         source.balance.1 += size;
         source.received.feedback_packets += 1;
         source.received.feedback_bytes += size;
-        // Each packet is told twice, so that one lost feedback packet loses nothing.
-        source.told = (source.told.1, source.highest + 1);
-        source.forget();
         let (id, port) = (TransmitId::UNTRACKED, source.port);
         self.out.push_back(Output::Transmit(Transmit { id, at: now, port, datagram }));
+        true
     }
 
     /// Says goodbye to all sources.
@@ -223,7 +208,7 @@ impl Receiver {
 
     fn leave(&mut self, place: usize, why: Left) {
         let source = self.sources.swap_remove(place);
-        if source.known {
+        if source.known && !source.repeats {
             let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
             self.out.push_back(Output::Event(Decision::SourceLeft { peer, ssrc, why, received }));
         }
@@ -239,130 +224,22 @@ impl Receiver {
                 let reports = source.next_report <= now;
                 if reports {
                     source.next_report = now + REPORT_EVERY;
+                }
+                if reports && !source.repeats {
                     let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
                     self.out.push_back(Output::Event(Decision::SourceProgress { peer, ssrc, received }));
                 }
                 self.answer(now, place, reports, false);
+                self.ask(now, place);
+            } else if source.asks().is_some_and(|at| at <= now) {
+                self.ask(now, place);
             }
         }
     }
 
     fn wake(&self) -> Option<Time> {
-        let each = |s: &Source| [Some(s.last_heard + LEASE), s.next_feedback.filter(|_| s.known)];
+        let each = |s: &Source| [Some(s.last_heard + LEASE), s.next_feedback.filter(|_| s.known), s.asks()];
         self.sources.iter().flat_map(each).flatten().min()
-    }
-}
-
-impl Source {
-    fn new(
-        now: Time,
-        port: PortId,
-        (peer, own): (SocketAddr, SocketAddr),
-        ssrc: u32,
-        sequence: u16,
-        feedback: Span,
-    ) -> Source {
-        let base = 65_536 + u64::from(sequence);
-        Source {
-            port,
-            peer,
-            own,
-            ssrc,
-            highest: base - 1,
-            base,
-            known: false,
-            far: None,
-            received: Received { first: now, last: now, ..Received::default() },
-            balance: (Bytes::ZERO, Bytes::ZERO),
-            arrivals: BTreeMap::new(),
-            told: (base, base),
-            jitter: (0, None),
-            reported: (0, 0),
-            sender_report: None,
-            next_feedback: Some(now + feedback),
-            next_report: now + REPORT_EVERY,
-            last_heard: now,
-        }
-    }
-
-    /// Takes a packet in; says whether it belongs to the source's sequence.
-    fn take(&mut self, at: Time, sequence: u16, timestamp: u32, size: Bytes, ecn: Ecn) -> bool {
-        let Some(number) = nearest(self.highest, sequence) else { return false };
-        if number + MAX_MISORDER < self.highest {
-            return false;
-        }
-        // The first that came need not be the first that left.
-        if number < self.base {
-            (self.base, self.told.0) = (number, self.told.0.min(number));
-        }
-        // An outage may be longer than what is believed of one packet: the second in sequence proves it.
-        if number > self.highest + MAX_DROPOUT && self.far.replace(number + 1) != Some(number) {
-            return false;
-        }
-        self.far = None;
-        if let Some((_, before)) = self.arrivals.get_mut(&number) {
-            // A mark of any copy counts (RFC 8888, section 3.1).
-            if ecn == Ecn::Ce && *before != Ecn::Ce {
-                *before = ecn;
-                self.received.marked += 1;
-            }
-            self.received.duplicates += 1;
-            return true;
-        }
-        self.known |= number == self.highest + 1 && number > self.base;
-        self.received.out_of_order += u64::from(number < self.highest);
-        self.highest = self.highest.max(number);
-        self.arrivals.insert(number, (at, ecn));
-        if self.arrivals.len() > 2 * MAX_TOLD {
-            self.arrivals.pop_first();
-        }
-        self.received.packets += 1;
-        self.received.bytes += size;
-        self.received.marked += u64::from(ecn == Ecn::Ce);
-        self.received.last = at;
-        // Appendix A.8, in 16ths so that nothing is lost by rounding.
-        let transit = ticks(at).wrapping_sub(timestamp);
-        if let Some(before) = self.jitter.1.replace(transit) {
-            let apart = (transit.wrapping_sub(before) as i32).unsigned_abs();
-            self.jitter.0 = self.jitter.0.saturating_add(apart).saturating_sub((self.jitter.0 + 8) >> 4);
-        }
-        true
-    }
-
-    /// Forgets packets that were told twice and of which no copy would be taken any more.
-    fn forget(&mut self) {
-        let copies = self.highest.saturating_sub(MAX_MISORDER);
-        self.arrivals = self.arrivals.split_off(&self.told.0.min(copies));
-    }
-
-    fn expected(&self) -> u64 {
-        self.highest + 1 - self.base
-    }
-
-    fn block(&mut self, now: Time) -> ReportBlock {
-        let (expected, received) = (self.expected(), self.received.packets);
-        let (more, came) = (expected - self.reported.0, received - self.reported.1);
-        self.reported = (expected, received);
-        let lost = more.saturating_sub(came);
-        let (last_report, delay) = self.sender_report.map_or((0, 0), |(stamp, came)| {
-            (stamp, ((now - came).as_nanos().max(0) as u64 * 65_536 / 1_000_000_000) as u32)
-        });
-        ReportBlock {
-            ssrc: self.ssrc,
-            fraction_lost: (lost * 256).checked_div(more).unwrap_or(0).min(255) as u8,
-            lost: (expected as i64 - received as i64).clamp(-0x80_0000, 0x7f_ffff) as i32,
-            // Cycles are counted from the source's own beginning.
-            highest: (self.highest - 65_536) as u32,
-            jitter: self.jitter.0 >> 4,
-            last_report,
-            delay,
-        }
-    }
-
-    fn summary(&self) -> Received {
-        let jitter = u64::from(self.jitter.0 >> 4) * 1_000_000_000 / u64::from(CLOCK_RATE);
-        let lost = self.expected().saturating_sub(self.received.packets);
-        Received { lost, jitter: Span::from_nanos(jitter as i64), ..self.received }
     }
 }
 

@@ -6,6 +6,7 @@ use super::config::{SenderConfig, SenderRate};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
 use super::frames::Frames;
+use super::repeater::Repeater;
 use super::{REPORT_EVERY, from_peer, middle, nearest, ntp};
 use crate::control::{RateController, Signal};
 use crate::endpoint::Endpoint;
@@ -25,8 +26,8 @@ const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if nothing is heard of the receiver for so long: errors
 /// may be of the past, or forged.
 const REFUSED: Span = Span::from_secs(1);
-/// What the last report takes, by IPv6.
-const LAST_REPORT: Bytes = Bytes(112);
+/// What the last report takes, by IPv6: of media, and also of packets that were sent again.
+const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
 /// The sending end of a stream.
 pub struct Sender {
@@ -47,7 +48,10 @@ pub struct Sender {
     receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
     refused: Option<(Time, End)>,
+    /// Round-trip time, by the last receiver report.
+    pub(super) rtt: Option<Span>,
     pub(super) control: Option<Control>,
+    pub(super) repeater: Option<Repeater>,
     pub(super) out: VecDeque<Output<Decision>>,
 }
 
@@ -92,7 +96,9 @@ impl Sender {
             last_feedback: config.start,
             receiver: None,
             refused: None,
+            rtt: None,
             control: controller.map(Control::new),
+            repeater: config.retransmission.map(Repeater::new),
             out: VecDeque::new(),
             config,
         })
@@ -119,8 +125,14 @@ impl Sender {
 
     /// Whether that may be sent, and a last report after it.
     pub(super) fn affords(&self, size: Bytes) -> bool {
-        let sent = self.sent.bytes + self.sent.report_bytes;
-        self.config.max_bytes.is_none_or(|most| sent + size + LAST_REPORT <= most)
+        let sent = self.sent.bytes + self.sent.retransmitted_bytes + self.sent.report_bytes;
+        let last = LAST_REPORT[usize::from(self.repeater.is_some())];
+        self.config.max_bytes.is_none_or(|most| sent + size + last <= most)
+    }
+
+    /// Whether nothing is sent any more.
+    pub(super) fn ended(&self) -> bool {
+        self.ended.is_some()
     }
 
     pub(super) fn end(&mut self, now: Time, why: End) {
@@ -143,16 +155,29 @@ impl Sender {
         };
         self.sent.feedback_packets += 1;
         self.sent.feedback_bytes += datagram.ip_size();
+        if let Some(control) = &mut self.control {
+            control.receipts.clear();
+        }
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
+                Rtcp::Extended(report) => {
+                    if let Some(control) = &mut self.control {
+                        report.receipt_times().for_each(|block| control.receipts.read(&block));
+                    }
+                }
                 Rtcp::Feedback(feedback) => {
-                    for block in feedback.blocks().filter(|block| block.ssrc == own) {
+                    let repeats = self.repeater.as_ref().map(Repeater::ssrc);
+                    for block in feedback.blocks() {
+                        let stream = usize::from(block.ssrc != own);
+                        if stream == 1 && repeats != Some(block.ssrc) {
+                            continue;
+                        }
                         self.heard(now, feedback.ssrc());
                         if let Some(control) = &mut self.control {
-                            control.on_feedback(now, &block, feedback.at());
+                            control.on_feedback(now, &block, feedback.at(), stream);
                             (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
                         }
-                        for (low, told) in block.reports().filter(|(_, told)| told.received) {
+                        for (low, told) in block.reports().filter(|(_, told)| told.received && stream == 0) {
                             self.acknowledge(low, told.ecn);
                         }
                     }
@@ -169,9 +194,14 @@ impl Sender {
                         let jitter = Span::from_nanos(
                             (u64::from(block.jitter) * 1_000_000_000 / u64::from(super::CLOCK_RATE)) as i64,
                         );
+                        self.rtt = rtt.or(self.rtt);
                         let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
                         self.out.push_back(Output::Event(reported));
                     }
+                }
+                Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
+                    self.heard(now, nack.sender);
+                    nack.lost().for_each(|low| self.send_again(now, low));
                 }
                 Rtcp::Goodbye { ssrc: Some(ssrc) } if self.receiver == Some(ssrc) => {
                     self.end(now, End::PeerLeft);
@@ -260,7 +290,7 @@ impl Sender {
             }
         }
         if self.started && now >= self.next_report {
-            if !self.affords(LAST_REPORT) {
+            if !self.affords(LAST_REPORT[usize::from(self.repeater.is_some())]) {
                 return self.end(now, End::ByteLimit);
             }
             self.report(now, false);

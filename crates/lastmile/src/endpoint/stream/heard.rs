@@ -1,0 +1,228 @@
+//! What a receiver knows of one source: its sequence numbers (RFC 3550, appendix A.1 and A.8), and what was said of it.
+
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
+use super::event::Received;
+use super::missing::Missing;
+use super::receiver::ReceiverConfig;
+use super::{CLOCK_RATE, REPORT_EVERY, RETRANSMITTED, nearest, ticks};
+use crate::node::{Ecn, PortId};
+use crate::time::{Span, Time};
+use crate::units::Bytes;
+use crate::wire::{ReportBlock, Reported, RtpHeader, write_feedback, write_receipt_times};
+
+/// How far a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
+const MAX_DROPOUT: u64 = 3_000;
+const MAX_MISORDER: u64 = 100;
+/// Packets of one feedback packet, which then fits any path; with their times of receipt, fewer.
+const MAX_TOLD: usize = 512;
+const MAX_TIMED: u64 = 192;
+/// Bytes of times of receipt, so that all of a datagram fits 1400.
+const MAX_TIMES: usize = 900;
+
+/// What is known of a source.
+pub(super) struct Source {
+    pub(super) port: PortId,
+    pub(super) peer: SocketAddr,
+    pub(super) own: SocketAddr,
+    pub(super) ssrc: u32,
+    /// The highest number so far; numbers begin at 65,536, so that those before the first have one.
+    highest: u64,
+    base: u64,
+    /// Two packets have come in sequence.
+    pub(super) known: bool,
+    pub(super) received: Received,
+    /// It repeats packets of another one (RFC 4588).
+    pub(super) repeats: bool,
+    /// What it is asked for again, where it is.
+    pub(super) missing: Option<Missing>,
+    /// IP bytes that came from it, of media or not, and that went back.
+    pub(super) balance: (Bytes, Bytes),
+    /// The number after one that was too far ahead to be believed.
+    far: Option<u64>,
+    /// Packets that were not yet told twice, or of which a copy may still come.
+    arrivals: BTreeMap<u64, (Time, Ecn)>,
+    /// The first packet of the feedback before, and of the next.
+    told: (u64, u64),
+    /// Interarrival jitter in 16ths of a tick, and the last packet's transit time.
+    jitter: (u32, Option<u32>),
+    /// What had been expected and received at the last report.
+    reported: (u64, u64),
+    /// The last sender report, and when it came.
+    pub(super) sender_report: Option<(u32, Time)>,
+    pub(super) next_feedback: Option<Time>,
+    pub(super) next_report: Time,
+    pub(super) last_heard: Time,
+}
+
+impl Source {
+    /// A source whose first packet came now.
+    pub(super) fn new(
+        now: Time,
+        (port, peer, own): (PortId, SocketAddr, SocketAddr),
+        header: &RtpHeader,
+        config: &ReceiverConfig,
+    ) -> Source {
+        let base = 65_536 + u64::from(header.sequence);
+        let repeats = config.nack.is_some() && header.payload_type == RETRANSMITTED;
+        Source {
+            port,
+            peer,
+            own,
+            ssrc: header.ssrc,
+            repeats,
+            missing: config.nack.filter(|_| !repeats).map(Missing::new),
+            highest: base - 1,
+            base,
+            known: false,
+            far: None,
+            received: Received { first: now, last: now, ..Received::default() },
+            balance: (Bytes::ZERO, Bytes::ZERO),
+            arrivals: BTreeMap::new(),
+            told: (base, base),
+            jitter: (0, None),
+            reported: (0, 0),
+            sender_report: None,
+            next_feedback: Some(now + config.feedback),
+            next_report: now + REPORT_EVERY,
+            last_heard: now,
+        }
+    }
+
+    /// Takes a packet in; says whether it belongs to the source's sequence.
+    pub(super) fn take(&mut self, at: Time, sequence: u16, timestamp: u32, size: Bytes, ecn: Ecn) -> bool {
+        let Some(number) = nearest(self.highest, sequence) else { return false };
+        if number + MAX_MISORDER < self.highest {
+            return false;
+        }
+        // The first that came need not be the first that left.
+        if number < self.base {
+            (self.base, self.told.0) = (number, self.told.0.min(number));
+        }
+        // An outage may be longer than what is believed of one packet: the second in sequence proves it.
+        if number > self.highest + MAX_DROPOUT && self.far.replace(number + 1) != Some(number) {
+            return false;
+        }
+        self.far = None;
+        if let Some((_, before)) = self.arrivals.get_mut(&number) {
+            // A mark of any copy counts (RFC 8888, section 3.1).
+            if ecn == Ecn::Ce && *before != Ecn::Ce {
+                *before = ecn;
+                self.received.marked += 1;
+            }
+            self.received.duplicates += 1;
+            return true;
+        }
+        self.known |= number == self.highest + 1 && number > self.base;
+        self.received.out_of_order += u64::from(number < self.highest);
+        if let Some(missing) = &mut self.missing {
+            match number > self.highest + 1 {
+                true => missing.gap(at, self.highest + 1..number),
+                false => missing.came(number),
+            }
+        }
+        self.highest = self.highest.max(number);
+        self.arrivals.insert(number, (at, ecn));
+        if self.arrivals.len() > 2 * MAX_TOLD {
+            self.arrivals.pop_first();
+        }
+        self.received.packets += 1;
+        self.received.bytes += size;
+        self.received.marked += u64::from(ecn == Ecn::Ce);
+        self.received.last = at;
+        // Appendix A.8, in 16ths so that nothing is lost by rounding.
+        let transit = ticks(at).wrapping_sub(timestamp);
+        if let Some(before) = self.jitter.1.replace(transit) {
+            let apart = (transit.wrapping_sub(before) as i32).unsigned_abs();
+            self.jitter.0 = self.jitter.0.saturating_add(apart).saturating_sub((self.jitter.0 + 8) >> 4);
+        }
+        true
+    }
+
+    /// Whether so much is to be told that it fills a feedback packet.
+    pub(super) fn is_full(&self, config: &ReceiverConfig) -> bool {
+        config.receipt_times && self.highest + 1 >= self.told.1 + MAX_TIMED / 2
+    }
+
+    /// When it is to be asked for something.
+    pub(super) fn asks(&self) -> Option<Time> {
+        self.missing.as_ref().filter(|_| self.known)?.wake()
+    }
+
+    /// Whether this packet was missing, and what it carries is of use.
+    pub(super) fn repeated(&mut self, now: Time, low: u16) -> bool {
+        let highest = self.highest;
+        self.missing.as_mut().is_some_and(|missing| missing.repeated(now, low, highest))
+    }
+
+    /// Appends feedback, `stamp` its time, and the times of receipt before it.
+    pub(super) fn write_feedback(&self, out: &mut Vec<u8>, now: Time, stamp: u32, config: &ReceiverConfig) {
+        let most = if config.receipt_times { MAX_TIMED } else { MAX_TOLD as u64 };
+        let begin = self.told.0.max((self.highest + 1).saturating_sub(most));
+        if config.receipt_times {
+            let mut room = MAX_TIMES;
+            let mut next = None;
+            // From the newest back: what there is no room for was told before.
+            let newest = self.arrivals.range(begin..).rev().take_while(|&(&number, _)| {
+                let run = next.replace(number) != Some(number + 1);
+                let takes = if run { 16 } else { 4 };
+                let fits = room >= takes;
+                room = room.saturating_sub(takes);
+                fits
+            });
+            let mut times: Vec<_> = newest.map(|(number, (at, _))| (*number as u16, ticks(*at))).collect();
+            times.reverse();
+            write_receipt_times(out, config.ssrc, self.ssrc, &times);
+        }
+        let told: Vec<Reported> = (begin..=self.highest)
+            .map(|number| {
+                let came = self.arrivals.get(&number);
+                came.map_or(Reported::default(), |&(at, ecn)| Reported::arrived(ecn, Some(now - at)))
+            })
+            .collect();
+        write_feedback(out, config.ssrc, self.ssrc, begin as u16, &told, stamp);
+    }
+
+    /// Feedback was given: each packet is told twice, so that one lost feedback packet loses nothing.
+    pub(super) fn was_told(&mut self) {
+        self.told = (self.told.1, self.highest + 1);
+        self.forget();
+    }
+
+    /// Forgets packets that were told twice and of which no copy would be taken any more.
+    fn forget(&mut self) {
+        let copies = self.highest.saturating_sub(MAX_MISORDER);
+        self.arrivals = self.arrivals.split_off(&self.told.0.min(copies));
+    }
+
+    fn expected(&self) -> u64 {
+        self.highest + 1 - self.base
+    }
+
+    pub(super) fn block(&mut self, now: Time) -> ReportBlock {
+        let (expected, received) = (self.expected(), self.received.packets);
+        let (more, came) = (expected - self.reported.0, received - self.reported.1);
+        self.reported = (expected, received);
+        let lost = more.saturating_sub(came);
+        let (last_report, delay) = self.sender_report.map_or((0, 0), |(stamp, came)| {
+            (stamp, ((now - came).as_nanos().max(0) as u64 * 65_536 / 1_000_000_000) as u32)
+        });
+        ReportBlock {
+            ssrc: self.ssrc,
+            fraction_lost: (lost * 256).checked_div(more).unwrap_or(0).min(255) as u8,
+            lost: (expected as i64 - received as i64).clamp(-0x80_0000, 0x7f_ffff) as i32,
+            // Cycles are counted from the source's own beginning.
+            highest: (self.highest - 65_536) as u32,
+            jitter: self.jitter.0 >> 4,
+            last_report,
+            delay,
+        }
+    }
+
+    pub(super) fn summary(&self) -> Received {
+        let jitter = u64::from(self.jitter.0 >> 4) * 1_000_000_000 / u64::from(CLOCK_RATE);
+        let lost = self.expected().saturating_sub(self.received.packets);
+        Received { lost, jitter: Span::from_nanos(jitter as i64), ..self.received }
+    }
+}

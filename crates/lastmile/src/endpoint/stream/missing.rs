@@ -1,0 +1,133 @@
+//! Packets that a receiver misses: which to ask for (RFC 4585), when, and which came again (RFC 4588).
+
+use std::collections::BTreeMap;
+
+use super::nearest;
+use crate::time::{Span, Time};
+
+/// A packet that is merely late comes within this.
+const REORDERED: Span = Span::from_millis(10);
+/// A packet is asked for again after half as much again as an answer takes, and this while that is not known.
+const ANSWER: Span = Span::from_millis(100);
+const SHORTEST: Span = Span::from_millis(20);
+/// Packets that are missed at a time; of more, the newest.
+const MAX_MISSING: usize = 512;
+/// Packets asked for at a time, which then fit any datagram.
+const MAX_ASKED: usize = 128;
+
+/// The packets of one source.
+#[derive(Debug)]
+pub(super) struct Missing {
+    /// How long a packet is of use.
+    within: Span,
+    packets: BTreeMap<u64, Asked>,
+    /// How long answers take, smoothed.
+    answer: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    since: Time,
+    last: Option<Time>,
+}
+
+impl Missing {
+    pub(super) fn new(within: Span) -> Missing {
+        Missing { within, packets: BTreeMap::new(), answer: None }
+    }
+
+    /// These are missing as of now.
+    pub(super) fn gap(&mut self, now: Time, numbers: core::ops::Range<u64>) {
+        let first = numbers.start.max(numbers.end.saturating_sub(MAX_MISSING as u64));
+        self.packets.extend((first..numbers.end).map(|number| (number, Asked { since: now, last: None })));
+        while self.packets.len() > MAX_MISSING {
+            self.packets.pop_first();
+        }
+    }
+
+    /// One came after all.
+    pub(super) fn came(&mut self, number: u64) {
+        self.packets.remove(&number);
+    }
+
+    /// One was sent again; whether it was missing, and is of use. `highest` is the highest number that came.
+    pub(super) fn repeated(&mut self, now: Time, low: u16, highest: u64) -> bool {
+        let Some(asked) = nearest(highest, low).and_then(|number| self.packets.remove(&number)) else {
+            return false;
+        };
+        if let Some(last) = asked.last {
+            let took = (now - last).max(Span::ZERO);
+            self.answer = Some(self.answer.map_or(took, |before| before * 7 / 8 + took / 8));
+        }
+        now <= asked.since + self.within
+    }
+
+    /// The numbers to ask for now, and how many of them are asked for the first time. What is of no use any more is forgotten.
+    pub(super) fn due(&mut self, now: Time) -> (Vec<u16>, u64) {
+        let (within, again) = (self.within, self.again());
+        self.packets.retain(|_, asked| now <= asked.since + within);
+        let due = self.packets.iter_mut().filter(|(_, asked)| asked.due(again) <= now).take(MAX_ASKED);
+        let mut first = 0;
+        let numbers = due.map(|(number, asked)| {
+            first += u64::from(asked.last.replace(now).is_none());
+            *number as u16
+        });
+        (numbers.collect(), first)
+    }
+
+    /// When something is to be asked for.
+    pub(super) fn wake(&self) -> Option<Time> {
+        let again = self.again();
+        self.packets.values().map(|asked| asked.due(again)).min()
+    }
+
+    fn again(&self) -> Span {
+        self.answer.map_or(ANSWER, |answer| (answer * 3 / 2).max(SHORTEST))
+    }
+}
+
+impl Asked {
+    fn due(&self, again: Span) -> Time {
+        self.last.map_or(self.since + REORDERED, |last| last + again)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn a_packet_is_asked_for_until_it_comes_or_is_of_no_use() {
+        let mut missing = Missing::new(Span::from_millis(300));
+        missing.gap(at(0), 65_536..65_539);
+        missing.came(65_538);
+        assert_eq!((missing.due(at(9)), missing.wake()), ((vec![], 0), Some(at(10))));
+        assert_eq!(missing.due(at(10)), (vec![0, 1], 2));
+        assert!(missing.repeated(at(50), 0, 65_540) && !missing.repeated(at(51), 0, 65_540));
+        // The answer took 40 ms: it is asked for again after 60 ms.
+        assert_eq!((missing.due(at(69)), missing.due(at(70))), ((vec![], 0), (vec![1], 0)));
+        assert_eq!(missing.due(at(301)), (vec![], 0));
+        assert_eq!(missing.wake(), None);
+    }
+
+    #[test]
+    fn one_that_comes_too_late_is_of_no_use() {
+        let mut missing = Missing::new(Span::from_millis(300));
+        missing.gap(at(0), 5..6);
+        assert!(!missing.repeated(at(301), 5, 9));
+    }
+
+    #[test]
+    fn of_a_long_outage_the_newest_are_missed() {
+        let mut missing = Missing::new(Span::from_secs(1));
+        missing.gap(at(0), 0..100_000);
+        missing.gap(at(1), 100_001..100_010);
+        assert_eq!(missing.packets.len(), MAX_MISSING);
+        let (asked, first) = missing.due(at(11));
+        assert_eq!((asked.len(), first), (MAX_ASKED, MAX_ASKED as u64));
+    }
+}
