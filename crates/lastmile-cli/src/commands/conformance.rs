@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::recorder::ScenarioRecorder;
+use crate::replayed::replay;
 use crate::roles::{self, Buffer, Case, Recorded};
-use crate::session::replay;
 use crate::table::Table;
 use crate::{scenarios, signals};
 

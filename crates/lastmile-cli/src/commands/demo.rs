@@ -161,7 +161,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
 
 fn draw(page: &Path) -> anyhow::Result<()> {
     let recording = page.with_extension("jsonl");
-    let run = crate::report::Run::read(&recording.display().to_string(), Reader::open(&recording)?)?;
+    let run = crate::page::Run::read(&recording.display().to_string(), Reader::open(&recording)?)?;
     replace(page, |file| Ok(file.write_all(run.page().as_bytes())?))
         .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", page.display())))
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::network::{SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
-use crate::roles::measure::Session;
+use crate::roles::measure::RecordedSession;
 use crate::roles::measure::result::{Row, counted, exit, once, table};
 use crate::signals;
 use crate::spool::Spool;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ..ProberConfig::new(peer, seed)
     };
     let measured = directions.iter().map(|&direction| (direction, args.method.0.clone().into())).collect();
-    let session = Session::of(&config, KERNEL_NOISE, method_seed, measured);
+    let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let recorder = match &args.record {
         None => None,
         Some(path) => {

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::network::read_key;
 use crate::options::MethodArgs;
+use crate::replayed::replay;
 use crate::roles;
-use crate::session::replay;
 
 /// Do a recorded measurement or stream again, or run another method on a measurement's time stamps
 ///

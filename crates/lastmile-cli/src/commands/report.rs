@@ -9,11 +9,11 @@ use lastmile_net::recording::Reader;
 use serde_json::{Map, Value};
 
 use crate::exit::Exit;
+use crate::page::Run;
+use crate::page::series::{SeriesResult, is_series};
+use crate::page::sweep::{self, SweepResult};
+use crate::page::{document, lines};
 use crate::replace::replace;
-use crate::report::Run;
-use crate::report::series::{SeriesResult, is_series};
-use crate::report::sweep::{self, SweepResult};
-use crate::report::{document, lines};
 
 /// By its first line a file's kind is told; one longer than this is that of no kind that has lines.
 const MAX_FIRST_LINE: u64 = 4 << 20;

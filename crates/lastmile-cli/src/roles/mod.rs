@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 
 use crate::exit::Exit;
 use crate::options::MethodArgs;
-use crate::report::Run;
-use crate::report::describe::Mood;
+use crate::page::Run;
+use crate::page::describe::Mood;
 
 mod loopback;
 pub(crate) use loopback::Buffer;

@@ -25,9 +25,9 @@ use serde_json::{Map, Value, json};
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 use crate::exit::Exit;
-use crate::report::describe::Mood;
-use crate::report::table::table;
-use crate::report::{Run, document};
+use crate::page::describe::Mood;
+use crate::page::table::table;
+use crate::page::{Run, document};
 use crate::table::Table;
 
 const NAME: &str = "stream";

@@ -1,11 +1,12 @@
 //! A whole lab: a scenario's hosts as namespaces, joined by the pump, with our own endpoints or anybody's programs
 //! inside; or its own traffic alone, which needs neither.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::Duration;
 
 use lastmile::endpoint::Event;
@@ -19,7 +20,7 @@ use lastmile_sim::scenario::{Attach, Scenario, build};
 
 use super::LabError;
 use super::due::{Moved, Ran};
-use super::endpoints::{Answering, Standing};
+use super::endpoints::{Standing, Waited};
 use super::lateness::LabLateness;
 use super::netns::NetNs;
 use super::pump::{Pump, PumpError};
@@ -277,48 +278,37 @@ pub fn run(
         return Ok(lab.ran(&pump, lateness));
     }
     let recorded = Arc::new(Mutex::new(hooks.recorded.take()));
-    let (mut answering, mut standing) = (Vec::new(), Vec::new());
+    let mut hosts: BTreeMap<usize, Standing> = BTreeMap::new();
     for (index, placed) in placed.into_iter().enumerate() {
         let Place { host, ipv6, port, .. } = placed.place;
-        let one = Standing {
-            index,
-            socket: lab.socket(host, ipv6, port)?,
-            driver: DriverConfig { realtime: realtime || placed.realtime, started: Some(lab.started) },
+        let socket = lab.socket(host, ipv6, port)?;
+        let standing = hosts.entry(host).or_insert_with(|| Standing {
+            placed: Vec::new(),
+            sockets: Vec::new(),
+            driver: DriverConfig { realtime, started: Some(lab.started) },
             recorded: Arc::clone(&recorded),
             tell: lab.decisions.clone(),
-            placed,
-        };
-        match one.placed.answers {
-            true => answering.push(Answering::start(one)?),
-            false => standing.push(one),
-        }
-    }
-    let failed = AtomicBool::new(false);
-    let is_over = |now| now >= over || lab.has_ended() || failed.load(Ordering::Relaxed);
-    let decided = std::thread::scope(|scope| {
-        let (is_over, failed) = (&is_over, &failed);
-        let mut threads = Vec::new();
-        for one in standing {
-            let thread = std::thread::Builder::new().name("lastmile-endpoint".into());
-            threads.push(thread.spawn_scoped(scope, move || {
-                let decided = one.run(stop, is_over);
-                failed.fetch_or(decided.is_err(), Ordering::Relaxed);
-                decided
-            }));
-        }
-        let decided = threads.into_iter().map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or(Err(LabRunError::Panicked)),
-            Err(error) => {
-                failed.store(true, Ordering::Relaxed);
-                Err(error.into())
-            }
         });
-        decided.collect::<Vec<_>>()
-    });
-    let mut events = decided.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-    for one in &mut answering {
-        events.extend(one.finish()?);
+        standing.driver.realtime |= placed.realtime;
+        standing.sockets.push(socket);
+        standing.placed.push((index, placed));
     }
+    let waited = Waited::for_hosts(hosts.values().filter(|host| host.is_waited_for()).count());
+    let is_over = |now| now >= over || stop.load(Ordering::Relaxed) || lab.has_ended();
+    let decided = std::thread::scope(|scope| {
+        let (waited, is_over) = (&waited, &is_over);
+        let start = |host: Standing| {
+            let thread = std::thread::Builder::new().name("lastmile-host".into());
+            let run = move || host.run(waited, is_over).inspect_err(|_| waited.end());
+            thread.spawn_scoped(scope, run).inspect_err(|_| waited.end())
+        };
+        let threads: Vec<_> = hosts.into_values().map(start).collect();
+        let joined = |thread: std::io::Result<ScopedJoinHandle<'_, _>>| {
+            Ok(thread?.join().map_err(|_| LabRunError::Panicked)??)
+        };
+        threads.into_iter().map(joined).collect::<Vec<_>>()
+    });
+    let mut events = decided.into_iter().collect::<Result<Vec<_>, LabRunError>>()?.concat();
     events.sort_by_key(Event::order);
     let (pump, realtime) = lab.finish()?;
     let stopped = stop.load(Ordering::Relaxed);

@@ -18,7 +18,7 @@ use crate::network::clock::HostClock;
 use crate::network::engine::Engine;
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::error::Place as ErrorPlace;
+use crate::scenario::error::ScenarioFile;
 use crate::scenario::{Scenario, Simulation, TrafficSpec};
 
 // The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
@@ -49,10 +49,10 @@ pub(crate) trait Role {
     const COUNTED: bool = false;
 
     /// Reads one of the role's tables.
-    fn read(place: &ErrorPlace<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<Self::Raw> {
+    fn read(file: &ScenarioFile<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<Self::Raw> {
         let _ = index;
         let read = Self::Raw::deserialize(ValueDeserializer::from(table));
-        read.map_err(|error| place.toml_error(&error))
+        read.map_err(|error| file.toml_error(&error))
     }
 
     /// Checks the role's tables, once hosts, links and traffic are known.
@@ -134,12 +134,12 @@ macro_rules! roles {
 
         impl RawRoles {
             /// Takes the roles' tables out of a document.
-            pub(crate) fn take(place: &ErrorPlace<'_>, document: &mut DeTable<'_>) -> Checked<RawRoles> {
+            pub(crate) fn take(file: &ScenarioFile<'_>, document: &mut DeTable<'_>) -> Checked<RawRoles> {
                 Ok(RawRoles {
-                    $($name: tables(place, document, stringify!($name))?
+                    $($name: tables(file, document, stringify!($name))?
                         .into_iter()
                         .enumerate()
-                        .map(|(index, table)| <$role>::read(place, index, table))
+                        .map(|(index, table)| <$role>::read(file, index, table))
                         .collect::<Checked<_>>()?),+
                 })
             }
@@ -221,7 +221,7 @@ use roles;
 
 /// Takes the tables of that name out of a document.
 fn tables<'a>(
-    place: &ErrorPlace<'_>,
+    file: &ScenarioFile<'_>,
     document: &mut DeTable<'a>,
     name: &str,
 ) -> Checked<Vec<Spanned<DeValue<'a>>>> {
@@ -229,7 +229,7 @@ fn tables<'a>(
     let span = value.span();
     match value.into_inner() {
         DeValue::Array(tables) => Ok(tables.into_iter().collect()),
-        _ => Err(place.error(span, format!("a list of tables: [[{name}]]"))),
+        _ => Err(file.error(span, format!("a list of tables: [[{name}]]"))),
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
-use super::error::{Place, ScenarioError};
+use super::error::{ScenarioError, ScenarioFile};
 use crate::roles::{TABLES, is_counted};
 
 /// As many as flows that a scenario may have.
@@ -30,7 +30,7 @@ type Value<'a> = Spanned<DeValue<'a>>;
 type Counts = BTreeMap<String, usize>;
 
 struct Copies<'p, 'a> {
-    place: &'p Place<'a>,
+    file: &'p ScenarioFile<'a>,
     ends: Counts,
     flows: Counts,
     values: usize,
@@ -42,9 +42,9 @@ fn is_flow(list: &str) -> bool {
 }
 
 /// Puts copies in the place of what has a `count`, and of what names it.
-pub(super) fn expand(place: &mut Place<'_>) -> Result<(), ScenarioError> {
-    let mut document = place.document.clone();
-    let mut copies = Copies { place, ends: Counts::new(), flows: Counts::new(), values: 0 };
+pub(super) fn expand(file: &mut ScenarioFile<'_>) -> Result<(), ScenarioError> {
+    let mut document = file.document.clone();
+    let mut copies = Copies { file, ends: Counts::new(), flows: Counts::new(), values: 0 };
     copies.hosts(&mut document)?;
     let stations = copies.stations(&document)?;
     copies.ends.extend(stations);
@@ -57,7 +57,7 @@ pub(super) fn expand(place: &mut Place<'_>) -> Result<(), ScenarioError> {
     for list in [TRAFFIC].iter().chain(TABLES).chain(&["link", "handoff"]) {
         copies.list(&mut document, list)?;
     }
-    place.document = document;
+    file.document = document;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn values(value: &DeValue<'_>) -> usize {
 
 impl<'a> Copies<'_, 'a> {
     fn error<T>(&self, at: Range<usize>, reason: impl Into<String>) -> Result<T, ScenarioError> {
-        Err(self.place.error(at, reason))
+        Err(self.file.error(at, reason))
     }
 
     /// A table's own count.

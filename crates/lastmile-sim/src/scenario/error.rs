@@ -23,17 +23,17 @@ pub struct ScenarioError {
     pub reason: String,
 }
 
-/// Finds lines and keys for errors.
-pub(crate) struct Place<'a> {
-    pub(super) file: &'a str,
+/// A scenario file as it stands: finds lines and keys for errors.
+pub(crate) struct ScenarioFile<'a> {
+    pub(super) name: &'a str,
     pub(super) text: &'a str,
     pub(super) document: DeTable<'a>,
 }
 
-impl Place<'_> {
+impl ScenarioFile<'_> {
     pub(crate) fn error(&self, span: Range<usize>, reason: impl Into<String>) -> ScenarioError {
         ScenarioError {
-            file: self.file.to_owned(),
+            file: self.name.to_owned(),
             line: line_of(self.text, span.start),
             key: self.as_written(&self.key_at(&span)),
             reason: reason.into(),
@@ -44,7 +44,7 @@ impl Place<'_> {
     /// then that of the narrowest table around it that stands in the file.
     pub(crate) fn error_at(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
         let line = line_of(self.text, self.find(path).0.start);
-        ScenarioError { file: self.file.to_owned(), line, key: self.as_written(path), reason: reason.into() }
+        ScenarioError { file: self.name.to_owned(), line, key: self.as_written(path), reason: reason.into() }
     }
 
     /// A path with the places of the file, where copies stand between: these have the span of what they are copies of.

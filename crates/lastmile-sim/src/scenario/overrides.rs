@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{Place, ScenarioError};
+use super::error::{ScenarioError, ScenarioFile};
 use crate::roles::TABLES;
 
 /// What stands in a file as a list of tables, beside the tables of roles.
@@ -35,29 +35,29 @@ impl Override {
         Override { key: key.into(), value: value.into() }
     }
 
-    pub(super) fn apply<'a>(&'a self, place: &mut Place<'a>) -> Result<(), ScenarioError> {
-        let refuse = |file: &str, reason: &str| ScenarioError {
-            file: file.to_owned(),
+    pub(super) fn apply<'a>(&'a self, file: &mut ScenarioFile<'a>) -> Result<(), ScenarioError> {
+        let refuse = |name: &str, reason: &str| ScenarioError {
+            file: name.to_owned(),
             line: 0,
             key: self.key.clone(),
             reason: reason.to_owned(),
         };
-        let file = place.file;
-        let mut table = &mut place.document;
+        let name = file.name;
+        let mut table = &mut file.document;
         let mut steps = self.key.split('.').map(str::trim).peekable();
         while let Some(step) = steps.next() {
             if steps.peek().is_none() {
                 let at = table.get(step).map_or(0..0, Spanned::span);
-                let value = self.value().ok_or_else(|| refuse(file, "a table or list cannot be set"))?;
+                let value = self.value().ok_or_else(|| refuse(name, "a table or list cannot be set"))?;
                 if table.get(step).is_some_and(|old| old.get_ref().is_table() || old.get_ref().is_array()) {
-                    return Err(refuse(file, "names a table or list; name a single value in it"));
+                    return Err(refuse(name, "names a table or list; name a single value in it"));
                 }
                 table.insert(Spanned::new(at.clone(), DeString::Borrowed(step)), Spanned::new(at, value));
                 return Ok(());
             }
             let key = Spanned::new(0..0, DeString::Borrowed(step));
             if table.get(step).is_none() && (LISTS.contains(&step) || TABLES.contains(&step)) {
-                return Err(refuse(file, &format!("the scenario has no [[{step}]]")));
+                return Err(refuse(name, &format!("the scenario has no [[{step}]]")));
             }
             if table.get(step).is_none() {
                 // Optional tables, such as a host's clock, may be absent from the file.
@@ -68,7 +68,7 @@ impl Override {
                 Some(DeValue::Array(items)) => {
                     let which = steps.next().unwrap_or_default();
                     if steps.peek().is_none() {
-                        return Err(refuse(file, "names an element of a list; name a single value in it"));
+                        return Err(refuse(name, "names an element of a list; name a single value in it"));
                     }
                     let index = which.parse().ok().or_else(|| {
                         items.iter().position(|item| {
@@ -77,13 +77,13 @@ impl Override {
                     });
                     match index.and_then(|index: usize| items.get_mut(index)).map(Spanned::get_mut) {
                         Some(DeValue::Table(inner)) => inner,
-                        _ => return Err(refuse(file, &format!("the list has no element {which:?}"))),
+                        _ => return Err(refuse(name, &format!("the list has no element {which:?}"))),
                     }
                 }
-                _ => return Err(refuse(file, &format!("{step:?} is no table"))),
+                _ => return Err(refuse(name, &format!("{step:?} is no table"))),
             };
         }
-        Err(refuse(file, "an empty key"))
+        Err(refuse(name, "an empty key"))
     }
 
     fn value(&self) -> Option<DeValue<'_>> {

@@ -4,12 +4,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, ScenarioError};
+use super::error::{ScenarioError, ScenarioFile};
 use crate::network::tcp::PRESETS;
 
 /// Puts the options of presets in the place of their names.
-pub(super) fn fill(place: &mut Place<'_>) -> Result<(), ScenarioError> {
-    let Some(DeValue::Array(flows)) = place.document.get_mut("traffic").map(Spanned::get_mut) else {
+pub(super) fn fill(file: &mut ScenarioFile<'_>) -> Result<(), ScenarioError> {
+    let Some(DeValue::Array(flows)) = file.document.get_mut("traffic").map(Spanned::get_mut) else {
         return Ok(());
     };
     let mut unknown = None;
@@ -33,7 +33,7 @@ pub(super) fn fill(place: &mut Place<'_>) -> Result<(), ScenarioError> {
     match unknown {
         Some(span) => {
             let names = PRESETS.map(|(name, _)| name).join(", ");
-            Err(place.error(span, format!("no such preset; there are: {names}")))
+            Err(file.error(span, format!("no such preset; there are: {names}")))
         }
         None => Ok(()),
     }

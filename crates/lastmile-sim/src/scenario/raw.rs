@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::network::link::QueueLimit;
-use crate::network::loss::{ErrorModel, Place};
+use crate::network::loss::{ErrorModel, LossPlace};
 use crate::network::queue::{Discipline, Shaper};
 use crate::network::tcp::TcpConfig;
 use crate::network::trace::TraceConfig;
@@ -119,7 +119,7 @@ pub(super) struct RawLinkChange {
 pub(super) struct RawLoss {
     pub(super) model: ErrorModel,
     #[serde(default)]
-    pub(super) place: Place,
+    pub(super) place: LossPlace,
     pub(super) flows: Option<Vec<String>>,
     pub(super) name: Option<String>,
 }

@@ -4,7 +4,7 @@ use lastmile::endpoint::measure::Decision;
 use lastmile::observe::StreamVerdict;
 use lastmile::report::Direction;
 
-use crate::report::describe::Mood;
+use crate::page::describe::Mood;
 use crate::roles::Told;
 
 pub(super) const LANES: [&str; 5] = ["session", "forward", "reverse", "round trip", "results"];

@@ -25,7 +25,7 @@ use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 use crate::exit::Exit;
 use crate::network::random_seed;
 use crate::options::{self, KERNEL_NOISE, MethodArgs};
-use crate::report::{Run, document};
+use crate::page::{Run, document};
 
 mod describe;
 mod plots;
@@ -66,12 +66,12 @@ impl Role for Measuring {
         let measurements = sessions.first().map(|first| first.measures.iter().map(measured).collect());
         Box::new(move |config: &dyn Any| {
             let config = config.downcast_ref::<ProberConfig>()?;
-            Some(Session::of(config, what.noise, what.method_seed, measurements?).header(what.world))
+            Some(RecordedSession::of(config, what.noise, what.method_seed, measurements?).header(what.world))
         })
     }
 
     fn endpoint(&self, header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint> {
-        let session: Session = super::recorded(header)?;
+        let session: RecordedSession = super::recorded(header)?;
         if session.keyed && key.is_none() {
             return Err(Exit::Usage.blame(anyhow!("the recorded session had a key: give it with --key-file")));
         }
@@ -212,7 +212,7 @@ fn over_loopback(method: &Choice, direction: Direction) -> anyhow::Result<Buffer
     let buffer = Buffer::default();
     let prober = |peer, epoch| {
         let config = ProberConfig { epoch, ..ProberConfig::new(peer, probers) };
-        let session = Session::of(&config, KERNEL_NOISE, 0, vec![(direction, method.clone().into())]);
+        let session = RecordedSession::of(&config, KERNEL_NOISE, 0, vec![(direction, method.clone().into())]);
         let recorder = SharedRecorder::new(buffer.clone(), &session.header(World::Real)?)?;
         let kept = recorder.clone();
         let keep = Each(move |record: &StreamRecord| kept.record(record));
@@ -278,7 +278,7 @@ impl From<MeasuredForm> for Measured {
 
 /// All that determines a prober beside its key, its seed and its epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Session {
+pub(crate) struct RecordedSession {
     #[serde(flatten)]
     prober: ProberConfig,
     /// Whether it had a key; the key itself is never written.
@@ -290,16 +290,16 @@ pub(crate) struct Session {
     measurements: Vec<(Direction, Measured)>,
 }
 
-impl Session {
+impl RecordedSession {
     /// The session of a prober with that configuration.
     pub(crate) fn of(
         config: &ProberConfig,
         noise: Span,
         method_seed: u64,
         measurements: Vec<(Direction, Measured)>,
-    ) -> Session {
+    ) -> RecordedSession {
         let (prober, keyed) = (config.clone(), config.key.is_some());
-        Session { prober, keyed, noise, method_seed, measurements }
+        RecordedSession { prober, keyed, noise, method_seed, measurements }
     }
 
     /// The first line of its recording.

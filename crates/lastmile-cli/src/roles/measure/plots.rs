@@ -12,9 +12,9 @@ use lastmile::units::{Layer, Rate};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::report::chart::{Axis, Chart};
-use crate::report::html::esc;
-use crate::report::{MAX_RECORDS, Run};
+use crate::page::chart::{Axis, Chart};
+use crate::page::html::esc;
+use crate::page::{MAX_RECORDS, Run};
 
 /// Bars of the histogram.
 const BINS: usize = 24;

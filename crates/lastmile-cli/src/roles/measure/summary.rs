@@ -6,8 +6,8 @@ use lastmile::time::Time;
 
 use super::NAME;
 use super::result::{counted, once};
-use crate::report::html::esc;
-use crate::report::{MAX_RESULTS, Run};
+use crate::page::html::esc;
+use crate::page::{MAX_RESULTS, Run};
 
 /// Results, one row each.
 pub(super) fn section(run: &Run) -> String {

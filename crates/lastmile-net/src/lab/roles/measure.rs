@@ -4,7 +4,7 @@ use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, 
 use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
 use lastmile::units::Bytes;
-use lastmile_sim::roles::measure::{REFLECTOR_PORT, Session, sessions};
+use lastmile_sim::roles::measure::{REFLECTOR_PORT, SessionSpec, sessions};
 use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::Scenario;
@@ -21,14 +21,14 @@ pub(super) fn is_timed(datagram: &Datagram) -> bool {
 }
 
 /// A session's packets and results.
-pub(in crate::lab) fn of(session: Session, make: &Makers) -> Told<'_> {
+pub(in crate::lab) fn of(session: SessionSpec, make: &Makers) -> Told<'_> {
     let (from, to, ipv6) = (session.from, session.to, session.ipv6);
     Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, make, before, after)) }
 }
 
 /// How far the results of two sets of the same streams are apart.
 fn moved(
-    session: &Session,
+    session: &SessionSpec,
     make: &Makers,
     before: &[StreamRecord],
     after: &[StreamRecord],

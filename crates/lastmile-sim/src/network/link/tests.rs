@@ -2,7 +2,7 @@
 //! `tests/aqm`.
 
 use super::*;
-use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Loss, MarkovTime, Pattern, Place};
+use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Loss, LossPlace, MarkovTime, Pattern};
 use crate::network::queue::{Discipline, Shaper};
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
@@ -133,7 +133,7 @@ fn a_channel_on_one_flow_has_draws_of_its_own_by_its_name() {
 
 #[test]
 fn losses_after_the_transmitter_use_its_time_and_those_before_do_not() {
-    for (place, all) in [(Place::After, true), (Place::Before, false)] {
+    for (place, all) in [(LossPlace::After, true), (LossPlace::Before, false)] {
         let (_, after) = survivors(vec![Loss { place, ..Loss::of(Bernoulli { rate: 0.5 }) }]);
         let counters = after.link().counters();
         assert_eq!(counters.arrived, counters.lost + counters.delivered);
@@ -182,7 +182,7 @@ proptest! {
         let losses = if lossy { vec![
             Loss::of(MarkovTime { covers: Covers::Whole, ..MarkovTime::new(Span::from_millis(20), Span::from_millis(5)) }),
             Loss::of(GilbertElliott { p: 0.1, r: 0.5, ..Default::default() }),
-            Loss { place: Place::Before, ..Loss::of(Bernoulli { rate: 0.1 }) },
+            Loss { place: LossPlace::Before, ..Loss::of(Bernoulli { rate: 0.1 }) },
             Loss { flows: vec![7], ..Loss::of(Bernoulli { rate: 1.0 }) },
             Loss::of(Pattern { period: 9, lost: vec![2, 3], slot: Some(Span::from_millis(2)), ..Default::default() }),
         ] } else { vec![] };

@@ -79,7 +79,7 @@ trait State: core::fmt::Debug + Send {
 /// Where a channel loses packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum LossPlace {
     /// Before the queue: a lost packet costs the link nothing.
     Before,
     /// After the transmitter: a lost packet was sent in vain.
@@ -107,7 +107,7 @@ pub struct Loss {
     pub model: ErrorModel,
     /// Where it stands.
     #[serde(default)]
-    pub place: Place,
+    pub place: LossPlace,
     /// The numbers of the [flows](lastmile::node::Flow) whose packets alone meet it; none means all packets.
     #[serde(default)]
     pub flows: Vec<u32>,
@@ -120,7 +120,7 @@ pub struct Loss {
 impl Loss {
     /// A channel after the transmitter that all packets meet.
     pub fn of(model: impl Into<ErrorModel>) -> Loss {
-        Loss { model: model.into(), place: Place::After, flows: Vec::new(), name: String::new() }
+        Loss { model: model.into(), place: LossPlace::After, flows: Vec::new(), name: String::new() }
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
@@ -151,7 +151,7 @@ impl Air {
 
 #[derive(Debug)]
 struct Part {
-    place: Place,
+    place: LossPlace,
     /// Sorted.
     flows: Vec<u32>,
     state: Box<dyn State>,
@@ -182,14 +182,14 @@ impl Channel {
     }
 
     pub(super) fn loses_before(&mut self, now: u64, flow: Flow) -> bool {
-        self.loses(Place::Before, Air { starts: now, ends: now }, flow)
+        self.loses(LossPlace::Before, Air { starts: now, ends: now }, flow)
     }
 
     pub(super) fn loses_after(&mut self, starts: u64, ends: u64, flow: Flow) -> bool {
-        self.loses(Place::After, Air { starts, ends }, flow)
+        self.loses(LossPlace::After, Air { starts, ends }, flow)
     }
 
-    fn loses(&mut self, place: Place, air: Air, flow: Flow) -> bool {
+    fn loses(&mut self, place: LossPlace, air: Air, flow: Flow) -> bool {
         let concerned = |part: &&mut Part| {
             part.place == place && (part.flows.is_empty() || part.flows.binary_search(&flow.0).is_ok())
         };
@@ -229,7 +229,7 @@ mod tests {
             .into(),
         ];
         for model in models {
-            let loss = Loss { place: Place::After, ..Loss::of(model) };
+            let loss = Loss { place: LossPlace::After, ..Loss::of(model) };
             assert!(loss.check().is_err(), "{loss:?}");
             let mut channel = Channel::new(&[loss], 1, "link").unwrap();
             for (starts, ends) in [(0, 0), (5, 3), (1 << 40, 1 << 60), (1 << 62, u64::MAX)] {

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use lastmile::node::Datagram;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
@@ -24,6 +24,7 @@ use crate::text;
 #[serde(default, deny_unknown_fields)]
 pub struct FqCodel {
     /// Of all queues together; takes the place of the link's queue limit.
+    #[serde(deserialize_with = "limit")]
     pub limit: QueueLimit,
     /// How many queues there are.
     pub flows: u32,
@@ -41,6 +42,11 @@ pub struct FqCodel {
     pub mtu: Bytes,
     /// Mark those packets that can be instead of dropping them.
     pub ecn: bool,
+}
+
+/// Names the key: of a table that its `kind` tells, the reader says no more than where the table stands.
+fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<QueueLimit, D::Error> {
+    text::unit(deserializer).map_err(|error| serde::de::Error::custom(format!("`limit`: {error}")))
 }
 
 impl Default for FqCodel {

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::{Conversation, Ended, Placed, Role};
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::error::Place as ErrorPlace;
+use crate::scenario::error::ScenarioFile;
 use crate::scenario::{Scenario, Simulation, TrafficSpec};
 use crate::text;
 
@@ -19,7 +19,7 @@ mod outcome;
 mod session;
 
 pub use outcome::{Outcome, Truth};
-pub use session::{Make, REFLECTOR_PORT, Running, Session, sessions};
+pub use session::{Make, REFLECTOR_PORT, Running, SessionSpec, sessions};
 
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);
@@ -96,8 +96,8 @@ impl Role for Measuring {
     type Running = session::Running;
     type Found = Found;
 
-    fn read(place: &ErrorPlace<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<RawMeasure> {
-        options::read(place, index, table)
+    fn read(file: &ScenarioFile<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<RawMeasure> {
+        options::read(file, index, table)
     }
 
     fn check(check: &Check<'_>, raw: &[RawMeasure], scenario: &Scenario) -> Checked<Vec<MeasureSpec>> {
@@ -149,7 +149,7 @@ impl Role for Measuring {
     }
 
     fn conversations(scenario: &Scenario) -> Vec<Conversation> {
-        sessions(scenario).iter().map(Session::conversation).collect()
+        sessions(scenario).iter().map(SessionSpec::conversation).collect()
     }
 
     fn load(_scenario: &Scenario) -> Vec<TrafficSpec> {

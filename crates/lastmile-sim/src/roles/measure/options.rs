@@ -8,14 +8,14 @@ use toml::de::{DeString, DeValue, ValueDeserializer};
 use super::RawMeasure;
 use crate::scenario::ScenarioError;
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::error::Place;
+use crate::scenario::error::ScenarioFile;
 
 /// Keys of a measurement; the others that stand in its table are options of its method.
 const MEASURE_KEYS: [&str; 8] = ["from", "to", "method", "direction", "start", "every", "realtime", "ipv6"];
 
 /// Reads a table, whose other keys are the options.
 pub(super) fn read(
-    place: &Place<'_>,
+    file: &ScenarioFile<'_>,
     index: usize,
     mut measure: Spanned<DeValue<'_>>,
 ) -> Checked<RawMeasure> {
@@ -28,13 +28,13 @@ pub(super) fn read(
             let name = key.get_ref().to_string();
             let value = Scalar::deserialize(ValueDeserializer::from(value)).map_err(|_| {
                 let path = format!("measure[{index}].{name}");
-                place.error_at(&path, "an option is a text, a number, or true or false")
+                file.error_at(&path, "an option is a text, a number, or true or false")
             })?;
             given.insert(name, value);
         }
     }
     let raw = RawMeasure::deserialize(ValueDeserializer::from(measure));
-    let raw = raw.map_err(|error| place.toml_error(&error))?;
+    let raw = raw.map_err(|error| file.toml_error(&error))?;
     Ok(RawMeasure { options: given, ..raw })
 }
 

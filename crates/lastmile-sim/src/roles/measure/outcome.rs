@@ -7,7 +7,7 @@ use lastmile::time::Time;
 use lastmile::units::Rate;
 
 use super::PROBE_SIZE;
-use super::session::{Session, read_probe};
+use super::session::{SessionSpec, read_probe};
 use crate::network::engine::Engine;
 use crate::network::meter::Packets;
 use crate::roles::Ended;
@@ -111,7 +111,11 @@ struct Side<'a> {
 
 impl PathTruth {
     /// Attaches meters to all that limits the packets between a session's hosts, both ways.
-    pub(super) fn attach(simulation: &mut Simulation, scenario: &Scenario, session: &Session) -> PathTruth {
+    pub(super) fn attach(
+        simulation: &mut Simulation,
+        scenario: &Scenario,
+        session: &SessionSpec,
+    ) -> PathTruth {
         let flows = simulation.conversation(&session.conversation());
         let ways = [(session.from, session.to), (session.to, session.from)];
         let mut meter = |way: usize| {
@@ -127,7 +131,7 @@ impl PathTruth {
     fn truths(
         &self,
         ended: &Ended<'_>,
-        session: &Session,
+        session: &SessionSpec,
         asked: &[Asked<'_>],
     ) -> Result<Vec<Option<Truth>>, RunError> {
         let (engine, scenario, seed) = (ended.engine(), ended.scenario, ended.simulation.seed());
@@ -253,7 +257,7 @@ fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
 }
 
 /// The outcomes among a session's decisions, without any truth.
-pub(super) fn found(scenario: &Scenario, session: &Session, decisions: &[&Decision]) -> Vec<Outcome> {
+pub(super) fn found(scenario: &Scenario, session: &SessionSpec, decisions: &[&Decision]) -> Vec<Outcome> {
     let name = |host: usize| scenario.hosts.get(host).map_or_else(String::new, |h| h.name.clone());
     let found = |decision: &&Decision| {
         let (method, direction, result, cost) = match *decision {
@@ -285,7 +289,7 @@ pub(super) fn found(scenario: &Scenario, session: &Session, decisions: &[&Decisi
 /// Where a twin cannot be run.
 pub(super) fn outcomes(
     ended: &Ended<'_>,
-    session: &Session,
+    session: &SessionSpec,
     meters: &PathTruth,
     decisions: &[&Decision],
 ) -> Result<Vec<Outcome>, RunError> {

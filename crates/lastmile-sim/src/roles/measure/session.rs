@@ -38,7 +38,7 @@ const PROBER_PORTS: u16 = 40_000;
 
 /// The measurements between two hosts: one session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct SessionSpec {
     /// Its place among the scenario's sessions.
     pub index: usize,
     /// The initiating host.
@@ -51,7 +51,7 @@ pub struct Session {
     pub measures: Vec<(MeasureSpec, Direction)>,
 }
 
-impl Session {
+impl SessionSpec {
     /// When it begins.
     pub fn start(&self) -> Time {
         self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
@@ -81,8 +81,8 @@ impl Session {
 }
 
 /// The sessions of a scenario: its measurements, gathered by pair of hosts and start.
-pub fn sessions(scenario: &Scenario) -> Vec<Session> {
-    let mut sessions: Vec<Session> = Vec::new();
+pub fn sessions(scenario: &Scenario) -> Vec<SessionSpec> {
+    let mut sessions: Vec<SessionSpec> = Vec::new();
     for spec in &scenario.roles.measure {
         let directions: &[Direction] = match spec.direction {
             MeasureDirection::Forward => &[Direction::Forward],
@@ -94,7 +94,7 @@ pub fn sessions(scenario: &Scenario) -> Vec<Session> {
         let of = (spec.from, spec.to, spec.ipv6, spec.start);
         match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6, s.start()) == of) {
             Some(session) => session.measures.extend(added),
-            None => sessions.push(Session {
+            None => sessions.push(SessionSpec {
                 index: sessions.len(),
                 from: spec.from,
                 to: spec.to,
@@ -132,7 +132,7 @@ fn of(role: &str, index: usize) -> String {
     if index == 0 { role.to_owned() } else { format!("{role}/{index}") }
 }
 
-fn phase(seed: u64, session: &Session) -> Span {
+fn phase(seed: u64, session: &SessionSpec) -> Span {
     let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
     Span::from_nanos((random.unit() * 50e6) as i64)
 }
@@ -148,7 +148,7 @@ fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
 pub struct Running(Vec<Kept>);
 
 struct Kept {
-    session: Session,
+    session: SessionSpec,
     records: SharedRecords,
     truth: Option<PathTruth>,
 }

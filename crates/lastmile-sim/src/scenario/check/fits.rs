@@ -22,7 +22,7 @@ impl Check<'_> {
                 flow.size + LLC <= MAX_MSDU || path.iter().all(|&hop| hop < scenario.links.len()),
                 || {
                     let size = format!("traffic[{index}].size");
-                    let path = if self.place.has(&size) { size } else { format!("traffic[{index}].kind") };
+                    let path = if self.file.has(&size) { size } else { format!("traffic[{index}].kind") };
                     let (size, most) = (flow.size, Bytes(MAX_MSDU.0 - LLC.0));
                     let what = format!(
                         "packets of {size} cross a WLAN, whose frames carry IP packets of at most {most}"

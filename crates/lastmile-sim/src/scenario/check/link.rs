@@ -30,7 +30,7 @@ impl Check<'_> {
     /// The path of a direction's key.
     pub(super) fn link_key(&self, of: Direction, key: &str) -> String {
         let back = format!("link[{}].back.{key}", of.link);
-        if of.back && self.place.has(&back) { back } else { format!("link[{}].{key}", of.link) }
+        if of.back && self.file.has(&back) { back } else { format!("link[{}].{key}", of.link) }
     }
 
     /// The directions that the scenario's links are.
@@ -100,7 +100,7 @@ impl Check<'_> {
 
     /// A file by its way from the scenario's folder.
     pub(super) fn beside(&self, file: &str) -> PathBuf {
-        Path::new(self.place.file).parent().unwrap_or(Path::new("")).join(file)
+        Path::new(self.file.name).parent().unwrap_or(Path::new("")).join(file)
     }
 
     /// Refuses a queue without room, or larger than memory allows, and thresholds that it never reaches.
@@ -108,7 +108,7 @@ impl Check<'_> {
         let (queue, discipline) = (self.link_key(of, "queue"), self.link_key(of, "discipline"));
         let own_limit = config.discipline.limit();
         // One that is inherited beside a discipline of the way back is meant for the way forth.
-        let beside = self.place.has(&queue) && (queue.contains(".back.") || !discipline.contains(".back."));
+        let beside = self.file.has(&queue) && (queue.contains(".back.") || !discipline.contains(".back."));
         self.ensure(own_limit.is_none() || !beside, || {
             let kind = config.discipline.kind();
             (&queue, format!("{kind} has a queue of its own, `limit`: name that alone"))

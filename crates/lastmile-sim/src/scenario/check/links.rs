@@ -6,13 +6,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::link::Direction;
-use super::{Check, Checked, Place};
+use super::{Check, Checked, ScenarioFile};
 use crate::network::wlan::WlanConfig;
 use crate::scenario::raw::RawLink;
 use crate::scenario::{LinkSpec, Scenario};
 
 /// Lays the keys of each way back over those of its link.
-pub(in crate::scenario) fn fill_back(place: &Place<'_>, document: &mut DeTable<'_>) -> Checked<()> {
+pub(in crate::scenario) fn fill_back(file: &ScenarioFile<'_>, document: &mut DeTable<'_>) -> Checked<()> {
     let Some(DeValue::Array(links)) = document.get_mut("link").map(Spanned::get_mut) else { return Ok(()) };
     for (index, link) in links.iter_mut().enumerate() {
         let DeValue::Table(link) = link.get_mut() else { continue };
@@ -20,7 +20,7 @@ pub(in crate::scenario) fn fill_back(place: &Place<'_>, document: &mut DeTable<'
         let Some(DeValue::Table(back)) = link.get_mut("back").map(Spanned::get_mut) else { continue };
         if let Some(key) = ["from", "to", "one_way", "back"].into_iter().find(|key| back.contains_key(*key)) {
             let path = format!("link[{index}].back.{key}");
-            return Err(place.error_at(&path, "belongs to the whole link, not to its way back"));
+            return Err(file.error_at(&path, "belongs to the whole link, not to its way back"));
         }
         let has = |key| back.contains_key(key);
         // A rate and a trace take the place of each other.

@@ -30,7 +30,7 @@ impl Check<'_> {
                 return self.refuse(&key(&format!("model.{wrong}")), reason);
             }
             let counts = matches!(&loss.model, ErrorModel::Pattern(pattern) if pattern.slot.is_none());
-            self.ensure(!counts || !self.place.has(&key("model.covers")), || {
+            self.ensure(!counts || !self.file.has(&key("model.covers")), || {
                 (key("model.covers"), "means nothing without `slot`: packets are counted")
             })?;
             losses.push(loss);

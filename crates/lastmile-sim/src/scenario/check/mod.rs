@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::copies;
-use super::error::Place;
+use super::error::ScenarioFile;
 use super::raw::{RawClock, RawScenario};
 use super::routes::Ways;
 use super::{CheckChoice, HostSpec, Override, Scenario, ScenarioError, preset};
@@ -47,44 +47,44 @@ const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 pub(crate) type Checked<T> = Result<T, ScenarioError>;
 
 pub(super) fn load(
-    file: &str,
+    name: &str,
     text: &str,
     overrides: &[Override],
     check_choice: &CheckChoice<'_>,
 ) -> Checked<Scenario> {
-    let mut place = Place { file, text, document: DeTable::new() };
+    let mut file = ScenarioFile { name, text, document: DeTable::new() };
     if text.len() > MAX_TEXT {
-        return Err(place.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
+        return Err(file.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
     }
     // What can be read of a broken document still tells which key an error belongs to.
     let (root, errors) = DeTable::parse_recoverable(text);
     let span = root.span();
-    place.document = root.into_inner();
+    file.document = root.into_inner();
     if let Some(error) = errors.first() {
-        return Err(place.toml_error(error));
+        return Err(file.toml_error(error));
     }
     for replace in overrides {
-        replace.apply(&mut place)?;
+        replace.apply(&mut file)?;
     }
-    preset::fill(&mut place)?;
-    copies::expand(&mut place)?;
-    let mut document = place.document.clone();
-    let roles = RawRoles::take(&place, &mut document)?;
-    links::fill_back(&place, &mut document)?;
+    preset::fill(&mut file)?;
+    copies::expand(&mut file)?;
+    let mut document = file.document.clone();
+    let roles = RawRoles::take(&file, &mut document)?;
+    links::fill_back(&file, &mut document)?;
     let document = Spanned::new(span, document);
     let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| {
-        let mut error = place.toml_error(&e);
+        let mut error = file.toml_error(&e);
         if error.reason.starts_with("unknown field") && error.reason.ends_with("`traffic`") {
             // The tables of roles stand beside these.
             TABLES.iter().for_each(|table| error.reason += &format!(", `{table}`"));
         }
         error
     })?;
-    Check { place, raw: &raw, ways: OnceCell::new(), check_choice }.scenario(&roles)
+    Check { file, raw: &raw, ways: OnceCell::new(), check_choice }.scenario(&roles)
 }
 
 pub(crate) struct Check<'a> {
-    place: Place<'a>,
+    file: ScenarioFile<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
     check_choice: &'a CheckChoice<'a>,
@@ -98,7 +98,7 @@ impl Check<'_> {
 
     /// The same, for those who do something else with it.
     pub(crate) fn blame(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
-        self.place.error_at(path, reason)
+        self.file.error_at(path, reason)
     }
 
     /// Whether there is what a table chooses by name, and it takes these options.
@@ -207,7 +207,7 @@ impl Check<'_> {
             let (span, name) = (name.span(), name.get_ref());
             let own = format!("host.{name}");
             self.ensure(index < MAX_HOSTS, || (&own, format!("more than {MAX_HOSTS} hosts")))?;
-            self.name(&own, name).map_err(|error| self.place.error(span, error.reason))?;
+            self.name(&own, name).map_err(|error| self.file.error(span, error.reason))?;
             let number = index as u16 + 1;
             let mut host = HostSpec {
                 name: name.clone(),

@@ -18,14 +18,14 @@ impl Check<'_> {
         if let Err(ConfigError { key, reason }) = config.check() {
             let (own, table) = (flow.key(&format!("tcp.{key}")), flow.key("tcp"));
             // Or the default that another key made impossible.
-            return match self.place.has(&own) {
+            return match self.file.has(&own) {
                 true => self.refuse(&own, reason),
                 false => self.refuse(&table, format!("{key}: {reason}")),
             };
         }
         let initial_rto = flow.key("tcp.initial_rto");
         let inside = (config.min_rto..=config.max_rto).contains(&config.initial_rto);
-        self.ensure(inside || !self.place.has(&initial_rto), || {
+        self.ensure(inside || !self.file.has(&initial_rto), || {
             let range = format!("{} and {}", config.min_rto, config.max_rto);
             (&initial_rto, format!("not between min_rto and max_rto, {range}"))
         })?;

@@ -111,7 +111,7 @@ impl Check<'_> {
     }
 
     fn only_its_keys(&self, flow: Flow<'_>) -> Checked<()> {
-        let tables = self.place.document.get("traffic").and_then(|list| list.get_ref().as_array());
+        let tables = self.file.document.get("traffic").and_then(|list| list.get_ref().as_array());
         let Some(table) = tables.and_then(|list| list.get(flow.index)?.get_ref().as_table()) else {
             return Ok(());
         };

@@ -82,7 +82,7 @@ impl Check<'_> {
     fn meaningless(&self, config: &WlanConfig, at: &str) -> Checked<()> {
         for (key, standards) in OF_STANDARDS {
             let path = format!("{at}.{key}");
-            self.ensure(standards.contains(&config.standard) || !self.place.has(&path), || {
+            self.ensure(standards.contains(&config.standard) || !self.file.has(&path), || {
                 let of: Vec<_> = standards.iter().map(|standard| format!("802.11{standard}")).collect();
                 let (own, of) = (config.standard, of.join(" and "));
                 (&path, format!("means nothing to 802.11{own}, only to {of}"))
@@ -94,7 +94,7 @@ impl Check<'_> {
     /// The same of a station.
     fn station(&self, station: &StationConfig, at: &str) -> Checked<()> {
         let key = |key: &str| format!("{at}.{key}");
-        let has = |name: &str| self.place.has(&key(name));
+        let has = |name: &str| self.file.has(&key(name));
         self.ensure(!station.name.is_empty(), || (key("name"), "every station needs a name of its own"))?;
         let stray = OF_CLIENTS.iter().find(|key| station.ap.is_none() && has(key));
         self.ensure(stray.is_none(), || {
