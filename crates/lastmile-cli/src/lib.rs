@@ -41,6 +41,7 @@ enum Command {
     Lab(commands::lab::Args),
     Sweep(commands::sweep::Args),
     Accuracy(commands::accuracy::Args),
+    Reproduce(commands::reproduce::Args),
     BenchSim(commands::bench_sim::Args),
     Replay(commands::replay::Args),
     Conformance(commands::conformance::Args),
@@ -63,6 +64,7 @@ impl Command {
         match self {
             Command::Demo(_) | Command::Lab(_) | Command::Conformance(_) => true,
             Command::Accuracy(args) => args.needs_lab(),
+            Command::Reproduce(args) => args.needs_lab(),
             _ => false,
         }
     }
@@ -89,6 +91,7 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::Lab(args) => commands::lab::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
         Command::Accuracy(args) => commands::accuracy::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
         Command::BenchSim(args) => commands::bench_sim::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Conformance(args) => commands::conformance::run(args),

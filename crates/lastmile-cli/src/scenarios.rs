@@ -6,11 +6,12 @@ use std::io::Read;
 use anyhow::anyhow;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
-use lastmile_sim::runs::RunError;
+use lastmile_sim::runs::{Hooks, RunError, SimulatedRun, simulate};
 use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
 
 use crate::exit::Exit;
 use crate::options::estimator;
+use crate::{roles, signals};
 
 /// Which scenario is to run, and with what.
 #[derive(clap::Args)]
@@ -74,6 +75,20 @@ fn replaced(set: &str) -> anyhow::Result<Override> {
 /// Whether a scenario may name that method with these options.
 pub(crate) fn check_choice(method: &Choice) -> Result<(), ChoiceError> {
     estimator(method, Span::ZERO, 0).map(drop)
+}
+
+/// Runs a scenario in virtual time, with nobody who looks on.
+///
+/// # Errors
+/// It cannot be run, or a signal came: a run may take minutes.
+pub(crate) fn simulated(scenario: &Scenario, seed: u64) -> anyhow::Result<SimulatedRun> {
+    let interrupted = || Exit::Interrupted.blame(anyhow!("interrupted"));
+    if signals::stopped() {
+        return Err(interrupted());
+    }
+    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
+    let run = simulate(scenario, seed, &roles::makers(Span::ZERO, seed), hooks).map_err(blame)?;
+    if run.stopped { Err(interrupted()) } else { Ok(run) }
 }
 
 /// Who is to blame for a run that could not be.

@@ -11,6 +11,7 @@ pub(crate) mod measure;
 pub(crate) mod registries;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod scenarios;
 pub(crate) mod serve;
 pub(crate) mod sim;

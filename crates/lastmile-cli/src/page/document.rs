@@ -1,9 +1,11 @@
-//! The JSON documents of commands (`--json`) as pages: `sim`, `lab`, `measure`, `accuracy`, `bench-sim`, `conformance`.
+//! The JSON documents of commands (`--json`) as pages: `sim`, `lab`, `measure`, `accuracy`, `bench-sim`, `conformance`,
+//! `reproduce`.
 
 use serde_json::{Map, Value};
 
 use super::bars::{Bar, figure};
 use super::html::{esc, page};
+use super::reproduction;
 use super::table::{cell, number, table};
 use crate::roles;
 
@@ -45,6 +47,9 @@ fn kind(document: &Value) -> Option<Kind<'_>> {
 
 /// The page of a document; `None` where it is of no kind that can be drawn.
 pub(crate) fn draw(file: &str, document: &Value) -> Option<String> {
+    if document.as_object().is_some_and(reproduction::is_one) {
+        return Some(reproduction::page(document));
+    }
     let body = match kind(document)? {
         Kind::Run(all) => {
             let mut facts = vec!["world", "scenario", "seed", "simulated_seconds", "seconds"];

@@ -11,6 +11,7 @@ pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod lines;
 mod network;
+pub(crate) mod reproduction;
 pub(crate) mod series;
 pub(crate) mod sweep;
 pub(crate) mod table;

@@ -10,7 +10,6 @@ use lastmile::units::Bytes;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::network::wlan::StationTrace;
 use lastmile_sim::runs::sweep::{Parameter, Plan, Run, Sweep};
-use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Scenario, TrafficSpec};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -189,17 +188,7 @@ fn parameter(text: &str) -> anyhow::Result<Parameter> {
 
 /// The rows of one run: its parameters, its seed, and each number found.
 fn one(run: &Run) -> anyhow::Result<Rows> {
-    let interrupted = || Err(Exit::Interrupted.blame(anyhow!("interrupted")));
-    if signals::stopped() {
-        return interrupted();
-    }
-    let make = roles::makers(Span::ZERO, run.seed);
-    // A run may take minutes.
-    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
-    let simulated = simulate(&run.scenario, run.seed, &make, hooks).map_err(scenarios::blame)?;
-    if simulated.stopped {
-        return interrupted();
-    }
+    let simulated = scenarios::simulated(&run.scenario, run.seed)?;
     let row = |kind: &str, found: Value| {
         let mut all = Map::new();
         all.insert("run".into(), json!(run.index));

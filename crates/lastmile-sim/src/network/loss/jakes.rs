@@ -109,6 +109,16 @@ const OSCILLATORS: usize = 16;
 /// Looks at the fading per frame: at 130 Hz six per Doppler cycle.
 const LOOKS: u32 = 16;
 
+/// Two oscillators of a path beat at the difference of their frequencies and at the sum. The mean of a beat over a frame's looks is
+/// its value in their middle times a factor that the frame's length decides; paths of the same oscillators add up.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    of: [usize; 2],
+    /// Real and imaginary amplitude of the difference and of the sum.
+    difference: (f64, f64),
+    sum: (f64, f64),
+}
+
 #[derive(Debug)]
 struct Fading {
     slots: Slots,
@@ -123,7 +133,8 @@ struct Fading {
     seed: u64,
     name: String,
     trial: Option<u64>,
-    phases: Vec<[f64; OSCILLATORS]>,
+    /// What pairs of oscillators add to the mean power of a trial's frames.
+    pairs: Vec<Pair>,
     /// Mean powers of the last frames asked for, by (trial, frame).
     powers: std::collections::VecDeque<((u64, i64), f64)>,
 }
@@ -150,7 +161,7 @@ impl Fading {
             seed,
             name: name.to_owned(),
             trial: None,
-            phases: Vec::new(),
+            pairs: Vec::new(),
             powers: std::collections::VecDeque::new(),
         }
     }
@@ -162,40 +173,61 @@ impl Fading {
         }
         self.trial = Some(trial);
         let mut random = Stream::new(self.seed, &format!("{}/trial/{trial}", self.name));
-        self.phases = (0..self.paths).map(|_| core::array::from_fn(|_| 2.0 * PI * random.unit())).collect();
+        let phases: Vec<[(f64, f64); OSCILLATORS]> = (0..self.paths)
+            .map(|_| core::array::from_fn(|_| libm::sincos(2.0 * PI * random.unit())))
+            .collect();
+        // The mean of cos(w (k - (LOOKS - 1) / 2)) over the looks k: Dirichlet's kernel.
+        let (step, looks) = (self.frame_seconds / f64::from(LOOKS), f64::from(LOOKS));
+        let kernel = |omega: f64| match libm::sin(omega * step / 2.0) {
+            0.0 => 1.0,
+            sin => libm::sin(looks * omega * step / 2.0) / (looks * sin),
+        };
+        self.pairs.clear();
+        for n in 0..OSCILLATORS {
+            for m in n..OSCILLATORS {
+                let ((one, re, im), (other, also_re, also_im)) = (self.oscillators[n], self.oscillators[m]);
+                // Half of a product of cosines, each pair twice but for those with themselves.
+                let both = (re * also_re + im * also_im) * if n == m { 0.5 } else { 1.0 };
+                let (mut difference, mut sum) = ((0.0, 0.0), (0.0, 0.0));
+                for (path, phases) in phases.iter().enumerate() {
+                    // Row `path` of the Walsh-Hadamard matrix.
+                    let sign = if ((n & path).count_ones() + (m & path).count_ones()) % 2 == 0 {
+                        both
+                    } else {
+                        -both
+                    };
+                    let ((sin, cos), (also_sin, also_cos)) = (phases[n], phases[m]);
+                    difference.0 += sign * (cos * also_cos + sin * also_sin);
+                    difference.1 += sign * (sin * also_cos - cos * also_sin);
+                    sum.0 += sign * (cos * also_cos - sin * also_sin);
+                    sum.1 += sign * (sin * also_cos + cos * also_sin);
+                }
+                let (apart, together) = (kernel(one - other), kernel(one + other));
+                let difference = (difference.0 * apart, difference.1 * apart);
+                self.pairs.push(Pair { of: [n, m], difference, sum: (sum.0 * together, sum.1 * together) });
+            }
+        }
     }
 
-    /// Mean power of all paths over a frame; 1 in the long run.
+    /// Mean power of all paths over a frame's looks; 1 in the long run.
     fn power(&mut self, trial: u64, frame: i64) -> f64 {
         if let Some((_, power)) = self.powers.iter().find(|(of, _)| *of == (trial, frame)) {
             return *power;
         }
         self.begin(trial);
-        let step = self.frame_seconds / f64::from(LOOKS);
-        let start = self.frame_seconds * frame as f64;
-        // Each oscillator turns by the same angle from look to look.
-        let turns = self.oscillators.map(|(omega, ..)| libm::sincos(omega * step));
+        let looks = f64::from(LOOKS);
+        let middle = self.frame_seconds * (frame as f64 + (looks - 1.0) / 2.0 / looks);
+        let turned = self.oscillators.map(|(omega, ..)| libm::sincos(omega * middle));
         let mut sum = 0.0;
-        for (path, phases) in self.phases.iter().enumerate() {
-            let mut at: [(f64, f64); OSCILLATORS] =
-                core::array::from_fn(|n| libm::sincos(self.oscillators[n].0 * start + phases[n]));
-            for _ in 0..LOOKS {
-                let (mut re, mut im) = (0.0, 0.0);
-                for n in 0..OSCILLATORS {
-                    let (_, cos_beta, sin_beta) = self.oscillators[n];
-                    // Row `path` of the Walsh-Hadamard matrix.
-                    let sign = if (n & path).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
-                    let (sin, cos) = at[n];
-                    re += sign * cos_beta * cos;
-                    im += sign * sin_beta * cos;
-                    let (turn_sin, turn_cos) = turns[n];
-                    at[n] = (sin * turn_cos + cos * turn_sin, cos * turn_cos - sin * turn_sin);
-                }
-                sum += re * re + im * im;
-            }
+        for pair in &self.pairs {
+            let ((sin, cos), (also_sin, also_cos)) = (turned[pair.of[0]], turned[pair.of[1]]);
+            let (both, neither) = (cos * also_cos, sin * also_sin);
+            let (one, other) = (sin * also_cos, cos * also_sin);
+            sum += pair.difference.0 * (both + neither) - pair.difference.1 * (one - other);
+            sum += pair.sum.0 * (both - neither) - pair.sum.1 * (one + other);
         }
         // [Dent et al. 1993, eq. 5]: the factor sqrt(2 / N0) makes the mean power of a path 1.
-        let power = sum * 2.0 / OSCILLATORS as f64 / (f64::from(LOOKS) * self.paths as f64);
+        let power = sum * 2.0 / (OSCILLATORS * self.paths) as f64;
         while self.powers.len() as u64 >= 2 * self.interleaver {
             self.powers.pop_front();
         }
@@ -254,6 +286,31 @@ mod tests {
                 assert!(one + two > 0.95);
             }
         }
+    }
+
+    /// The power of a frame is the mean over its looks of what the oscillators of all paths add up to, one by one.
+    #[test]
+    fn pairs_of_oscillators_give_the_mean_over_a_frame_s_looks() {
+        let mut state = Fading::new(&Jakes::default(), 9, "x");
+        let (trial, frame) = (3, 77);
+        let mut random = Stream::new(9, &format!("x/trial/{trial}"));
+        let phases: Vec<Vec<f64>> =
+            (0..4).map(|_| (0..OSCILLATORS).map(|_| 2.0 * PI * random.unit()).collect()).collect();
+        let mut sum = 0.0;
+        for look in 0..LOOKS {
+            let at = state.frame_seconds * (frame as f64 + f64::from(look) / f64::from(LOOKS));
+            for (path, phases) in phases.iter().enumerate() {
+                let (mut real, mut imaginary) = (0.0, 0.0);
+                for (n, (omega, re, im)) in state.oscillators.into_iter().enumerate() {
+                    let sign = if (n & path).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+                    real += sign * re * libm::cos(omega * at + phases[n]);
+                    imaginary += sign * im * libm::cos(omega * at + phases[n]);
+                }
+                sum += real * real + imaginary * imaginary;
+            }
+        }
+        let mean = sum * 2.0 / OSCILLATORS as f64 / f64::from(4 * LOOKS);
+        assert!((state.power(trial, frame) - mean).abs() < 1e-9, "{mean}");
     }
 
     /// The oscillators' autocorrelation is Clarke's, J0(2 pi f tau), up to the lags at which so few of them come round.

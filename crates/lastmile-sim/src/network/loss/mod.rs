@@ -4,6 +4,7 @@
 //! way, whether packets come or not. Each draws from a stream of its own. `docs/architecture.md` says why.
 
 use lastmile::node::Flow;
+use lastmile::time::Span;
 use serde::Deserialize;
 
 use crate::network::config_error::ConfigError;
@@ -125,6 +126,15 @@ impl Loss {
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.model.parameters().check()
+    }
+}
+
+impl ErrorModel {
+    /// Which it loses of so many packets that go one after the other, each in the air for that long.
+    pub fn lost(&self, seed: u64, air: Span, packets: u64) -> Vec<bool> {
+        let (mut state, air) = (self.parameters().state(seed, "alone"), air.as_nanos().unsigned_abs());
+        let at = |packet: u64| Air { starts: packet * air, ends: (packet + 1) * air - 1 };
+        (0..packets).map(|packet| state.loses(at(packet), &mut 0)).collect()
     }
 }
 

@@ -1,0 +1,294 @@
+//! `lastmile reproduce PAPER`: a paper's tables, figures and claims again, beside what the paper has.
+//!
+//! Here is what every paper needs; what one has, and how it is made, is in a folder of its own.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::page::reproduction;
+use crate::replace::replace;
+use crate::signals;
+use crate::table::Table as Text;
+
+mod lda;
+mod paper;
+mod results;
+mod table;
+
+use paper::{Case, Claim, How, Item, Paper};
+use results::Results;
+
+/// The papers, which are these lines.
+const PAPERS: &[&Paper] = &[&lda::PAPER];
+
+/// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
+///
+/// Numbers are means over the runs with their 95 % intervals; the paper's stand in brackets. Claims are decided by medians.
+/// The scenarios and the paper's numbers are in the folder `papers` of the sources.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The paper; left out, the papers are listed
+    paper: Option<String>,
+    /// List the paper's tables and figures, and whether each is made
+    #[arg(long)]
+    list: bool,
+    /// Make only these, by the names that --list shows; several with commas
+    #[arg(long, value_name = "ITEM", value_delimiter = ',')]
+    item: Vec<String>,
+    /// Runs of each case, with seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    runs: u64,
+    /// Simulator; or lab, in real time: one run of each case of the items named
+    #[arg(long, value_enum, default_value_t = World::Sim)]
+    world: World,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a page with tables, charts and claims
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Cores to use; all if left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum World {
+    Sim,
+    Lab,
+}
+
+impl Args {
+    /// Whether it needs namespaces.
+    pub(crate) fn needs_lab(&self) -> bool {
+        self.world == World::Lab
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let known = || PAPERS.iter().map(|paper| paper.name).collect::<Vec<_>>().join(", ");
+    let Some(name) = &args.paper else {
+        let mut text = Text::new(&["paper", ">tables", ">figures", "what"]);
+        for paper in PAPERS {
+            let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());
+            text.row([paper.name, &tables, &figures, paper.citation]);
+        }
+        crate::say(text.text().trim_end());
+        return Ok(None);
+    };
+    let paper = PAPERS.iter().find(|paper| paper.name == name);
+    let paper =
+        paper.ok_or_else(|| Exit::Usage.blame(anyhow!("there is no paper {name:?}; known: {}", known())))?;
+    let items = (paper.items)();
+    if args.list {
+        return list(&items, args.json);
+    }
+    let chosen = chosen(&items, &args)?;
+    let cases = chosen.iter().flat_map(|item| cases(item)).collect();
+    signals::stop();
+    let results = match args.world {
+        World::Sim => {
+            let pool =
+                rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
+            pool.install(|| Results::simulate(paper, cases, args.runs))?
+        }
+        World::Lab => Results::lab(paper, cases)?,
+    };
+    let document = document(paper, &chosen, &results, &args)?;
+    if let Some(file) = &args.report {
+        let page = reproduction::page(&document);
+        replace(file, |out| Ok(out.write_all(page.as_bytes())?))
+            .with_context(|| format!("cannot write {}", file.display()))
+            .map_err(|error| Exit::Usage.blame(error))?;
+    }
+    match args.json {
+        true => crate::say(&serde_json::to_string_pretty(&document)?),
+        false => say(&chosen, &results, &document),
+    }
+    Ok(None)
+}
+
+/// The items that are asked for: all that are made unless some are named.
+fn chosen<'a>(items: &'a [Item], args: &Args) -> anyhow::Result<Vec<&'a Item>> {
+    let usage = |text: String| Exit::Usage.blame(anyhow!(text));
+    if args.item.is_empty() {
+        return match args.world {
+            World::Sim => Ok(items.iter().filter(|item| item.by_default()).collect()),
+            World::Lab => {
+                Err(usage("in the lab each run takes minutes: name the items, --item table-2".to_owned()))
+            }
+        };
+    }
+    let find = |name: &String| {
+        let item = items.iter().find(|item| item.id == name);
+        let item = item.ok_or_else(|| {
+            let known: Vec<_> = items.iter().map(|item| item.id).collect();
+            usage(format!("there is no item {name:?}; known: {}", known.join(", ")))
+        })?;
+        match &item.how {
+            How::Made(_) => Ok(item),
+            How::Waits(what) => Err(usage(format!("{name} waits for {what}"))),
+            How::Never(why) => Err(usage(format!("{name} cannot be made: {why}"))),
+        }
+    };
+    args.item.iter().map(find).collect()
+}
+
+fn cases(item: &Item) -> Vec<Case> {
+    match &item.how {
+        How::Made(made) => made.cases.clone(),
+        How::Waits(_) | How::Never(_) => Vec::new(),
+    }
+}
+
+fn list(items: &[Item], json: bool) -> anyhow::Result<Option<Exit>> {
+    let state = |item: &Item| match &item.how {
+        How::Made(made) if made.apart => "made where it is named".to_owned(),
+        How::Made(_) => "made".to_owned(),
+        How::Waits(what) => format!("waits for {what}"),
+        How::Never(why) => format!("cannot be made: {why}"),
+    };
+    let number = |item: &Item| item.number.map(|number| number.to_string());
+    if json {
+        let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": cases(item).len() });
+        crate::say(&serde_json::to_string_pretty(&items.iter().map(row).collect::<Vec<_>>())?);
+        return Ok(None);
+    }
+    let mut text = Text::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
+    for item in items {
+        let number = number(item).unwrap_or_else(|| "in words".to_owned());
+        text.row([
+            item.id.to_owned(),
+            number,
+            cases(item).len().to_string(),
+            state(item),
+            item.shows.to_owned(),
+        ]);
+    }
+    crate::say(text.text().trim_end());
+    Ok(None)
+}
+
+/// All that was found, for programs and for the page.
+fn document(paper: &Paper, chosen: &[&Item], results: &Results, args: &Args) -> anyhow::Result<Value> {
+    let statements: toml::Table = paper.statements.parse()?;
+    let items: Vec<Value> = chosen
+        .iter()
+        .filter_map(|item| {
+            let How::Made(made) = &item.how else { return None };
+            let (columns, rows, charts) = (made.table)(results).json();
+            let number = item.number.map(|number| number.to_string());
+            Some(json!({
+                "item": item.id, "number": number, "shows": item.shows, "columns": columns, "rows": rows, "charts": charts,
+            }))
+        })
+        .collect();
+    let claim = |claim: &Claim| {
+        let missing: Vec<_> =
+            claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
+        let statement = statements.get(claim.id).and_then(toml::Value::as_str);
+        let (holds, ours, why) = match (args.world, missing.first()) {
+            (World::Lab, _) => (None, String::new(), "one run in the lab decides nothing".to_owned()),
+            (_, Some(id)) => (None, String::new(), format!("needs {id}, which was not asked for")),
+            (_, None) => {
+                let verdict = (claim.decide)(results);
+                let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
+                let why = [verdict.why.as_str(), cause]
+                    .map(str::to_owned)
+                    .into_iter()
+                    .filter(|why| !why.is_empty());
+                (verdict.holds, verdict.ours, why.collect::<Vec<_>>().join(". "))
+            }
+        };
+        json!({ "id": claim.id, "claim": statement, "paper": claim.paper, "ours": ours, "holds": holds, "why": why })
+    };
+    let world = if args.world == World::Lab { "lab" } else { "sim" };
+    Ok(json!({
+        "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
+        "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
+    }))
+}
+
+/// For people.
+fn say(chosen: &[&Item], results: &Results, document: &Value) {
+    for item in chosen {
+        let How::Made(made) = &item.how else { continue };
+        let number = item.number.map_or_else(String::new, |number| format!(" ({number})"));
+        crate::say(&format!("{}{number}: {}", item.id, item.shows));
+        crate::say(&(made.table)(results).text());
+    }
+    let mut undecided = Vec::new();
+    for claim in document["claims"].as_array().into_iter().flatten() {
+        let of = |key: &str| claim[key].as_str().unwrap_or_default();
+        let Some(holds) = claim["holds"].as_bool() else {
+            undecided.push(format!("{} ({})", of("id"), of("why")));
+            continue;
+        };
+        crate::say(&format!(
+            "{} {}: {}",
+            of("id"),
+            if holds { "holds" } else { "does not hold" },
+            of("claim")
+        ));
+        crate::say(&format!("  ours: {}", of("ours")));
+        if !holds {
+            crate::say(&format!("  why: {}", of("why")));
+        }
+    }
+    if !undecided.is_empty() {
+        crate::say(&format!("undecided: {}", undecided.join(", ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paper::Number;
+
+    #[test]
+    fn every_table_and_figure_of_every_paper_is_known_once_and_every_claim_decided() {
+        for paper in PAPERS {
+            let items = (paper.items)();
+            let tables = (1..=paper.tables).map(Number::Table);
+            for number in tables.chain((1..=paper.figures).map(Number::Figure)) {
+                let known = items.iter().filter(|item| item.number == Some(number)).count();
+                assert_eq!(known, 1, "{}: {number}", paper.name);
+            }
+            let beyond = |number: Number| match number {
+                Number::Table(table) => table > paper.tables,
+                Number::Figure(figure) => figure > paper.figures,
+            };
+            assert!(!items.iter().filter_map(|item| item.number).any(beyond), "{}", paper.name);
+            let mut ids: Vec<_> = items.iter().map(|item| item.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), items.len(), "two items of one name");
+
+            let statements: toml::Table = paper.statements.parse().unwrap();
+            let claims = (paper.claims)();
+            for id in statements.keys() {
+                assert!(claims.iter().any(|claim| claim.id == id), "{}: nobody decides {id}", paper.name);
+            }
+            for claim in &claims {
+                let own = claim.id.starts_with('x') || statements.contains_key(claim.id);
+                assert!(own, "{} is neither the paper's nor our own", claim.id);
+                for id in claim.items {
+                    assert!(ids.contains(id), "{}: no item {id}", claim.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_case_is_a_scenario() {
+        for paper in PAPERS {
+            let cases = (paper.items)().iter().flat_map(cases).collect();
+            results::checked(paper, cases).unwrap();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a reproduction is made of: a paper's tables and figures as items, what it claims, and the runs that both need.
+
+use std::collections::BTreeMap;
+
+use lastmile_sim::roles::Found;
+use lastmile_sim::runs::accounting::NetworkOutcome;
+use lastmile_sim::scenario::{Override, Scenario};
+
+use super::results::Results;
+use super::table::Table;
+
+/// A paper.
+pub(crate) struct Paper {
+    /// What the command calls it.
+    pub(crate) name: &'static str,
+    /// Authors, title, where it appeared.
+    pub(crate) citation: &'static str,
+    /// How many tables and how many figures it has.
+    pub(crate) tables: u32,
+    pub(crate) figures: u32,
+    /// The scenario files of its folder, by their names.
+    pub(crate) scenarios: &'static [(&'static str, &'static str)],
+    /// Its claims as TOML: a sentence by each id.
+    pub(crate) statements: &'static str,
+    /// What is kept of a run.
+    pub(crate) measure: fn(&Run<'_>) -> Numbers,
+    /// Its tables, its figures, and what else of it is made again.
+    pub(crate) items: fn() -> Vec<Item>,
+    /// Its claims.
+    pub(crate) claims: fn() -> Vec<Claim>,
+}
+
+/// What a run is kept as: numbers by their names.
+pub(crate) type Numbers = BTreeMap<&'static str, f64>;
+
+/// A run that has ended.
+pub(crate) struct Run<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) found: &'a Found,
+    pub(crate) network: &'a NetworkOutcome,
+}
+
+/// A scenario of the paper with some of its values replaced: run with each seed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Case {
+    pub(crate) scenario: &'static str,
+    pub(crate) set: Vec<(String, String)>,
+}
+
+impl Case {
+    pub(crate) fn new(scenario: &'static str) -> Case {
+        Case { scenario, set: Vec::new() }
+    }
+
+    /// With that key of the scenario replaced.
+    pub(crate) fn set(mut self, key: impl Into<String>, value: impl ToString) -> Case {
+        self.set.push((key.into(), value.to_string()));
+        self
+    }
+
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        self.set.iter().map(|(key, value)| Override::new(key, value)).collect()
+    }
+
+    /// As a command that runs it.
+    pub(crate) fn command(&self, paper: &Paper) -> String {
+        let set: Vec<_> = self.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
+        format!("lastmile sim papers/{}/scenarios/{}.toml{}", paper.name, self.scenario, set.concat())
+    }
+}
+
+/// What a paper calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    Table(u32),
+    Figure(u32),
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Table(number) => write!(f, "table {number}"),
+            Number::Figure(number) => write!(f, "figure {number}"),
+        }
+    }
+}
+
+/// A table or figure, or what else a paper says of runs of its own.
+pub(crate) struct Item {
+    pub(crate) id: &'static str,
+    /// Nothing for what the paper says in words only.
+    pub(crate) number: Option<Number>,
+    /// What it shows, in one line.
+    pub(crate) shows: &'static str,
+    pub(crate) how: How,
+}
+
+/// How an item is made.
+pub(crate) enum How {
+    Made(Made),
+    /// What it needs does not exist yet.
+    Waits(&'static str),
+    /// It cannot be made, and why.
+    #[expect(dead_code, reason = "of seed 004 everything can; other papers have photographs")]
+    Never(&'static str),
+}
+
+/// An item that is made from runs.
+pub(crate) struct Made {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) table: Box<dyn Fn(&Results) -> Table>,
+    /// Only where it is asked for by name.
+    pub(crate) apart: bool,
+}
+
+impl Item {
+    /// One that is made from these runs, by that.
+    pub(crate) fn made(
+        id: &'static str,
+        number: Option<Number>,
+        shows: &'static str,
+        cases: Vec<Case>,
+        table: impl Fn(&Results) -> Table + 'static,
+    ) -> Item {
+        Item { id, number, shows, how: How::Made(Made { cases, table: Box::new(table), apart: false }) }
+    }
+
+    /// The same, only where it is asked for by name.
+    #[expect(dead_code, reason = "sweeps will be")]
+    pub(crate) fn apart(mut self) -> Item {
+        if let How::Made(made) = &mut self.how {
+            made.apart = true;
+        }
+        self
+    }
+
+    /// Whether it is made where nobody names any.
+    pub(crate) fn by_default(&self) -> bool {
+        matches!(&self.how, How::Made(made) if !made.apart)
+    }
+}
+
+/// Something that a paper says, and that runs decide.
+pub(crate) struct Claim {
+    pub(crate) id: &'static str,
+    /// What the paper says, in numbers where it has them.
+    pub(crate) paper: &'static str,
+    /// The items whose runs decide.
+    pub(crate) items: &'static [&'static str],
+    pub(crate) decide: fn(&Results) -> Verdict,
+    /// Where it does not hold: the cause, and the variant in which it does, if there is one.
+    pub(crate) cause: &'static str,
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// Nothing where it cannot be decided.
+    pub(crate) holds: Option<bool>,
+    /// Our value.
+    pub(crate) ours: String,
+    /// What of it does not hold, or why it cannot be decided.
+    pub(crate) why: String,
+}
+
+/// Collects what a claim is about, part by part.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    said: Vec<String>,
+    missed: Vec<String>,
+    unknown: Vec<String>,
+}
+
+impl Parts {
+    /// A value that has to be so; one that is not known decides nothing.
+    pub(crate) fn value(&mut self, what: &str, value: Option<f64>, holds: impl Fn(f64) -> bool, must: &str) {
+        match value {
+            None => self.unknown.push(what.to_owned()),
+            Some(value) => {
+                self.said.push(format!("{what} {value:.1}"));
+                if !holds(value) {
+                    self.missed.push(format!("{what} is {value:.1}, not {must}"));
+                }
+            }
+        }
+    }
+
+    /// A statement that has to be true.
+    pub(crate) fn holds(&mut self, said: String, holds: bool) {
+        if !holds {
+            self.missed.push(said.clone());
+        }
+        self.said.push(said);
+    }
+
+    pub(crate) fn verdict(self) -> Verdict {
+        let ours = self.said.join(", ");
+        match (self.unknown.is_empty(), self.missed.is_empty()) {
+            (false, _) => {
+                Verdict { holds: None, ours, why: format!("nothing is known of {}", self.unknown.join(", ")) }
+            }
+            (true, holds) => Verdict { holds: Some(holds), ours, why: self.missed.join("; ") },
+        }
+    }
+}
