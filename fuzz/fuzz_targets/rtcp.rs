@@ -1,8 +1,9 @@
-//! RTCP datagrams, with congestion control feedback: what was read is written and read again as the same.
+//! RTCP datagrams, with congestion control feedback and reports of TFRC's receiver: what was read is written and read again as the same.
 #![no_main]
 
 use lastmile::wire::{
     ReportBlock, Rtcp, write_feedback, write_goodbye, write_receiver_report, write_sender_report,
+    write_tfrc_report,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -34,6 +35,10 @@ fuzz_target!(|data: &[u8]| {
                     assert!(one.reports().eq(block.reports()));
                 }
                 continue;
+            }
+            Rtcp::Tfrc(report) => {
+                assert!((0.0..=1.0).contains(&report.loss_event_rate));
+                write_tfrc_report(&mut out, &report);
             }
             Rtcp::Goodbye { ssrc: Some(ssrc) } => write_goodbye(&mut out, ssrc),
             _ => continue,

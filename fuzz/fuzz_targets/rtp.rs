@@ -1,7 +1,7 @@
-//! RTP packets: parsed within their bounds; a header that was read is written and read again as the same.
+//! RTP packets: parsed within their bounds; a header that was read is written and read again as the same, and so is the time of sending in it.
 #![no_main]
 
-use lastmile::wire::{RTP_HEADER_LEN, RtpPacket};
+use lastmile::wire::{RTP_HEADER_LEN, RtpPacket, SendTime};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,4 +13,10 @@ fuzz_target!(|data: &[u8]| {
     out.extend(packet.payload);
     let again = RtpPacket::parse(&out).expect("it was just written");
     assert_eq!((again.header, again.payload), (packet.header, packet.payload));
+    if let Some(sent) = SendTime::of(&packet) {
+        out.clear();
+        sent.write(&packet.header, &mut out);
+        let again = RtpPacket::parse(&out).expect("it was just written");
+        assert_eq!((again.header, SendTime::of(&again)), (packet.header, Some(sent)));
+    }
 });

@@ -128,7 +128,7 @@ fn hosts_carry_several_endpoints() {
             let mut driver = Driver::new(far.into(), DriverConfig::default()).unwrap();
             let epoch = driver.epoch();
             let reflector = Reflector::new(ReflectorConfig { epoch, ..ReflectorConfig::new([7; 32]) });
-            let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(2) });
+            let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(2) }).unwrap();
             let mut host = Endpoints::new([(Some(20), any(reflector)), (Some(21), any(receiver))]);
             let mut events = Vec::new();
             let mut decided = |event: &Event<Decided>| events.push(event.what.clone().event(event.at, 0));

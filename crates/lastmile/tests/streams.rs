@@ -45,7 +45,7 @@ fn config(stop: Time) -> SenderConfig {
 }
 
 fn receiver() -> Receiver {
-    Receiver::new(ReceiverConfig { epoch: EPOCH, ..ReceiverConfig::new(8) })
+    Receiver::new(ReceiverConfig { epoch: EPOCH, ..ReceiverConfig::new(8) }).unwrap()
 }
 
 /// What a node wants by now: its packets, its decisions, and when it is to be woken.
@@ -646,7 +646,7 @@ proptest! {
     ) {
         let nack = nack.map(Span::from_millis);
         let config = ReceiverConfig { epoch: EPOCH, receipt_times, nack, ..ReceiverConfig::new(8) };
-        let mut receiver = Receiver::new(config);
+        let mut receiver = Receiver::new(config).unwrap();
         // By address: what came and what went.
         let mut balance: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();
         let mut now = Time::ZERO;

@@ -89,7 +89,7 @@ fn over_with(path: &Path, control: &str, change: fn(&mut SenderConfig, &mut Rece
     let epoch = Epoch::from_unix_nanos(1_600_000_000_123_456_789);
     let mut listening = ReceiverConfig { epoch, ..ReceiverConfig::new(9) };
     change(&mut config, &mut listening);
-    let mut receiver = Receiver::new(listening);
+    let mut receiver = Receiver::new(listening).unwrap();
     let decided = Arc::default();
     let built = ControlConfig::new(control.parse().unwrap()).build(config.packet_size).unwrap();
     let mut sender = Sender::controlled(config, Box::new(Heard(built, Arc::clone(&decided)))).unwrap();

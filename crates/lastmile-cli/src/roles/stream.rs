@@ -4,7 +4,8 @@ use std::any::Any;
 
 use anyhow::anyhow;
 use lastmile::Key;
-use lastmile::control::{CONTROLLERS, Composition, Controller};
+use lastmile::classify::{LossClass, Verdicts};
+use lastmile::control::{self, CONTROLLERS, Composition, Controller};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
     Sent,
@@ -61,7 +62,7 @@ impl Which {
     fn endpoint(self) -> anyhow::Result<AnyEndpoint> {
         Ok(match self {
             Which::Sender(config) => any(Sender::new(*config).map_err(|error| Exit::Usage.blame(error))?),
-            Which::Receiver(config) => any(Receiver::new(config)),
+            Which::Receiver(config) => any(Receiver::new(config).map_err(|error| Exit::Usage.blame(error))?),
         })
     }
 }
@@ -93,7 +94,11 @@ impl Role for Streaming {
             ">jitter",
             ">marked",
             ">feedback",
+            "congestion, wireless",
+            ">Mc, Mw",
         ]);
+        let percent =
+            |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", s * 100.0));
         let milliseconds =
             |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
         for stream in &found.outcomes {
@@ -113,6 +118,11 @@ impl Role for Streaming {
                 milliseconds(stream.jitter_s),
                 stream.ecn_marked.to_string(),
                 Bytes(stream.feedback_bytes).to_string(),
+                format!("{}, {}", stream.congestion_lost, stream.wireless_lost),
+                match (stream.mc, stream.mw) {
+                    (None, None) => "-".to_owned(),
+                    (mc, mw) => format!("{}, {}", percent(mc), percent(mw)),
+                },
             ]);
         }
         let table = (!found.outcomes.is_empty()).then(|| table.text());
@@ -250,10 +260,53 @@ fn told(what: &Decision) -> Told {
             );
             (receiver, if *lost == 0 { Mood::Good } else { Mood::Neutral }, text)
         }
+        Decision::LossesJudged(verdicts) => (sender, Mood::Neutral, judged(verdicts)),
+        Decision::Control(decision) => controlled(decision),
         // The event type grows; an event of a kind that has no words yet is better shown than hidden.
         other => (sender, Mood::Neutral, format!("{other:?}")),
     };
     Told { lane, mood, text }
+}
+
+/// How losses were judged, in words.
+fn judged(verdicts: &Verdicts) -> String {
+    let Verdicts { classifier, congestion, wireless, shares } = verdicts;
+    let shares: String = shares
+        .iter()
+        .map(|(scheme, share)| format!(", {scheme} for {:.0} % of the time", share * 100.0))
+        .collect();
+    format!("{classifier} judged {congestion} losses congestion and {wireless} wireless{shares}")
+}
+
+/// What a controller decided, in words.
+fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
+    use control::Decision;
+    let text = match what {
+        Decision::LossJudged { id, packets, class, by } => {
+            let of = if *class == LossClass::Wireless { "by the wireless link" } else { "to congestion" };
+            format!("{by}: {packets} lost {of}, from packet {id} on")
+        }
+        Decision::LossEvent { id, loss_event_rate } => {
+            let percent = loss_event_rate * 100.0;
+            format!("a loss event began with packet {id}: loss event rate {percent:.3} %")
+        }
+        Decision::FellBack { from, to, needs, resolution } => {
+            let has =
+                resolution.map_or_else(|| "there are none".to_owned(), |has| format!("these are of {has}"));
+            return (
+                LANES[0],
+                Mood::Bad,
+                format!("{to} judges for {from}, which needs stamps of {needs}: {has}"),
+            );
+        }
+        Decision::Restored { to } => format!("{to} judges again"),
+        Decision::SlowStartEnded { rate } => format!("slow start ended at {rate}"),
+        Decision::NoFeedback { rate } => {
+            return (LANES[0], Mood::Bad, format!("no feedback came for too long: the rate is {rate}"));
+        }
+        other => format!("{other:?}"),
+    };
+    (LANES[0], Mood::Neutral, text)
 }
 
 /// What came of one end of a stream, as a page's table has it.

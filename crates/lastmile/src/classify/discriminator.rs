@@ -1,7 +1,9 @@
 //! [`Discriminator`]: a classifier at work. It steps aside while times of arrival are too coarse for it, and its verdicts
 //! are counted, against the truth where a simulation tells it.
 
-use super::{Arrival, Classifier, Loss, LossClass, Spike, SpikeRtt};
+use std::collections::BTreeMap;
+
+use super::{Arrival, Classifier, Loss, LossClass, Name, Spike, SpikeRtt};
 use crate::control::Decision;
 use crate::options::{Choice, ChoiceError};
 use crate::telemetry::Visitor;
@@ -41,7 +43,8 @@ impl LossCounts {
         (self.wireless_known > 0).then(|| self.wireless_missed as f64 / self.wireless_known as f64)
     }
 
-    fn count(&mut self, class: LossClass, truth: Option<LossClass>) {
+    /// Counts a verdict, and what the loss really was where that is known.
+    pub fn count(&mut self, class: LossClass, truth: Option<LossClass>) {
         let missed = u64::from(truth.is_some_and(|truth| truth != class));
         match class {
             LossClass::Congestion => self.congestion += 1,
@@ -59,6 +62,21 @@ impl LossCounts {
             None => {}
         }
     }
+}
+
+/// How losses were judged in all.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Verdicts {
+    /// The classifier.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
+    pub classifier: Name,
+    /// Packets that were judged to be lost to congestion.
+    pub congestion: u64,
+    /// Packets that were judged to be lost by the wireless link.
+    pub wireless: u64,
+    /// Of a classifier that is made of several schemes, the share of time for which each was in use.
+    pub shares: BTreeMap<String, f64>,
 }
 
 /// Who judges at the moment.
@@ -155,6 +173,13 @@ impl Discriminator {
     /// How losses were judged so far.
     pub fn counts(&self) -> LossCounts {
         self.counts
+    }
+
+    /// How losses were judged so far, and by which scheme.
+    pub fn verdicts(&self) -> Verdicts {
+        let LossCounts { congestion, wireless, .. } = self.counts;
+        let shares = self.own.shares().into_iter().map(|(scheme, share)| (scheme.to_owned(), share));
+        Verdicts { classifier: self.name, congestion, wireless, shares: shares.collect() }
     }
 
     /// Shows who judges, the counts, and what the classifier knows.

@@ -11,7 +11,7 @@ mod spacing;
 mod testing;
 
 pub use biaz::Biaz;
-pub use discriminator::{Discriminator, LossCounts};
+pub use discriminator::{Discriminator, LossCounts, Verdicts};
 pub use fq_rtt::{FqRtt, FqRttConfig};
 pub use none::NoClassifier;
 pub use omniscient::Omniscient;
@@ -105,6 +105,11 @@ pub trait Classifier: core::fmt::Debug + Send + Sync {
     /// The coarsest stamps of arrival with which it works at the moment; [`Span::MAX`] where it needs none.
     fn resolution_needed(&self) -> Span {
         Span::MAX
+    }
+
+    /// Which schemes it is made of, and the share of time for which each was in use.
+    fn shares(&self) -> Vec<(Name, f64)> {
+        Vec::new()
     }
 
     /// Shows what it knows.
@@ -209,6 +214,16 @@ options::registry! {
     fq_rtt,
     none,
     omniscient,
+}
+
+/// The name of a registered algorithm.
+pub type Name = &'static str;
+
+/// Reads one.
+#[cfg(feature = "serde")]
+pub(crate) fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    let name = <String as serde::Deserialize>::deserialize(deserializer)?;
+    find(&name).map(|lda| lda.name).map_err(serde::de::Error::custom)
 }
 
 fn find(name: &str) -> Result<&'static Lda, ChoiceError> {

@@ -4,7 +4,9 @@
 //! mean time between arrivals over the least, is about the number of flows that share the slowest link.
 
 use super::spacing::{BiazConfig, Spacing};
-use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass, Spike, SpikeConfig, ZigZag, ZigZagConfig};
+use super::{
+    Arrival, Classifier, Cost, Lda, Loss, LossClass, Name, Spike, SpikeConfig, ZigZag, ZigZagConfig,
+};
 use crate::options::{OptionError, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Rx, Span, Time};
@@ -174,6 +176,10 @@ impl Classifier for Zbs {
     /// The first line of its rule asks for a twentieth of T_min.
     fn resolution_needed(&self) -> Span {
         self.spacing.resolution(20).min(self.zigzag.resolution_needed())
+    }
+
+    fn shares(&self) -> Vec<(Name, f64)> {
+        Scheme::ALL.iter().map(|&scheme| (scheme.name(), self.share(scheme))).collect()
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {

@@ -5,7 +5,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::WRAPPERS;
-use crate::options::{Choice, OptionError, split_outside};
+use crate::options::{Choice, OptionError, Scalar, split_outside};
 
 /// A controller, what stands around it, and the classifier in front of it, each with the options given to it.
 ///
@@ -37,6 +37,17 @@ impl Composition {
     /// That controller alone.
     pub fn of(controller: Choice) -> Composition {
         Composition { controller, wrapper: None, classifier: None }
+    }
+
+    /// Whether the receiver counts losses and judges them: `tfrc(form=receiver)`.
+    pub fn at_receiver(&self) -> bool {
+        let form = self.controller.options.get("form");
+        self.controller.name == "tfrc" && form == Some(&Scalar::Text("receiver".to_owned()))
+    }
+
+    /// Whether it goes by the simulator's side channel ([`LossTruth`](super::LossTruth)).
+    pub fn needs_truth(&self) -> bool {
+        self.classifier.as_ref().is_some_and(|classifier| classifier.name == "omniscient")
     }
 }
 

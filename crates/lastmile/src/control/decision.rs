@@ -2,32 +2,39 @@
 
 use std::collections::VecDeque;
 
-use crate::classify::LossClass;
+use crate::classify::{self, LossClass};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
 /// Something that a controller, or the classifier in front of it, decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "event", rename_all = "kebab-case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "event", rename_all = "kebab-case")
+)]
 #[non_exhaustive]
 pub enum Decision {
-    /// A lost packet was judged.
+    /// Lost packets were judged: as many in a row as were found at once and got the same verdict.
     LossJudged {
-        /// The packet's number.
+        /// The first packet's number.
         id: u64,
+        /// Packets.
+        packets: u32,
         /// The verdict.
         class: LossClass,
         /// Who judged.
-        by: &'static str,
-        /// What really lost it, where a simulation says so.
-        truth: Option<LossClass>,
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
+        by: classify::Name,
     },
     /// A classifier stepped aside, since times of arrival are too coarse for it or missing.
     FellBack {
         /// Who stepped aside.
-        from: &'static str,
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
+        from: classify::Name,
         /// Who judges instead.
-        to: &'static str,
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
+        to: classify::Name,
         /// The coarsest stamps with which the first would work.
         needs: Span,
         /// What the feedback has; nothing where it has no times of arrival.
@@ -36,7 +43,8 @@ pub enum Decision {
     /// A classifier judges again.
     Restored {
         /// Which.
-        to: &'static str,
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
+        to: classify::Name,
     },
     /// A loss event began (RFC 5348, section 5.2).
     LossEvent {
@@ -106,7 +114,15 @@ impl Default for Decisions {
 }
 
 impl Decisions {
+    /// The next lost packet of a run that gets the same verdict makes no decision of its own.
     pub(crate) fn push(&mut self, decision: Decision) {
+        if let Decision::LossJudged { id: next, class: verdict, by: judge, packets: more } = decision
+            && let Some(Decision::LossJudged { id, packets, class, by }) = self.0.back_mut()
+            && (*class, *by, id.checked_add((*packets).into())) == (verdict, judge, Some(next))
+        {
+            *packets = packets.saturating_add(more);
+            return;
+        }
         if self.0.len() == WAITING {
             self.0.pop_front();
         }

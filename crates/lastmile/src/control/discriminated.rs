@@ -1,7 +1,7 @@
 //! A loss classifier in front of a controller: losses that it judges wireless are no congestion to what stands behind it.
 
 use super::{Action, Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Signal};
-use crate::classify::{Arrival, Discriminator, Loss, LossCounts};
+use crate::classify::{Arrival, Discriminator, Loss, LossCounts, Verdicts};
 use crate::telemetry::Visitor;
 use crate::time::Time;
 use crate::units::Bytes;
@@ -15,14 +15,21 @@ pub struct Discriminated {
     discriminator: Discriminator,
     controller: Box<dyn RateController>,
     decisions: Decisions,
-    /// The highest number that was judged or arrived: feedback that repeats itself is judged once.
+    /// The highest numbers that arrived and that were judged: feedback that repeats itself is taken once.
     highest: Option<u64>,
+    judged: Option<u64>,
 }
 
 impl Discriminated {
     /// Puts a classifier in front of a controller.
     pub fn new(discriminator: Discriminator, controller: Box<dyn RateController>) -> Discriminated {
-        Discriminated { discriminator, controller, decisions: Decisions::default(), highest: None }
+        Discriminated {
+            discriminator,
+            controller,
+            decisions: Decisions::default(),
+            highest: None,
+            judged: None,
+        }
     }
 
     /// How losses were judged so far.
@@ -75,11 +82,12 @@ impl Discriminated {
             let Fate::Lost { class, .. } = &mut report.fate else { continue };
             let seq = report.sent.id;
             let loss = Loss { seq, run, bytes: Some(bytes), truth: truth.and_then(|truth| truth.cause(seq)) };
-            if self.highest.is_none_or(|highest| seq > highest) {
+            if self.judged.is_none_or(|judged| seq > judged) {
                 *class = self.discriminator.classify(&loss);
-                let (class, by, truth) = (*class, self.discriminator.judge(), loss.truth);
-                self.decisions.push(Decision::LossJudged { id: seq, class, by, truth });
-                self.highest = self.highest.max(Some(seq));
+                let (class, by) = (*class, self.discriminator.judge());
+                truth.into_iter().for_each(|truth| truth.judged(seq, class));
+                self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
+                self.judged = Some(seq);
             }
         }
     }
@@ -116,6 +124,10 @@ impl RateController for Discriminated {
 
     fn poll_decision(&mut self) -> Option<Decision> {
         self.decisions.pop().or_else(|| self.controller.poll_decision())
+    }
+
+    fn verdicts(&self) -> Option<Verdicts> {
+        Some(self.discriminator.verdicts())
     }
 
     fn output(&self) -> Output {
@@ -184,6 +196,15 @@ mod tests {
         assert_eq!(by.counts().wireless, 3);
         // A gap that begins with the feedback.
         assert_eq!(judged(&mut by, &mut reports(10, "x..."), None), [10]);
+        // A host that was sure of a loss only after it had told of later arrivals.
+        let mut none = with("none");
+        judged(
+            &mut none,
+            &mut reports(0, ".x..").into_iter().filter(|r| r.sent.id != 1).collect::<Vec<_>>(),
+            None,
+        );
+        judged(&mut none, &mut reports(1, "x..."), None);
+        assert_eq!(none.counts().congestion, 1);
     }
 
     #[test]

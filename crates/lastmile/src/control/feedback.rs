@@ -178,9 +178,15 @@ pub struct Summary {
 /// What really lost packets: the simulator's side channel, which no network has.
 ///
 /// It is for the classifier `omniscient`, and for counting how often the others are wrong. No controller looks at it.
-pub trait LossTruth: core::fmt::Debug {
+/// Packets are numbered as the sender and the receiver of RTP do: the low 16 bits are the sequence number.
+pub trait LossTruth: core::fmt::Debug + Send + Sync {
     /// What lost the packet of that number, if it was lost.
     fn cause(&self, id: u64) -> Option<LossClass>;
+
+    /// The loss of the packet of that number was judged: whoever knows better may count.
+    fn judged(&self, id: u64, class: LossClass) {
+        let _ = (id, class);
+    }
 }
 
 /// One feedback message, as a host makes it of whatever the other side sent.

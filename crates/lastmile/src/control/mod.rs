@@ -11,6 +11,7 @@ mod decision;
 mod discriminated;
 mod feedback;
 mod setting;
+mod spacing;
 pub mod window;
 mod window_rate;
 
@@ -25,10 +26,10 @@ pub use feedback::{
 };
 pub use setting::Setting;
 
-use crate::classify;
-use crate::options::{self, Choice, ChoiceError, Entry, Given, Opt, OptionError};
+use crate::classify::{self, Verdicts};
+use crate::options::{self, Choice, ChoiceError, Entry, Given, Opt, OptionError, Options};
 use crate::telemetry::Visitor;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
 /// What a controller wants of its host at the moment. Rates are those of IP packets.
@@ -93,6 +94,11 @@ pub trait RateController: core::fmt::Debug + Send + Sync {
 
     /// What it decided, until there is nothing more. Who does not ask loses the oldest.
     fn poll_decision(&mut self) -> Option<Decision> {
+        None
+    }
+
+    /// How losses were judged so far, where a classifier stands in front.
+    fn verdicts(&self) -> Option<Verdicts> {
         None
     }
 
@@ -184,7 +190,7 @@ options::registry! {
     fixed,
 }
 
-/// Makes a controller, with its classifier in front.
+/// Makes a controller, with its classifier in front unless that stands at the receiver.
 ///
 /// ```
 /// use lastmile::control::{Setting, build};
@@ -199,10 +205,26 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
     let usual = scheme.classifier.map(Choice::named);
     let controller = match composition.classifier.as_ref().or(usual.as_ref()) {
+        _ if composition.at_receiver() => controller,
         None => controller,
         Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
     };
     let Some(choice) = &composition.wrapper else { return Ok(controller) };
     let wrapper = options::find(WRAPPERS, &choice.name)?;
     (wrapper.make)(&choice.options, setting, controller).map_err(|error| error.of(wrapper.name).into())
+}
+
+/// Makes the receiving side of a scheme, with its classifier in front, where losses are counted at the receiver; it gives
+/// feedback every so often, or once in a round-trip time.
+pub fn build_receiver(
+    composition: &Composition,
+    every: Option<Span>,
+) -> Result<Option<tfrc::Receiver>, ChoiceError> {
+    if !composition.at_receiver() {
+        return Ok(None);
+    }
+    let Choice { name, options } = &composition.controller;
+    let config = tfrc::TfrcConfig::read(options).map_err(|error| error.of(name))?;
+    let classifier = composition.classifier.as_ref().map(classify::Discriminator::new).transpose()?;
+    Ok(Some(tfrc::Receiver::new(&config, classifier, every)))
 }

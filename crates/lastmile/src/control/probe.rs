@@ -8,6 +8,7 @@ use super::{
     Action, Decision, Decisions, Fate, Feedback, Output, PacketClass, RateController, Report, RouteChange,
     Sent, Setting, Signal,
 };
+use crate::classify::Verdicts;
 use crate::options::{Given, OptionError, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Rx, Span, Time};
@@ -322,6 +323,10 @@ impl RateController for Probing {
 
     fn poll_decision(&mut self) -> Option<Decision> {
         self.decisions.pop().or_else(|| self.controller.poll_decision())
+    }
+
+    fn verdicts(&self) -> Option<Verdicts> {
+        self.controller.verdicts()
     }
 
     fn output(&self) -> Output {

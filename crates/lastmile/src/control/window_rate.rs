@@ -4,6 +4,7 @@
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
 //! halves with each timeout, after the law's own answer to the first.
 
+use super::spacing::Spacing;
 use super::window::{Acked, Congestion, Window, WindowLaw};
 use super::{
     Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
@@ -44,6 +45,7 @@ pub(super) struct WindowRate {
     reported: Option<u64>,
     sent: Option<u64>,
     backoff: f64,
+    spacing: Spacing,
     timer: Option<Time>,
     now: Time,
     decisions: Decisions,
@@ -65,6 +67,7 @@ impl WindowRate {
             reported: None,
             sent: None,
             backoff: 1.0,
+            spacing: Spacing::default(),
             timer: None,
             now: Time::ZERO,
             decisions: Decisions::default(),
@@ -143,10 +146,10 @@ impl WindowRate {
         }
     }
 
-    /// Starts the timer of silence: four round-trip times or the time of two packets.
+    /// Starts the timer of silence: four round-trip times or the time of two packets, and what feedback is further apart.
     fn restart(&mut self) {
-        let seconds =
-            (4.0 * self.rtt.map_or(0.5, |rtt| rtt.0)).max(2.0 * self.size() / self.bytes_per_second());
+        let rtt = self.rtt.map_or(0.5, |rtt| rtt.0);
+        let seconds = (4.0 * rtt).max(2.0 * self.size() / self.bytes_per_second()) + self.spacing.beyond(rtt);
         self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
     }
 }
@@ -164,6 +167,7 @@ impl RateController for WindowRate {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.now = self.now.max(now);
+        self.spacing.heard(self.now);
         let rtt = feedback.rtt(self.now);
         rtt.into_iter().for_each(|sample| self.on_rtt(sample));
         let mut heard = false;

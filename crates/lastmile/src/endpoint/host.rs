@@ -37,7 +37,7 @@ impl Decided {
 ///
 /// let epoch = Epoch::from_unix_nanos(1_700_000_000_000_000_000);
 /// let reflector = Reflector::new(ReflectorConfig::new([7; 32]));
-/// let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(1) });
+/// let receiver = Receiver::new(ReceiverConfig { epoch, ..ReceiverConfig::new(1) }).unwrap();
 /// // Sockets, or simulated UDP ports, in the same order.
 /// let mut host = Endpoints::new([(None, any(reflector)), (Some(9), any(receiver))]);
 /// assert!(matches!(host.poll(Time::ZERO), Output::Wait(None)));

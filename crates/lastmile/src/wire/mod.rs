@@ -20,6 +20,7 @@
 //! | RTP and RTCP packets | RFC 3550, 5.1 and 6; RFC 5761, 4 |
 //! | congestion control feedback with arrival times and ECN marks | RFC 8888, 3.1 |
 //! | packet receipt times of extended reports | RFC 3611, 3 and 4.3 |
+//! | send time in RTP packets, report of TFRC's receiver | ours, in RFC 8285's and RFC 3550's frames |
 //! | NACKs and the packets that are sent again | RFC 4585, 6.2.1; RFC 4588, 4 |
 //!
 //! The two drafts were read through the quotations in the conformance documents of `stamp-suite` 1.0.0, which
@@ -62,6 +63,7 @@ mod rtcp;
 mod rtp;
 mod stamp;
 mod standard;
+mod tfrc;
 mod tlv;
 
 pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
@@ -80,6 +82,7 @@ pub use stamp::{
     sequence_of, tlv_area, tlv_area_mut,
 };
 pub use standard::{ClassOfService, ControlCode, ReflectedControl, ReturnPath, ReversePathEcn};
+pub use tfrc::{SEND_TIME_LEN, SendTime, TfrcReport, write_tfrc_report};
 pub use tlv::{
     Reflected, TLV_HEADER_LEN, Tlv, TlvFlags, TlvMut, TlvType, TlvValue, Tlvs, Verdict, fail_integrity,
     reflect_tlvs,

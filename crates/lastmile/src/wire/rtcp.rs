@@ -8,6 +8,7 @@ use super::ccfb::{FEEDBACK_FORMAT, Feedback};
 use super::extended::{EXTENDED_REPORT, ExtendedReport};
 use super::nack::{NACK_FORMAT, Nack};
 use super::rtp::{VERSION, version};
+use super::tfrc::{APPLICATION, NAME, TfrcReport};
 
 /// Packet types of RFC 3550, section 12.1, and RFC 4585, section 9.
 const SENDER_REPORT: u8 = 200;
@@ -77,7 +78,7 @@ pub struct ReportBlock {
 /// let all: Vec<_> = Rtcp::all(&bytes).collect();
 /// assert_eq!(all, [Ok(Rtcp::Goodbye { ssrc: None })]);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Rtcp<'a> {
     /// A sender report.
@@ -102,6 +103,8 @@ pub enum Rtcp<'a> {
     Nack(Nack<'a>),
     /// An extended report (RFC 3611).
     Extended(ExtendedReport<'a>),
+    /// A report of TFRC's receiver: ours, in an APP packet.
+    Tfrc(TfrcReport),
     /// A source leaves.
     Goodbye {
         /// The first source that does.
@@ -188,6 +191,9 @@ impl<'a> Rtcp<'a> {
             }
             TRANSPORT_FEEDBACK if count == usize::from(NACK_FORMAT) => Rtcp::Nack(Nack::parse(packet)?),
             EXTENDED_REPORT => Rtcp::Extended(ExtendedReport::parse(packet)?),
+            APPLICATION if packet.get(8..12) == Some(&NAME) && count == 0 => {
+                Rtcp::Tfrc(TfrcReport::parse(packet)?)
+            }
             kind => Rtcp::Other { kind },
         })
     }

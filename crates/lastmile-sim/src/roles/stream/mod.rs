@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lastmile::control::Composition;
 use lastmile::endpoint::any;
 use lastmile::endpoint::stream::{
-    ControlConfig, Decision, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
+    ControlConfig, Decision, FeedbackInterval, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender,
+    SenderConfig, SenderRate,
 };
-use lastmile::node::Ecn;
+use lastmile::node::{Datagram, Ecn};
 use lastmile::options::OptionError;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -23,6 +25,9 @@ use crate::scenario::{CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec
 use crate::text;
 
 mod outcome;
+mod truth;
+
+use truth::Truth;
 
 pub use outcome::StreamOutcome;
 
@@ -54,7 +59,7 @@ pub(crate) struct RawStream {
     #[serde(default)]
     ecn: Ecn,
     #[serde(default, deserialize_with = "text::optional")]
-    feedback: Option<Span>,
+    feedback: Option<FeedbackInterval>,
     #[serde(default, deserialize_with = "text::not_negative")]
     start: Span,
     #[serde(default, deserialize_with = "text::not_negative")]
@@ -85,7 +90,7 @@ pub struct Spec {
     /// The ECN codepoint of media packets.
     pub ecn: Ecn,
     /// How often the receiver gives feedback.
-    pub feedback: Span,
+    pub feedback: FeedbackInterval,
     /// When the first frame is made, at the earliest.
     pub start: Time,
     /// Within this time from then it is made, at random.
@@ -160,7 +165,7 @@ pub struct Found {
 }
 
 /// What is kept of the streams while they run.
-pub struct Running(Vec<(Spec, Conversation, Arc<Mutex<Delays>>)>);
+pub struct Running(Vec<(Spec, Conversation, u32, Arc<Mutex<Delays>>, Arc<Truth>)>);
 
 /// When packets left that have not arrived, by their number, and how long the others took.
 #[derive(Debug, Default)]
@@ -198,7 +203,7 @@ impl Role for Streaming {
             let RawStream { ecn, realtime, ipv6, .. } = *raw;
             let (frame_rate, packet_size) =
                 (raw.frame_rate.unwrap_or(30.0), raw.packet_size.unwrap_or(Bytes(1_200)));
-            let feedback = raw.feedback.unwrap_or(Span::from_millis(50));
+            let feedback = raw.feedback.unwrap_or_default();
             check.ensure((0.1..=1_000.0).contains(&frame_rate), || {
                 (key("frame_rate"), format!("0.1 to 1000 frames in a second, not {frame_rate}"))
             })?;
@@ -208,10 +213,16 @@ impl Role for Streaming {
             check.ensure(ecn != Ecn::Ce, || {
                 (key("ecn"), "queues mark packets, and not their sender: not-ect, ect0 or ect1")
             })?;
-            check.ensure((Span::from_millis(1)..=Span::from_secs(5)).contains(&feedback), || {
-                (key("feedback"), "feedback every 1 ms to 5 s")
-            })?;
-            let rate = raw.rate(check, &key, packet_size)?;
+            let mut rate = raw.rate(check, &key, packet_size)?;
+            match &mut rate {
+                SenderRate::Controlled(config) => config.timed = feedback == FeedbackInterval::RoundTrip,
+                SenderRate::Fixed(_) => check.ensure(feedback != FeedbackInterval::RoundTrip, || {
+                    (
+                        key("feedback"),
+                        "\"rtt\" of a stream without `control`, whose packets tell of no round-trip time",
+                    )
+                })?,
+            }
             if let SenderRate::Fixed(rate) = rate {
                 let most = rate.bits_per_second() <= 10_000_000_000;
                 check.ensure(most, || (key("rate"), "more than 10 Gbit/s"))?;
@@ -273,6 +284,8 @@ impl Role for Streaming {
             let (own, others) = (ssrc(), ssrc());
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
             let (one, start) = (spec.clone(), spec.starts(seed));
+            let truth = Arc::<Truth>::default();
+            let told = truth.clone();
             let sender = move |around: &Surroundings| {
                 let Spec { rate, frame_rate, packet_size, ecn, stop, .. } = one;
                 // A scenario's times are the run's, whatever the host's clock says.
@@ -287,38 +300,64 @@ impl Role for Streaming {
                     epoch,
                     ..SenderConfig::new(peer, own, rate)
                 };
-                let sender =
-                    Sender::new(config.clone()).map_err(|error| RunError::Make(error.to_string()))?;
+                let sender = Sender::informed(config.clone(), told)
+                    .map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(sender), config: Box::new(config) })
             };
             let feedback = spec.feedback;
+            let control = match &spec.rate {
+                SenderRate::Controlled(config) => {
+                    Some(config.control.clone()).filter(Composition::at_receiver)
+                }
+                SenderRate::Fixed(_) => None,
+            };
+            let told = truth.clone();
             let receiver = move |around: &Surroundings| {
-                let config = ReceiverConfig { feedback, epoch: around.epoch, ..ReceiverConfig::new(others) };
-                Ok(Made { endpoint: any(Receiver::new(config.clone())), config: Box::new(config) })
+                let (epoch, resolution) = (around.epoch, around.resolution);
+                let config =
+                    ReceiverConfig { feedback, epoch, resolution, control, ..ReceiverConfig::new(others) };
+                let receiver = Receiver::informed(config.clone(), told);
+                let receiver = receiver.map_err(|error| RunError::Make(error.to_string()))?;
+                Ok(Made { endpoint: any(receiver), config: Box::new(config) })
             };
             let place = |(host, port): (usize, u16)| Place { host, ipv6: spec.ipv6, port, number: 0 };
             let realtime = spec.realtime;
             placed.push(Placed { place: place(talk.from), answers: false, realtime, make: Box::new(sender) });
             placed.push(Placed { place: place(talk.to), answers: true, realtime, make: Box::new(receiver) });
-            kept.push((spec.clone(), talk, Arc::default()));
+            kept.push((spec.clone(), talk, own, Arc::default(), truth));
         }
         Ok((placed, Running(kept)))
     }
 
     fn attach(running: &mut Running, _scenario: &Scenario, simulation: &mut Simulation) {
-        for (spec, talk, delays) in &running.0 {
+        for (spec, talk, ssrc, delays, truth) in &running.0 {
             let Some((flow, _)) = simulation.conversation(talk) else { continue };
             let (sender, receiver) = (simulation.hosts[spec.from], simulation.hosts[spec.to]);
             simulation.roles_flows.push((spec.name.clone(), Arc::<Mutex<Delays>>::clone(delays)));
             let delays = Arc::clone(delays);
+            let ssrc = *ssrc;
+            let media = move |datagram: &Datagram| {
+                let rtp = udp_payload(&datagram.payload)
+                    .filter(|bytes| datagram.flow == flow && !is_rtcp(bytes))?;
+                let header = RtpPacket::parse(rtp).ok()?.header;
+                (header.ssrc == ssrc).then_some(header.sequence)
+            };
+            let (left, lost) = (truth.clone(), truth.clone());
             simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
-                if datagram.flow != flow || (from != sender && to != receiver) {
+                if from != sender && to != receiver {
                     return;
                 }
-                let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes));
-                let Some(Ok(packet)) = rtp.map(RtpPacket::parse) else { return };
+                let Some(sequence) = media(datagram) else { return };
+                if from == sender {
+                    left.known().left(sequence);
+                }
                 let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
-                delays.saw((now, datagram.ip_size()), packet.header.sequence, from == sender, to == receiver);
+                delays.saw((now, datagram.ip_size()), sequence, from == sender, to == receiver);
+            }));
+            simulation.engine.add_lost_tap(Box::new(move |_, _, what| {
+                if let Some(sequence) = media(what.datagram) {
+                    lost.known().lost(sequence, what.cause);
+                }
             }));
         }
     }
@@ -326,7 +365,7 @@ impl Role for Streaming {
     fn found(running: Running, ended: &Ended<'_>) -> Result<Found, RunError> {
         let mut lost = flows::lost(ended.simulation);
         let mut outcomes = Vec::new();
-        for (spec, talk, delays) in &running.0 {
+        for (spec, talk, _, delays, truth) in &running.0 {
             let lost = ended.simulation.conversation(talk).and_then(|(flow, _)| lost.remove(&flow));
             let delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
             let FlowCounts { packets, total_delay, .. } = delays.counts;
@@ -341,6 +380,13 @@ impl Role for Streaming {
                 Decision::SourceLeft { received, .. } => Some(*received),
                 _ => None,
             });
+            let judged = |node| {
+                ended.decisions(node).find_map(|(_, what)| match what {
+                    Decision::LossesJudged(verdicts) => Some(verdicts.clone()),
+                    _ => None,
+                })
+            };
+            let verdicts = judged(sender).or_else(|| judged(receiver));
             let host = |host: usize| ended.scenario.hosts[host].name.clone();
             outcomes.push(StreamOutcome::new(
                 (spec, host(spec.from), host(spec.to)),
@@ -348,6 +394,7 @@ impl Role for Streaming {
                 received,
                 lost.unwrap_or_default(),
                 delay,
+                (verdicts, truth.known().clone()),
             ));
         }
         Ok(Found { outcomes })

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::classify::Verdicts;
 use lastmile::endpoint::stream::{End, Received, SenderRate, Sent};
 use lastmile::units::Rate;
 
 use super::Spec;
+use super::truth::Known;
 
 /// What one stream got over the whole run. Bytes and rates are those of IP packets.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -22,10 +24,25 @@ pub struct StreamOutcome {
     pub control: Option<String>,
     /// Packets of media sent.
     pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
     /// Packets of media received, each once.
     pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
     /// Packets lost, by true cause.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Packets of media that were lost to congestion: by queues, or because others of a WLAN sent as well.
+    pub congestion_lost: u64,
+    /// Packets of media that the link lost.
+    pub wireless_lost: u64,
+    /// The share of losses to congestion that were judged wireless, in packets (LDA, section IV: Mc); `None` where nobody judged
+    /// any.
+    pub mc: Option<f64>,
+    /// The share of losses by the link that were judged congestion (LDA, section IV: Mw).
+    pub mw: Option<f64>,
+    /// How losses were judged, and by which scheme for which share of the time; `None` without a classifier.
+    pub verdicts: Option<Verdicts>,
     /// The share of the packets sent that was not received; `None` where none was sent.
     pub loss: Option<f64>,
     /// What arrived, from the first packet to the last; `None` where fewer than two did.
@@ -55,6 +72,7 @@ impl StreamOutcome {
         receiver: Option<Received>,
         lost: BTreeMap<&'static str, u64>,
         delay: Option<(f64, f64)>,
+        (verdicts, known): (Option<Verdicts>, Known),
     ) -> StreamOutcome {
         let (sent, received) =
             (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
@@ -70,8 +88,15 @@ impl StreamOutcome {
             rate_bps: rate.map(Rate::bits_per_second),
             control,
             sent: sent.packets,
+            sent_bytes: sent.bytes.0,
             received: received.packets,
+            received_bytes: received.bytes.0,
             lost,
+            congestion_lost: known.lost[0],
+            wireless_lost: known.lost[1],
+            mc: known.counts.mc(),
+            mw: known.counts.mw(),
+            verdicts,
             loss: (sent.packets > 0).then(|| 1.0 - received.packets as f64 / sent.packets as f64),
             goodput_bps: (seconds > 0.0).then(|| received.bytes.0 as f64 * 8.0 / seconds),
             delay_mean_s: delay.map(|delay| delay.0),

@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) worse: bool,
     /// All of the interval that it covers was data-limited.
     pub(super) data_limited: bool,
+    /// By how much feedback is further apart than a round-trip time.
+    pub(super) spacing: f64,
     /// s: the mean segment size.
     pub(super) segment: f64,
     /// The largest rate that the user allows.

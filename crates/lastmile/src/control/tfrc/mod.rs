@@ -22,7 +22,7 @@ mod receiver;
 mod sender;
 
 pub use equation::Equation;
-pub use options::{Preset, TfrcConfig};
+pub use options::{Form, Preset, TfrcConfig};
 pub use receiver::{Receiver, ReceiverFeedback, ReceiverPacket};
 
 use history::{LossHistory, Now, Run};
@@ -30,6 +30,7 @@ use law::{Facts, Law};
 use options::Parameters;
 use receive_rate::ReceiveRate;
 
+use super::spacing::Spacing;
 use super::{
     Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, RouteChange, Sent,
     Setting, Signal, Source,
@@ -78,6 +79,10 @@ pub struct Tfrc {
     most_received: f64,
     received: f64,
     limited: DataLimited,
+    spacing: Spacing,
+    /// What left, and the highest rate at which it did: reports may say more.
+    sending: ReceiveRate,
+    most_sent: f64,
     sent_since_timer: bool,
     cap: Option<Rate>,
     now: Time,
@@ -157,6 +162,9 @@ impl Tfrc {
             most_received: 0.0,
             received: 0.0,
             limited: DataLimited::default(),
+            spacing: Spacing::default(),
+            sending: ReceiveRate::default(),
+            most_sent: 0.0,
             sent_since_timer: false,
             cap: None,
             now: Time::ZERO,
@@ -278,6 +286,7 @@ impl RateController for Tfrc {
         self.sent = self.sent.max(Some(sent.id));
         self.sent_since_timer = true;
         self.sized(sent.size.0);
+        self.sending.add(sent.size.0);
         if !sent.app_limited {
             self.limited.on_sent(now);
         }
@@ -287,14 +296,22 @@ impl RateController for Tfrc {
         let now = self.at(now);
         let sample = feedback.rtt(now);
         let rtt = self.law.rtt().map(Span::from_secs_f64).or(sample).unwrap_or(Span::ZERO);
+        self.spacing.heard(now);
         let (before, counted) = (self.loss_event_rate, self.received);
         self.received = 0.0;
         let began = match feedback.receiver {
             None => self.on_reports(feedback, rtt),
             Some(summary) => {
-                let seconds = summary.over.as_secs_f64();
-                if seconds > 0.0 && summary.received.0 > 0 {
-                    self.set_received(summary.received.0 as f64 / seconds);
+                if let Some((bytes, span)) = self.sending.feedback(now.as_nanos(), rtt) {
+                    let seconds = (span as f64 / 1e9).max(rtt.as_secs_f64());
+                    self.most_sent = self.most_sent.max(bytes as f64 / seconds);
+                }
+                // [RFC 5348, 6.2, step 2] X_recv is taken over a round-trip time at least. Nobody receives at a much higher
+                // rate than was ever sent at; queues that empty after an outage make up for the factor.
+                let over = summary.over.max(rtt).as_secs_f64();
+                let most = if self.sent.is_some() { 2.0 * self.most_sent } else { f64::INFINITY };
+                if summary.over > Span::ZERO && summary.received.0 > 0 && most > 0.0 {
+                    self.set_received((summary.received.0 as f64 / over).min(most));
                 }
                 let p = summary.loss_event_rate;
                 let p = if p.is_finite() { p.clamp(0.0, 1.0) } else { before };
@@ -315,6 +332,7 @@ impl RateController for Tfrc {
             worse: began || self.loss_event_rate > before,
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some() && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
+            spacing: self.spacing.beyond(rtt.as_secs_f64()),
             segment: self.segment(),
             max: self.setting.max.bits_per_second() as f64 / 8.0,
         };

@@ -71,6 +71,8 @@ pub(super) struct Ns2Sender {
     /// round_id: feedback packets and expirations so far.
     round: u64,
     segment: f64,
+    /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time: ns-2's always does.
+    spacing: f64,
     timer: Option<Time>,
 }
 
@@ -91,6 +93,7 @@ impl Ns2Sender {
             changed: Time::ZERO,
             round: 0,
             segment: mss,
+            spacing: 0.0,
             timer: None,
         }
     }
@@ -128,13 +131,13 @@ impl Ns2Sender {
     }
 
     fn timeout(&self) -> f64 {
-        (2.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.rate)
+        (2.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.rate) + self.spacing
     }
 }
 
 impl Law for Ns2Sender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
-        self.segment = facts.segment;
+        (self.segment, self.spacing) = (facts.segment, facts.spacing);
         self.round += 1;
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
@@ -252,6 +255,7 @@ mod tests {
             loss_event_rate: p,
             worse: false,
             data_limited: false,
+            spacing: 0.0,
             segment: 1000.0,
             max: 1e9,
         }

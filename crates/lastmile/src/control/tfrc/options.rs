@@ -16,9 +16,22 @@ crate::names! {
     }
 }
 
+crate::names! {
+    /// Who counts losses.
+    pub enum Form {
+        /// The sender, from reports of each packet (RFC 5348, section 7).
+        #[default]
+        Sender = "sender",
+        /// The receiver, which reports X_recv and p.
+        Receiver = "receiver",
+    }
+}
+
 crate::options! {
     /// TFRC's parameters. Those without a value are the preset's.
     pub struct TfrcConfig {
+        /// Who counts losses, and where a loss classifier in front stands: at the sender or at the receiver
+        form: Form = Form::Sender, "RFC 5348, sections 6 and 7";
         /// Whose TFRC: that of RFC 5348, or of ns-2 with all in which it departs from it
         preset: Preset = Preset::Rfc, "RFC 5348; ns-2 2.35, tcp/tfrc.cc and tfrc-sink.cc";
         /// Later packets that confirm a loss [default: 3, or 1 of ns-2]

@@ -4,8 +4,8 @@ use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
 use super::options::TfrcConfig;
 use super::receive_rate::ReceiveRate;
-use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts};
-use crate::control::{Decision, LossTruth, Summary};
+use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
+use crate::control::{Decision, Decisions, LossTruth, Summary};
 use crate::node::Ecn;
 use crate::time::{Span, Time, Tx};
 use crate::units::Bytes;
@@ -71,7 +71,7 @@ pub struct Receiver {
     /// Data packets came since the last feedback; feedback was due and there were none.
     came: bool,
     waiting: bool,
-    change: Option<Decision>,
+    decisions: Decisions,
 }
 
 impl Receiver {
@@ -91,7 +91,7 @@ impl Receiver {
             due: None,
             came: false,
             waiting: true,
-            change: None,
+            decisions: Decisions::default(),
         }
     }
 
@@ -124,7 +124,8 @@ impl Receiver {
                 self.missing(newest.number, missing, (then, now), truth, round);
             }
         }
-        self.history.arrived(number, now.as_nanos(), ecn == Ecn::Ce, round);
+        let event = self.history.arrived(number, now.as_nanos(), ecn == Ecn::Ce, round);
+        self.began(event);
         self.came = true;
         let rose = self.history.loss_event_rate() > self.reported;
         // [6.3] Every packet is answered until one brings a round-trip time.
@@ -148,20 +149,36 @@ impl Receiver {
         let mut run: Option<Run> = None;
         for place in 1..=missing {
             let seq = before + place;
-            let truth = truth.and_then(|truth| truth.cause(seq));
-            let loss = Loss { seq, run: missing as u32, bytes: None, truth };
-            let class = self.discriminator.as_mut().map_or(LossClass::Congestion, |d| d.classify(&loss));
+            let cause = truth.and_then(|truth| truth.cause(seq));
+            let loss = Loss { seq, run: missing as u32, bytes: None, truth: cause };
+            let mut class = LossClass::Congestion;
+            if let Some(discriminator) = &mut self.discriminator {
+                class = discriminator.classify(&loss);
+                let by = discriminator.judge();
+                self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
+                truth.into_iter().for_each(|truth| truth.judged(seq, class));
+            }
             match (class, &mut run) {
                 (LossClass::Congestion, Some(run)) => (run.len, run.times.1) = (run.len + 1, time(place)),
                 (LossClass::Congestion, None) => {
                     run = Some(Run { first: seq, len: 1, times: (time(place), time(place)) });
                 }
                 (LossClass::Wireless, _) => {
-                    run.take().and_then(|run| self.history.lost(run, round));
+                    let event = run.take().and_then(|run| self.history.lost(run, round));
+                    self.began(event);
                 }
             }
         }
-        run.and_then(|run| self.history.lost(run, round));
+        let event = run.and_then(|run| self.history.lost(run, round));
+        self.began(event);
+    }
+
+    /// A loss event began with the packet of that number.
+    fn began(&mut self, event: Option<u64>) {
+        if let Some(id) = event {
+            let loss_event_rate = self.history.loss_event_rate();
+            self.decisions.push(Decision::LossEvent { id, loss_event_rate });
+        }
     }
 
     /// When to ask for feedback.
@@ -192,13 +209,18 @@ impl Receiver {
     /// Tells how fine this host's stamps are; a classifier may step aside.
     pub fn suit(&mut self, resolution: Option<Span>) {
         if let Some(discriminator) = &mut self.discriminator {
-            self.change = discriminator.suit(resolution).or(self.change);
+            discriminator.suit(resolution).into_iter().for_each(|change| self.decisions.push(change));
         }
     }
 
-    /// That the classifier stepped aside or came back.
+    /// What it decided, until there is nothing more: losses judged, loss events, fall-backs.
     pub fn poll_decision(&mut self) -> Option<Decision> {
-        self.change.take()
+        self.decisions.pop()
+    }
+
+    /// How losses were judged so far, where a classifier does.
+    pub fn verdicts(&self) -> Option<Verdicts> {
+        Some(self.discriminator.as_ref()?.verdicts())
     }
 
     /// p.

@@ -89,6 +89,8 @@ pub(super) struct RfcSender {
     loss_event_rate: f64,
     fair: f64,
     segment: f64,
+    /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time.
+    spacing: f64,
     timer: Option<Time>,
 }
 
@@ -105,6 +107,7 @@ impl RfcSender {
             loss_event_rate: 0.0,
             fair: f64::INFINITY,
             segment: parameters.mss,
+            spacing: 0.0,
             timer: None,
         }
     }
@@ -120,7 +123,7 @@ impl RfcSender {
 
     /// RTO [RFC 5348, 4.3, step 3], and how long the nofeedback timer runs when it was restarted [4.4, step 2].
     fn timeout(&self) -> f64 {
-        (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.allowed)
+        (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.allowed) + self.spacing
     }
 
     /// The last part of step 4 of section 4.3.
@@ -139,7 +142,7 @@ impl RfcSender {
 
 impl Law for RfcSender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
-        self.segment = facts.segment;
+        (self.segment, self.spacing) = (facts.segment, facts.spacing);
         self.loss_event_rate = facts.loss_event_rate;
         let q = self.parameters.memory;
         let first = self.rtt.is_none();
@@ -260,6 +263,7 @@ mod tests {
             loss_event_rate: p,
             worse: false,
             data_limited: false,
+            spacing: 0.0,
             segment: 1000.0,
             max: 1e9,
         }

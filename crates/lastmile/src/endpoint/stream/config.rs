@@ -6,7 +6,7 @@ use super::MAX_AWAITED;
 use super::source::{self, FrameSource};
 use crate::control::{self, Composition, RateController, Setting};
 use crate::node::Ecn;
-use crate::options::{Choice, ChoiceError};
+use crate::options::{Choice, ChoiceError, OptionError};
 use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, Rate};
 
@@ -130,13 +130,23 @@ pub struct ControlConfig {
     pub start: Option<Rate>,
     /// Never more.
     pub max: Rate,
+    /// Whether packets carry the time of sending and the round-trip time, for feedback once in a round-trip time. Those of
+    /// `tfrc(form=receiver)` do in any case.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub timed: bool,
 }
 
 impl ControlConfig {
     /// With the usual limits.
     pub fn new(control: Composition) -> ControlConfig {
         let Setting { min, start, max, .. } = Setting::default();
-        ControlConfig { control, min, start, max }
+        ControlConfig { control, min, start, max, timed: false }
+    }
+
+    /// What packets carry beside the header: whether of the time, and whether they ask for reports of the receiver's.
+    pub(super) fn carries(&self) -> (bool, bool) {
+        let at_receiver = self.control.at_receiver();
+        (self.timed || at_receiver, at_receiver)
     }
 
     /// The limits, for packets of that size at most.
@@ -207,4 +217,13 @@ impl SenderConfig {
             SenderRate::Controlled(_) => Rate::ip(0),
         }
     }
+}
+
+/// Refuses a classifier that needs to know what really lost packets, where nobody tells.
+pub(super) fn refuse_without_truth(control: Option<&Composition>) -> Result<(), ChoiceError> {
+    if control.is_some_and(Composition::needs_truth) {
+        let why = "cannot be omniscient: it goes by what a simulation knows of its own losses, which no network tells";
+        return Err(OptionError::new("classifier", why).into());
+    }
+    Ok(())
 }

@@ -1,16 +1,20 @@
-//! A rate controller at a sender of RTP: it is told of departures and, by congestion control feedback (RFC 8888), of arrivals.
+//! A rate controller at a sender of RTP: it is told of departures and, by congestion control feedback (RFC 8888), of arrivals,
+//! or by reports of TFRC's receiver of what that counted.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use super::event::Decision;
 use super::receipts::{ReceiptClock, TICK};
+use super::summary::micros;
 use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
-use crate::control::{self, Fate, LostBy, PacketClass, RateController, Report, Source};
-use crate::node::Ecn;
+use crate::control::{self, Fate, LossTruth, LostBy, PacketClass, RateController, Report, Source, Summary};
+use crate::node::{Ecn, Output};
 use crate::pace::Pacer;
 use crate::time::{Rx, Span, Time};
 use crate::units::{Bytes, Rate};
-use crate::wire::FeedbackBlock;
+use crate::wire::{FeedbackBlock, SendTime, TfrcReport};
 
 /// RFC 8888 stamps arrivals in 1/1024 s.
 const RESOLUTION: Span = Span::from_nanos(976_563);
@@ -50,6 +54,25 @@ impl Numbers {
     }
 }
 
+/// The simulator's side channel, which knows packets of media by their sequence numbers.
+#[derive(Debug)]
+struct MediaTruth<'a>(&'a dyn LossTruth, &'a Numbers);
+
+impl MediaTruth<'_> {
+    fn sequence(&self, id: u64) -> Option<u64> {
+        Some(self.1.first + self.1.ids.binary_search(&id).ok()? as u64)
+    }
+}
+
+impl LossTruth for MediaTruth<'_> {
+    fn cause(&self, id: u64) -> Option<LossClass> {
+        self.0.cause(self.sequence(id)?)
+    }
+    fn judged(&self, id: u64, class: LossClass) {
+        self.sequence(id).into_iter().for_each(|sequence| self.0.judged(sequence, class));
+    }
+}
+
 /// The controller, its pacer, and what is in flight.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -71,14 +94,24 @@ pub(super) struct Control {
     /// The last report's time as it was written, and unwrapped, in 1/65536 s.
     remote: Option<(u32, u64)>,
     /// The target that was told last.
-    pub(super) told: Rate,
+    told: Rate,
+    /// The simulator's side channel.
+    truth: Option<Arc<dyn LossTruth>>,
+    /// What packets carry beside the header: whether of the time, and whether they ask for reports of the receiver's.
+    carries: (bool, bool),
+    /// The round-trip time that they carry.
+    rtt: Option<Span>,
     /// Packets that were lost, and those of them that were judged wireless.
     pub(super) lost: u64,
     pub(super) lost_wireless: u64,
 }
 
 impl Control {
-    pub(super) fn new(controller: Box<dyn RateController>) -> Control {
+    pub(super) fn new(
+        controller: Box<dyn RateController>,
+        carries: (bool, bool),
+        truth: Option<Arc<dyn LossTruth>>,
+    ) -> Control {
         let told = controller.output().target;
         Control {
             controller,
@@ -95,6 +128,26 @@ impl Control {
             told,
             lost: 0,
             lost_wireless: 0,
+            truth,
+            carries,
+            rtt: None,
+        }
+    }
+
+    /// What a packet that leaves then carries beside the header.
+    pub(super) fn stamp(&self, due: Time) -> Option<SendTime> {
+        let (timed, summary) = self.carries;
+        timed.then(|| SendTime { at: micros(due), rtt: self.rtt, summary })
+    }
+
+    /// What was decided since it was last asked.
+    pub(super) fn decisions(&mut self, out: &mut VecDeque<Output<Decision>>) {
+        let decided = core::iter::from_fn(|| self.controller.poll_decision().map(Decision::Control));
+        out.extend(decided.map(Output::Event));
+        let target = self.controller.output().target;
+        if target.ratio(self.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
+            self.told = target;
+            out.push_back(Output::Event(Decision::TargetChanged { target }));
         }
     }
 
@@ -140,7 +193,6 @@ impl Control {
         if self.flight.is_empty() {
             return;
         }
-        let mut newest: Option<Time<Rx>> = None;
         let (mut came, mut coarse) = (false, false);
         for (low, told) in block.reports() {
             let number = self.numbers[stream].id(low);
@@ -160,7 +212,6 @@ impl Control {
                         *known = Known::Late(at);
                         continue;
                     }
-                    newest = newest.max(at);
                     self.highest = self.highest.max(Some(number));
                     *known = Known::Came(at, told.ecn);
                 }
@@ -172,12 +223,14 @@ impl Control {
             self.resolution = if coarse { RESOLUTION } else { TICK };
         }
         self.reports.clear();
+        let mut newest: Option<Time<Rx>> = None;
         let (first, highest) = (self.first, self.highest.unwrap_or(0));
         for (k, (sent, known)) in self.flight.iter_mut().enumerate() {
             let number = first + k as u64;
             let fate = match *known {
                 Known::Came(at, ecn) => {
                     *known = Known::Arrived;
+                    newest = newest.max(at);
                     Fate::Arrived { at, ecn }
                 }
                 Known::Late(at) => {
@@ -188,6 +241,9 @@ impl Control {
                     *known = Known::Lost;
                     Fate::lost(LostBy::Gap)
                 }
+                // Those behind a hole are told of once it is known to be a loss: a classifier judges by the arrival that
+                // reveals it.
+                Known::Missing => break,
                 _ if number > highest => break,
                 _ => continue,
             };
@@ -195,27 +251,59 @@ impl Control {
         }
         // What feedback has left behind: nothing more will be said of it.
         let begin = self.numbers[stream].id(block.begin).filter(|_| stream == 0).unwrap_or(0);
-        while self.first < begin.min(highest) && self.flight.pop_front().is_some() {
+        let told = |known: &Known| !matches!(known, Known::Missing | Known::Came(..));
+        while self.first < begin.min(highest) && self.flight.front().is_some_and(|(_, known)| told(known)) {
+            self.flight.pop_front();
             self.first += 1;
         }
-        self.controller.on_feedback(
-            now,
-            &mut control::Feedback {
-                reports: &mut self.reports,
-                arrival_order: &[],
-                resolution: Some(self.resolution),
-                remote_sent: Some(remote),
-                hold: newest.map_or(Span::ZERO, |newest| remote - newest),
-                source: Source::Rfc8888,
-                receiver: None,
-                truth: None,
-            },
-        );
+        let truth = self.truth.as_deref().map(|truth| MediaTruth(truth, &self.numbers[0]));
+        let mut feedback = control::Feedback {
+            reports: &mut self.reports,
+            arrival_order: &[],
+            resolution: Some(self.resolution),
+            remote_sent: Some(remote),
+            hold: newest.map_or(Span::ZERO, |newest| remote - newest),
+            source: Source::Rfc8888,
+            receiver: None,
+            truth: truth.as_ref().map(|truth| truth as &dyn LossTruth),
+        };
+        smooth(&mut self.rtt, feedback.rtt(now));
+        self.controller.on_feedback(now, &mut feedback);
         for report in &self.reports {
             if let Fate::Lost { class, .. } = report.fate {
                 self.lost += 1;
                 self.lost_wireless += u64::from(class == LossClass::Wireless);
             }
         }
+    }
+    /// A report of TFRC's receiver came. When its newest packet left, this end knows better than its echo.
+    pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) {
+        let newer = |id: &u64| self.highest.is_none_or(|before| *id > before);
+        let number = self.numbers[0].id(report.sequence).filter(newer);
+        let place = number.and_then(|number| number.checked_sub(self.first));
+        let known = place.and_then(|place| self.flight.get(usize::try_from(place).ok()?));
+        let (Some(number), Some(&(sent, _))) = (number, known) else { return };
+        self.highest = Some(number);
+        self.reports.clear();
+        self.reports.push(Report { sent, fate: Fate::Arrived { at: None, ecn: Ecn::NotEct } });
+        while self.first < number && self.flight.pop_front().is_some() {
+            self.first += 1;
+        }
+        let TfrcReport { received, over, loss_event_rate, .. } = *report;
+        let mut feedback = control::Feedback {
+            hold: report.delay,
+            resolution: None,
+            receiver: Some(Summary { received, over, loss_event_rate }),
+            ..control::Feedback::exact(&mut self.reports, None)
+        };
+        smooth(&mut self.rtt, feedback.rtt(now));
+        self.controller.on_feedback(now, &mut feedback);
+    }
+}
+
+/// The round-trip time that packets carry is smoothed as TFRC's sender smooths its own (RFC 5348, section 4.3).
+fn smooth(rtt: &mut Option<Span>, sample: Option<Span>) {
+    if let Some(sample) = sample {
+        *rtt = Some(rtt.map_or(sample, |rtt| rtt + (sample - rtt) / 10));
     }
 }

@@ -2,6 +2,8 @@
 
 use core::net::SocketAddr;
 
+use crate::classify::Verdicts;
+use crate::control;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
@@ -25,7 +27,7 @@ pub struct Sent {
     /// Their bytes, which are not among those of media.
     #[cfg_attr(feature = "serde", serde(default))]
     pub retransmitted_bytes: Bytes,
-    /// Packets that feedback said arrived.
+    /// Packets that feedback said arrived; none where it tells of sums alone (`tfrc(form=receiver)`).
     pub acknowledged: u64,
     /// Their bytes.
     pub acknowledged_bytes: Bytes,
@@ -150,6 +152,11 @@ pub enum Decision {
         /// What came of it.
         received: Received,
     },
+    /// How losses were judged in all: told by whoever judges, right before the stream's end.
+    LossesJudged(Verdicts),
+    /// What the rate controller decided, or the classifier in front of it: losses judged, loss events, fall-backs.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Control(control::Decision),
 }
 
 /// Why a sender has ended.

@@ -1,16 +1,20 @@
 //! What a receiver knows of one source: its sequence numbers (RFC 3550, appendix A.1 and A.8), and what was said of it.
 
 use core::net::SocketAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::event::Received;
+use super::event::{Decision, Received};
 use super::missing::Missing;
-use super::receiver::ReceiverConfig;
+use super::receiver_config::ReceiverConfig;
+use super::summary::Counting;
 use super::{CLOCK_RATE, REPORT_EVERY, RETRANSMITTED, nearest, ticks};
-use crate::node::{Ecn, PortId};
+use crate::node::{Ecn, Output, PortId};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
-use crate::wire::{ReportBlock, Reported, RtpHeader, write_feedback, write_receipt_times};
+use crate::wire::{
+    ReportBlock, Reported, RtpHeader, RtpPacket, SendTime, write_feedback, write_receipt_times,
+    write_tfrc_report,
+};
 
 /// How far a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u64 = 3_000;
@@ -54,6 +58,10 @@ pub(super) struct Source {
     pub(super) next_feedback: Option<Time>,
     pub(super) next_report: Time,
     pub(super) last_heard: Time,
+    /// The round-trip time that its packets told of.
+    pub(super) rtt: Option<Span>,
+    /// What is counted of a source that asks for it in place of congestion control feedback.
+    pub(super) counting: Option<Counting>,
 }
 
 impl Source {
@@ -84,14 +92,29 @@ impl Source {
             jitter: (0, None),
             reported: (0, 0),
             sender_report: None,
-            next_feedback: Some(now + config.feedback),
+            next_feedback: Some(now + config.feedback.span(None)),
             next_report: now + REPORT_EVERY,
             last_heard: now,
+            rtt: None,
+            counting: None,
+        }
+    }
+
+    /// When feedback is due.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.counting.as_ref().map_or(self.next_feedback, Counting::due)
+    }
+
+    /// Tells what whoever counts losses has decided.
+    pub(super) fn decisions(&mut self, out: &mut VecDeque<Output<Decision>>) {
+        if let Some(counting) = &mut self.counting {
+            out.extend(counting.decisions().map(Output::Event));
         }
     }
 
     /// Takes a packet in; says whether it belongs to the source's sequence.
-    pub(super) fn take(&mut self, at: Time, sequence: u16, timestamp: u32, size: Bytes, ecn: Ecn) -> bool {
+    pub(super) fn take(&mut self, at: Time, packet: &RtpPacket<'_>, size: Bytes, ecn: Ecn) -> bool {
+        let RtpHeader { sequence, timestamp, .. } = packet.header;
         let Some(number) = nearest(self.highest, sequence) else { return false };
         if number + MAX_MISORDER < self.highest {
             return false;
@@ -131,6 +154,12 @@ impl Source {
         self.received.bytes += size;
         self.received.marked += u64::from(ecn == Ecn::Ce);
         self.received.last = at;
+        if let Some(stamp) = SendTime::of(packet) {
+            self.rtt = stamp.rtt.or(self.rtt);
+            if let Some(counting) = &mut self.counting {
+                counting.on_packet(at, number, size, &stamp, ecn);
+            }
+        }
         // Appendix A.8, in 16ths so that nothing is lost by rounding.
         let transit = ticks(at).wrapping_sub(timestamp);
         if let Some(before) = self.jitter.1.replace(transit) {
@@ -157,7 +186,17 @@ impl Source {
     }
 
     /// Appends feedback, `stamp` its time, and the times of receipt before it.
-    pub(super) fn write_feedback(&self, out: &mut Vec<u8>, now: Time, stamp: u32, config: &ReceiverConfig) {
+    pub(super) fn write_feedback(
+        &mut self,
+        out: &mut Vec<u8>,
+        now: Time,
+        stamp: u32,
+        config: &ReceiverConfig,
+    ) {
+        if let Some(counting) = &mut self.counting {
+            let report = counting.report(now, config.ssrc, self.ssrc);
+            return report.into_iter().for_each(|report| write_tfrc_report(out, &report));
+        }
         let most = if config.receipt_times { MAX_TIMED } else { MAX_TOLD as u64 };
         let begin = self.told.0.max((self.highest + 1).saturating_sub(most));
         if config.receipt_times {

@@ -1,8 +1,8 @@
 //! Streaming: a sender of RTP at a fixed rate, or at a rate controller's, and its receiver, as [`Node`](crate::node::Node)s.
 //!
 //! The sender makes frames that have a size and no content, and sends the packets of each evenly over the frame's time. The
-//! receiver answers with congestion control feedback (RFC 8888) at its interval and with receiver reports (RFC 3550) each
-//! second; the sender reports each second as well. RTP and RTCP share the port (RFC 5761); feedback between two reports
+//! receiver answers with congestion control feedback (RFC 8888) at its interval, or with its own receive rate and loss event
+//! rate where the sender's packets ask for them (`tfrc(form=receiver)`), and with receiver reports (RFC 3550) each second; the sender reports each second as well. RTP and RTCP share the port (RFC 5761); feedback between two reports
 //! stands alone in its datagram (RFC 5506).
 //!
 //! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
@@ -17,13 +17,16 @@ mod missing;
 mod outgoing;
 mod receipts;
 mod receiver;
+mod receiver_config;
 mod repeater;
 mod sender;
 pub mod source;
+mod summary;
 
 pub use config::{ControlConfig, MAX_FRAME_PACKETS, Retransmission, SenderConfig, SenderRate, SourceConfig};
 pub use event::{Decision, End, Left, Received, Sent};
-pub use receiver::{Receiver, ReceiverConfig};
+pub use receiver::Receiver;
+pub use receiver_config::{FeedbackInterval, ReceiverConfig};
 pub use sender::Sender;
 
 use crate::node::Datagram;

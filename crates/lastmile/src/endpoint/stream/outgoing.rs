@@ -10,7 +10,9 @@ use crate::control::PacketClass;
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
-use crate::wire::{RTP_HEADER_LEN, RtpHeader, SenderInfo, write_goodbye, write_name, write_sender_report};
+use crate::wire::{
+    RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, write_goodbye, write_name, write_sender_report,
+};
 
 impl Sender {
     fn overhead(&self) -> Bytes {
@@ -27,7 +29,9 @@ impl Sender {
     /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
     /// releases what it can until then, and the rest waits.
     pub(super) fn send_frame(&mut self, now: Time) {
-        let smallest = RTP_HEADER_LEN as u64 + self.overhead().0 + 1;
+        // Packets under control may carry an extension.
+        let extension = if self.control.is_some() { SEND_TIME_LEN } else { 0 };
+        let smallest = (RTP_HEADER_LEN + extension) as u64 + self.overhead().0 + 1;
         let (full, at) = (self.config.full_size().0, self.frames.next);
         let output = self.control.as_ref().map(|control| control.controller.output());
         let wanted = output.map_or(self.config.fixed(), |output| output.target);
@@ -85,12 +89,16 @@ impl Sender {
             ssrc: self.config.ssrc,
         };
         let mut payload = Vec::with_capacity(size as usize);
-        fields.write(&mut payload);
+        match self.control.as_ref().and_then(|control| control.stamp(due)) {
+            None => fields.write(&mut payload),
+            Some(stamp) => stamp.write(&fields, &mut payload),
+        }
+        let headers = payload.len();
         payload.resize((size - self.overhead().0) as usize, 0);
         let size = Bytes(payload.len() as u64) + self.overhead();
         self.sent.packets += 1;
         self.sent.bytes += size;
-        self.payload += (payload.len() - RTP_HEADER_LEN) as u64;
+        self.payload += (payload.len() - headers) as u64;
         self.awaited.1.push_back((size, None));
         if self.awaited.1.len() > MAX_AWAITED {
             self.awaited.1.pop_front();

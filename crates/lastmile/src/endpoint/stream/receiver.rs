@@ -1,15 +1,21 @@
 //! The receiving end: which sources there are, and when they are answered.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use super::config::refuse_without_truth;
 use super::event::{Decision, Left};
 use super::heard::Source;
+use super::receiver_config::ReceiverConfig;
+use super::summary::Counting;
 use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
+use crate::control::LossTruth;
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
-use crate::time::{Epoch, Span, Time};
+use crate::options::ChoiceError;
+use crate::time::{Span, Time};
 use crate::wire::{
-    Rtcp, RtpHeader, RtpPacket, is_rtcp, original, write_goodbye, write_nack, write_name,
+    Rtcp, RtpHeader, RtpPacket, SendTime, is_rtcp, original, write_goodbye, write_nack, write_name,
     write_receiver_report,
 };
 
@@ -19,43 +25,37 @@ const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
-/// What a receiver needs to know.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct ReceiverConfig {
-    /// Its own source's number.
-    pub ssrc: u32,
-    /// How often it gives feedback.
-    pub feedback: Span,
-    /// When the run started, for the stamps in feedback.
-    pub epoch: Epoch,
-    /// Whether feedback has times of arrival in units of the media's clock as well (RFC 3611, section 4.3).
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub receipt_times: bool,
-    /// How long after it was missed a packet is still of use, and asked for again; nothing where none is.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub nack: Option<Span>,
-}
-
-impl ReceiverConfig {
-    /// Feedback every 50 ms, and nothing else.
-    pub fn new(ssrc: u32) -> ReceiverConfig {
-        let (feedback, epoch) = (Span::from_millis(50), Epoch::from_unix_nanos(0));
-        ReceiverConfig { ssrc, feedback, epoch, receipt_times: false, nack: None }
-    }
-}
 
 /// The receiving end of streams.
 pub struct Receiver {
     config: ReceiverConfig,
+    truth: Option<Arc<dyn LossTruth>>,
     sources: Vec<Source>,
     out: VecDeque<Output<Decision>>,
 }
 
 impl Receiver {
     /// A receiver that knows no source.
-    pub fn new(config: ReceiverConfig) -> Receiver {
-        Receiver { config, sources: Vec::new(), out: VecDeque::new() }
+    ///
+    /// # Errors
+    /// What is to count losses cannot be had.
+    pub fn new(config: ReceiverConfig) -> Result<Receiver, ChoiceError> {
+        refuse_without_truth(config.control.as_ref())?;
+        Receiver::with(config, None)
+    }
+
+    /// A receiver that a simulation tells what really lost packets.
+    ///
+    /// # Errors
+    /// What is to count losses cannot be had.
+    pub fn informed(config: ReceiverConfig, truth: Arc<dyn LossTruth>) -> Result<Receiver, ChoiceError> {
+        Receiver::with(config, Some(truth))
+    }
+
+    fn with(config: ReceiverConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Receiver, ChoiceError> {
+        // Each source gets one of its own, later.
+        config.counting()?;
+        Ok(Receiver { config, truth, sources: Vec::new(), out: VecDeque::new() })
     }
 
     fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: &Datagram) {
@@ -64,7 +64,7 @@ impl Receiver {
             return self.on_rtcp(now, datagram, bytes);
         }
         let Ok(packet) = RtpPacket::parse(bytes) else { return };
-        let RtpHeader { sequence, timestamp, ssrc, .. } = packet.header;
+        let RtpHeader { ssrc, .. } = packet.header;
         let size = datagram.ip_size();
         let place = self.sources.iter().position(|s| (s.peer, s.ssrc) == (datagram.from, ssrc));
         let Some(place) = place else {
@@ -72,7 +72,14 @@ impl Receiver {
                 let place = (port, datagram.from, datagram.to);
                 let mut source = Source::new(now, place, &packet.header, &self.config);
                 source.balance.0 += size;
-                source.take(at, sequence, timestamp, size, datagram.ecn);
+                if !source.repeats
+                    && SendTime::of(&packet).is_some_and(|stamp| stamp.summary)
+                    && let Ok(receiver) = self.config.counting()
+                {
+                    source.counting =
+                        Some(Counting::new(receiver, self.truth.clone(), self.config.resolution));
+                }
+                source.take(at, &packet, size, datagram.ecn);
                 self.sources.push(source);
             }
             return self.on_repeated(now, datagram, &packet);
@@ -81,9 +88,11 @@ impl Receiver {
         source.last_heard = now;
         source.balance.0 += size;
         let was_known = source.known;
-        if source.take(at, sequence, timestamp, size, datagram.ecn) && source.next_feedback.is_none() {
-            source.next_feedback = Some(now + self.config.feedback);
+        let taken = source.take(at, &packet, size, datagram.ecn);
+        if taken && source.next_feedback.is_none() {
+            source.next_feedback = Some(now + self.config.feedback.span(source.rtt));
         }
+        source.decisions(&mut self.out);
         if source.is_full(&self.config) {
             source.next_feedback = Some(now);
         }
@@ -164,7 +173,7 @@ impl Receiver {
             write_goodbye(&mut bytes, self.config.ssrc);
         }
         source.write_feedback(&mut bytes, now, stamp, &self.config);
-        if self.send(now, place, bytes) {
+        if !bytes.is_empty() && self.send(now, place, bytes) {
             self.sources[place].was_told();
         }
     }
@@ -209,6 +218,8 @@ impl Receiver {
     fn leave(&mut self, place: usize, why: Left) {
         let source = self.sources.swap_remove(place);
         if source.known && !source.repeats {
+            let verdicts = source.counting.as_ref().and_then(Counting::verdicts);
+            self.out.extend(verdicts.map(|verdicts| Output::Event(Decision::LossesJudged(verdicts))));
             let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
             self.out.push_back(Output::Event(Decision::SourceLeft { peer, ssrc, why, received }));
         }
@@ -219,7 +230,7 @@ impl Receiver {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
                 self.leave(place, Left::Silent);
-            } else if source.known && source.next_feedback.is_some_and(|at| at <= now) {
+            } else if source.known && source.due().is_some_and(|at| at <= now) {
                 source.next_feedback = None;
                 let reports = source.next_report <= now;
                 if reports {
@@ -238,7 +249,7 @@ impl Receiver {
     }
 
     fn wake(&self) -> Option<Time> {
-        let each = |s: &Source| [Some(s.last_heard + LEASE), s.next_feedback.filter(|_| s.known), s.asks()];
+        let each = |s: &Source| [Some(s.last_heard + LEASE), s.due().filter(|_| s.known), s.asks()];
         self.sources.iter().flat_map(each).flatten().min()
     }
 }

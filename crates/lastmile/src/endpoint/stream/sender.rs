@@ -1,14 +1,15 @@
 //! The sending end: when it does what, and what it makes of feedback.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::config::{SenderConfig, SenderRate};
+use super::config::{SenderConfig, SenderRate, refuse_without_truth};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
 use super::frames::Frames;
 use super::repeater::Repeater;
 use super::{REPORT_EVERY, from_peer, middle, nearest, ntp};
-use crate::control::{RateController, Signal};
+use crate::control::{LossTruth, RateController, Signal};
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, TransmitId};
 use crate::options::ChoiceError;
@@ -61,11 +62,28 @@ impl Sender {
     /// # Errors
     /// The controller or the source that is asked for cannot be had.
     pub fn new(config: SenderConfig) -> Result<Sender, ChoiceError> {
-        let controller = match &config.rate {
+        if let SenderRate::Controlled(control) = &config.rate {
+            refuse_without_truth(Some(&control.control))?;
+        }
+        Sender::built(config, None)
+    }
+
+    /// The same, where a simulation tells what really lost packets.
+    ///
+    /// # Errors
+    /// The controller or the source that is asked for cannot be had.
+    pub fn informed(config: SenderConfig, truth: Arc<dyn LossTruth>) -> Result<Sender, ChoiceError> {
+        Sender::built(config, Some(truth))
+    }
+
+    fn built(config: SenderConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Sender, ChoiceError> {
+        let control = match &config.rate {
             SenderRate::Fixed(_) => None,
-            SenderRate::Controlled(control) => Some(control.build(config.packet_size)?),
+            SenderRate::Controlled(control) => {
+                Some(Control::new(control.build(config.packet_size)?, control.carries(), truth))
+            }
         };
-        Sender::with(config, controller)
+        Sender::with(config, control)
     }
 
     /// A sender at the rate of a controller of one's own, whatever the configuration says of the rate.
@@ -76,14 +94,11 @@ impl Sender {
         config: SenderConfig,
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
-        Sender::with(config, Some(controller))
+        Sender::with(config, Some(Control::new(controller, (false, false), None)))
     }
 
-    fn with(
-        config: SenderConfig,
-        controller: Option<Box<dyn RateController>>,
-    ) -> Result<Sender, ChoiceError> {
-        let frames = Frames::new(config.make_source(controller.is_some())?, config.start);
+    fn with(config: SenderConfig, control: Option<Control>) -> Result<Sender, ChoiceError> {
+        let frames = Frames::new(config.make_source(control.is_some())?, config.start);
         Ok(Sender {
             started: false,
             ended: None,
@@ -97,7 +112,7 @@ impl Sender {
             receiver: None,
             refused: None,
             rtt: None,
-            control: controller.map(Control::new),
+            control,
             repeater: config.retransmission.map(Repeater::new),
             out: VecDeque::new(),
             config,
@@ -144,6 +159,8 @@ impl Sender {
 
     fn finish(&mut self) {
         let Some((_, why)) = self.ended.filter(|_| !self.finished) else { return };
+        let verdicts = self.control.as_ref().and_then(|control| control.controller.verdicts());
+        self.out.extend(verdicts.map(|verdicts| Output::Event(Decision::LossesJudged(verdicts))));
         self.out.push_back(Output::Event(Decision::MediaEnded { why, sent: self.sent }));
         self.finished = true;
     }
@@ -181,6 +198,10 @@ impl Sender {
                             self.acknowledge(low, told.ecn);
                         }
                     }
+                }
+                Rtcp::Tfrc(report) if report.source == own => {
+                    self.heard(now, report.ssrc);
+                    self.control.iter_mut().for_each(|control| control.on_report(now, &report));
                 }
                 Rtcp::Receiver { blocks, ssrc } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
@@ -283,11 +304,7 @@ impl Sender {
             if control.controller.poll_timeout().is_some_and(|at| at <= now) {
                 control.controller.on_timeout(now);
             }
-            let target = control.controller.output().target;
-            if target.ratio(control.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
-                control.told = target;
-                self.out.push_back(Output::Event(Decision::TargetChanged { target }));
-            }
+            control.decisions(&mut self.out);
         }
         if self.started && now >= self.next_report {
             if !self.affords(LAST_REPORT[usize::from(self.repeater.is_some())]) {

@@ -1,0 +1,60 @@
+//! The side channel: what really lost each packet of a stream. No network tells that; `omniscient` judges by it, and the verdicts
+//! of all others are counted against it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lastmile::classify::{LossClass, LossCounts};
+use lastmile::control::LossTruth;
+
+use crate::network::lost::LossCause;
+
+/// Shared by whoever judges, at one end of the stream, and by who sees the network lose packets.
+#[derive(Debug, Default)]
+pub(super) struct Truth(Mutex<Known>);
+
+/// What is known of a stream's packets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// By sequence number, of the last 65,536 packets.
+    causes: BTreeMap<u16, LossClass>,
+    /// Packets lost to congestion, and by the link.
+    pub(super) lost: [u64; 2],
+    /// How losses were judged.
+    pub(super) counts: LossCounts,
+}
+
+impl Truth {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// A packet left: what was known of the one that had its number is past.
+    pub(super) fn left(&mut self, sequence: u16) {
+        self.causes.remove(&sequence);
+    }
+
+    /// A packet was lost: by a queue, or because others sent as well, which is congestion; or by the link.
+    pub(super) fn lost(&mut self, sequence: u16, cause: LossCause) {
+        let class = match cause {
+            LossCause::Channel | LossCause::Handoff => LossClass::Wireless,
+            LossCause::Queue | LossCause::Early | LossCause::Collision => LossClass::Congestion,
+        };
+        self.causes.insert(sequence, class);
+        self.lost[usize::from(class == LossClass::Wireless)] += 1;
+    }
+}
+
+impl LossTruth for Truth {
+    fn cause(&self, id: u64) -> Option<LossClass> {
+        self.known().causes.get(&(id as u16)).copied()
+    }
+
+    fn judged(&self, id: u64, class: LossClass) {
+        let mut known = self.known();
+        let cause = known.causes.get(&(id as u16)).copied();
+        known.counts.count(class, cause);
+    }
+}

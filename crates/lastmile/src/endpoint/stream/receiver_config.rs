@@ -1,0 +1,132 @@
+//! What a receiver needs to know: how often it gives feedback, and what counts losses.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+
+use crate::control::{self, Composition, tfrc};
+use crate::options::ChoiceError;
+use crate::time::{Epoch, Span};
+
+/// How often feedback may come.
+const INTERVALS: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(5);
+
+/// How often a receiver gives feedback: `50 ms`, or `rtt`.
+///
+/// ```
+/// use lastmile::endpoint::stream::FeedbackInterval;
+/// assert_eq!("rtt".parse(), Ok(FeedbackInterval::RoundTrip));
+/// assert_eq!(FeedbackInterval::default().to_string(), "50 ms");
+/// assert!("1 h".parse::<FeedbackInterval>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "String", try_from = "String")
+)]
+pub enum FeedbackInterval {
+    /// Every so often.
+    Every(Span),
+    /// Once in a round-trip time, of which packets have to tell; until they do, as often as usual.
+    RoundTrip,
+}
+
+impl Default for FeedbackInterval {
+    /// 50 ms.
+    fn default() -> FeedbackInterval {
+        FeedbackInterval::Every(Span::from_millis(50))
+    }
+}
+
+impl fmt::Display for FeedbackInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FeedbackInterval::Every(span) => span.fmt(f),
+            FeedbackInterval::RoundTrip => f.pad("rtt"),
+        }
+    }
+}
+
+impl FromStr for FeedbackInterval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FeedbackInterval, String> {
+        let span = || text.parse().ok().filter(|span| INTERVALS.contains(span)).map(FeedbackInterval::Every);
+        let interval = if text == "rtt" { Some(FeedbackInterval::RoundTrip) } else { span() };
+        interval.ok_or_else(|| format!("feedback every 1 ms to 5 s, or \"rtt\", not {text:?}"))
+    }
+}
+
+impl From<FeedbackInterval> for String {
+    fn from(interval: FeedbackInterval) -> String {
+        interval.to_string()
+    }
+}
+
+impl TryFrom<String> for FeedbackInterval {
+    type Error = String;
+    fn try_from(text: String) -> Result<FeedbackInterval, String> {
+        text.parse()
+    }
+}
+
+impl FeedbackInterval {
+    /// The time to the next feedback, at that round-trip time.
+    pub(super) fn span(self, rtt: Option<Span>) -> Span {
+        match self {
+            FeedbackInterval::Every(span) => span,
+            FeedbackInterval::RoundTrip => {
+                rtt.map_or(Span::from_millis(50), |rtt| rtt.max(Span::from_millis(1)))
+            }
+        }
+    }
+}
+
+/// What a receiver needs to know.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ReceiverConfig {
+    /// Its own source's number.
+    pub ssrc: u32,
+    /// How often it gives feedback.
+    pub feedback: FeedbackInterval,
+    /// When the run started, for the stamps in feedback.
+    pub epoch: Epoch,
+    /// Whether feedback has times of arrival in units of the media's clock as well (RFC 3611, section 4.3).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub receipt_times: bool,
+    /// How long after it was missed a packet is still of use, and asked for again; nothing where none is.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub nack: Option<Span>,
+    /// How fine its stamps of arrival are.
+    pub resolution: Span,
+    /// `tfrc(form=receiver)` with its options and the classifier in front, for sources that ask for it; nothing for RFC 5348's.
+    pub control: Option<Composition>,
+}
+
+impl ReceiverConfig {
+    /// Feedback every 50 ms, exact stamps, and nothing else.
+    pub fn new(ssrc: u32) -> ReceiverConfig {
+        ReceiverConfig {
+            ssrc,
+            feedback: FeedbackInterval::default(),
+            epoch: Epoch::from_unix_nanos(0),
+            receipt_times: false,
+            nack: None,
+            resolution: Span::from_nanos(1),
+            control: None,
+        }
+    }
+
+    /// What counts losses of a source that asks for it.
+    pub(super) fn counting(&self) -> Result<tfrc::Receiver, ChoiceError> {
+        let every = match self.feedback {
+            FeedbackInterval::Every(span) => Some(span),
+            FeedbackInterval::RoundTrip => None,
+        };
+        let built =
+            self.control.as_ref().map(|control| control::build_receiver(control, every)).transpose()?;
+        Ok(built.flatten().unwrap_or_else(|| tfrc::Receiver::new(&tfrc::TfrcConfig::default(), None, every)))
+    }
+}

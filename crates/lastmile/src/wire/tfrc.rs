@@ -1,0 +1,246 @@
+//! What receiver-based TFRC says beyond RTP and its reports (RFC 5348, section 3.2): formats of our own. In data packets the
+//! time of sending and the sender's round-trip time, as a header extension (RFC 8285, one-byte headers); in feedback an APP
+//! packet (RFC 3550, section 6.7). `docs/protocol.md` draws both.
+
+use super::WireError;
+use super::rtcp::packet;
+use super::rtp::{RtpHeader, RtpPacket};
+use crate::time::Span;
+use crate::units::Bytes;
+
+/// The profile of one-byte elements (RFC 8285, section 4.2), and our element's identifier.
+const ONE_BYTE: u16 = 0xbede;
+const ELEMENT: u8 = 5;
+/// Bytes of our element's data.
+const DATA: usize = 7;
+/// Bytes that the extension takes in a packet.
+pub const SEND_TIME_LEN: usize = 12;
+/// The greatest round-trip time that can be written, in microseconds; and the bit above it.
+const MAX_RTT: u32 = (1 << 23) - 1;
+const SUMMARY: u32 = 1 << 23;
+
+/// The type of APP packets, and which one is ours.
+pub(super) const APPLICATION: u8 = 204;
+pub(super) const NAME: [u8; 4] = *b"TFRC";
+/// Bytes of ours, with the header.
+pub(super) const REPORT_LEN: usize = 40;
+
+/// What a data packet says of its sender (RFC 5348, section 3.2.1).
+///
+/// ```
+/// use lastmile::{time::Span, wire::{RtpHeader, RtpPacket, SendTime}};
+/// let header = RtpHeader { marker: true, payload_type: 96, sequence: 7, timestamp: 90_000, ssrc: 1 };
+/// let sent = SendTime { at: 5, rtt: Some(Span::from_millis(40)), summary: true };
+/// let mut bytes = Vec::new();
+/// sent.write(&header, &mut bytes);
+/// assert_eq!(SendTime::of(&RtpPacket::parse(&bytes)?), Some(sent));
+/// # Ok::<(), lastmile::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendTime {
+    /// When it left, on a clock of the sender's: microseconds modulo 2^32.
+    pub at: u32,
+    /// The sender's estimate of the round-trip time, once it has one; 8.388607 s is the most.
+    pub rtt: Option<Span>,
+    /// The receiver is asked for [`TfrcReport`]s in place of congestion control feedback.
+    pub summary: bool,
+}
+
+impl SendTime {
+    /// Appends an RTP header that carries it.
+    pub fn write(&self, header: &RtpHeader, out: &mut Vec<u8>) {
+        let start = out.len();
+        header.write(out);
+        out[start] |= 0x10;
+        out.extend(ONE_BYTE.to_be_bytes());
+        out.extend([0, 2, ELEMENT << 4 | (DATA as u8 - 1)]);
+        out.extend(self.at.to_be_bytes());
+        let rtt =
+            self.rtt.map_or(0, |rtt| micros(rtt).clamp(1, MAX_RTT)) | if self.summary { SUMMARY } else { 0 };
+        out.extend(&rtt.to_be_bytes()[1..]);
+    }
+
+    /// That of a packet, if it has one.
+    pub fn of(packet: &RtpPacket<'_>) -> Option<SendTime> {
+        let (_, mut rest) = packet.extension.filter(|(profile, _)| *profile == ONE_BYTE)?;
+        while let Some((&head, after)) = rest.split_first() {
+            // Zero is padding; what follows 15 is not for us (section 4.2).
+            let len = match head >> 4 {
+                0 => 0,
+                15 => return None,
+                _ => usize::from(head & 0x0f) + 1,
+            };
+            let (data, next) = after.split_at_checked(len)?;
+            if head >> 4 == ELEMENT
+                && let &[a, b, c, d, e, f, g] = data
+            {
+                let rtt = u32::from_be_bytes([0, e, f, g]);
+                return Some(SendTime {
+                    at: u32::from_be_bytes([a, b, c, d]),
+                    rtt: Some(rtt & MAX_RTT).filter(|rtt| *rtt > 0).map(span),
+                    summary: rtt & SUMMARY != 0,
+                });
+            }
+            rest = next;
+        }
+        None
+    }
+}
+
+/// What a receiver says of one source (RFC 5348, section 3.2.2).
+///
+/// ```
+/// use lastmile::{time::Span, units::Bytes, wire::{Rtcp, TfrcReport, write_tfrc_report}};
+/// let report = TfrcReport {
+///     ssrc: 9, source: 7, sequence: 65_535, echo: 5, delay: Span::from_micros(120),
+///     received: Bytes(50_000), over: Span::from_millis(50), loss_event_rate: 0.25,
+/// };
+/// let mut bytes = Vec::new();
+/// write_tfrc_report(&mut bytes, &report);
+/// assert_eq!(Rtcp::all(&bytes).next(), Some(Ok(Rtcp::Tfrc(report))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TfrcReport {
+    /// Who reports.
+    pub ssrc: u32,
+    /// On whom.
+    pub source: u32,
+    /// The sequence number of the newest packet.
+    pub sequence: u16,
+    /// The send time in it: `t_recvdata`.
+    pub echo: u32,
+    /// How long ago it arrived, to a microsecond: `t_delay`.
+    pub delay: Span,
+    /// IP bytes that arrived within `over`: X_recv is their quotient.
+    pub received: Bytes,
+    /// In which time they arrived, to a microsecond; zero where there is nothing to go by yet.
+    pub over: Span,
+    /// p, 0 to 1, in steps of 2^-32.
+    pub loss_event_rate: f64,
+}
+
+impl TfrcReport {
+    /// Reads a whole packet, whose type and name are right.
+    pub(super) fn parse(packet: &[u8]) -> Result<TfrcReport, WireError> {
+        let short = WireError::Truncated { what: "a report of TFRC", need: REPORT_LEN, have: packet.len() };
+        let all: &[u8; REPORT_LEN] = packet.first_chunk().ok_or(short)?;
+        let word = |at| super::be32(all, at);
+        Ok(TfrcReport {
+            ssrc: word(4),
+            source: word(12),
+            sequence: super::be16(all, 16),
+            echo: word(20),
+            delay: span(word(24)),
+            received: Bytes(word(28).into()),
+            over: span(word(32)),
+            loss_event_rate: f64::from(word(36)) / 4_294_967_295.0,
+        })
+    }
+}
+
+/// Appends a report; what is out of range becomes the nearest that can be said.
+pub fn write_tfrc_report(out: &mut Vec<u8>, report: &TfrcReport) {
+    packet(out, 0, APPLICATION, |out| {
+        out.extend(report.ssrc.to_be_bytes());
+        out.extend(NAME);
+        out.extend(report.source.to_be_bytes());
+        out.extend(report.sequence.to_be_bytes());
+        out.extend([0, 0]);
+        let p = report.loss_event_rate;
+        // A loss event rate above zero is never said to be none: that ends slow start.
+        let p = if p > 0.0 { ((p * 4_294_967_295.0 + 0.5) as u32).max(1) } else { 0 };
+        let received = u32::try_from(report.received.0).unwrap_or(u32::MAX);
+        for word in [report.echo, micros(report.delay), received, micros(report.over), p] {
+            out.extend(word.to_be_bytes());
+        }
+    });
+}
+
+fn micros(span: Span) -> u32 {
+    u32::try_from(span.as_nanos().max(0).saturating_add(500) / 1_000).unwrap_or(u32::MAX)
+}
+
+fn span(micros: u32) -> Span {
+    Span::from_nanos(i64::from(micros) * 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Rtcp;
+
+    const HEADER: RtpHeader =
+        RtpHeader { marker: false, payload_type: 96, sequence: 0x1234, timestamp: 9, ssrc: 7 };
+
+    /// RFC 8285, section 4.2, drawn by hand: identifier 5, seven bytes, 40 ms with the bit for reports.
+    #[test]
+    fn the_extension_is_laid_out_as_documented() {
+        let mut bytes = Vec::new();
+        SendTime { at: 0x0102_0304, rtt: Some(Span::from_millis(40)), summary: true }
+            .write(&HEADER, &mut bytes);
+        assert_eq!(bytes[0], 0x90);
+        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x56, 1, 2, 3, 4, 0x80, 0x9c, 0x40]);
+        assert_eq!(bytes.len() - 12, SEND_TIME_LEN);
+    }
+
+    #[test]
+    fn it_is_found_among_elements_of_others_and_not_beyond_the_extension() {
+        let find = |words: &[u8]| {
+            let packet = RtpPacket { header: HEADER, extension: Some((ONE_BYTE, words)), payload: &[] };
+            SendTime::of(&packet)
+        };
+        let sent = SendTime { at: 1, rtt: None, summary: false };
+        assert_eq!(find(&[0, 0x31, 9, 9, 0x56, 0, 0, 0, 1, 0, 0, 0]), Some(sent));
+        // Cut short, behind the end that 15 says, or of another length.
+        for words in
+            [&[0x56, 0, 0, 0][..], &[0xf0, 0x56, 0, 0, 0, 1, 0, 0, 0], &[0x55, 0, 0, 0, 1, 0, 0], &[]]
+        {
+            assert_eq!(find(words), None, "{words:?}");
+        }
+        let other = RtpPacket {
+            header: HEADER,
+            extension: Some((0x1000, &[0x56, 0, 0, 0, 1, 0, 0, 0])),
+            payload: &[],
+        };
+        assert_eq!(SendTime::of(&other), None);
+    }
+
+    #[test]
+    fn what_cannot_be_said_becomes_the_nearest_that_can() {
+        let report = TfrcReport {
+            ssrc: 1,
+            source: 2,
+            sequence: 3,
+            echo: 4,
+            delay: Span::from_nanos(-5),
+            received: Bytes(u64::MAX),
+            over: Span::MAX,
+            loss_event_rate: 1e-15,
+        };
+        let read = |report: &TfrcReport| {
+            let mut bytes = Vec::new();
+            write_tfrc_report(&mut bytes, report);
+            assert_eq!(bytes.len(), REPORT_LEN);
+            let Some(Ok(Rtcp::Tfrc(read))) = Rtcp::all(&bytes).next() else { panic!() };
+            read
+        };
+        let said = read(&report);
+        assert_eq!((said.delay, said.received.0, said.over), (Span::ZERO, u32::MAX.into(), span(u32::MAX)));
+        assert!(said.loss_event_rate > 0.0);
+        for (p, wanted) in [(f64::NAN, 0.0), (-1.0, 0.0), (7.0, 1.0), (1.0, 1.0), (0.0, 0.0)] {
+            assert_eq!(read(&TfrcReport { loss_event_rate: p, ..report }).loss_event_rate, wanted, "{p}");
+        }
+    }
+
+    #[test]
+    fn a_report_that_is_cut_is_refused_and_other_applications_are_skipped() {
+        let mut bytes = Vec::new();
+        packet(&mut bytes, 0, APPLICATION, |out| {
+            out.extend([0, 0, 0, 1, b'T', b'F', b'R', b'C', 0, 0, 0, 7])
+        });
+        assert!(matches!(Rtcp::all(&bytes).next(), Some(Err(WireError::Truncated { need: REPORT_LEN, .. }))));
+        bytes[8] = b'X';
+        assert_eq!(Rtcp::all(&bytes).next(), Some(Ok(Rtcp::Other { kind: APPLICATION })));
+        assert_eq!(Rtcp::all(&[0x80, APPLICATION, 0, 0]).next(), Some(Ok(Rtcp::Other { kind: APPLICATION })));
+    }
+}
