@@ -49,15 +49,21 @@ impl SocketArgs {
 }
 
 /// The key in a file: its bytes without the line end that an editor leaves behind the last line, if there is one, which is
-/// said. A key that others on this machine may read is warned of.
+/// said. A key that others on this machine may read or change is warned of.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     let name = path.display();
     let read = || Ok((fs::read(path)?, fs::metadata(path)?.permissions().mode()));
     let read: std::io::Result<_> = read();
     let read = read.with_context(|| format!("cannot read the key file {name}"));
     let (mut bytes, mode) = read.map_err(|error| Exit::Usage.blame(error))?;
-    if mode & 0o044 != 0 {
-        crate::note(&format!("others on this machine may read the key in {name}: chmod 600 {name}"));
+    let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
+        (false, false) => None,
+        (true, false) => Some("read"),
+        (false, true) => Some("change"),
+        (true, true) => Some("read and change"),
+    };
+    if let Some(may) = may {
+        crate::note(&format!("others on this machine may {may} the key in {name}: chmod 600 {name}"));
     }
     if bytes.pop_if(|last| *last == b'\n').is_some() {
         bytes.pop_if(|last| *last == b'\r');

@@ -76,7 +76,15 @@ fn all_tlvs(builder: PacketBuilder<'_>) -> Result<PacketBuilder<'_>, WireError> 
         .tlv(&ControlCode::SameLink)?
         .tlv(&ReflectedControl { length: 1472, count: 4, interval_ns: 1_200_000, groups: false })?
         .tlv(&hello)?
-        .tlv(&ReportRequest { token: [0xAB; 16], stream: 7, page: 0, kind, acknowledge: false, value_len })
+        .tlv(&ReportRequest {
+            token: [0xAB; 16],
+            stream: 7,
+            page: 0,
+            kind,
+            acknowledge: false,
+            end: false,
+            value_len,
+        })
 }
 
 fn reflect(mode: Mode, mut packet: Vec<u8>, error: ErrorEstimate, now: u64) -> Result<Vec<u8>, WireError> {

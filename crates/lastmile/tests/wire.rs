@@ -151,12 +151,12 @@ proptest! {
     #[test]
     fn stream_and_report_requests_round_trip(
         stream: u32, index in 0u16..u16::MAX, more in 1u16.., burst: u16, token in tokens(), page: u16,
-        departures: bool, acknowledge: bool, slots in 0usize..180,
+        departures: bool, acknowledge: bool, end: bool, slots in 0usize..180,
     ) {
         round_trip(StreamTag { stream, index, count: index.saturating_add(more), burst, token })?;
         let kind = if departures { ReportKind::Departures } else { ReportKind::Arrivals };
         let value_len = MIN_REPORT_LEN + slots * REPORT_ENTRY_LEN;
-        round_trip(ReportRequest { token, stream, page, kind, acknowledge, value_len })?;
+        round_trip(ReportRequest { token, stream, page, kind, acknowledge, end, value_len })?;
     }
 
     #[test]

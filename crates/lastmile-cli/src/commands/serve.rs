@@ -107,8 +107,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::say(&line);
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
-    if !args.json {
-        let counted = reflector.counters();
+    let counted = reflector.counters();
+    if args.json {
+        let mut line = serde_json::to_value(counted)?;
+        line["event"] = "counters".into();
+        crate::say(&line.to_string());
+    } else {
         crate::say(&format!(
             "{} reflected, {} logged, {} streamed, {} malformed, {} too small, {} without the key, {} without proof of their address, \
              {} repeated, {} looped; turned away: {}",

@@ -129,13 +129,16 @@ fn keys() {
     }
     let ended = with(&secret("two", "0123456789abcdef\n\n"));
     assert!(ended.code == Some(PEER) && ended.stderr.contains("the key is wrong"), "{ended:?}");
-    fs::set_permissions(&right, fs::Permissions::from_mode(0o640)).unwrap();
-    let ended = with(&right);
-    let said = format!("lastmile: others on this machine may read the key in {right}: chmod 600 {right}\n");
-    assert_eq!(ended.stderr, said, "{ended:?}");
+    for (mode, may) in [(0o640, "read"), (0o620, "change"), (0o602, "change"), (0o666, "read and change")] {
+        fs::set_permissions(&right, fs::Permissions::from_mode(mode)).unwrap();
+        let ended = with(&right);
+        let said =
+            format!("lastmile: others on this machine may {may} the key in {right}: chmod 600 {right}\n");
+        assert_eq!(ended.stderr, said, "{ended:?}");
+    }
 }
 
-/// A server of one session: the second client is told so, and the server tells of him, in words and in JSON.
+/// A server of one session, and a client that keeps it: the second is told so, and the server tells of him, in words and in JSON.
 #[test]
 fn who_is_turned_away_is_told_of() {
     for (json, sign) in
@@ -152,7 +155,13 @@ fn who_is_turned_away_is_told_of() {
         let first =
             (0..100).map(|_| measure()).find(|ended| !ended.stderr.contains("nothing listens")).unwrap();
         assert!(matches!(first.code, Some(0 | 1)), "{first:?}");
+        let long =
+            ["measure", &address, "--direction", "forward", "--capacity", "1 Mbit/s", "--trains", "100"];
+        let mut keeper = Command::new(PROGRAM).args(long).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
         let second = measure();
+        keeper.kill().unwrap();
+        keeper.wait().unwrap();
         assert!(format!("{second:?}").contains("has no room for one more session"), "{second:?}");
         kill(Pid::from_raw(server.id() as i32), Signal::SIGINT).unwrap();
         let said = String::from_utf8(server.wait_with_output().unwrap().stdout).unwrap();
@@ -166,8 +175,14 @@ fn who_is_turned_away_is_told_of() {
         );
         // All of them, in the end: the stream's packets, and the requests for its report that were answered "busy".
         let end = said.lines().last().unwrap();
-        let counted = "turned away: ";
-        assert!(json || end.contains(counted) && end.contains(" for want of sessions, 0 for want"), "{end}");
+        if json {
+            let end: serde_json::Value = serde_json::from_str(end).unwrap();
+            assert_eq!(end["event"], "counters", "{end}");
+            assert!(end["no_session"].as_u64() >= Some(31) && end["no_room"] == 0, "{end}");
+        } else {
+            let counted = "turned away: ";
+            assert!(end.contains(counted) && end.contains(" for want of sessions, 0 for want"), "{end}");
+        }
     }
 }
 

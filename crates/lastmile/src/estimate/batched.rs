@@ -23,7 +23,7 @@
 //! its window is longer for the same bytes, and what contends with it is met at nearer the rate at which it would matter.
 
 use crate::estimate::wbest_capacity::Capacity;
-use crate::estimate::wbest_fluid::{Losses, losses};
+use crate::estimate::wbest_fluid::{OVERFLOWS, losses};
 use crate::estimate::{Refusal, StreamPlan, bits_per_second};
 use crate::observe::StreamVerdict;
 use crate::observe::batch::{Batch, Between};
@@ -39,6 +39,8 @@ pub(super) const TRAIN: usize = 62;
 pub(super) const TRAINS: usize = 2;
 /// An interval of so many times what a host may hold back is the path's.
 const HELD: i64 = 5;
+/// A batch holds one of so many parts of a burst's bytes at least; what comes in smaller ones came in none.
+const LEAST_BATCH: u64 = 32;
 /// Rates of batches count from this share of the largest batch's bytes on.
 const FULL: u64 = 3;
 /// The two best rates further apart than this ask for another burst: more than access times make of a full aggregate (1 %) or of one
@@ -116,9 +118,12 @@ impl Batched {
         let longest = between.iter().map(|b| b.received).max()?;
         let (sent, received) =
             between.iter().fold((Span::ZERO, Span::ZERO), |sum, b| (sum.0 + b.sent, sum.1 + b.received));
-        // Bytes of two packets at least: else these are no batches.
-        let bytes: u64 = batches.iter().map(|b| b.bytes.0).sum();
-        let together = bytes >= 2 * size.0 * batches.len() as u64;
+        // Else these are no batches.
+        let (came, sent_in_all) = (
+            batches.iter().map(|b| b.bytes.0).sum::<u64>(),
+            record.packets.iter().map(|p| p.size.0).sum::<u64>(),
+        );
+        let together = came * LEAST_BATCH >= sent_in_all * batches.len() as u64;
         let the_paths = longest >= (coalescing + noise * 2) * HELD && sent <= received / 2;
         let mut new = Batched {
             size,
@@ -197,7 +202,8 @@ impl Batched {
         }
         if record.pattern == Pattern::Train {
             let slot = bits_per_second(self.capacity().rate).time_for(self.size);
-            if least.is_some_and(|least| losses(record, least, slot) == Losses::Overflow) {
+            let by_chance = least.and_then(|least| losses(record, least, slot));
+            if by_chance.is_some_and(|chance| chance < OVERFLOWS) {
                 return Taken::Overflow;
             }
             if sent <= 0.0 {

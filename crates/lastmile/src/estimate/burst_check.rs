@@ -26,8 +26,6 @@ use crate::units::{Bytes, Rate};
 /// By how much a receiver may stamp packets late: the slowest interrupt rate at which network cards arrive by
 /// themselves is some 4,000 a second. An assumption, not a measurement; the methods' configurations can change it.
 pub const COALESCING: Span = Span::from_micros(250);
-/// Packets in a burst: what a queue of 40 packets or 60 kB holds.
-pub(super) const PACKETS: usize = 40;
 /// Bursts sent before there is no more hope.
 const ATTEMPTS: u32 = 3;
 /// A burst agrees with pairs within this share; both are within a tenth of the truth then.
@@ -132,7 +130,7 @@ impl BurstCheck {
 
     /// Packets in a burst: of several batches, where there may be batches.
     fn packets(&self) -> usize {
-        if self.at_once { batched::BURST } else { PACKETS }
+        if self.at_once { batched::BURST } else { shaper::BURST }
     }
 
     /// What a burst says of a shaper: one that was met, or one that must be looked for by another burst.
@@ -188,7 +186,7 @@ impl BurstCheck {
             let bound = burst.at_least(self.coalescing + noise * 2).unwrap_or(self.bound);
             // Each is a bound, so the largest is.
             // Short ones are of a bucket, and no bound of bursts.
-            if planned >= PACKETS && bound > self.bound || self.burst == Bytes::ZERO {
+            if planned >= shaper::BURST && bound > self.bound || self.burst == Bytes::ZERO {
                 (self.bound, self.burst) = (bound, self.size * planned as u64);
             }
             if let Some(finding) = self.look(record, noise) {

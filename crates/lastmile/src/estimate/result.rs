@@ -1,6 +1,6 @@
 //! What an estimator found, or why it found nothing.
 
-use crate::report::Pattern;
+use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -313,7 +313,7 @@ pub enum Refusal {
     },
     /// A queue overflowed while probes passed.
     #[error(
-        "the queue overflowed: {lost} of {sent} packets of a train were lost at the height of its delay; the path is congested, and what is left of it cannot be told"
+        "the queue overflowed: {lost} of {sent} packets of a train were lost, all where the queue was fullest; the path is congested, and what is left of it cannot be told"
     )]
     Congested {
         /// Packets of the train that were lost.
@@ -386,4 +386,11 @@ pub enum Refusal {
     /// The stamps contradict each other.
     #[error("{0}")]
     Inconsistent(String),
+}
+
+impl Refusal {
+    /// A queue overflowed while this train passed.
+    pub(super) fn congested(train: &StreamRecord) -> Refusal {
+        Refusal::Congested { lost: train.lost() as u32, sent: train.packets.len() as u32 }
+    }
 }

@@ -50,7 +50,7 @@ const FEW_BY_CHANCE: f64 = 0.001;
 /// Slow gaps of a burst that tell of the rate.
 const MIN_RATES: usize = 8;
 /// Packets in a burst: what a queue of 40 packets or 60 kB holds.
-const BURST: usize = 40;
+pub(super) const BURST: usize = 40;
 /// Bursts sent until two streams agree.
 const ATTEMPTS: u32 = 3;
 /// Packets that a bucket holds, more than a fair queue lets pass at once: a pair, and a twentieth of that.

@@ -37,7 +37,7 @@ use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::contention::{Met, met};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
-use crate::estimate::wbest_fluid::{Losses, faithful_spare, least_delay, losses, plateau, spare};
+use crate::estimate::wbest_fluid::{OVERFLOWS, faithful_spare, least_delay, losses, plateau, spare};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
@@ -149,8 +149,9 @@ pub struct Wbest {
     train_streams: Vec<u32>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
-    /// Trains that must still come through without losses at the height of the delay, after one whose losses all were.
-    doubt: u32,
+    /// Trains that must still come through without losses in a full queue, after one whose losses all were; and how probable
+    /// chance makes these.
+    doubt: (u32, f64),
     /// Trains in a row whose delay stopped growing, as at a full queue.
     plateaus: u32,
     /// The least delay of any packet so far.
@@ -170,7 +171,7 @@ pub struct Wbest {
 }
 
 /// After a train whose losses may be a queue's, the last of so many without such losses is believed; a second with them
-/// before that is not chance.
+/// before that adds to the evidence.
 const DOUBT: u32 = 2;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
@@ -202,7 +203,7 @@ impl Wbest {
             trains: Vec::new(),
             train_streams: Vec::new(),
             one_by_one: false,
-            doubt: 0,
+            doubt: (0, 1.0),
             plateaus: 0,
             least_delay: None,
             bound: None,
@@ -379,10 +380,7 @@ impl Wbest {
         match batched.on_stream(record, verdict, self.base.noise(record), self.least_delay) {
             Taken::Yes => self.base.useful(),
             Taken::No(verdict) => self.base.waste(verdict, self.config.train_attempts),
-            Taken::Overflow => {
-                let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
-                self.base.refuse(Refusal::Congested { lost, sent });
-            }
+            Taken::Overflow => self.base.refuse(Refusal::congested(record)),
         }
         (self.capacity, self.trains) = (batched.capacity(), batched.spares());
         (self.pair_streams, self.train_streams) =
@@ -443,7 +441,7 @@ impl Wbest {
         self.suspect = None;
         self.trains.clear();
         self.train_streams.clear();
-        (self.doubt, self.plateaus) = (0, 0);
+        (self.doubt, self.plateaus) = ((0, 1.0), 0);
         self.phase = Phase::Train;
     }
 
@@ -477,21 +475,18 @@ impl Wbest {
             return;
         }
         let plain = !self.config.faithful && self.classifier.is_none();
-        let overflow = match self.least_delay {
-            Some(least) if plain => losses(record, least, slot),
-            _ => Losses::Elsewhere,
-        };
-        if overflow != Losses::Elsewhere {
+        if let Some(chance) = self.least_delay.filter(|_| plain).and_then(|least| losses(record, least, slot))
+        {
             // Another train with fewer losses would be no better, only luckier.
-            if overflow == Losses::Overflow || self.doubt > 0 {
-                let (lost, sent) = (record.lost() as u32, record.packets.len() as u32);
-                self.base.refuse(Refusal::Congested { lost, sent });
+            let both = if self.doubt.0 > 0 { chance * self.doubt.1 } else { chance };
+            if both < OVERFLOWS {
+                self.base.refuse(Refusal::congested(record));
             }
-            self.doubt = DOUBT;
+            self.doubt = (DOUBT, both);
             return;
         }
-        self.doubt = self.doubt.saturating_sub(1);
-        if self.doubt > 0 {
+        self.doubt.0 = self.doubt.0.saturating_sub(1);
+        if self.doubt.0 > 0 {
             return;
         }
         if plain && verdict == StreamVerdict::Believed && plateau(record, slot) {

@@ -43,48 +43,47 @@ pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
     Some(capacity + before_hop * (1.0 - capacity / after_hop)) // [WBest eq. 13]
 }
 
-/// What a train's losses say of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Losses {
-    /// There are none, or they fell where no queue was full.
-    Elsewhere,
-    /// All fell at the height of the delay, which chance may do: another train tells.
-    PerhapsOverflow,
-    /// All fell at the height of the delay, and chance does that in fewer than one of fifty trains.
-    Overflow,
-}
-
-/// What a train's losses say of the queue. `least` is the least delay that the session has seen, and `slot` a packet's time at
-/// the capacity.
+/// How probable it is that chance let all losses of a train fall where a queue was full; `None` where there are none, or some
+/// fell elsewhere. `least` is the least delay that the session has seen, and `slot` a packet's time at the capacity.
 ///
 /// The paper assumes that little overflows (section II.E). Where much does, others' packets are dropped beside the
 /// train's own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. A queue that drops
-/// is full to within a packet, so that all its losses fall where the delay is greatest. Losses of a wireless hop fall
-/// anywhere: that all `k` of them meet packets of the greatest delay, a share `q` of those that came, has probability
+/// is full to within a packet, so that all its losses fall where it is fullest. Losses of a wireless hop fall
+/// anywhere: that all `k` of them meet the fullest queue, as a share `q` of the packets that came did, has probability
 /// `q^k`. On a queue of fewer than [`GROWN`] packets the two cannot be told apart.
-pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Losses {
-    let owds: Vec<_> = record.packets.iter().map(PacketReport::owd).collect();
-    let Some(most) = owds.iter().flatten().max() else { return Losses::Elsewhere };
-    let height = *most - least;
+///
+/// How full a queue is that counts bytes is its delay. One that counts packets is full at less delay the more of them are small
+/// ones of others: how many it holds is then nearer to its delay less [`SMALL`] of a packet's time for each of the train's own that wait
+/// in it. The more telling of the two readings counts.
+pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Option<f64> {
+    let packets = &record.packets;
+    let waited: Vec<Option<Span>> = packets.iter().map(|p| p.owd().map(|owd| owd - least)).collect();
+    let height = *waited.iter().flatten().max()?;
     if record.lost() == 0 || height < slot * GROWN {
-        return Losses::Elsewhere;
+        return None;
     }
     let near = slot.scaled(NEAR_TOP).max(height.scaled(NEAR_SHARE));
-    // Judged alike, whether it came or not: by the packets before and behind it.
-    let high = |i: &usize| {
-        let before = owds[..*i].iter().rev().flatten().next();
-        let after = owds[*i + 1..].iter().flatten().next();
-        before.max(after).is_some_and(|owd| *most - *owd <= near)
+    // Those of the train's own that were still waiting, or being sent, when the packet came.
+    let ahead = |i: usize| {
+        let waits = |j: &usize| waited[*j].is_some_and(|w| packets[i].sent - packets[*j].sent < w + slot);
+        (0..i).filter(waits).count() as f64
     };
-    let (lost, came): (Vec<_>, Vec<_>) = (0..owds.len()).partition(|i| record.packets[*i].fate == Fate::Lost);
-    if !lost.iter().all(high) {
-        return Losses::Elsewhere;
-    }
-    let share = came.iter().filter(|i| high(i)).count() as f64 / came.len().max(1) as f64;
-    match libm::pow(share, lost.len() as f64) < BY_CHANCE {
-        true => Losses::Overflow,
-        false => Losses::PerhapsOverflow,
-    }
+    let own: Vec<f64> = (0..packets.len()).map(ahead).collect();
+    let by_chance = |share: f64| {
+        let full = |(waited, own): (&Option<Span>, &f64)| waited.map(|w| w - slot.scaled(share * own));
+        let full: Vec<Option<Span>> = waited.iter().zip(&own).map(full).collect();
+        let most = *full.iter().flatten().max()?;
+        // Judged alike, whether it came or not: by the packets before and behind it.
+        let high = |i: &usize| {
+            let before = full[..*i].iter().rev().flatten().next();
+            let after = full[*i + 1..].iter().flatten().next();
+            before.max(after).is_some_and(|full| most - *full <= near)
+        };
+        let (lost, came): (Vec<_>, Vec<_>) = (0..full.len()).partition(|i| packets[*i].fate == Fate::Lost);
+        let share = came.iter().filter(|i| high(i)).count() as f64 / came.len().max(1) as f64;
+        lost.iter().all(high).then(|| libm::pow(share, lost.len() as f64))
+    };
+    [0.0, SMALL].into_iter().filter_map(by_chance).min_by(f64::total_cmp)
 }
 
 /// Whether a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
@@ -122,6 +121,10 @@ const TOP: f64 = 1.1;
 const FLAT: usize = 5;
 /// Less probable than this, chance is doubted.
 const BY_CHANCE: f64 = 0.02;
+/// [`losses`] less probable than this are a queue's, in one train or in two together.
+pub(super) const OVERFLOWS: f64 = 0.01;
+/// By what share of a packet others' are smaller, for a queue that counts packets: between none and nearly all.
+const SMALL: f64 = 0.5;
 /// What counts as the height of delay: so many packets' time, or this share of all of it, below the greatest.
 const NEAR_TOP: f64 = 1.6;
 const NEAR_SHARE: f64 = 0.1;
@@ -179,6 +182,28 @@ mod tests {
             rx_resolution: Span::from_nanos(1),
             clock_stepped: false,
         }
+    }
+
+    /// Waits in halves of a packet's time, as a queue of eight packets gives them to a train in whose gaps, from the tenth on, three, no
+    /// and three packets of others come that are half as large. It is full at 3 of these times, and at 5.5.
+    #[test]
+    fn a_queue_that_counts_packets_is_full_at_less_delay_with_small_ones() {
+        let waits = [
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 6, -1, 7, 9, 9, 9, -1, 10, 10, -1, -1, 8, 10, 10, 10, 11, 11,
+            11,
+        ];
+        let mut record = train(&[0; 30]);
+        for (packet, wait) in record.packets.iter_mut().zip(waits) {
+            let came = |at: Time<_>| Fate::Arrived(at + SLOT / 2 * wait);
+            packet.fate = packet.fate.arrived().filter(|_| wait >= 0).map_or(Fate::Lost, came);
+        }
+        let least = least_delay(&record).unwrap();
+        // 15 of the 26 that came found it as full as the four that were lost.
+        let chance = losses(&record, least, SLOT).unwrap();
+        assert!((chance - libm::pow(15.0 / 26.0, 4.0)).abs() < 1e-9, "{chance}");
+        // One that was lost where there was nothing to fill it.
+        record.packets[3].fate = Fate::Lost;
+        assert_eq!(losses(&record, least, SLOT), None);
     }
 
     #[test]

@@ -9,8 +9,20 @@ use crate::report::StreamRecord;
 use crate::time::{Rx, Span, Time, Tx};
 use crate::units::Bytes;
 
-/// Stamps closer than this share of the usual gap at sending are one batch.
+/// Stamps closer than this share of a gap are one batch.
 const SHARE: f64 = 0.1;
+
+/// How close the stamps of one batch are: a tenth of the mean gap at arrival, or of the usual one at sending where that is
+/// shorter and not a burst's.
+fn close(record: &StreamRecord) -> Span {
+    let came = || record.packets.iter().filter_map(|p| p.fate.arrived());
+    let (Some(first), Some(last)) = (came().min(), came().max()) else { return Span::ZERO };
+    let mean = (last - first) / (came().count() as i64 - 1).max(1);
+    let planned: Vec<f64> = record.planned.windows(2).map(|w| (w[1] - w[0]).as_nanos() as f64).collect();
+    let usual = Span::from_nanos(stats::median(&planned).unwrap_or(0.0) as i64);
+    let gap = if usual > Span::ZERO { mean.min(usual) } else { mean };
+    gap.scaled(SHARE).max(Span::ZERO)
+}
 
 /// Where the batches of a stream end.
 ///
@@ -41,9 +53,7 @@ impl Batches {
     /// Looks through a stream whose packets were sent apart from each other.
     pub fn of(record: &StreamRecord) -> Batches {
         let n = record.packets.len();
-        let planned: Vec<f64> = record.planned.windows(2).map(|w| (w[1] - w[0]).as_nanos() as f64).collect();
-        let usual = Span::from_nanos(stats::median(&planned).unwrap_or(0.0) as i64);
-        let close = usual.scaled(SHARE).max(Span::ZERO);
+        let close = close(record);
         let mut batches = Batches { last: vec![true; n], largest: usize::from(n > 0) };
         let mut size = 1;
         for i in 1..n {
@@ -104,22 +114,10 @@ pub struct Batch {
 
 impl Batch {
     /// The batches of a stream, whose stamps are uncertain by `noise`.
-    ///
-    /// Stamps closer than a tenth of the mean gap at arrival, or of the usual one at sending where that is shorter, are one batch.
     pub fn of(record: &StreamRecord, noise: Span) -> Vec<Batch> {
-        let came: Vec<Batch> = (record.packets.iter())
-            .filter_map(|p| Some(Batch { bytes: p.size, sent: p.sent, arrived: p.fate.arrived()? }))
-            .collect();
-        let (Some(first), Some(last)) =
-            (came.iter().map(|b| b.arrived).min(), came.iter().map(|b| b.arrived).max())
-        else {
-            return Vec::new();
-        };
-        let mean = (last - first) / (came.len() as i64 - 1).max(1);
-        let planned: Vec<f64> = record.planned.windows(2).map(|w| (w[1] - w[0]).as_nanos() as f64).collect();
-        let usual = Span::from_nanos(stats::median(&planned).unwrap_or(0.0) as i64);
-        let gap = if usual > Span::ZERO { mean.min(usual) } else { mean };
-        let close = gap.scaled(SHARE).max(noise * 2);
+        let came = (record.packets.iter())
+            .filter_map(|p| Some(Batch { bytes: p.size, sent: p.sent, arrived: p.fate.arrived()? }));
+        let close = close(record).max(noise * 2);
         let mut batches: Vec<Batch> = Vec::new();
         for packet in came {
             match batches.last_mut() {

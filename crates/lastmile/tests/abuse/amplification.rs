@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use lastmile::endpoint::measure::{Decision, Key, Limits, ProberConfig, Reflector, ReflectorConfig};
-use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::node::{Datagram, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -165,6 +165,14 @@ impl Crowd {
         }
     }
 
+    /// What ends the session of who has that token.
+    fn goodbye(&mut self, from: SocketAddr, token: Token) -> Datagram {
+        let (kind, value_len) = (ReportKind::Arrivals, 48);
+        let report =
+            ReportRequest { token, stream: 0, page: 0, kind, acknowledge: true, end: true, value_len };
+        self.build(from, |b| b.tlv(&report)?.tlv(&ControlCode::NoReply), 0)
+    }
+
     /// Has a stream sent to the first address, so that there is one to repeat.
     fn one_stream(&mut self) {
         let from = self.addresses[0];
@@ -211,7 +219,9 @@ impl Crowd {
         let pad = if self.dice.happens(50) { 1_460 } else { 0 };
         let acknowledge = self.dice.happens(20);
         let kind = if self.dice.happens(50) { ReportKind::Arrivals } else { ReportKind::Departures };
-        let report = ReportRequest { token, stream, page: 0, kind, acknowledge, value_len: 48 + 8 * 100 };
+        let end = self.dice.happens(5);
+        let report =
+            ReportRequest { token, stream, page: 0, kind, acknowledge, end, value_len: 48 + 8 * 100 };
         let mut group = vec![0; 12];
         control.encode_value(&mut group).unwrap();
         group.truncate(8);
@@ -342,7 +352,7 @@ fn credit_is_spent_once_and_a_copy_of_a_request_is_not_served_again() {
     assert_eq!(crowd.deliver(request.clone()).len(), 0);
     let token = crowd.own_token(somebody());
     let (kind, value_len) = (ReportKind::Departures, 56);
-    let done = ReportRequest { token, stream: 1, page: 0, kind, acknowledge: true, value_len };
+    let done = ReportRequest { token, stream: 1, page: 0, kind, acknowledge: true, end: false, value_len };
     let done = crowd.build(somebody(), |b| b.tlv(&done), 0);
     crowd.deliver(done);
     assert_eq!(crowd.deliver(request).len(), 0);
@@ -469,6 +479,7 @@ fn sessions_are_bounded_in_all_and_per_source_and_end_with_the_lease() {
         page: 0,
         kind: ReportKind::Arrivals,
         acknowledge: false,
+        end: false,
         value_len: 56,
     };
     let report = crowd.build(late, |b| b.tlv(&report), 0);
@@ -479,6 +490,41 @@ fn sessions_are_bounded_in_all_and_per_source_and_end_with_the_lease() {
     assert_eq!(page.head.status, lastmile::wire::private::ReportStatus::Busy);
     crowd.pass(Span::from_secs(32));
     assert_eq!(crowd.reflector.sessions(), 0);
+}
+
+/// One source may measure as often as it likes, one run after the other: a finished one leaves its place.
+#[test]
+fn a_goodbye_ends_its_own_session_and_no_other() {
+    for keyed in [false, true] {
+        let mut crowd = Crowd::new(keyed, Limits::default(), 1);
+        for port in 1..=500 {
+            let (peer, neighbour) =
+                (SocketAddr::new([192, 0, 2, 1].into(), port), "192.0.2.1:9999".parse().unwrap());
+            crowd.pass(Span::from_millis(10));
+            crowd.session(peer, 0);
+            crowd.session(neighbour, 0);
+            assert_eq!(crowd.reflector.sessions(), 2, "run {port}");
+            let own = crowd.own_token(peer);
+            for (from, token) in [(neighbour, own), (peer, [7; 16]), (peer, [0; 16])] {
+                let goodbye = crowd.goodbye(from, token);
+                assert!(crowd.deliver(goodbye).is_empty());
+                assert_eq!(crowd.reflector.sessions(), 2, "whose token it is not");
+            }
+            if keyed {
+                let mut forged = crowd.goodbye(peer, own);
+                let Payload::Udp(bytes) = &mut forged.payload else { panic!() };
+                *bytes.last_mut().unwrap() ^= 1;
+                crowd.deliver(forged);
+                assert_eq!(crowd.reflector.sessions(), 2, "who has not the key");
+            }
+            let goodbye = crowd.goodbye(peer, own);
+            (0..2).for_each(|_| assert!(crowd.deliver(goodbye.clone()).is_empty(), "needs no answer"));
+            assert_eq!(crowd.reflector.sessions(), 1, "a copy begins no session");
+        }
+        assert_eq!(crowd.reflector.counters().no_session, 0);
+        crowd.pass(Span::from_secs(32));
+        assert_eq!(crowd.reflector.sessions(), 0);
+    }
 }
 
 #[test]

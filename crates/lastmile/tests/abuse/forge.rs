@@ -45,6 +45,7 @@ pub(crate) fn packet(dice: &mut Dice, to_peer: bool) -> Vec<u8> {
                 page: 0,
                 kind,
                 acknowledge: dice.happens(50),
+                end: dice.happens(5),
                 value_len: 300,
             }),
             4 => b.tlv(&hello(dice, token)),
@@ -107,7 +108,8 @@ fn offer(dice: &mut Dice, token: [u8; 16]) -> Offer {
 /// A report full of arrivals.
 pub(crate) fn report(dice: &mut Dice, stream: u32) -> Vec<u8> {
     let kind = if dice.happens(50) { ReportKind::Arrivals } else { ReportKind::Departures };
-    let request = ReportRequest { token: [0; 16], stream, page: 0, kind, acknowledge: false, value_len: 300 };
+    let (token, acknowledge, end) = ([0; 16], false, false);
+    let request = ReportRequest { token, stream, page: 0, kind, acknowledge, end, value_len: 300 };
     let mut value = vec![0; request.value_len()];
     request.encode_value(&mut value).unwrap();
     let head = ReportHeader {

@@ -139,17 +139,18 @@ fn small_packets_of_twamp_light() {
         |host, octets| Datagram::udp(sender(host), address(ONE), request(false, false)[..octets].to_vec());
     for answer_small in [false, true] {
         let mut node = Reflector::new(ReflectorConfig { answer_small, ..reflector_config(EPOCH) });
-        let mut answer = |datagram: Datagram| {
+        let mut answer_at = |now: Time, datagram: Datagram| {
             let (mut replies, mut told) = (Vec::new(), Vec::new());
-            node.handle(Time::ZERO, Input::Datagram { port: PortId(0), at: Time::ZERO, datagram });
+            node.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
             loop {
-                match node.poll(Time::ZERO) {
+                match node.poll(now) {
                     Output::Transmit(transmit) => replies.push(transmit.datagram),
                     Output::Event(event) => told.push(event),
                     Output::Wait(_) => return (replies, told),
                 }
             }
         };
+        let mut answer = |datagram| answer_at(Time::ZERO, datagram);
         for octets in 0..=44 {
             let (replies, told) = answer(small(1, octets));
             let expected = match octets {
@@ -171,7 +172,13 @@ fn small_packets_of_twamp_light() {
         }
         let told: usize = (2..200).map(|host| answer(small(host, 14)).1.len()).sum();
         assert_eq!(told, if answer_small { 0 } else { 63 }, "forged sources fill no log");
-        assert_eq!(node.counters().too_small, if answer_small { 0 } else { 27 + 198 });
+        // Nor do they silence others for good: one more is told of every ten seconds.
+        let seconds = |s| Time::ZERO + Span::from_secs(s);
+        let later: Vec<_> = [(9, 240), (11, 240), (12, 240), (13, 241), (21, 241), (23, 1)]
+            .map(|(s, host)| answer_at(seconds(s), small(host, 14)).1.len())
+            .to_vec();
+        assert_eq!(later, if answer_small { [0; 6] } else { [0, 1, 0, 0, 1, 0] });
+        assert_eq!(node.counters().too_small, if answer_small { 0 } else { 27 + 198 + 6 });
         assert_eq!(node.counters().malformed, 14);
     }
     for octets in [14, 41] {

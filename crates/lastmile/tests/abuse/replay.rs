@@ -8,11 +8,23 @@ use lastmile::node::{Datagram, Input, Node, Output, PortId};
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
+use lastmile::wire::private::ReportRequest;
+use lastmile::wire::{Mode, TlvType, TlvValue, Tlvs, tlv_area};
 
 use crate::world::{NEAR, World, measurement, pairs, peer_address, prober_address};
 
 fn key(keyed: bool) -> Option<Key> {
     keyed.then(|| Key::new(b"a key of many bytes").unwrap())
+}
+
+fn is_goodbye(datagram: &Datagram) -> bool {
+    let Some(bytes) = datagram.payload.udp() else { return false };
+    [Mode::Open, Mode::Authenticated].into_iter().any(|mode| {
+        Tlvs::new(tlv_area(mode, bytes))
+            .map_while(Result::ok)
+            .filter(|tlv| tlv.kind == TlvType::REPORT)
+            .any(|tlv| ReportRequest::decode_value(tlv.value).is_ok_and(|report| report.end))
+    })
 }
 
 /// A reflector, all that is sent to it, and IP bytes from and to the measured host.
@@ -22,6 +34,8 @@ struct Tapped {
     /// How long the reflector had been running when the measurement at hand began.
     ran: Span,
     heard: Vec<Datagram>,
+    /// Whether the measurement's goodbye is lost on the way, so that its session lasts as long as its lease.
+    loses_goodbye: bool,
     came: Bytes,
     went: Bytes,
 }
@@ -37,6 +51,9 @@ impl Node for Tapped {
         if let Input::Datagram { datagram, .. } = &input {
             self.heard.push(datagram.clone());
             self.came += datagram.ip_size();
+            if self.loses_goodbye && is_goodbye(datagram) {
+                return;
+            }
         }
         self.reflector.handle(self.now, input);
     }
@@ -60,7 +77,15 @@ impl Tapped {
         let config = ReflectorConfig { key: key(keyed), limits, ..ReflectorConfig::new([seed; 32]) };
         let reflector = Reflector::new(config);
         let (came, went) = (Bytes::ZERO, Bytes::ZERO);
-        Tapped { reflector, now: Time::ZERO, ran: Span::ZERO, heard: Vec::new(), came, went }
+        Tapped {
+            reflector,
+            now: Time::ZERO,
+            ran: Span::ZERO,
+            heard: Vec::new(),
+            loses_goodbye: false,
+            came,
+            went,
+        }
     }
 
     /// Measures in the reverse direction, where one request of 212 bytes brings a whole stream; what was heard of it is
@@ -70,6 +95,7 @@ impl Tapped {
         let measurements = vec![measurement(Direction::Reverse, vec![pairs(100), pairs(100)])];
         let mut world = World::new(config, measurements, self, NEAR, u64::from(run));
         world.run(Span::from_secs(20));
+        world.settle();
         let records = world.prober.sink();
         assert_eq!(records.len(), 2, "{:?}", world.refusals());
         assert!(records.iter().flat_map(|r| &r.packets).all(|p| p.fate.arrived().is_some()));
@@ -95,8 +121,9 @@ impl Tapped {
 
 #[test]
 fn within_the_session() {
-    for keyed in [false, true] {
-        let (mut tapped, heard) = Tapped::new(keyed, 1).measured(keyed, 5);
+    for (keyed, loses_goodbye) in [(false, false), (false, true), (true, false), (true, true)] {
+        let tapped = Tapped { loses_goodbye, ..Tapped::new(keyed, 1) };
+        let (mut tapped, heard) = tapped.measured(keyed, 5);
         for _ in 0..3 {
             tapped.replay(Span::ZERO, &heard, prober_address());
         }
@@ -105,14 +132,15 @@ fn within_the_session() {
 
 #[test]
 fn after_the_session_however_long() {
-    for keyed in [false, true] {
+    for (keyed, loses_goodbye) in [(false, false), (false, true), (true, false), (true, true)] {
         for seconds in [1, 15, 29, 31, 60, 299, 301, 599, 700, 100_000] {
             // All of it, and each packet alone: a hello before it might spoil what a thief can do without one.
             for alone in [false, true] {
-                let (mut tapped, heard) = Tapped::new(keyed, 1).measured(keyed, 5);
+                let tapped = Tapped { loses_goodbye, ..Tapped::new(keyed, 1) };
+                let (mut tapped, heard) = tapped.measured(keyed, 5);
                 let after = Span::from_secs(seconds);
                 tapped.handle(Time::ZERO + after, Input::Wake);
-                assert_eq!(tapped.reflector.sessions(), usize::from(seconds < 30));
+                assert_eq!(tapped.reflector.sessions(), usize::from(seconds < 30 && loses_goodbye));
                 for packets in heard.chunks(if alone { 1 } else { heard.len() }) {
                     (0..3).for_each(|_| tapped.replay(after, packets, prober_address()));
                 }
@@ -161,7 +189,8 @@ fn in_the_name_of_others() {
 /// The thief hears the request on its way and is there before it: the stream is sent once, to who asked for it.
 #[test]
 fn a_request_is_served_once_whoever_brings_it_first() {
-    let (mut tapped, heard) = Tapped::new(true, 1).measured(true, 5);
+    let tapped = Tapped { loses_goodbye: true, ..Tapped::new(true, 1) };
+    let (mut tapped, heard) = tapped.measured(true, 5);
     let streamed = tapped.reflector.counters().streamed;
     assert_eq!(streamed, 400);
     tapped.replay(Span::ZERO, &heard, prober_address());

@@ -438,7 +438,7 @@ fn an_impossible_report_is_refused_and_the_peer_named() {
 /// Behind a VPN full-sized packets vanish and small ones pass: the methods go on with what fits, and say so.
 #[test]
 fn a_path_with_a_small_mtu_is_measured_with_packets_that_fit() {
-    for (mtu, fits) in [(1_420, 1_400), (1_300, 1_280)] {
+    for (mtu, fits) in [(1_420, 1_400), (1_300, 1_280), (1_200, 576), (600, 576), (576, 576)] {
         for direction in DIRECTIONS {
             for method in ["wbest", "capprobe"] {
                 let estimator = build(&method.parse().unwrap(), &Conditions::default()).unwrap();

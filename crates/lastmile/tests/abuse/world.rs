@@ -204,6 +204,14 @@ impl<P: Node> World<P> {
         panic!("an endless loop at {}: {:?}", self.now, self.events);
     }
 
+    /// Carries what is still on its way.
+    pub(crate) fn settle(&mut self) {
+        while let Some(((at, _), due)) = self.due.pop_first() {
+            self.now = at.max(self.now);
+            self.happen(due);
+        }
+    }
+
     fn happen(&mut self, due: Due) {
         let now = self.now;
         match due {

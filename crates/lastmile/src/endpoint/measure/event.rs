@@ -135,7 +135,8 @@ pub enum Decision {
         /// Because a reverse stream is not paid for, or larger than any may be.
         unpaid: u64,
     },
-    /// A sender of TWAMP Light uses packets that no reply of their size could answer: told once for each source.
+    /// A sender of TWAMP Light uses packets that no reply of their size could answer: told once for each
+    /// source, and where there are more than 64 of them, of one every ten seconds.
     TooSmall {
         /// The sender.
         peer: SocketAddr,

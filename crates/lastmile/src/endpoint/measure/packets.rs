@@ -79,6 +79,10 @@ pub(super) enum Request {
         token: Token,
         stream: u32,
     },
+    /// Ends the session on the other side.
+    Goodbye {
+        token: Token,
+    },
     /// Earns credit and asks for nothing.
     Pay {
         token: Token,
@@ -217,18 +221,15 @@ impl Codec {
                 page: *page,
                 kind: *kind,
                 acknowledge: false,
+                end: false,
                 value_len: report_len(*entries),
             })?,
-            Request::Release { token, stream } => b
-                .tlv(&ReportRequest {
-                    token: *token,
-                    stream: *stream,
-                    page: 0,
-                    kind: ReportKind::Arrivals,
-                    acknowledge: true,
-                    value_len: 0,
-                })?
-                .tlv(&ControlCode::NoReply)?,
+            Request::Release { token, stream } => {
+                b.tlv(&last(*token, *stream))?.tlv(&ControlCode::NoReply)?
+            }
+            Request::Goodbye { token } => {
+                b.tlv(&ReportRequest { end: true, ..last(*token, 0) })?.tlv(&ControlCode::NoReply)?
+            }
             Request::Pay { token } => {
                 let tag = StreamTag { stream: 0, index: 0, count: 1, burst: 0, token: *token };
                 b.tlv(&tag)?.tlv(&ControlCode::NoReply)?
@@ -335,8 +336,16 @@ impl Codec {
     }
 }
 
+/// The last request about a stream.
+fn last(token: Token, stream: u32) -> ReportRequest {
+    let kind = ReportKind::Arrivals;
+    ReportRequest { token, stream, page: 0, kind, acknowledge: true, end: false, value_len: 0 }
+}
+
 /// Entries of a report page that keeps its packet, authenticated and on IPv6, below 1280 bytes.
 pub(super) const PAGE_ENTRIES: usize = 120;
+/// The same below 576 bytes.
+pub(super) const SMALL_PAGE: usize = 40;
 
 fn report_len(entries: usize) -> usize {
     crate::wire::private::REPORT_HEADER_LEN

@@ -7,11 +7,15 @@
 //! peer's program, which is told by its [token](super::token), and a log that was given up is never begun again.
 //! Otherwise a packet that is replayed later, or the same number used by the peer's next run from the same port, would
 //! put wrong stamps into a report or be paid for twice.
+//!
+//! A session ends with its lease, or when its peer says goodbye. Of the latter is kept, for each source, when the newest
+//! token was made that was ended so: what was heard of that session must not begin another while the token lives.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
 use super::budget::{Limits, source_prefix};
+use super::token;
 use crate::node::Ecn;
 use crate::time::Time;
 use crate::units::Bytes;
@@ -213,6 +217,14 @@ pub(super) struct Sessions {
 struct Share {
     sessions: usize,
     stamps: usize,
+    /// Tokens made up to then begin no session: one of them has ended before its time.
+    spent: Option<Time>,
+}
+
+impl Share {
+    fn is_over(&self, now: Time) -> bool {
+        self.sessions == 0 && self.spent.is_none_or(|at| now - at >= token::LIFE)
+    }
 }
 
 /// Whether a source that has `held` of a thing of which `used` of `limit` are taken may have `more`: never more than what
@@ -229,6 +241,17 @@ impl Sessions {
 
     pub(super) fn len(&self) -> usize {
         self.by_peer.len()
+    }
+
+    /// Whether there is nothing that time will end.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_source.is_empty()
+    }
+
+    /// Whether a token made then is of a session of that source that has ended before its time, or as old.
+    pub(super) fn is_spent(&self, peer: SocketAddr, issued: Time) -> bool {
+        let share = self.by_source.get(&source_prefix(peer.ip()));
+        share.and_then(|share| share.spent).is_some_and(|spent| issued <= spent)
     }
 
     /// Whether there is room for one more stamp of that peer's source.
@@ -304,31 +327,40 @@ impl Sessions {
                     logs: Vec::new(),
                 },
             );
-        } else if share.sessions == 0 {
+        } else if share.sessions == 0 && share.spent.is_none() {
             self.by_source.remove(&source_prefix(peer.ip()));
         }
         room
+    }
+
+    fn remove(&mut self, peer: SocketAddr) -> Option<Session> {
+        let session = self.by_peer.remove(&peer)?;
+        self.stamps -= session.stamps();
+        if let Some(share) = self.by_source.get_mut(&source_prefix(peer.ip())) {
+            share.sessions -= 1;
+            share.stamps -= session.stamps();
+        }
+        Some(session)
+    }
+
+    /// Ends a session at its peer's wish and gives it back; not where the token is not its own, or where so many sources said
+    /// goodbye lately that it costs less memory to keep the session.
+    pub(super) fn end(&mut self, peer: SocketAddr, token: &Token, limits: &Limits) -> Option<Session> {
+        self.by_peer.get(&peer).filter(|s| s.token == *token && self.by_source.len() <= limits.sessions)?;
+        let session = self.remove(peer)?;
+        if let Some(share) = self.by_source.get_mut(&source_prefix(peer.ip())) {
+            share.spent = share.spent.max(Some(session.issued));
+        }
+        Some(session)
     }
 
     /// Ends the sessions whose lease is over and gives them back.
     pub(super) fn expire(&mut self, now: Time) -> Vec<(SocketAddr, Session)> {
         let over: Vec<_> =
             self.by_peer.iter().filter(|(_, s)| s.lease_ends <= now).map(|(p, _)| *p).collect();
-        over.into_iter()
-            .filter_map(|peer| {
-                let session = self.by_peer.remove(&peer)?;
-                self.stamps -= session.stamps();
-                let source = source_prefix(peer.ip());
-                if let Some(share) = self.by_source.get_mut(&source) {
-                    share.sessions -= 1;
-                    share.stamps -= session.stamps();
-                    if share.sessions == 0 {
-                        self.by_source.remove(&source);
-                    }
-                }
-                Some((peer, session))
-            })
-            .collect()
+        let ended = over.into_iter().filter_map(|peer| Some((peer, self.remove(peer)?))).collect();
+        self.by_source.retain(|_, share| !share.is_over(now));
+        ended
     }
 }
 

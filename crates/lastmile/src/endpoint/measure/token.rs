@@ -2,8 +2,9 @@
 //!
 //! It is when it was made and a keyed hash of that and of the peer's address and port, so that making and checking it
 //! needs no memory. Whoever only heard it gains nothing by it later: it begins a session within [`LIFE`] of being made
-//! and never where the lease is shorter than its age, a session ends no sooner than its lease, and a session takes no
-//! token that is older than the one it has. The secret differs at each start of the reflector.
+//! and never where the lease is shorter than its age, a session ends no sooner than its lease unless its peer says goodbye,
+//! after which no token of that source begins one that is older than the one it had, and a session takes no token that is older
+//! than its own. The secret differs at each start of the reflector.
 
 use core::net::SocketAddr;
 

@@ -7,7 +7,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                   'LSM'                       |   Layout = 1  |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |R|D|A|C|Q|Resvd|    Status     |             Page              |
+//! |R|D|A|C|Q|E|Rsv|    Status     |             Page              |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                           Stream id                           |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -28,7 +28,7 @@
 //!
 //! First line of flags: R reply, D departures (else arrivals), A acknowledge, that is release the stream, C the
 //! reflector's clock was stepped while the stream ran, Q its packets were held up in the queue of the reflector's own
-//! interface. Flags of an entry: D duplicated, L late. All from Pages on is zero in a request.
+//! interface, E (in a request) the sender has no more to ask: the session may end. Flags of an entry: D duplicated, L late. All from Pages on is zero in a request.
 
 use super::{PREFIX, Token, check_prefix};
 use crate::wire::{TlvType, TlvValue, WireError, be, be16, be32, be64, put};
@@ -45,6 +45,7 @@ const DEPARTURES: u8 = 0x40;
 const ACKNOWLEDGE: u8 = 0x20;
 const CLOCK_STEPPED: u8 = 0x10;
 const QUEUED: u8 = 0x08;
+const END: u8 = 0x04;
 /// 48 bits of ones: not seen.
 const NOT_SEEN: u64 = (1 << 48) - 1;
 const LATE: u8 = 0x04;
@@ -113,6 +114,8 @@ pub struct ReportRequest {
     pub kind: ReportKind,
     /// The sender has all it wants: the reflector may forget the stream after this reply.
     pub acknowledge: bool,
+    /// The sender has all it wants of the session: the reflector may end it.
+    pub end: bool,
     /// Octets of the value, at least [`MIN_REPORT_LEN`]; the reply has the same.
     pub value_len: usize,
 }
@@ -170,7 +173,8 @@ impl TlvValue for ReportRequest {
         let departures = if self.kind == ReportKind::Departures { DEPARTURES } else { 0 };
         let acknowledge = if self.acknowledge { ACKNOWLEDGE } else { 0 };
         put(p, 0, &PREFIX);
-        put(p, 4, &[departures | acknowledge, 0]);
+        let end = if self.end { END } else { 0 };
+        put(p, 4, &[departures | acknowledge | end, 0]);
         put(p, 6, &self.page.to_be_bytes());
         put(p, 8, &self.stream.to_be_bytes());
         put(p, 12, &self.token);
@@ -185,6 +189,7 @@ impl TlvValue for ReportRequest {
             page: be16(p, 6),
             kind: kind_of(p[4]),
             acknowledge: p[4] & ACKNOWLEDGE != 0,
+            end: p[4] & END != 0,
             value_len: value.len(),
         })
     }
@@ -370,6 +375,7 @@ mod tests {
         page: 2,
         kind: ReportKind::Departures,
         acknowledge: true,
+        end: false,
         value_len: REPORT_HEADER_LEN + 3 * REPORT_ENTRY_LEN + 5,
     };
 

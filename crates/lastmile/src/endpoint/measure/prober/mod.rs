@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 pub use config::{Measurement, ProberConfig};
 
-use super::packets::{Codec, PAGE_ENTRIES, Request, derive_u64};
+use super::packets::{Codec, PAGE_ENTRIES, Request, SMALL_PAGE, derive_u64};
 use super::stream::StreamInFlight;
 use crate::endpoint::Endpoint;
 use crate::endpoint::measure::event::{Cost, Decision, PacketSink};
@@ -31,6 +31,8 @@ const KEEP_ALIVE: Span = Span::from_secs(15);
 /// A stream's last packets may take this long beyond the plan before they count as lost.
 const GRACE: Span = Span::from_millis(500);
 const TRIES: usize = 5;
+/// After so many of them a report is asked for in small pages: large ones may not pass.
+const LARGE: usize = 3;
 /// A peer that was asked so long ago is said to be quiet, at the next request.
 const QUIET: Span = Span::from_millis(1_500);
 /// What [`TRIES`] requests take beyond [`QUIET`] at least.
@@ -99,6 +101,8 @@ pub struct Prober<S: PacketSink = ()> {
     renewed: bool,
     /// The largest packets that pass, as far as is known.
     fits: Bytes,
+    /// Entries that a page of a report is asked for.
+    page_entries: usize,
     /// Our token and the credit that the peer counted before the last payment.
     before_paying: (Token, u64),
     rtt: Span,
@@ -143,6 +147,7 @@ impl<S: PacketSink> Prober<S> {
             foreign: None,
             renewed: false,
             fits: Bytes(u64::MAX),
+            page_entries: PAGE_ENTRIES,
             before_paying: ([0; 16], 0),
             rtt: Span::ZERO,
             seen: Rate::ip(0),
@@ -231,7 +236,7 @@ impl<S: PacketSink> Prober<S> {
                     Direction::Reverse => ReportKind::Departures,
                     _ => ReportKind::Arrivals,
                 };
-                let entries = stream.len().min(PAGE_ENTRIES);
+                let entries = stream.len().min(self.page_entries);
                 let request = Request::Report { token, stream: stream.id, page: *page, kind, entries };
                 self.codec.encode(now, &request, None)
             }
@@ -399,6 +404,10 @@ impl<S: PacketSink> Prober<S> {
         let may_still_come = now < asked + self.patience(self.unanswered);
         if (tries < TRIES || may_still_come) && !closed {
             self.tell_of_quiet(now, asked);
+            // Later pages follow a first one of their size.
+            if tries >= LARGE && matches!(self.phase, Phase::Reporting(_, 0)) {
+                self.page_entries = SMALL_PAGE;
+            }
             return self.request(now);
         }
         let peer = self.config.peer;

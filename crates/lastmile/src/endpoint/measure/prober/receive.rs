@@ -3,7 +3,7 @@
 use super::steps::largest;
 use super::{Phase, Prober, Try};
 use crate::endpoint::measure::event::{Decision, PacketSink};
-use crate::endpoint::measure::packets::{PAGE_ENTRIES, Replied, Reply, VERSION};
+use crate::endpoint::measure::packets::{Replied, Reply, VERSION};
 use crate::endpoint::measure::stream::{Stamp, StreamInFlight};
 use crate::estimate::{Refusal, alike};
 use crate::node::{Datagram, Ecn, Failure, Output, TransmitId};
@@ -210,7 +210,7 @@ impl<S: PacketSink> Prober<S> {
         }
         let next = *wanted + 1;
         // However many pages the peer claims to have.
-        let pages = page.head.pages.min(stream.len().div_ceil(PAGE_ENTRIES) as u16);
+        let pages = page.head.pages.min(stream.len().div_ceil(self.page_entries) as u16);
         let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else { return };
         if next < pages {
             self.enter(now, Phase::Reporting(stream, next));

@@ -2,7 +2,7 @@
 
 use super::{Phase, Prober, TRIES};
 use crate::endpoint::measure::event::{Decision, PacketSink};
-use crate::endpoint::measure::packets::{PAGE_ENTRIES, Request};
+use crate::endpoint::measure::packets::Request;
 use crate::endpoint::measure::reflector::MAX_REVERSE_SIZE;
 use crate::endpoint::measure::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan, Warning, WarningCode};
@@ -21,9 +21,9 @@ const CREDIT_GAP: Span = Span::from_millis(5);
 const WELCOME: Span = Span::from_secs(10);
 /// Size of packets that are sent only to pay.
 const CREDIT_SIZE: Bytes = Bytes(1_488);
-/// What is tried in turn where larger packets vanish: what most VPNs leave, and what every path with IPv6 carries
-/// (RFC 8200, 5).
-const FITTING: [Bytes; 2] = [Bytes(1_400), Bytes(1_280)];
+/// What is tried in turn where larger packets vanish: what most VPNs leave, what every path with IPv6 carries
+/// (RFC 8200, 5), and what every host with IPv4 takes (RFC 791, 3.1).
+const FITTING: [Bytes; 3] = [Bytes(1_400), Bytes(1_280), Bytes(576)];
 /// So many packets that all vanish are no chance.
 const VANISHED: u64 = 5;
 /// Round-trip streams in a row of which nothing comes back, until the peer counts as silent.
@@ -131,8 +131,8 @@ impl<S: PacketSink> Prober<S> {
     /// IP bytes that a stream and all that belongs to it take, both directions together, if nothing is lost.
     fn price(&self, direction: Direction, plan: &StreamPlan) -> Bytes {
         let (all, n) = (plan.bytes(), plan.packets.len());
-        let pages = n.div_ceil(PAGE_ENTRIES) as u64;
-        let report = self.codec.report_size(n.min(PAGE_ENTRIES)) * 2 * pages + self.codec.report_size(0);
+        let pages = n.div_ceil(self.page_entries) as u64;
+        let report = self.codec.report_size(n.min(self.page_entries)) * 2 * pages + self.codec.report_size(0);
         match direction {
             Direction::RoundTrip => all + self.codec.reply_size(all, n),
             Direction::Forward => all + report,
@@ -382,6 +382,9 @@ impl<S: PacketSink> Prober<S> {
     }
 
     fn finish(&mut self, now: Time) {
+        if self.peer.is_some() {
+            self.courtesy(now, &Request::Goodbye { token: self.token() }, false);
+        }
         self.cost.elapsed = now - self.started.unwrap_or(now);
         self.out.push_back(Output::Event(Decision::Finished { cost: self.cost }));
         self.phase = Phase::Finished;

@@ -127,8 +127,8 @@ pub struct Reflector {
     told: (Counters, Time),
     /// Who was turned away last.
     turned_away: Option<SocketAddr>,
-    /// Sources of too small packets that were told of.
-    small_told: Vec<u64>,
+    /// Sources of too small packets that were told of, and when it is told of one more however many these are.
+    small_told: (VecDeque<u64>, Time),
     out: VecDeque<Output<Decision>>,
 }
 
@@ -181,7 +181,7 @@ impl Reflector {
             next_sweep: None,
             told: (Counters::default(), Time::ZERO),
             turned_away: None,
-            small_told: Vec::new(),
+            small_told: (VecDeque::new(), Time::ZERO),
             out: VecDeque::new(),
             config,
         }
@@ -207,6 +207,7 @@ impl Reflector {
             match (issued, known) {
                 (None, _) => return Standing::Unproven,
                 (Some(issued), Some((_, newest))) if issued <= newest => return Standing::Unproven,
+                (Some(issued), None) if self.sessions.is_spent(peer, issued) => return Standing::Unproven,
                 (Some(issued), Some(_)) => self.sessions.renew(peer, *token, issued),
                 (Some(issued), None) if !self.sessions.begin(peer, *token, issued, &self.config.limits) => {
                     return Standing::NoRoom;
@@ -256,11 +257,14 @@ impl Reflector {
             self.counters.looped += 1;
             return;
         }
-        let Some(reply_len) = self.reply_len(from, mode, octets) else { return };
+        let Some(reply_len) = self.reply_len(now, from, mode, octets) else { return };
         let keyless = self.config.key.is_some() && mode == Mode::Open;
         let mut wishes = tlvs::read(self, mode, &mut bytes, (ecn, dscp));
         if keyless {
             wishes = Wishes { hello: wishes.hello, ..Wishes::default() };
+        }
+        if let Some(report) = wishes.report.filter(|report| report.value.end) {
+            return self.end(from, &report.value.token);
         }
         // Credit is for those who show their token: a reply to them is paid by its request, and the rest earns none.
         let shown = (wishes.tag.map(|tag| tag.token))
@@ -290,6 +294,13 @@ impl Reflector {
         // After the reply, which may be the last that tells of the stream.
         if let Some(report) = wishes.report.filter(|r| r.value.acknowledge && standing == Standing::Served) {
             self.sessions.release(from, report.value.stream);
+        }
+    }
+
+    /// Ends a session whose peer says goodbye; of others nothing is known, and nothing said.
+    fn end(&mut self, peer: SocketAddr, token: &Token) {
+        if let Some(Session { received, sent, .. }) = self.sessions.end(peer, token, &self.config.limits) {
+            self.out.push_back(Output::Event(Decision::SessionClosed { peer, received, sent }));
         }
     }
 
@@ -439,7 +450,7 @@ impl Reflector {
             let (received, sent) = (session.received, session.sent);
             self.out.push_back(Output::Event(Decision::SessionClosed { peer, received, sent }));
         }
-        self.next_sweep = (self.sessions.len() > 0).then_some(now + SWEEP);
+        self.next_sweep = (!self.sessions.is_empty()).then_some(now + SWEEP);
     }
 
     /// Tells of those who were turned away since it was last told, if there are any and it is time.

@@ -7,17 +7,19 @@
 
 use core::net::SocketAddr;
 
-use super::Reflector;
+use super::{Reflector, TELL};
 use crate::endpoint::measure::budget::source_prefix;
 use crate::endpoint::measure::event::Decision;
 use crate::node::Output;
+use crate::time::Time;
 use crate::wire::Mode;
 
 /// Octets of the smallest packet that a sender of TWAMP makes: sequence number, timestamp, error estimate.
 const LEAST: usize = 14;
 /// Octets of a reply of TWAMP.
 const WHOLE_REPLY: usize = 41;
-/// Sources that are told of; more are counted only, so that forged ones fill neither memory nor logs.
+/// Sources that are told of at once; of more one is told of every [`TELL`], so that forged ones fill neither memory nor logs,
+/// and silence nobody for longer.
 const TOLD: usize = 64;
 
 /// Gives a small packet of TWAMP Light the length of a base packet, with zeros.
@@ -30,7 +32,13 @@ pub(super) fn complete(bytes: &mut Vec<u8>) {
 impl Reflector {
     /// UDP payload of a reply to a packet that came with so many octets; `None` where it gets none, which is told once for
     /// each source.
-    pub(super) fn reply_len(&mut self, peer: SocketAddr, mode: Mode, octets: usize) -> Option<usize> {
+    pub(super) fn reply_len(
+        &mut self,
+        now: Time,
+        peer: SocketAddr,
+        mode: Mode,
+        octets: usize,
+    ) -> Option<usize> {
         let base = mode.base_len();
         match octets {
             _ if octets >= WHOLE_REPLY => Some(octets),
@@ -38,8 +46,13 @@ impl Reflector {
             _ => {
                 self.counters.too_small += 1;
                 let source = source_prefix(peer.ip());
-                if self.small_told.len() < TOLD && !self.small_told.contains(&source) {
-                    self.small_told.push(source);
+                let (told, next) = &mut self.small_told;
+                if !told.contains(&source) && (told.len() < TOLD || now >= *next) {
+                    if told.len() == TOLD {
+                        told.pop_front();
+                    }
+                    told.push_back(source);
+                    *next = now + TELL;
                     let octets = u16::try_from(octets).unwrap_or(u16::MAX);
                     self.out.push_back(Output::Event(Decision::TooSmall { peer, octets }));
                 }
