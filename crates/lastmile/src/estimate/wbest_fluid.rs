@@ -50,7 +50,9 @@ pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
 /// train's own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. A queue that drops
 /// is full to within a packet, so that all its losses fall where it is fullest. Losses of a wireless hop fall
 /// anywhere: that all `k` of them meet the fullest queue, as a share `q` of the packets that came did, has probability
-/// `q^k`. On a queue of fewer than [`GROWN`] packets the two cannot be told apart.
+/// `q^k`. On a queue of fewer than [`GROWN`] packets the two cannot be told apart; where a quarter of the train is lost, which is
+/// not believed in any case ([`judge`](crate::observe::judge)), the queue is full all along, and `q` near 1 says nothing: that all losses
+/// met it counts as it is.
 ///
 /// How full a queue is that counts bytes is its delay. One that counts packets is full at less delay the more of them are small
 /// ones of others: how many it holds is then nearer to its delay less [`SMALL`] of a packet's time for each of the train's own that wait
@@ -83,7 +85,8 @@ pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Option<f6
         let share = came.iter().filter(|i| high(i)).count() as f64 / came.len().max(1) as f64;
         lost.iter().all(high).then(|| libm::pow(share, lost.len() as f64))
     };
-    [0.0, SMALL].into_iter().filter_map(by_chance).min_by(f64::total_cmp)
+    let chance = [0.0, SMALL].into_iter().filter_map(by_chance).min_by(f64::total_cmp)?;
+    Some(if record.lost() * 4 > packets.len() { 0.0 } else { chance })
 }
 
 /// Whether a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
