@@ -3,6 +3,7 @@
 mod commands;
 mod exit;
 mod journal;
+mod live;
 mod network;
 mod options;
 mod outputs;
@@ -37,6 +38,8 @@ enum Command {
     Demo(commands::demo::Args),
     Serve(commands::serve::Args),
     Measure(commands::measure::Args),
+    Receive(commands::receive::Args),
+    Stream(Box<commands::stream::Args>),
     Sim(commands::sim::Args),
     Lab(commands::lab::Args),
     Sweep(commands::sweep::Args),
@@ -87,6 +90,8 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::Demo(args) => commands::demo::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Measure(args) => commands::measure::run(args),
+        Command::Receive(args) => commands::receive::run(args),
+        Command::Stream(args) => commands::stream::run(*args),
         Command::Sim(args) => commands::sim::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
@@ -111,6 +116,18 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
 #[expect(clippy::print_stderr, reason = "standard output is for results")]
 pub(crate) fn note(line: &str) {
     eprintln!("lastmile: {line}");
+}
+
+/// Whether somebody looks on, who wants to see how it goes: at a terminal, and no program reads the results.
+pub(crate) fn is_looked_at(json: bool) -> bool {
+    use std::io::IsTerminal;
+    !json && std::io::stderr().is_terminal()
+}
+
+/// Shows a line to who looks on.
+#[expect(clippy::print_stderr, reason = "standard output is for results")]
+pub(crate) fn look(line: &str) {
+    eprintln!("{line}");
 }
 
 /// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use lastmile::Key;
+use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
 
 use crate::exit::Exit;
 
-/// The port used where none is named; STAMP's own, 862, is privileged.
+/// The port of measurements where none is named; STAMP's own, 862, is privileged.
 pub(crate) const DEFAULT_PORT: u16 = 8620;
+/// The port of media where none is named (RFC 3551, section 8).
+pub(crate) const MEDIA_PORT: u16 = 5004;
 
 /// Options of every command that opens a socket.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -23,18 +26,43 @@ pub(crate) struct SocketArgs {
     /// Network interface to use
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
-    /// File whose bytes (16 or more, but for a line end at the end) are the key shared with the other side: HMAC-SHA-256
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key_file: Option<PathBuf>,
     /// Keep deadlines with real-time priority (SCHED_FIFO); needs root or CAP_SYS_NICE
     #[arg(long)]
     pub(crate) realtime: bool,
 }
 
-impl SocketArgs {
+/// The key of both ends of a measurement.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct KeyArgs {
+    /// File whose bytes (16 or more, but for a line end at the end) are the key shared with the other side: HMAC-SHA-256
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl KeyArgs {
     /// The key, if a file is named.
     pub(crate) fn key(&self) -> anyhow::Result<Option<Key>> {
         self.key_file.as_deref().map(read_key).transpose()
+    }
+}
+
+impl SocketArgs {
+    /// Opens the sockets of one who answers: of both families, unless an address is named.
+    pub(crate) fn listen(&self, port: u16) -> anyhow::Result<Vec<UdpSocket>> {
+        if let Some(ip) = self.bind {
+            return Ok(vec![self.open(ip, port)?]);
+        }
+        let mut sockets = vec![self.open(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)?];
+        let port = sockets[0].local_addr().port();
+        // A host without IPv6 serves IPv4 alone.
+        sockets.extend(self.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).ok());
+        Ok(sockets)
+    }
+
+    /// What drives an endpoint on these sockets.
+    pub(crate) fn driver(&self, sockets: Vec<UdpSocket>) -> anyhow::Result<Driver> {
+        Driver::new(sockets, DriverConfig { realtime: self.realtime, ..DriverConfig::default() })
+            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))
     }
 
     /// Opens a socket on `port`.
@@ -72,21 +100,21 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     Key::new(&bytes).map_err(|error| Exit::Usage.blame(anyhow!("{name}: {error}")))
 }
 
-/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
-pub(crate) fn resolve(host: &str, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
+/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; `port` where none is named.
+pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
     let unknown = |why: String| Exit::Peer.blame(anyhow!("unknown host {host:?}: {why}"));
     if let Ok(address) = host.parse::<SocketAddr>() {
         return Ok(address);
     }
     if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, DEFAULT_PORT));
+        return Ok(SocketAddr::new(ip, port));
     }
     let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) => match port.parse() {
+        Some((name, named)) => match named.parse() {
             Ok(port) => (name, port),
-            Err(_) => return Err(Exit::Usage.blame(anyhow!("{port:?} in {host:?} is not a port"))),
+            Err(_) => return Err(Exit::Usage.blame(anyhow!("{named:?} in {host:?} is not a port"))),
         },
-        None => (host, DEFAULT_PORT),
+        None => (host, port),
     };
     let found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
@@ -112,12 +140,14 @@ mod tests {
 
     #[test]
     fn hosts_in_every_form() {
-        let resolved = |text| resolve(text, None).unwrap().to_string();
+        let resolved = |text| resolve(text, DEFAULT_PORT, None).unwrap().to_string();
         assert_eq!(resolved("192.0.2.1"), "192.0.2.1:8620");
         assert_eq!(resolved("192.0.2.1:862"), "192.0.2.1:862");
         assert_eq!(resolved("::1"), "[::1]:8620");
         assert_eq!(resolved("[::1]"), "[::1]:8620");
         assert_eq!(resolved("[::1]:7"), "[::1]:7");
-        assert!(resolve("192.0.2.1:port", None).unwrap_err().to_string().contains("not a port"));
+        assert!(
+            resolve("192.0.2.1:port", DEFAULT_PORT, None).unwrap_err().to_string().contains("not a port")
+        );
     }
 }

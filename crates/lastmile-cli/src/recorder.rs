@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use lastmile::endpoint::Event;
-use lastmile_net::recording::{SharedRecorder, World};
+use lastmile_net::recording::{Header, SharedRecorder, World};
 use lastmile_sim::roles::{Found, Place};
 use lastmile_sim::runs::{self, Hooks};
 use lastmile_sim::scenario::Scenario;
@@ -16,6 +16,13 @@ use lastmile_sim::scenario::Scenario;
 use crate::exit::Exit;
 use crate::roles::{self, Recorded};
 use crate::spool::Spool;
+
+/// A recording to a file of what meets real sockets: a disk that takes its time holds nothing up.
+pub(crate) fn to_file(file: &Path, header: &Header) -> anyhow::Result<SharedRecorder> {
+    let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+    let spool = File::create(file).and_then(Spool::new).map_err(cannot)?;
+    SharedRecorder::new(spool, header).map_err(cannot)
+}
 
 /// A recording under way. Its first line is written when the run knows the prober's configuration.
 pub(crate) struct ScenarioRecorder {

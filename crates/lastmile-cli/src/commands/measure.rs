@@ -1,6 +1,5 @@
 //! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -13,17 +12,16 @@ use lastmile::node::{Input, Recorded};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
-use lastmile_net::driver::{Driver, DriverConfig};
-use lastmile_net::recording::{SharedRecorder, World};
+use lastmile_net::recording::World;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::network::{SocketArgs, any, random_seed, resolve};
+use crate::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
 use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
+use crate::recorder;
 use crate::roles::measure::RecordedSession;
 use crate::roles::measure::result::{Row, counted, exit, once, table};
 use crate::signals;
-use crate::spool::Spool;
 
 /// Measure what the path to HOST carries, and what of it is left
 ///
@@ -46,6 +44,8 @@ pub(crate) struct Args {
     max_seconds: Option<f64>,
     #[command(flatten)]
     socket: SocketArgs,
+    #[command(flatten)]
+    key: KeyArgs,
     /// DiffServ codepoint of the packets
     #[arg(long, value_name = "0-63", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64))]
     dscp: u8,
@@ -91,17 +91,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             size.0, MAX_REVERSE_SIZE.0
         )));
     }
-    let key = args.socket.key()?;
+    let key = args.key.key()?;
     let seed = random_seed()?;
     let directions = args.direction.directions();
     let method_seed = u64::from(seed[0]);
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
     args.method.build(KERNEL_NOISE, method_seed)?;
-    let peer = resolve(&args.host, args.socket.bind)?;
+    let peer = resolve(&args.host, DEFAULT_PORT, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
-    let mut driver =
-        Driver::new(vec![socket], DriverConfig { realtime: args.socket.realtime, ..DriverConfig::default() })
-            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))?;
+    let mut driver = args.socket.driver(vec![socket])?;
     let config = ProberConfig {
         key,
         epoch: driver.epoch(),
@@ -112,14 +110,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     let measured = directions.iter().map(|&direction| (direction, args.method.0.clone().into())).collect();
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
-    let recorder = match &args.record {
-        None => None,
-        Some(path) => {
-            let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display()));
-            let file = File::create(path).and_then(Spool::new).map_err(cannot)?;
-            Some(SharedRecorder::new(file, &session.header(World::Real)?).map_err(cannot)?)
-        }
-    };
+    let header = session.header(World::Real)?;
+    let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
     let keep = recorder.clone().map(|kept| Each(move |record: &StreamRecord| kept.record(record)));
     let prober = Prober::with_sink(config, session.measurements()?, keep);
     let tell = recorder.clone();

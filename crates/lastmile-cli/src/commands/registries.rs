@@ -1,7 +1,7 @@
 //! `lastmile methods`, `classifiers` and `controllers`: what is registered, and the options of one of it.
 
 use lastmile::classify::Lda;
-use lastmile::control::Controller;
+use lastmile::control::{ALIASES, Controller};
 use lastmile::estimate::Method;
 use lastmile::options::{Entry, Opt, find};
 use serde_json::{Map, Value, json};
@@ -29,6 +29,11 @@ pub(crate) trait Listed: Entry + 'static {
 
     /// Those columns.
     fn columns(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Names that stand for this one with something in front: each with what it means.
+    fn aliases(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -99,8 +104,15 @@ impl Listed for Controller {
         format!("needs {}; where its host knows less: {}{front}", self.needs, self.below)
     }
 
+    fn aliases(&self) -> Vec<(&'static str, String)> {
+        let own = ALIASES.iter().filter(|alias| alias.controller == self.name);
+        own.map(|alias| (alias.name, format!("{}+{}", alias.controller, alias.classifier))).collect()
+    }
+
     fn more(&self) -> Value {
-        json!({ "needs": self.needs, "below": self.below, "classifier": self.classifier })
+        let aliases: Map<_, _> =
+            self.aliases().into_iter().map(|(name, means)| (name.to_owned(), json!(means))).collect();
+        json!({ "needs": self.needs, "below": self.below, "classifier": self.classifier, "aliases": aliases })
     }
 }
 
@@ -126,6 +138,12 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &[&'static E]) -> anyhow::Res
         cells.insert(0, entry.name().to_owned());
         cells.push(entry.about().0.to_owned());
         table.row(cells);
+        for (alias, means) in entry.aliases() {
+            let mut cells = entry.columns();
+            cells.insert(0, alias.to_owned());
+            cells.push(format!("another name of {means}"));
+            table.row(cells);
+        }
     }
     say(args.json, &registry.iter().map(|entry| for_programs(entry)).collect(), &table.text())
 }

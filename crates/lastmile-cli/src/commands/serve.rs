@@ -1,16 +1,12 @@
 //! `lastmile serve`: a reflector on this host.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use anyhow::anyhow;
 use lastmile::endpoint::measure::{Decision, Limits, Reflector, ReflectorConfig};
 use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile::units::Rate;
-use lastmile_net::driver::{Driver, DriverConfig};
 
 use crate::exit::Exit;
-use crate::network::{DEFAULT_PORT, SocketArgs, random_seed};
+use crate::network::{DEFAULT_PORT, KeyArgs, SocketArgs, random_seed};
 use crate::signals;
 
 /// Answer measurements from other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
@@ -24,6 +20,8 @@ pub(crate) struct Args {
     port: u16,
     #[command(flatten)]
     socket: SocketArgs,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Average rate that one source is answered with
     #[arg(long, value_name = "RATE", default_value_t = Limits::default().per_source_rate)]
     per_source_rate: Rate,
@@ -46,23 +44,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    let key = args.socket.key()?;
+    let key = args.key.key()?;
     let keyed = key.is_some();
-    let mut sockets = Vec::new();
-    match args.socket.bind {
-        Some(ip) => sockets.push(args.socket.open(ip, args.port)?),
-        None => {
-            let v4 = args.socket.open(IpAddr::V4(Ipv4Addr::UNSPECIFIED), args.port)?;
-            let port = v4.local_addr().port();
-            sockets.push(v4);
-            // A host without IPv6 serves IPv4 alone.
-            sockets.extend(args.socket.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).ok());
-        }
-    }
+    let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|s| s.local_addr().to_string()).collect();
-    let mut driver =
-        Driver::new(sockets, DriverConfig { realtime: args.socket.realtime, ..DriverConfig::default() })
-            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}")))?;
+    let mut driver = args.socket.driver(sockets)?;
     let limits = Limits {
         per_source_rate: args.per_source_rate,
         total_rate: args.total_rate,

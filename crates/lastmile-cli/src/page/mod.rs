@@ -80,7 +80,8 @@ impl Run {
         Ok(run)
     }
 
-    fn event(&mut self, event: Event) {
+    /// Takes in a decision.
+    pub(crate) fn event(&mut self, event: Event) {
         if roles::is_result(&event.what) && self.results.len() < MAX_RESULTS {
             self.results.push(event.clone());
         }

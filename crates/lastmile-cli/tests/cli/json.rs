@@ -12,7 +12,7 @@ fn keys_of(value: &Value) -> Vec<&str> {
 }
 
 #[track_caller]
-fn has_keys(value: &Value, keys: &str) {
+pub(crate) fn has_keys(value: &Value, keys: &str) {
     let mut wanted: Vec<&str> = keys.split_whitespace().collect();
     wanted.sort_unstable();
     assert_eq!(keys_of(value), wanted, "{value:#}");
@@ -136,7 +136,7 @@ fn json_of_the_registries() {
     assert!(methods.as_array().unwrap().iter().any(|m| m["name"] == "wbest"));
     for (registry, known, keys) in [
         ("classifiers", "zbs", "name about paper options resolution"),
-        ("controllers", "tfrc", "name about paper options needs below"),
+        ("controllers", "tfrc", "name about paper options needs below classifier aliases"),
     ] {
         let all = lastmile(&[registry, "--json"]).json();
         all.as_array().unwrap().iter().for_each(|entry| has_keys(entry, keys));

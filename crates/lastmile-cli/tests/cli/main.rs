@@ -8,6 +8,7 @@ mod own_method;
 mod peers;
 mod recordings;
 mod refused;
+mod streams;
 
 use std::net::UdpSocket;
 

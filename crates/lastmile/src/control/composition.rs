@@ -51,8 +51,28 @@ impl Composition {
     }
 }
 
+/// A name that stands for a controller with a classifier in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The name.
+    pub name: &'static str,
+    /// The controller.
+    pub controller: &'static str,
+    /// The classifier.
+    pub classifier: &'static str,
+}
+
 /// Names that papers use, and what they mean.
-const ALIASES: &[(&str, &str, &str)] = &[("tfrc-wireless", "tfrc", "spike")];
+///
+/// ```
+/// use lastmile::control::{ALIASES, Composition};
+/// for alias in ALIASES {
+///     let composed: Composition = alias.name.parse()?;
+///     assert_eq!(composed.to_string(), format!("{}+{}", alias.controller, alias.classifier));
+/// }
+/// # Ok::<(), lastmile::options::OptionError>(())
+/// ```
+pub const ALIASES: &[Alias] = &[Alias { name: "tfrc-wireless", controller: "tfrc", classifier: "spike" }];
 
 impl FromStr for Composition {
     type Err = OptionError;
@@ -65,12 +85,12 @@ impl FromStr for Composition {
         let mut next = parts.next().transpose()?;
         let wrapper = next.take_if(|choice| WRAPPERS.iter().any(|wrapper| wrapper.name == choice.name));
         let mut classifier = if wrapper.is_some() { parts.next().transpose()? } else { next };
-        if let Some((_, name, before)) = ALIASES.iter().find(|(alias, ..)| *alias == controller.name) {
+        if let Some(alias) = ALIASES.iter().find(|alias| alias.name == controller.name) {
             if classifier.is_some() {
                 return wrong("has two loss classifiers: its name stands for one already");
             }
-            controller.name = (*name).to_owned();
-            classifier = Some(Choice::named(*before));
+            controller.name = alias.controller.to_owned();
+            classifier = Some(Choice::named(alias.classifier));
         }
         if parts.next().is_some() {
             return wrong("has more than one loss classifier");

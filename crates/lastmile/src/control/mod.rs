@@ -16,7 +16,7 @@ pub mod window;
 mod window_rate;
 
 pub use binomial::BinomialOptions;
-pub use composition::Composition;
+pub use composition::{ALIASES, Alias, Composition};
 pub(crate) use decision::Decisions;
 pub use decision::{Action, Decision};
 pub use discriminated::Discriminated;

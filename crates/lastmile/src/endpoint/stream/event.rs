@@ -102,7 +102,7 @@ pub enum Decision {
         /// The rate of IP packets from now on.
         target: Rate,
     },
-    /// What a sender has sent so far, each second.
+    /// What a sender has sent so far, each second and when it sends no more.
     MediaProgress {
         /// The rate of IP packets that it is to have.
         target: Rate,

@@ -150,9 +150,15 @@ impl Sender {
         self.ended.is_some()
     }
 
+    fn progress(&mut self) {
+        let (target, sent) = (self.rate(), self.sent);
+        self.out.push_back(Output::Event(Decision::MediaProgress { target, sent }));
+    }
+
     pub(super) fn end(&mut self, now: Time, why: End) {
         if self.ended.is_none() {
             self.report(now, true);
+            self.progress();
             self.ended = Some((now, why));
         }
     }
@@ -312,8 +318,7 @@ impl Sender {
             }
             self.report(now, false);
             self.next_report = now + REPORT_EVERY;
-            let (target, sent) = (self.rate(), self.sent);
-            self.out.push_back(Output::Event(Decision::MediaProgress { target, sent }));
+            self.progress();
         }
         if now >= self.config.stop {
             self.end(now, End::Stop);

@@ -31,6 +31,9 @@ use crate::page::table::table;
 use crate::page::{Run, document};
 use crate::table::Table;
 
+mod plots;
+pub(crate) mod result;
+
 const NAME: &str = "stream";
 
 /// The role.
@@ -65,6 +68,20 @@ impl Which {
             Which::Receiver(config) => any(Receiver::new(config).map_err(|error| Exit::Usage.blame(error))?),
         })
     }
+}
+
+/// A sender on real sockets, and the first line of its recording.
+pub(crate) fn sender(config: SenderConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
+    live(Which::Sender(Box::new(config)))
+}
+
+/// A receiver on real sockets, and the first line of its recording.
+pub(crate) fn receiver(config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
+    live(Which::Receiver(config))
+}
+
+fn live(end: Which) -> anyhow::Result<(Header, AnyEndpoint)> {
+    Ok((end.header(World::Real)?, end.endpoint()?))
 }
 
 /// What `conformance` sends; 2 Mbit/s is what its path has left in both directions.
@@ -190,6 +207,10 @@ impl Role for Streaming {
 
     fn is_result(&self, what: &endpoint::Decision) -> bool {
         matches!(what.of(), Some(Decision::MediaEnded { .. } | Decision::SourceLeft { .. }))
+    }
+
+    fn plots(&self, run: &Run) -> String {
+        plots::section(run)
     }
 
     fn results(&self, run: &Run) -> String {

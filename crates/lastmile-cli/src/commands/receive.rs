@@ -1,0 +1,95 @@
+//! `lastmile receive`: the receiving end of streams on this host.
+
+use anyhow::anyhow;
+use lastmile::control::Composition;
+use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
+
+use crate::exit::Exit;
+use crate::live::LiveArgs;
+use crate::network::{MEDIA_PORT, SocketArgs, random_seed};
+use crate::options::KERNEL_NOISE;
+use crate::roles::{self, stream, stream::result::Receiving};
+use crate::signals;
+
+/// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
+///
+/// A source is answered once two of its packets came in sequence, and never with more bytes than came from it. Runs until Ctrl-C,
+/// for one stream after another or several at once; with --once to the end of the first.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// UDP port, of media and RTCP (RFC 5761)
+    #[arg(long, default_value_t = MEDIA_PORT)]
+    port: u16,
+    /// Give feedback so often: 1 ms to 5 s, or `rtt` for once in a round-trip time, of which packets have to tell (`stream --timed`)
+    #[arg(long, value_name = "TIME", default_value_t = FeedbackInterval::default())]
+    feedback: FeedbackInterval,
+    /// Report times of arrival to 11 us as well (RFC 3611): classifiers other than Spike need them on fast links
+    #[arg(long)]
+    receipt_times: bool,
+    /// What counts losses for senders of `tfrc(form=receiver)`, with the classifier in front, such as `tfrc(form=receiver)+zbs`
+    #[arg(long, value_name = "NAME")]
+    control: Option<Composition>,
+    /// End with the first stream
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    socket: SocketArgs,
+    #[command(flatten)]
+    live: LiveArgs,
+    /// Print decisions as JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let sockets = args.socket.listen(args.port)?;
+    let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
+    let mut driver = args.socket.driver(sockets)?;
+    let [a, b, c, d, ..] = random_seed()?;
+    let ssrc = u32::from_be_bytes([a, b, c, d]);
+    let config = ReceiverConfig {
+        feedback: args.feedback,
+        epoch: driver.epoch(),
+        receipt_times: args.receipt_times,
+        resolution: KERNEL_NOISE,
+        control: args.control,
+        ..ReceiverConfig::new(ssrc)
+    };
+    let (header, endpoint) = stream::receiver(config)?;
+    let live = args.live.open(header, endpoint)?;
+    if !args.json {
+        crate::say(&format!(
+            "receiving on {}; stream to it with: lastmile stream HOST",
+            addresses.join(" and ")
+        ));
+    }
+    let mut receiving = Receiving::default();
+    let looked_at = crate::is_looked_at(args.json);
+    let written = live.run(&mut driver, None, |event| {
+        let line = receiving.take(event);
+        let says =
+            matches!(event.what.of(), Some(Decision::SourceFound { .. } | Decision::SourceLeft { .. }));
+        match (line, args.json) {
+            (_, true) => crate::say(&serde_json::to_string(event).unwrap_or_default()),
+            (Some(line), _) if looked_at => crate::look(&line),
+            _ if says => crate::say(&format!("{} {}", event.at, roles::told(&event.what).text)),
+            _ => {}
+        }
+        args.once && receiving.streams() > 0
+    })?;
+    if !args.json && receiving.streams() > 0 {
+        crate::say(receiving.table().trim_end());
+    }
+    written?;
+    // Who serves one after another is ended by a signal; who waits for one stream is interrupted by it.
+    if args.once && signals::stopped() {
+        return Ok(Some(Exit::Interrupted));
+    }
+    match receiving.silent().filter(|_| args.once) {
+        Some(peer) => {
+            Err(Exit::Peer
+                .blame(anyhow!("{peer} fell silent without a goodbye: it is gone, or the path is cut")))
+        }
+        None => Ok(None),
+    }
+}

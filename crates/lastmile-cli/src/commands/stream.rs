@@ -1,0 +1,205 @@
+//! `lastmile stream HOST`: synthetic video to a receiver, at the rate of a controller.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use lastmile::control::Composition;
+use lastmile::endpoint::stream::source::read_sizes;
+use lastmile::endpoint::stream::{ControlConfig, SenderConfig, SenderRate, SourceConfig};
+use lastmile::node::Ecn;
+use lastmile::options::Choice;
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+
+use crate::exit::Exit;
+use crate::live::LiveArgs;
+use crate::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
+use crate::options::bytes;
+use crate::roles::stream::{self, result::Sending};
+use crate::signals;
+
+/// What a stream may use unless --max says otherwise: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
+const MAX: Rate = Rate::ip(10_000_000);
+
+/// Send synthetic video to HOST, at the rate that a controller finds
+///
+/// HOST runs `lastmile receive`, or whatever answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
+/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 10 s.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Host name, address, or either with a port; 5004 where none is named
+    host: String,
+    /// What sets the rate: a controller, and after a + what tells wireless losses from congestion; `lastmile controllers` and
+    /// `lastmile classifiers` list the names
+    #[arg(long, value_name = "NAME", default_value = "tfrc", help_heading = "Rate")]
+    control: Composition,
+    /// Send at this rate of IP packets, whatever the network says
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["control", "min", "start", "max"], help_heading = "Rate")]
+    rate: Option<Rate>,
+    /// Never send less
+    #[arg(long, value_name = "RATE", help_heading = "Rate")]
+    min: Option<Rate>,
+    /// Begin at this rate; the controller's own start unless given
+    #[arg(long, value_name = "RATE", help_heading = "Rate")]
+    start: Option<Rate>,
+    /// Never send more
+    #[arg(long, value_name = "RATE", default_value_t = MAX, help_heading = "Rate")]
+    max: Rate,
+    /// Tell the receiver of times of sending and of the round-trip time, for `receive --feedback rtt`
+    #[arg(long, conflicts_with = "rate", help_heading = "Rate")]
+    timed: bool,
+    /// Send for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    seconds: f64,
+    /// Send at most so many bytes, media and reports together
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_bytes: Option<Bytes>,
+    /// Spend at most so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    max_seconds: Option<f64>,
+    /// Largest packets, with their IP headers
+    #[arg(long, value_name = "BYTES", default_value = "1200", value_parser = bytes)]
+    packet_size: Bytes,
+    /// Frames in a second
+    #[arg(long, value_name = "NUMBER", default_value_t = 30.0)]
+    frame_rate: f64,
+    /// What makes the frames, with its options: `cbr` at a fixed rate and `on-demand` under control unless given; `codec` (RFC 8593),
+    /// `trace`
+    #[arg(long, value_name = "NAME")]
+    source: Option<Choice>,
+    /// Sizes of frames in bytes, one a line: --source trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// ECN codepoint of media packets
+    #[arg(long, value_enum, default_value_t = EcnArg::NotEct)]
+    ecn: EcnArg,
+    #[command(flatten)]
+    socket: SocketArgs,
+    #[command(flatten)]
+    live: LiveArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The ECN codepoint as an option.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EcnArg {
+    NotEct,
+    Ect0,
+    Ect1,
+}
+
+impl From<EcnArg> for Ecn {
+    fn from(ecn: EcnArg) -> Ecn {
+        match ecn {
+            EcnArg::NotEct => Ecn::NotEct,
+            EcnArg::Ect0 => Ecn::Ect0,
+            EcnArg::Ect1 => Ecn::Ect1,
+        }
+    }
+}
+
+/// The least packet: headers of IPv6, UDP and RTP, and a byte.
+const SMALLEST: u64 = 61;
+
+impl Args {
+    /// What sets the rate, or which option is wrong.
+    fn rate(&self) -> anyhow::Result<SenderRate> {
+        if let Some(rate) = self.rate {
+            return Ok(SenderRate::Fixed(rate));
+        }
+        let mut config = ControlConfig {
+            max: self.max,
+            start: self.start,
+            timed: self.timed,
+            ..ControlConfig::new(self.control.clone())
+        };
+        config.min = self.min.unwrap_or(config.min);
+        let flag = |name: &str| format!("--{}", name.replace('_', "-"));
+        let checked = config.setting(self.packet_size).check();
+        checked.map_err(|error| Exit::Usage.blame(anyhow!(error.spelled(flag))))?;
+        config.build(self.packet_size).map_err(|error| Exit::Usage.blame(anyhow!("--control: {error}")))?;
+        Ok(SenderRate::Controlled(config))
+    }
+
+    /// What makes the frames.
+    fn source(&self) -> anyhow::Result<SourceConfig> {
+        let Some(file) = &self.trace else {
+            return Ok(SourceConfig { source: self.source.clone(), ..SourceConfig::default() });
+        };
+        let cannot =
+            |error: anyhow::Error| Exit::Usage.blame(error.context(format!("--trace {}", file.display())));
+        let text = std::fs::read_to_string(file).map_err(|error| cannot(error.into()))?;
+        let sizes = read_sizes(&text).map_err(|error| cannot(error.into()))?;
+        let source = self.source.clone().unwrap_or_else(|| Choice::named("trace"));
+        Ok(SourceConfig { source: Some(source), sizes, ..SourceConfig::default() })
+    }
+
+    /// What is out of range.
+    fn check(&self) -> anyhow::Result<()> {
+        let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
+        let seconds = [("--seconds", Some(self.seconds)), ("--max-seconds", self.max_seconds)];
+        if let Some((name, Some(s))) =
+            seconds.into_iter().find(|(_, s)| s.is_some_and(|s| !(s > 0.0 && s < 1e9)))
+        {
+            return wrong(format!("{name} must be more than 0, not {s}"));
+        }
+        if !(0.1..=1_000.0).contains(&self.frame_rate) {
+            return wrong(format!("--frame-rate must be 0.1 to 1000, not {}", self.frame_rate));
+        }
+        if !(SMALLEST..=9_000).contains(&self.packet_size.0) {
+            return wrong(format!("--packet-size must be {SMALLEST} to 9000, not {}", self.packet_size.0));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    args.check()?;
+    let rate = args.rate()?;
+    let peer = resolve(&args.host, MEDIA_PORT, args.socket.bind)?;
+    let socket = args.socket.open(any(peer.ip()), 0)?;
+    let mut driver = args.socket.driver(vec![socket])?;
+    let [a, b, c, d, seed @ ..] = random_seed()?;
+    let seconds = args.max_seconds.map_or(args.seconds, |most| args.seconds.min(most));
+    let config = SenderConfig {
+        source: SourceConfig { seed: u64::from(seed[0]), ..args.source()? },
+        frame_rate: args.frame_rate,
+        packet_size: args.packet_size,
+        ecn: args.ecn.into(),
+        stop: driver.now() + Span::from_secs_f64(seconds),
+        epoch: driver.epoch(),
+        max_bytes: args.max_bytes,
+        ..SenderConfig::new(peer, u32::from_be_bytes([a, b, c, d]), rate)
+    };
+    if !config.is_possible() {
+        return Err(Exit::Usage
+            .blame(anyhow!("--rate: a frame has too many packets: lower it, or raise --frame-rate")));
+    }
+    let mut sending = Sending::new(&config);
+    let (header, endpoint) = stream::sender(config)?;
+    let looked_at = crate::is_looked_at(args.json);
+    let live = args.live.open(header, endpoint)?;
+    let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
+        if let Some(line) = sending.take(event).filter(|_| looked_at) {
+            crate::look(&line);
+        }
+        false
+    })?;
+    let interrupted = signals::stopped();
+    if args.json {
+        crate::say(&serde_json::to_string_pretty(&sending)?);
+    } else if let Some(why) = sending.failed() {
+        // One line says it.
+        let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };
+        return Err(exit.blame(anyhow!("{why}")));
+    } else {
+        crate::say(&sending.table());
+        sending.refused().into_iter().for_each(crate::note);
+    }
+    written?;
+    Ok(sending.exit(interrupted))
+}

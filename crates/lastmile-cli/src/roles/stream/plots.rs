@@ -1,0 +1,92 @@
+//! A stream's rates and losses over time, from what its sender says each second.
+
+use lastmile::endpoint::stream::{Decision, Sent};
+use lastmile::time::Time;
+use lastmile::units::Rate;
+
+use crate::page::Run;
+use crate::page::chart::{Axis, Chart};
+
+/// Streams that are drawn.
+const MAX_STREAMS: usize = 12;
+
+/// What one sender said, second by second.
+#[derive(Default)]
+struct Said {
+    node: u32,
+    all: Vec<(Time, Rate, Sent)>,
+    rtts: Vec<(f64, f64)>,
+}
+
+/// A card for each stream that was told of more than once.
+pub(super) fn section(run: &Run) -> String {
+    let mut streams: Vec<Said> = Vec::new();
+    for event in &run.events {
+        let Some(what) = event.what.of::<Decision>() else { continue };
+        if let Decision::MediaStarted { rate, .. } = what {
+            let all = vec![(event.at, *rate, Sent::default())];
+            streams.push(Said { node: event.node, all, rtts: Vec::new() });
+        }
+        let Some(said) = streams.iter_mut().rfind(|said| said.node == event.node) else { continue };
+        match what {
+            Decision::MediaProgress { target, sent } => said.all.push((event.at, *target, *sent)),
+            Decision::MediaReported { rtt: Some(rtt), .. } => {
+                said.rtts.push(((event.at - Time::ZERO).as_secs_f64(), rtt.as_secs_f64() * 1e3));
+            }
+            _ => {}
+        }
+    }
+    streams.retain(|said| said.all.len() > 2);
+    if streams.is_empty() {
+        return String::new();
+    }
+    let drawn = streams.iter().take(MAX_STREAMS).map(Said::card);
+    format!("<h2>Streams over time</h2>\n{}", drawn.collect::<String>())
+}
+
+impl Said {
+    fn card(&self) -> String {
+        let (mut sent, mut received, mut target) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lost: [Vec<(f64, f64)>; 2] = Default::default();
+        for pair in self.all.windows(2) {
+            let [(from, _, before), (to, rate, now)] = pair else { continue };
+            let (seconds, at) = ((*to - *from).as_secs_f64(), (*to - Time::ZERO).as_secs_f64());
+            if seconds < 0.1 {
+                continue;
+            }
+            sent.push((at, (now.bytes - before.bytes).bits() as f64 / seconds));
+            received.push((at, (now.acknowledged_bytes - before.acknowledged_bytes).bits() as f64 / seconds));
+            target.push((at, rate.bits_per_second() as f64));
+            lost[0].push((at, (now.lost - before.lost) as f64));
+            lost[1].push((at, (now.lost_wireless - before.lost_wireless) as f64));
+        }
+        let time = || Axis::over("time, s", sent.iter().map(|point| point.0));
+        // A target may lie far above what is sent: the most that went over the path sets the scale.
+        let most = sent.iter().chain(&received).map(|point| point.1 * 1.5);
+        let rates = Axis::from_zero("rate of IP packets, bit/s", most);
+        let mut plots = Chart::new("Rates", time(), rates)
+            .key("c1", "sent")
+            .key("c2", "received")
+            .key("ci", "target")
+            .line("ci", &target)
+            .line("c1", &sent)
+            .line("c2", &received)
+            .figure();
+        if !self.rtts.is_empty() {
+            let most = Axis::from_zero("round trip, ms", self.rtts.iter().map(|point| point.1));
+            plots += &Chart::new("Round trip, as the receiver reports it", time(), most)
+                .line("c1", &self.rtts)
+                .figure();
+        }
+        if lost[0].iter().any(|point| point.1 > 0.0) {
+            let most = Axis::from_zero("packets lost", lost[0].iter().map(|point| point.1));
+            plots += &Chart::new("Losses in each second", time(), most)
+                .key("c1", "all")
+                .key("c2", "judged wireless")
+                .line("c1", &lost[0])
+                .line("c2", &lost[1])
+                .figure();
+        }
+        format!("<article class=\"card\">\n<div class=\"plots\">\n{plots}</div>\n</article>\n")
+    }
+}

@@ -1,0 +1,383 @@
+//! What came of a stream over real sockets, as its sender and its receiver saw it: a row each, and a line each second.
+
+use std::net::SocketAddr;
+
+use lastmile::endpoint::Event;
+use lastmile::endpoint::stream::{Decision, End, Left, Received, SenderConfig, SenderRate, Sent};
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile_sim::runs::flows::as_rate;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::table::Table;
+
+/// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sending {
+    peer: SocketAddr,
+    control: Option<String>,
+    rate_bps: Option<u64>,
+    target_bps: u64,
+    sent_bps: Option<f64>,
+    received_bps: Option<f64>,
+    layer: &'static str,
+    packets: u64,
+    acknowledged: u64,
+    lost: Option<u64>,
+    loss: Option<f64>,
+    lost_congestion: Option<u64>,
+    lost_wireless: Option<u64>,
+    marked: u64,
+    rtt_min_s: Option<f64>,
+    rtt_mean_s: Option<f64>,
+    rtt_max_s: Option<f64>,
+    jitter_s: Option<f64>,
+    seconds: f64,
+    bytes: u64,
+    media_bytes: u64,
+    report_bytes: u64,
+    bytes_received: u64,
+    feedback_packets: u64,
+    ended: Option<End>,
+    refused: Option<String>,
+    #[serde(skip)]
+    began: Time,
+    /// What was known at the last line, and when that was.
+    #[serde(skip)]
+    before: (Time, Sent),
+    /// Round-trip times that were reported: their sum and number.
+    #[serde(skip)]
+    rtts: (Span, u32),
+    #[serde(skip)]
+    last_rtt: Option<Span>,
+    #[serde(skip)]
+    discriminates: bool,
+}
+
+impl Sending {
+    /// Nothing was sent yet.
+    pub(crate) fn new(config: &SenderConfig) -> Sending {
+        let (rate, control) = match &config.rate {
+            SenderRate::Fixed(rate) => (Some(*rate), None),
+            SenderRate::Controlled(control) => (None, Some(&control.control)),
+        };
+        Sending {
+            peer: config.peer,
+            control: control.map(ToString::to_string),
+            rate_bps: rate.map(Rate::bits_per_second),
+            target_bps: 0,
+            sent_bps: None,
+            received_bps: None,
+            layer: "ip",
+            packets: 0,
+            acknowledged: 0,
+            lost: None,
+            loss: None,
+            lost_congestion: None,
+            lost_wireless: None,
+            marked: 0,
+            rtt_min_s: None,
+            rtt_mean_s: None,
+            rtt_max_s: None,
+            jitter_s: None,
+            seconds: 0.0,
+            bytes: 0,
+            media_bytes: 0,
+            report_bytes: 0,
+            bytes_received: 0,
+            feedback_packets: 0,
+            ended: None,
+            refused: None,
+            began: Time::ZERO,
+            before: (Time::ZERO, Sent::default()),
+            rtts: (Span::ZERO, 0),
+            last_rtt: None,
+            discriminates: control.is_some_and(|control| control.classifier.is_some()),
+        }
+    }
+
+    /// Takes in what was decided; a line for people each second.
+    pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
+        match event.what.of::<Decision>()? {
+            Decision::MediaStarted { .. } => {
+                (self.began, self.before.0) = (event.at, event.at);
+                None
+            }
+            Decision::MediaProgress { target, sent } => {
+                self.target_bps = target.bits_per_second();
+                self.seconds = (event.at - self.began).as_secs_f64();
+                self.count(sent);
+                let (since, before) = core::mem::replace(&mut self.before, (event.at, *sent));
+                self.line(event.at - since, &before, sent)
+            }
+            Decision::MediaReported { lost, jitter, rtt } => {
+                self.lost = Some(u64::try_from(*lost).unwrap_or(0));
+                self.jitter_s = Some(jitter.as_secs_f64());
+                self.last_rtt = rtt.or(self.last_rtt);
+                if let Some(rtt) = *rtt {
+                    self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
+                    let seconds = rtt.as_secs_f64();
+                    self.rtt_min_s = Some(self.rtt_min_s.map_or(seconds, |least| least.min(seconds)));
+                    self.rtt_max_s = Some(self.rtt_max_s.map_or(seconds, |most| most.max(seconds)));
+                    self.rtt_mean_s = Some(self.rtts.0.as_secs_f64() / f64::from(self.rtts.1));
+                }
+                None
+            }
+            Decision::MediaEnded { why, sent } => {
+                self.ended = Some(*why);
+                self.count(sent);
+                self.loss =
+                    self.lost.filter(|_| self.packets > 0).map(|lost| lost as f64 / self.packets as f64);
+                self.refused = self.why_not();
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, sent: &Sent) {
+        (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
+        if self.discriminates {
+            self.lost_wireless = Some(sent.lost_wireless);
+            self.lost_congestion = Some(sent.lost - sent.lost_wireless.min(sent.lost));
+        }
+        (self.media_bytes, self.report_bytes) = (sent.bytes.0, sent.report_bytes.0);
+        self.bytes = self.media_bytes + self.report_bytes;
+        (self.bytes_received, self.feedback_packets) = (sent.feedback_bytes.0, sent.feedback_packets);
+        let rate = |bytes: Bytes| (self.seconds > 0.0).then(|| bytes.bits() as f64 / self.seconds);
+        (self.sent_bps, self.received_bps) = (rate(sent.bytes), rate(sent.acknowledged_bytes));
+    }
+
+    fn line(&self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
+        let seconds = over.as_secs_f64();
+        if seconds < 0.1 {
+            return None;
+        }
+        let rate = |now: Bytes, then: Bytes| as_rate((now - then).bits() as f64 / seconds);
+        let rtt = self.last_rtt.map_or_else(|| "unknown".to_owned(), |rtt| rtt.to_string());
+        let judged = match (self.lost_congestion, self.lost_wireless) {
+            (Some(congestion), Some(wireless)) => {
+                format!(" (judged: {congestion} congestion, {wireless} wireless)")
+            }
+            _ => String::new(),
+        };
+        Some(format!(
+            "{:4.0} s  target {}  sent {}  received {}  round trip {rtt}  lost {} of {}{judged}",
+            self.seconds,
+            Rate::ip(self.target_bps),
+            rate(sent.bytes, before.bytes),
+            rate(sent.acknowledged_bytes, before.acknowledged_bytes),
+            self.lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
+            sent.packets,
+        ))
+    }
+
+    /// Who is to blame where it did not end as asked, and what to do.
+    fn why_not(&self) -> Option<String> {
+        let (peer, heard) = (self.peer, self.acknowledged > 0);
+        let blamed = match self.ended? {
+            End::PortClosed if heard => format!("nothing listens on {peer} any more: the receiver is gone"),
+            End::PortClosed => {
+                format!(
+                    "{peer}: nothing listens on that port (ICMP port unreachable): is `lastmile receive` running there?"
+                )
+            }
+            End::Unreachable => {
+                format!("{peer} is unreachable: a router or a firewall refuses, or there is no route")
+            }
+            End::TooBig => {
+                format!(
+                    "packets are larger than the path to {peer} takes, and are never fragmented: lower --packet-size"
+                )
+            }
+            End::PeerLeft => format!("the receiver at {peer} left before the end"),
+            End::NoFeedback if heard => {
+                format!(
+                    "{peer} fell silent: the receiver is gone, or the path is cut; the stream was stopped after 10 s"
+                )
+            }
+            _ if !heard => format!(
+                "{peer} does not answer: nobody receives there, or something on the way drops the packets or the answers"
+            ),
+            _ => return None,
+        };
+        Some(blamed)
+    }
+
+    /// Why there is nothing to show, if nothing came of it at all.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        self.refused.as_deref().filter(|_| self.acknowledged == 0)
+    }
+
+    /// Why it ended otherwise than it was to, whatever it came to.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The exit code that it deserves.
+    pub(crate) fn exit(&self, interrupted: bool) -> Option<Exit> {
+        match interrupted {
+            true => Some(Exit::Interrupted),
+            false => self.refused.as_ref().map(|_| Exit::Peer),
+        }
+    }
+
+    /// A table for people: what it came to, and what it cost.
+    pub(crate) fn table(&self) -> String {
+        let rate = |bps: Option<f64>| bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string());
+        let mut table = Table::new(&[
+            "control",
+            ">sent (IP)",
+            ">received (IP)",
+            ">target",
+            ">packets",
+            ">lost",
+            ">loss",
+            "judged",
+            ">round trip",
+            ">jitter",
+            ">marked",
+        ]);
+        let judged = match (self.lost_congestion, self.lost_wireless) {
+            (Some(congestion), Some(wireless)) => format!("{congestion} congestion, {wireless} wireless"),
+            _ => "-".to_owned(),
+        };
+        let rtt =
+            |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s * 1e3));
+        table.row([
+            self.control.clone().unwrap_or_else(|| "fixed rate".to_owned()),
+            rate(self.sent_bps),
+            rate(self.received_bps),
+            Rate::ip(self.target_bps).to_string(),
+            self.packets.to_string(),
+            self.lost.map_or_else(|| "-".to_owned(), |lost| lost.to_string()),
+            percent(self.loss),
+            judged,
+            format!("{} / {} / {} ms", rtt(self.rtt_min_s), rtt(self.rtt_mean_s), rtt(self.rtt_max_s)),
+            milliseconds(self.jitter_s),
+            self.marked.to_string(),
+        ]);
+        let ended = match self.ended {
+            Some(End::ByteLimit) => "; ended at --max-bytes",
+            Some(End::Interrupted) => "; interrupted",
+            _ => "",
+        };
+        format!(
+            "{}round trip: least, mean and most of the receiver's reports\n\
+             {:.2} s; sent {} of media, {} of reports; received {} of feedback in {} packets{ended}",
+            table.text(),
+            self.seconds,
+            Bytes(self.media_bytes),
+            Bytes(self.report_bytes),
+            Bytes(self.bytes_received),
+            self.feedback_packets,
+        )
+    }
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1} ms", seconds * 1e3))
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+}
+
+/// Streams of which no table is kept any longer: a receiver may run for years.
+const MAX_ROWS: usize = 1_000;
+
+/// What a receiver knows of its sources.
+#[derive(Default)]
+pub(crate) struct Receiving {
+    /// What came of each source at its last line.
+    under_way: Vec<((SocketAddr, u32), Received)>,
+    /// Those that left.
+    left: Vec<(SocketAddr, u32, Left, Received)>,
+}
+
+impl Receiving {
+    /// Takes in what was decided; a line each second for people who look on.
+    pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
+        match event.what.of::<Decision>()? {
+            Decision::SourceProgress { peer, ssrc, received } => {
+                let place = self.under_way.iter().position(|(source, _)| *source == (*peer, *ssrc));
+                let place = place.unwrap_or_else(|| {
+                    let nothing = Received { last: received.first, ..Received::default() };
+                    self.under_way.push(((*peer, *ssrc), nothing));
+                    self.under_way.len() - 1
+                });
+                let before = core::mem::replace(&mut self.under_way[place].1, *received);
+                let seconds = (received.last - before.last).as_secs_f64();
+                let rate = as_rate((received.bytes - before.bytes).bits() as f64 / seconds.max(1e-3));
+                Some(format!(
+                    "{:4.0} s  {peer}  received {rate}  lost {} of {}  jitter {}",
+                    (received.last - received.first).as_secs_f64(),
+                    received.lost,
+                    received.packets + received.lost,
+                    received.jitter
+                ))
+            }
+            Decision::SourceLeft { peer, ssrc, why, received } => {
+                self.under_way.retain(|(source, _)| *source != (*peer, *ssrc));
+                if self.left.len() < MAX_ROWS {
+                    self.left.push((*peer, *ssrc, *why, *received));
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// How many sources have left.
+    pub(crate) fn streams(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Who fell silent without a goodbye, of those that left.
+    pub(crate) fn silent(&self) -> Option<SocketAddr> {
+        self.left.iter().find(|(.., why, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
+    }
+
+    /// A table for people.
+    pub(crate) fn table(&self) -> String {
+        let mut table = Table::new(&[
+            "from",
+            ">received (IP)",
+            ">packets",
+            ">lost",
+            ">loss",
+            ">jitter",
+            ">marked",
+            ">seconds",
+            ">media",
+            ">feedback",
+            "ended",
+        ]);
+        for (peer, _, why, received) in &self.left {
+            let seconds = (received.last - received.first).as_secs_f64();
+            let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
+            let expected = received.packets + received.lost;
+            table.row([
+                peer.to_string(),
+                rate.unwrap_or_else(|| "-".to_owned()),
+                received.packets.to_string(),
+                received.lost.to_string(),
+                percent((expected > 0).then(|| received.lost as f64 / expected as f64)),
+                milliseconds(Some(received.jitter.as_secs_f64())),
+                received.marked.to_string(),
+                format!("{seconds:.2}"),
+                received.bytes.to_string(),
+                received.feedback_bytes.to_string(),
+                match why {
+                    Left::Goodbye => "by its sender",
+                    Left::Silent => "silent for 10 s",
+                    Left::Displaced => "made room",
+                    _ => "here",
+                }
+                .to_owned(),
+            ]);
+        }
+        table.text()
+    }
+}

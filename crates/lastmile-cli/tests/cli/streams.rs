@@ -1,0 +1,245 @@
+//! `lastmile stream` to `lastmile receive` over loopback sockets, and to those who do not answer.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::json::has_keys;
+use super::{PEER, USAGE, closed_port};
+use crate::common::{Ended, PROGRAM, Scratch, lastmile};
+
+const INTERRUPTED: i32 = 130;
+
+/// `lastmile receive` on a free port of the loopback.
+struct Receiver {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    address: String,
+}
+
+impl Receiver {
+    fn start(options: &[&str]) -> Receiver {
+        let mut receiver = Receiver::at("127.0.0.1:0", options);
+        let mut line = String::new();
+        receiver.out.read_line(&mut line).expect("its first line");
+        let address = line.split([' ', ';']).find(|word| word.starts_with("127.0.0.1:"));
+        receiver.address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
+        receiver
+    }
+
+    /// At that port, whether or not it is there yet.
+    fn at(address: &str, options: &[&str]) -> Receiver {
+        let port = address.rsplit(':').next().expect("a port");
+        let mut child = Command::new(PROGRAM)
+            .args(["receive", "--bind", "127.0.0.1", "--port", port])
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the receiver starts");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        Receiver { child, out, address: address.to_owned() }
+    }
+
+    fn interrupt(&self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+    }
+
+    /// Its exit code and what it printed since it began.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        let mut text = String::new();
+        self.out.read_to_string(&mut text).unwrap();
+        (code, text)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn stream(to: &str, options: &[&str]) -> Ended {
+    lastmile(&[&["stream", to][..], options].concat())
+}
+
+const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged lost loss lost_congestion \
+                    lost_wireless marked rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds bytes media_bytes report_bytes \
+                    bytes_received feedback_packets ended refused";
+
+#[test]
+fn a_fixed_rate_arrives_and_both_ends_say_so() {
+    let scratch = Scratch::new("stream");
+    let [sent, received, events, page] =
+        ["sent.jsonl", "received.jsonl", "events.jsonl", "page.html"].map(|name| scratch.path(name));
+    let receiver = Receiver::start(&["--once", "--record", &received]);
+    let files = ["--record", &sent, "--events", &events, "--html", &page];
+    let rate = ["--rate", "1 Mbit/s", "--seconds", "2", "--ecn", "ect0", "--json"];
+    let ended = stream(&receiver.address, &[&rate[..], &files].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    has_keys(&json, KEYS);
+    let number = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key}: {json:#}"));
+    // 2 s of 125 kB; the last packets are told of within the second after them.
+    assert!((249_000.0..=251_000.0).contains(&number("media_bytes")), "{json:#}");
+    assert!((number("sent_bps") / 1e6 - 1.0).abs() < 0.02, "{json:#}");
+    assert_eq!(number("bytes"), number("media_bytes") + number("report_bytes"));
+    assert!(number("acknowledged") > 0.98 * number("packets") && number("rtt_min_s") < 0.5, "{json:#}");
+    assert!(number("bytes_received") > 500.0 && number("bytes_received") < number("bytes"), "{json:#}");
+    assert_eq!(
+        (&json["ended"], &json["control"], &json["refused"]),
+        (&"stop".into(), &Value::Null, &Value::Null)
+    );
+    let (code, text) = receiver.ended();
+    assert_eq!(code, Some(0), "{text}");
+    for wanted in ["comes from 127.0.0.1:", "said goodbye", "received (IP)", "by its sender"] {
+        assert!(text.contains(wanted), "{wanted:?} is missing: {text}");
+    }
+    // Both ends decide the same again.
+    for file in [&sent, &received] {
+        let replayed = lastmile(&["replay", file]);
+        assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
+        assert_eq!(lastmile(&["report", file]).code, Some(0));
+    }
+    assert_eq!(lastmile(&["report", &events, "-o", "-"]).code, Some(0));
+    let page = std::fs::read_to_string(&page).unwrap();
+    for wanted in ["Streams over time", "Round trip", "ended as planned"] {
+        assert!(page.contains(wanted), "{wanted:?} is missing");
+    }
+}
+
+#[test]
+fn a_controller_finds_a_rate_below_the_most_and_names_what_it_judged() {
+    // A sender gives it a second to be there.
+    let receiver = Receiver::at(&closed_port(), &["--json"]);
+    let options =
+        ["--control", "tfrc-wireless", "--start", "500 kbit/s", "--max", "2 Mbit/s", "--seconds", "2"];
+    let ended = stream(&receiver.address, &[&options[..], &["--json"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    assert_eq!((&json["control"], &json["rate_bps"]), (&"tfrc+spike".into(), &Value::Null));
+    assert!((400_000.0..=2_000_000.0).contains(&json["sent_bps"].as_f64().unwrap()), "{json:#}");
+    assert!(json["target_bps"].as_u64().unwrap() <= 2_000_000 && json["lost_wireless"].is_u64(), "{json:#}");
+    receiver.interrupt();
+    let (code, text) = receiver.ended();
+    // Who serves one after another is ended so.
+    assert_eq!(code, Some(0), "{text}");
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(event["event"].as_str().is_some_and(|name| name.starts_with("source-")), "{event:#}");
+    }
+    assert!(text.contains("\"why\":\"goodbye\""), "{text}");
+}
+
+#[test]
+fn who_does_not_answer_is_named() {
+    let port = closed_port();
+    let ended = stream(&port, &[]);
+    ended.is_error(PEER, &[&port, "nothing listens on that port", "lastmile receive"]);
+    assert!(ended.after < Duration::from_secs(6), "{ended:?}");
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    stream(&address, &["--seconds", "1"]).is_error(PEER, &[&address, "does not answer"]);
+    stream("no-such-host.invalid", &[]).is_error(PEER, &["unknown host"]);
+    let ended = stream(&port, &["--json"]);
+    assert_eq!(
+        (ended.code, ended.stderr.as_str(), &ended.json()["ended"]),
+        (Some(PEER), "", &"port-closed".into())
+    );
+}
+
+#[test]
+fn a_receiver_that_leaves_ends_the_stream() {
+    let mut receiver = Receiver::start(&[]);
+    let mut sender = Command::new(PROGRAM);
+    sender.args(["stream", &receiver.address, "--rate", "500 kbit/s", "--seconds", "60"]);
+    let sender = sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    receiver.out.read_line(&mut line).unwrap();
+    assert!(line.contains("comes from"), "{line}");
+    std::thread::sleep(Duration::from_millis(1_300));
+    receiver.interrupt();
+    let ended = sender.wait_with_output().unwrap();
+    let [out, err] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(ended.status.code(), Some(PEER), "{out}{err}");
+    assert!(out.contains("fixed rate") && err.contains("left before the end"), "{out}{err}");
+    let (code, text) = receiver.ended();
+    assert!(code == Some(0) && text.contains("here"), "{text}");
+}
+
+/// What arrives at a socket until nothing has come for a while: IP bytes.
+fn swallowed(socket: &UdpSocket) -> u64 {
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut packet = [0; 2048];
+    core::iter::from_fn(|| socket.recv(&mut packet).ok()).map(|bytes| bytes as u64 + 28).sum()
+}
+
+#[test]
+fn limits_hold() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let options = ["--rate", "2 Mbit/s", "--max-bytes", "50 kB", "--seconds", "60"];
+    let ended = stream(&address, &options);
+    ended.is_error(PEER, &["does not answer"]);
+    let bytes = swallowed(&silent);
+    assert!((48_000..=50_000).contains(&bytes), "{bytes}");
+    let receiver = Receiver::start(&[]);
+    let ended = stream(&receiver.address, &[&options[..], &["--json"]].concat());
+    let json = ended.json();
+    assert_eq!((ended.code, &json["ended"]), (Some(0), &"byte-limit".into()), "{json:#}");
+    assert!(json["bytes"].as_u64().unwrap() <= 50_000, "{json:#}");
+    let ended = stream(&receiver.address, &["--rate", "200 kbit/s", "--seconds", "60", "--max-seconds", "1"]);
+    assert!(ended.code == Some(0) && ended.after < Duration::from_secs(4), "{ended:?}");
+}
+
+#[test]
+fn an_interrupted_stream_says_what_it_came_to() {
+    let mut receiver = Receiver::start(&["--once"]);
+    let mut sender = Command::new(PROGRAM);
+    sender.args(["stream", &receiver.address, "--rate", "500 kbit/s", "--seconds", "60"]);
+    let sender = sender.stdout(Stdio::piped()).spawn().unwrap();
+    receiver.out.read_line(&mut String::new()).unwrap();
+    std::thread::sleep(Duration::from_millis(1_300));
+    kill(Pid::from_raw(sender.id() as i32), Signal::SIGINT).unwrap();
+    let ended = sender.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.code() == Some(INTERRUPTED) && out.contains("interrupted"), "{out}");
+    // The goodbye reached the receiver.
+    let (code, text) = receiver.ended();
+    assert!(code == Some(0) && text.contains("said goodbye"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_streamed_is_refused() {
+    for (options, parts) in [
+        (&["--control", "wishful"][..], &["wishful", "tfrc"][..]),
+        (&["--control", "tfrc+wishful"], &["wishful", "spike"]),
+        (&["--control", "tfrc(preset=x)"], &["--control", "preset"]),
+        (&["--min", "20 Mbit/s"], &["--min", "--max", "10 Mbit/s"]),
+        (&["--start", "11 Mbit/s"], &["--start", "10 Mbit/s"]),
+        (&["--rate", "1 Mbit/s", "--control", "tfrc"], &["--rate", "--control"]),
+        (&["--rate", "100 Gbit/s", "--frame-rate", "1"], &["--rate", "packets"]),
+        (&["--packet-size", "20"], &["--packet-size", "61"]),
+        (&["--frame-rate", "0"], &["--frame-rate"]),
+        (&["--seconds", "0"], &["--seconds"]),
+        (&["--max-seconds", "nan"], &["--max-seconds"]),
+        (&["--ecn", "ce"], &["--ecn"]),
+        (&["--source", "wishful"], &["wishful", "on-demand"]),
+        (&["--source", "trace"], &["trace"]),
+        (&["--trace", "/no/such/file"], &["--trace", "/no/such/file"]),
+        (&["--record", "/no/such/place"], &["/no/such/place"]),
+    ] {
+        stream("127.0.0.1", options).is_error(USAGE, parts);
+    }
+    lastmile(&["receive", "--feedback", "6 s"]).is_error(USAGE, &["--feedback", "5 s"]);
+    lastmile(&["receive", "--bind", "192.0.2.77"]).is_error(USAGE, &["192.0.2.77"]);
+    let listed = lastmile(&["controllers"]).stdout;
+    assert!(listed.contains("tfrc-wireless") && listed.contains("tfrc+spike"), "{listed}");
+}
