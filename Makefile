@@ -1,15 +1,16 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy field bench-sim bench-ns interop
+.PHONY: help setup build demo test accuracy field twins bench-sim bench-ns interop
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (docs/validation.md; 10 minutes, as root)"
+	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
-	@echo "make interop   against other people's STAMP programs (needs the package registries)"
+	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make build     target/release/lastmile"
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
@@ -44,6 +45,10 @@ endif
 field: build
 	LASTMILE_PROGRAM=$(CURDIR)/target/release/lastmile cargo test --locked -p lastmile-cli --test field --test lab -- \
 		--ignored --nocapture --test-threads=1 field_
+
+# Leave the machine alone meanwhile.
+twins: setup
+	cargo test --locked -p lastmile-cli --test lab -- --ignored --nocapture --test-threads=1 twins_
 
 bench-sim: build
 	target/release/lastmile bench-sim $(ARGS)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy, stamp-suite and rtc-rtcp. Exits with 0 or at the first difference.
+# scapy, stamp-suite, rtc-rtcp and rtc-interceptor. Exits with 0 or at the first difference.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -45,6 +45,9 @@ cargo run --quiet --manifest-path interop/Cargo.toml --bin lastmile-interop
 
 say "RTCP against rtc-rtcp as a library"
 cargo run --quiet --manifest-path interop/Cargo.toml --bin rtcp
+
+say "rate control as a guest of rtc-interceptor"
+cargo run --quiet --release --manifest-path interop/Cargo.toml --bin guest
 
 say "programs"
 [ -x "$suite" ] || cargo install --quiet stamp-suite --version 1.0.0 --locked --root "$root/interop/target/stamp-suite"

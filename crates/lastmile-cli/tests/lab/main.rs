@@ -8,6 +8,8 @@ mod iperf3;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;
 mod ready;
+mod streams;
+mod twins;
 
 use std::collections::BTreeSet;
 use std::fs;
