@@ -1,5 +1,7 @@
 //! Streams at a controller's rate in the simulator: the two forms of TFRC, and what classifiers are told and counted by.
 
+use lastmile::control;
+use lastmile::endpoint::stream::Decision;
 use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::stream::StreamOutcome;
 use lastmile_sim::runs::{Hooks, simulate};
@@ -28,12 +30,17 @@ packet_size = "1000 B"
 frame_rate = 1000
 "#;
 
-fn run(set: &[(&str, &str)], seed: u64) -> StreamOutcome {
+/// What came of it, and how often no feedback came for too long.
+fn run(set: &[(&str, &str)], seed: u64) -> (StreamOutcome, usize) {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
     let scenario = Scenario::parse_with("path.toml", PATH, &set, &|_| Ok(())).unwrap();
     let run = simulate(&scenario, seed, &Makers::default(), Hooks::default()).unwrap();
+    let silent = |event: &&lastmile::endpoint::Event| {
+        matches!(event.what.of(), Some(Decision::Control(control::Decision::NoFeedback { .. })))
+    };
+    let timeouts = run.events.iter().filter(silent).count();
     let mut outcomes = run.found.stream.outcomes;
-    outcomes.remove(0)
+    (outcomes.remove(0), timeouts)
 }
 
 fn over(control: &str, loss: &str, feedback: &str, seed: u64) -> StreamOutcome {
@@ -42,7 +49,7 @@ fn over(control: &str, loss: &str, feedback: &str, seed: u64) -> StreamOutcome {
         ("link.0.losses.0.model.rate", loss),
         ("stream.0.feedback", feedback),
     ];
-    run(&set, seed)
+    run(&set, seed).0
 }
 
 /// Mean rates over 200 s, same seeds and feedback interval.
@@ -87,5 +94,18 @@ fn verdicts_are_counted_against_what_really_lost_packets() {
             (verdicts.shares.values().sum::<f64>() - 1.0).abs() < 1e-9 && verdicts.shares.len() == 3,
             "{verdicts:?}"
         );
+    }
+}
+
+/// Feedback comes every 50 ms, and four round trips are 8: timers wait for it all the same.
+#[test]
+fn on_a_path_of_two_milliseconds_feedback_every_50_is_no_silence() {
+    for control in
+        ["tfrc", "tfrc(form=receiver)", "tfrc(preset=ns-2)", "tfrc(form=receiver, preset=ns-2)", "sqrt"]
+    {
+        let set = [("stream.0.control", control), ("link.0.delay", "200 us"), ("duration", "20 s")];
+        let (outcome, timeouts) = run(&set, 1);
+        let goodput = outcome.goodput_bps.unwrap();
+        assert!(timeouts == 0 && goodput > 4_300_000.0, "{control}: {timeouts} timeouts, {goodput:.0} bit/s");
     }
 }

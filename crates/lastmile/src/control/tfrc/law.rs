@@ -63,8 +63,14 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
     fn telemetry(&self, visitor: &mut dyn Visitor);
 }
 
+/// W_init in a round-trip time, as bytes a second. That of less than a millisecond is not believed for this: a peer that claims to
+/// have held its feedback back for all of the time would be sent any rate at once.
+pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
+    initial_window(mss) / rtt.max(1e-3)
+}
+
 /// W_init in bytes, for segments of at most `mss` [RFC 5348, 4.2].
-pub(super) fn initial_window(mss: f64) -> f64 {
+fn initial_window(mss: f64) -> f64 {
     (4.0 * mss).min((2.0 * mss).max(4380.0))
 }
 

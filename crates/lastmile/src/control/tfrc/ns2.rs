@@ -13,7 +13,7 @@
 //! round apart, and the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's equation for the first interval.
 
 use super::equation::Equation;
-use super::law::{Facts, Law, after, initial_window};
+use super::law::{Facts, Law, after, initial_rate};
 use crate::telemetry::Visitor;
 use crate::time::Time;
 
@@ -107,7 +107,7 @@ impl Ns2Sender {
 
     /// `received`: ss_maxrate_, twice what arrives.
     fn slow_start(&mut self, now: Time, limit: Option<f64>, rtt: f64, data_limited: bool) {
-        let initial = initial_window(self.mss) / rtt;
+        let initial = initial_rate(self.mss, rtt);
         let Some(limit) = limit.filter(|_| self.round > 2) else {
             if self.round <= 2 {
                 self.rise(self.rate.max(initial), rtt);
@@ -150,12 +150,14 @@ impl Law for Ns2Sender {
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
         let one = self.segment / rtt;
-        let most = limit.unwrap_or(0.0).max(if facts.data_limited { initial_window(self.mss) / rtt } else { one });
+        let most = limit.unwrap_or(0.0).max(if facts.data_limited { initial_rate(self.mss, rtt) } else { one });
         let p = facts.loss_event_rate;
         let fair = self.equation(self.segment, rtt).bytes_per_second(p);
         match self.phase {
             Phase::SlowStart if p > 0.0 => {
                 self.phase = Phase::Avoidance;
+                // ns-2 believes any p; one next to nothing would allow any rate.
+                let fair = fair.min(self.rate.max(limit.unwrap_or(0.0)));
                 (self.rate, self.reached) = (fair, fair);
             }
             Phase::SlowStart => {
@@ -178,7 +180,7 @@ impl Law for Ns2Sender {
     }
 
     fn on_no_feedback(&mut self, now: Time, idle: bool) {
-        let keeps = self.rtt.map_or(0.0, |rtt| initial_window(self.mss) / rtt);
+        let keeps = self.rtt.map_or(0.0, |rtt| initial_rate(self.mss, rtt));
         match idle {
             true if self.rate <= keeps => {}
             true => self.rate = (self.rate / 2.0).max(keeps),

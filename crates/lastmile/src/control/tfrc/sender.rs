@@ -1,7 +1,7 @@
 //! The sender of RFC 5348: slow start, the allowed rate, data-limited intervals, the nofeedback timer, oscillation prevention.
 
 use super::equation::Equation;
-use super::law::{Facts, Law, after, initial_window};
+use super::law::{Facts, Law, after, initial_rate};
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 
@@ -114,7 +114,7 @@ impl RfcSender {
 
     /// initial_rate, and recover_rate [RFC 5348, 4.2 and 4.4].
     fn initial_rate(&self, rtt: f64) -> f64 {
-        initial_window(self.parameters.mss) / rtt
+        initial_rate(self.parameters.mss, rtt)
     }
 
     fn least(&self) -> f64 {
@@ -129,6 +129,8 @@ impl RfcSender {
     /// The last part of step 4 of section 4.3.
     fn set_allowed(&mut self, now: Time, limit: f64, max: f64) {
         let Some(rtt) = self.rtt else { return };
+        // The first entry of X_recv_set is infinite: without a limit a p next to nothing would allow any rate.
+        let limit = if limit.is_finite() { limit } else { 2.0 * self.allowed };
         if self.loss_event_rate > 0.0 {
             self.fair = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
             self.allowed = self.fair.min(limit).max(self.least());
@@ -164,11 +166,13 @@ impl Law for RfcSender {
             self.doubled = now;
             self.received = ReceiveSet::of(now, f64::INFINITY);
             if self.loss_event_rate > 0.0 {
-                self.set_allowed(now, f64::INFINITY, facts.max);
+                self.set_allowed(now, self.allowed, facts.max);
             }
         } else {
             // Step 4.
             let limit = match facts.received {
+                // Whoever never says what arrives is never sent more.
+                None if self.received.max().is_infinite() => self.allowed,
                 None => 2.0 * self.received.max(),
                 Some(received) if facts.data_limited && facts.worse => {
                     self.received.entries[..self.received.known].iter_mut().for_each(|entry| entry.1 /= 2.0);
@@ -288,8 +292,8 @@ mod tests {
         // W_init = min(4000, max(2000, 4380)) = 4000; the timer runs max(4 R, 2 s / X) = 400 ms.
         assert!((told(&mut s, 100, &facts(0.0, 0.0)) - 40_000.0).abs() < 1e-6);
         assert_eq!(s.no_feedback_at(), Some(at(500)));
-        assert_eq!(initial_window(1460.0), 4380.0);
-        assert_eq!(initial_window(3000.0), 6000.0);
+        assert_eq!((initial_rate(1460.0, 1.0), initial_rate(3000.0, 1.0)), (4380.0, 6000.0));
+        assert_eq!(initial_rate(1000.0, 1e-9), 4_000_000.0);
     }
 
     /// Doubled once per round-trip time, to at most twice what arrives; the first two round trips know no limit.

@@ -78,6 +78,9 @@ impl LossTruth for MediaTruth<'_> {
 pub(super) struct Control {
     pub(super) controller: Box<dyn RateController>,
     pub(super) pacer: Pacer,
+    /// Until feedback comes, no slower than that: two packets in sequence prove a source to its receiver, and a scheme that
+    /// starts slower than RFC 5348's packet in a second would be over before a lost one is made good.
+    pub(super) least: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
@@ -116,6 +119,7 @@ impl Control {
         Control {
             controller,
             pacer: Pacer::new(CREDIT),
+            least: None,
             app_limited: false,
             numbers: Default::default(),
             first: 0,
@@ -132,6 +136,13 @@ impl Control {
             carries,
             rtt: None,
         }
+    }
+
+    /// The rates of the source and of the pacer.
+    pub(super) fn rates(&self) -> (Rate, Rate) {
+        let control::Output { target, pacing, .. } = self.controller.output();
+        let at_least = |rate: Rate| self.least.filter(|least| *least > rate).unwrap_or(rate);
+        (at_least(target), at_least(pacing))
     }
 
     /// What a packet that leaves then carries beside the header.
@@ -223,6 +234,7 @@ impl Control {
             self.resolution = if coarse { RESOLUTION } else { TICK };
         }
         self.reports.clear();
+        self.least = None;
         let mut newest: Option<Time<Rx>> = None;
         let (first, highest) = (self.first, self.highest.unwrap_or(0));
         for (k, (sent, known)) in self.flight.iter_mut().enumerate() {
@@ -276,15 +288,17 @@ impl Control {
             }
         }
     }
-    /// A report of TFRC's receiver came. When its newest packet left, this end knows better than its echo.
-    pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) {
-        let newer = |id: &u64| self.highest.is_none_or(|before| *id > before);
+    /// A report of TFRC's receiver came; whether it tells of what was sent, and was asked for. When its newest packet left, this
+    /// end knows better than its echo.
+    pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) -> bool {
+        let newer = |id: &u64| self.carries.1 && self.highest.is_none_or(|before| *id > before);
         let number = self.numbers[0].id(report.sequence).filter(newer);
         let place = number.and_then(|number| number.checked_sub(self.first));
         let known = place.and_then(|place| self.flight.get(usize::try_from(place).ok()?));
-        let (Some(number), Some(&(sent, _))) = (number, known) else { return };
+        let (Some(number), Some(&(sent, _))) = (number, known) else { return false };
         self.highest = Some(number);
         self.reports.clear();
+        self.least = None;
         self.reports.push(Report { sent, fate: Fate::Arrived { at: None, ecn: Ecn::NotEct } });
         while self.first < number && self.flight.pop_front().is_some() {
             self.first += 1;
@@ -298,6 +312,7 @@ impl Control {
         };
         smooth(&mut self.rtt, feedback.rtt(now));
         self.controller.on_feedback(now, &mut feedback);
+        true
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::control::Control;
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::Sender;
@@ -33,11 +34,11 @@ impl Sender {
         let extension = if self.control.is_some() { SEND_TIME_LEN } else { 0 };
         let smallest = (RTP_HEADER_LEN + extension) as u64 + self.overhead().0 + 1;
         let (full, at) = (self.config.full_size().0, self.frames.next);
-        let output = self.control.as_ref().map(|control| control.controller.output());
-        let wanted = output.map_or(self.config.fixed(), |output| output.target);
+        let rates = self.control.as_ref().map(Control::rates);
+        let wanted = rates.map_or(self.config.fixed(), |(target, _)| target);
         let share = self.repeater.as_mut().map_or(1.0, |repeater| repeater.media_share(now));
         let target = if share < 1.0 { wanted.scaled(share) } else { wanted };
-        let taken = self.frames.make(target, output.map(|output| output.pacing), full, smallest);
+        let taken = self.frames.make(target, rates.map(|(_, pacing)| pacing), full, smallest);
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;
@@ -63,7 +64,7 @@ impl Sender {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
-            let pacing = control.controller.output().pacing;
+            let (_, pacing) = control.rates();
             if control.pacer.ready(from, pacing) >= until {
                 return;
             }
@@ -114,7 +115,7 @@ impl Sender {
     pub(super) fn send_again(&mut self, now: Time, low: u16) {
         let (overhead, ecn) = (self.overhead(), self.config.ecn);
         let (full, control) = (self.config.packet_size, &mut self.control);
-        let pacing = control.as_ref().map(|control| control.controller.output().pacing);
+        let pacing = control.as_ref().map(|control| control.rates().1);
         let due = match (&control, pacing) {
             (Some(control), Some(pacing)) => control.pacer.ready(now, pacing),
             _ => now,

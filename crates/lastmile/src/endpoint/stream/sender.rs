@@ -9,7 +9,7 @@ use super::event::{Decision, End, Sent};
 use super::frames::Frames;
 use super::repeater::Repeater;
 use super::{REPORT_EVERY, from_peer, middle, nearest, ntp};
-use crate::control::{LossTruth, RateController, Signal};
+use crate::control::{LossTruth, RateController, Setting, Signal};
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, TransmitId};
 use crate::options::ChoiceError;
@@ -97,7 +97,13 @@ impl Sender {
         Sender::with(config, Some(Control::new(controller, (false, false), None)))
     }
 
-    fn with(config: SenderConfig, control: Option<Control>) -> Result<Sender, ChoiceError> {
+    fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
+        let most = match &config.rate {
+            SenderRate::Controlled(control) => control.max,
+            SenderRate::Fixed(_) => Setting::default().max,
+        };
+        let least = Rate::ip(config.full_size().bits());
+        control.iter_mut().for_each(|control| control.least = Some(if least > most { most } else { least }));
         let frames = Frames::new(config.make_source(control.is_some())?, config.start);
         Ok(Sender {
             started: false,
@@ -206,8 +212,9 @@ impl Sender {
                     }
                 }
                 Rtcp::Tfrc(report) if report.source == own => {
-                    self.heard(now, report.ssrc);
-                    self.control.iter_mut().for_each(|control| control.on_report(now, &report));
+                    if self.control.as_mut().is_some_and(|control| control.on_report(now, &report)) {
+                        self.heard(now, report.ssrc);
+                    }
                 }
                 Rtcp::Receiver { blocks, ssrc } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
