@@ -54,6 +54,8 @@ enum Command {
     Classifiers(commands::registries::Args),
     /// List the controllers that set a stream's rate, or the options of one
     Controllers(commands::registries::Args),
+    /// List the sources that make a stream's frames, or the options of one
+    Sources(commands::registries::Args),
     Scenarios(commands::scenarios::Args),
     Report(commands::report::Args),
     Doctor(commands::doctor::Args),
@@ -103,6 +105,9 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::Methods(args) => commands::registries::run(args, options::methods()),
         Command::Classifiers(args) => commands::registries::run(args, lastmile::classify::CLASSIFIERS),
         Command::Controllers(args) => commands::registries::run(args, lastmile::control::CONTROLLERS),
+        Command::Sources(args) => {
+            commands::registries::run(args, lastmile::endpoint::stream::source::SOURCES)
+        }
         Command::Scenarios(args) => commands::scenarios::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),

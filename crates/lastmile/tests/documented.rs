@@ -1,15 +1,16 @@
-//! `docs/methods.md` is what the tables of methods, classifiers and rate controllers say.
+//! `docs/methods.md` is what the tables of methods, classifiers, rate controllers and sources say.
 
 use std::fmt::Write;
 
 use lastmile::classify::CLASSIFIERS;
 use lastmile::control::{CONTROLLERS, WRAPPERS};
+use lastmile::endpoint::stream::source::SOURCES;
 use lastmile::estimate::METHODS;
 use lastmile::options::Opt;
 
-const HEAD: &str = "# Methods, classifiers and rate controllers
+const HEAD: &str = "# Methods, classifiers, rate controllers and sources
 
-What each can be told, as `lastmile methods NAME`, `classifiers NAME` and `controllers NAME` print it; this page is made of the tables
+What each can be told, as `lastmile methods NAME`, `classifiers NAME`, `controllers NAME` and `sources NAME` print it; this page is made of the tables
 in their files. An option is written
 
 - on the command line as `--train-length 20`;
@@ -17,6 +18,12 @@ in their files. An option is written
 - behind a name wherever one is taken: `wbest(train_length=20)`, `--classifier 'spike(start=0.4)'`, `--set 'stream.0.control=tfrc(preset=ns-2)'`.
 
 What their numbers mean, behind token buckets and where Wi-Fi aggregates too, and where they err: [quantities.md](quantities.md).
+";
+
+const SOURCES_HEAD: &str = "
+# Sources
+
+What makes a stream's frames, `source` of `[[stream]]`; what each does is in [streams.md](streams.md#sources).
 ";
 
 const CONTROL: &str = "
@@ -64,6 +71,11 @@ fn the_page_of_methods_is_what_the_tables_say() {
     for wrapper in WRAPPERS {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", wrapper.name, wrapper.about, wrapper.paper).unwrap();
         table(&mut page, wrapper.options);
+    }
+    page.push_str(SOURCES_HEAD);
+    for source in SOURCES {
+        writeln!(page, "\n## `{}`\n\n{} ({}).\n", source.name, source.about, source.paper).unwrap();
+        table(&mut page, source.options);
     }
     // UPDATE=1 writes the file anew; read the difference before committing it.
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md");

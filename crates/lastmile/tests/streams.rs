@@ -274,8 +274,8 @@ fn alone(mut sender: Sender) -> (Time, End, Sent) {
 #[test]
 fn silence_ends_the_sender() {
     let (when, why, sent) = alone(sender(at(60_000)));
-    // Ten seconds, and a second for what may be on its way.
-    assert_eq!((when, why), (at(11_000), End::NoFeedback));
+    // Fifteen seconds, and a second for what may be on its way.
+    assert_eq!((when, why), (at(16_000), End::NoFeedback));
     // 1 Mbit/s for 2 s, then in each second half of what it was in the second before: 2 + 1/2 + ... + 1/256.
     assert!((365_000..=385_000).contains(&sent.bytes.0), "{}", sent.bytes);
     assert_eq!(sent.acknowledged, 0);

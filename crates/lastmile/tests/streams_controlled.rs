@@ -39,6 +39,8 @@ struct Came {
     ended: Option<(Time, End)>,
     sent: Sent,
     received: Received,
+    /// Circuit breakers that tripped, and whether that ended the stream.
+    broken: Vec<bool>,
     /// What the controller, or the classifier in front of it, decided.
     decided: Vec<control::Decision>,
 }
@@ -103,6 +105,7 @@ fn over_with(path: &Path, control: &str, change: fn(&mut SenderConfig, &mut Rece
         ended: None,
         sent: Sent::default(),
         received: Received::default(),
+        broken: Vec::new(),
         decided: Vec::new(),
     };
     let mut end = Time::ZERO;
@@ -126,6 +129,7 @@ fn over_with(path: &Path, control: &str, change: fn(&mut SenderConfig, &mut Rece
                     (came.ended, came.sent) = (Some((now, why)), sent);
                 }
                 Output::Event(Decision::SourceLeft { received, .. }) => came.received = received,
+                Output::Event(Decision::CircuitBroken { ends, .. }) => came.broken.push(ends),
                 Output::Event(_) => {}
             }
         };
@@ -223,7 +227,7 @@ fn a_sender_without_feedback_backs_off_and_ends() {
     let came = over(&path, "tfrc");
     let (ended, why) = came.ended.unwrap();
     assert_eq!(why, End::NoFeedback);
-    assert!(ended < at(32_000), "{ended}");
+    assert!(ended < at(37_000), "{ended}");
     let before = mean(&came, 15..20);
     let after = mean(&came, 26..29);
     assert!(after < before / 30.0, "{before:.0} {after:.0}");
@@ -282,4 +286,20 @@ fn repeating_stays_within_the_share_that_was_asked_for() {
     });
     let share = came.sent.retransmitted_bytes.0 as f64 / came.sent.bytes.0 as f64;
     assert!((0.09..=0.1).contains(&share), "{share}");
+}
+
+/// 3 Mbit/s on a link of 100 kbit/s, 0.3 s there and back: 97 % are lost, and TCP would send 4 kB/s. A tenth of the rate is
+/// below ten times that, and then all begins again. What a controller makes of the same link trips nothing.
+#[test]
+fn a_sender_that_does_not_answer_congestion_is_ended() {
+    let path = Path { rates: &[(0, 100_000)], loss: 0.0, heard_until: Time::MAX, stop: at(60_000) };
+    let came = over(&path, "fixed(rate=3 Mbit/s)");
+    let (ended, why) = came.ended.unwrap();
+    assert_eq!(why, End::Congestion);
+    assert!(ended < at(20_000), "{ended}");
+    // A tenth first.
+    assert_eq!(came.broken, [false, true]);
+    assert_eq!(over(&path, "tfrc").ended.unwrap().1, End::Stop);
+    let off = over_with(&path, "fixed(rate=3 Mbit/s)", |sender, _| sender.circuit_breakers = false);
+    assert_eq!(off.ended.unwrap().1, End::Stop);
 }

@@ -1,7 +1,8 @@
-//! `lastmile methods`, `classifiers` and `controllers`: what is registered, and the options of one of it.
+//! `lastmile methods`, `classifiers`, `controllers` and `sources`: what is registered, and the options of one of it.
 
 use lastmile::classify::Lda;
 use lastmile::control::{ALIASES, Controller};
+use lastmile::endpoint::stream::source::Source;
 use lastmile::estimate::Method;
 use lastmile::options::{Entry, Opt, find};
 use serde_json::{Map, Value, json};
@@ -113,6 +114,23 @@ impl Listed for Controller {
         let aliases: Map<_, _> =
             self.aliases().into_iter().map(|(name, means)| (name.to_owned(), json!(means))).collect();
         json!({ "needs": self.needs, "below": self.below, "classifier": self.classifier, "aliases": aliases })
+    }
+}
+
+impl Listed for Source {
+    const COLUMNS: &'static [&'static str] = &["source"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        (self.about, self.paper)
+    }
+
+    fn line(&self) -> String {
+        let sizes = if self.needs_sizes { "needs a file of frame sizes, or a list" } else { "needs nothing" };
+        sizes.to_owned()
+    }
+
+    fn more(&self) -> Value {
+        json!({ "needs_sizes": self.needs_sizes })
     }
 }
 

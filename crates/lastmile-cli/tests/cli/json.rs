@@ -137,6 +137,7 @@ fn json_of_the_registries() {
     for (registry, known, keys) in [
         ("classifiers", "zbs", "name about paper options resolution"),
         ("controllers", "tfrc", "name about paper options needs below classifier aliases"),
+        ("sources", "codec", "name about paper options needs_sizes"),
     ] {
         let all = lastmile(&[registry, "--json"]).json();
         all.as_array().unwrap().iter().for_each(|entry| has_keys(entry, keys));

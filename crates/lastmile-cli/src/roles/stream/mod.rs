@@ -6,9 +6,10 @@ use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::classify::{LossClass, Verdicts};
 use lastmile::control::{self, CONTROLLERS, Composition, Controller};
+use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
-    Sent,
+    Sent, SourceConfig,
 };
 use lastmile::endpoint::{self, AnyEndpoint, any};
 use lastmile::node::Ecn;
@@ -89,6 +90,8 @@ const RATE: Rate = Rate::ip(2_000_000);
 /// Where controllers begin: those that begin with a packet a second would hear nothing in the time.
 const START: Rate = Rate::ip(400_000);
 const SECONDS: i64 = 1;
+/// A large frame and smaller ones.
+const TRACE: [u32; 4] = [9_000, 700, 800, 900];
 
 impl Role for Streaming {
     fn name(&self) -> &'static str {
@@ -161,14 +164,14 @@ impl Role for Streaming {
         }
     }
 
-    /// Both ends of one stream, and a sender at the rate of each controller.
+    /// Both ends of one stream, a sender at the rate of each controller, and one with each source.
     fn cases(&self, _full: bool) -> Vec<Case> {
-        let case = |kind, name, which, rate: SenderRate| Case {
+        let case = |kind, name, which, rate: SenderRate, source: SourceConfig| Case {
             kind,
             name,
             direction: Direction::Forward,
             table: format!(
-                "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\necn = \"ect1\"\n{}\
+                "[[stream]]\nfrom = \"sender\"\nto = \"receiver\"\necn = \"ect1\"\n{}{}\
                  start = \"100 ms\"\nstop = \"{} ms\"\n",
                 match &rate {
                     SenderRate::Fixed(rate) => format!("rate = \"{} bit/s\"\n", rate.bits_per_second()),
@@ -179,18 +182,30 @@ impl Role for Streaming {
                         format!("control = \"{}\"\n{limits}\n", config.control)
                     }
                 },
+                match &source.source {
+                    None => String::new(),
+                    Some(choice) if source.sizes.is_empty() => format!("source = \"{choice}\"\n"),
+                    Some(choice) => format!("source = \"{choice}\"\nframes = {:?}\n", source.sizes),
+                },
                 1_000 * SECONDS + 100,
             ),
             which,
-            over_loopback: Box::new(move || over_loopback(which, &rate)),
+            over_loopback: Box::new(move || over_loopback(which, &rate, &source)),
         };
         let controlled = |scheme: &&Controller| {
             let control = Composition::of(Choice::named(scheme.name));
             let config = ControlConfig { start: Some(START), max: RATE, ..ControlConfig::new(control) };
-            case("controller", scheme.name, 0, SenderRate::Controlled(config))
+            case("controller", scheme.name, 0, SenderRate::Controlled(config), SourceConfig::default())
         };
-        let ends = [case(NAME, "rtp-sender", 0, RATE.into()), case(NAME, "rtp-receiver", 1, RATE.into())];
-        ends.into_iter().chain(CONTROLLERS.iter().map(controlled)).collect()
+        let source = |source: &&Source| {
+            let sizes = if source.needs_sizes { TRACE.to_vec() } else { Vec::new() };
+            let config = SourceConfig { source: Some(Choice::named(source.name)), seed: 1, sizes };
+            case("source", source.name, 0, RATE.into(), config)
+        };
+        let end = |name, which| case(NAME, name, which, RATE.into(), SourceConfig::default());
+        let ends = [end("rtp-sender", 0), end("rtp-receiver", 1)];
+        let controlled = CONTROLLERS.iter().map(controlled);
+        ends.into_iter().chain(controlled).chain(SOURCES.iter().map(source)).collect()
     }
 
     fn section(&self, document: &Map<String, Value>) -> String {
@@ -244,10 +259,18 @@ fn told(what: &Decision) -> Told {
             let rtt = rtt.map_or_else(String::new, |rtt| format!(", round trip {rtt}"));
             (sender, Mood::Neutral, format!("the receiver reports {lost} lost, jitter {jitter}{rtt}"))
         }
+        Decision::CircuitBroken { why: End::Congestion, ends: false, .. } => (
+            sender,
+            Mood::Bad,
+            "ten times as much as TCP would send: a tenth of the rate is tried".to_owned(),
+        ),
+        Decision::CircuitBroken { .. } => (sender, Mood::Bad, "a circuit breaker ends the stream".to_owned()),
         Decision::MediaEnded { why, sent } => {
             let (mood, why) = match why {
                 End::Stop => (Mood::Good, "as planned"),
                 End::NoFeedback => (Mood::Bad, "since no feedback came"),
+                End::MediaTimeout => (Mood::Bad, "since reports say that no media arrives"),
+                End::Congestion => (Mood::Bad, "since it sent ten times as much as TCP would"),
                 End::PortClosed => (Mood::Bad, "since nothing listens there"),
                 End::Unreachable => (Mood::Bad, "since the receiver is unreachable"),
                 End::TooBig => (Mood::Bad, "since packets are larger than the path takes"),
@@ -348,7 +371,7 @@ fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
     row
 }
 
-fn over_loopback(which: usize, rate: &SenderRate) -> anyhow::Result<Buffer> {
+fn over_loopback(which: usize, rate: &SenderRate, source: &SourceConfig) -> anyhow::Result<Buffer> {
     let buffer = Buffer::default();
     let driven = |end: Which, recorded: bool| {
         let header = end.header(World::Real)?;
@@ -364,6 +387,7 @@ fn over_loopback(which: usize, rate: &SenderRate) -> anyhow::Result<Buffer> {
             ecn: Ecn::Ect1,
             stop: Time::ZERO + Span::from_secs(SECONDS),
             epoch,
+            source: source.clone(),
             ..SenderConfig::new(peer, 1, rate.clone())
         };
         driven(Which::Sender(Box::new(config)), which == 0)

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::control::Composition;
 use lastmile::endpoint::any;
+use lastmile::endpoint::stream::source::{self, SOURCES, Setting, read_sizes};
 use lastmile::endpoint::stream::{
-    ControlConfig, Decision, FeedbackInterval, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Sender,
-    SenderConfig, SenderRate,
+    ControlConfig, Decision, FeedbackInterval, MAX_FRAME_PACKETS, Receiver, ReceiverConfig, Retransmission,
+    Sender, SenderConfig, SenderRate, SourceConfig,
 };
 use lastmile::node::{Datagram, Ecn};
 use lastmile::options::OptionError;
@@ -53,6 +54,8 @@ pub(crate) struct RawStream {
     start_rate: Option<Rate>,
     #[serde(default, deserialize_with = "text::optional")]
     max_rate: Option<Rate>,
+    source: Option<String>,
+    frames: Option<Frames>,
     frame_rate: Option<f64>,
     #[serde(default, deserialize_with = "text::optional")]
     packet_size: Option<Bytes>,
@@ -60,6 +63,13 @@ pub(crate) struct RawStream {
     ecn: Ecn,
     #[serde(default, deserialize_with = "text::optional")]
     feedback: Option<FeedbackInterval>,
+    #[serde(default)]
+    receipt_times: bool,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    retransmit: Option<Span>,
+    retransmit_share: Option<f64>,
+    #[serde(default)]
+    circuit_breakers: bool,
     #[serde(default, deserialize_with = "text::not_negative")]
     start: Span,
     #[serde(default, deserialize_with = "text::not_negative")]
@@ -70,6 +80,14 @@ pub(crate) struct RawStream {
     realtime: bool,
     #[serde(default)]
     ipv6: bool,
+}
+
+/// The sizes of a trace's frames.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a file's name, or a list of frame sizes in bytes")]
+enum Frames {
+    File(String),
+    Sizes(Vec<u32>),
 }
 
 /// A `[[stream]]` table, checked.
@@ -83,6 +101,8 @@ pub struct Spec {
     pub to: usize,
     /// What sets its rate.
     pub rate: SenderRate,
+    /// What makes its frames; each run has a seed of its own.
+    pub source: SourceConfig,
     /// Frames in a second.
     pub frame_rate: f64,
     /// The largest packet, with its IP header.
@@ -91,6 +111,12 @@ pub struct Spec {
     pub ecn: Ecn,
     /// How often the receiver gives feedback.
     pub feedback: FeedbackInterval,
+    /// Whether feedback has receipt times.
+    pub receipt_times: bool,
+    /// How long lost packets are sent again, and the most of them as a share of the media's bytes.
+    pub retransmit: Option<(Span, f64)>,
+    /// Whether circuit breakers may end it.
+    pub circuit_breakers: bool,
     /// When the first frame is made, at the earliest.
     pub start: Time,
     /// Within this time from then it is made, at random.
@@ -134,6 +160,50 @@ impl RawStream {
         limits.map_err(|error| check.blame(&key(&spelled(&error.option)), error.spelled(spelled)))?;
         config.build(packet_size).map_err(|error| blame(&error))?;
         Ok(SenderRate::Controlled(config))
+    }
+}
+
+impl RawStream {
+    /// What makes its frames.
+    fn source(
+        &self,
+        check: &Check<'_>,
+        key: &dyn Fn(&str) -> String,
+        setting: Setting<'_>,
+    ) -> Checked<SourceConfig> {
+        let blame = |error: &dyn core::fmt::Display| check.blame(&key("source"), error.to_string());
+        let parse = |text: &String| text.parse().map_err(|error: OptionError| blame(&error));
+        let mut config =
+            SourceConfig { source: self.source.as_ref().map(parse).transpose()?, ..Default::default() };
+        let choice = config.choice(self.control.is_some());
+        let reads = SOURCES.iter().any(|source| source.name == choice.name && source.needs_sizes);
+        check.ensure(reads || self.frames.is_none(), || {
+            (key("frames"), format!("`{choice}` reads no file"))
+        })?;
+        config.sizes = match &self.frames {
+            None => Vec::new(),
+            Some(Frames::Sizes(sizes)) => sizes.clone(),
+            Some(Frames::File(file)) => {
+                let sizes =
+                    check.read_beside(file).and_then(|text| read_sizes(&text).map_err(|e| e.to_string()));
+                sizes.map_err(|why| check.blame(&key("frames"), why))?
+            }
+        };
+        let built = source::build(&choice, &Setting { sizes: &config.sizes, ..setting });
+        built.map_err(|error| blame(&error))?;
+        Ok(config)
+    }
+
+    /// How long lost packets are sent again, and their share.
+    fn retransmit(&self, check: &Check<'_>, key: &dyn Fn(&str) -> String) -> Checked<Option<(Span, f64)>> {
+        let share = self.retransmit_share.unwrap_or(Retransmission::SHARE);
+        check.ensure((0.0..=1.0).contains(&share), || {
+            (key("retransmit_share"), format!("a share of the media's bytes, 0 to 1, not {share}"))
+        })?;
+        check.ensure(self.retransmit.is_some() || self.retransmit_share.is_none(), || {
+            (key("retransmit_share"), "of a stream without `retransmit`")
+        })?;
+        Ok(self.retransmit.map(|within| (within, share)))
     }
 }
 
@@ -214,6 +284,8 @@ impl Role for Streaming {
                 (key("ecn"), "queues mark packets, and not their sender: not-ect, ect0 or ect1")
             })?;
             let mut rate = raw.rate(check, &key, packet_size)?;
+            let source = raw.source(check, &key, Setting::of(frame_rate, packet_size))?;
+            let retransmit = raw.retransmit(check, &key)?;
             match &mut rate {
                 SenderRate::Controlled(config) => config.timed = feedback == FeedbackInterval::RoundTrip,
                 SenderRate::Fixed(_) => check.ensure(feedback != FeedbackInterval::RoundTrip, || {
@@ -248,10 +320,14 @@ impl Role for Streaming {
                 from,
                 to,
                 rate,
+                source,
                 frame_rate,
                 packet_size,
                 ecn,
                 feedback,
+                receipt_times: raw.receipt_times,
+                retransmit,
+                circuit_breakers: raw.circuit_breakers,
                 start,
                 start_within,
                 stop,
@@ -281,13 +357,16 @@ impl Role for Streaming {
             let talk = spec.conversation(index);
             let mut random = Stream::new(seed, &format!("stream/{}", spec.name));
             let mut ssrc = || (random.unit() * f64::from(u32::MAX)) as u32;
-            let (own, others) = (ssrc(), ssrc());
+            let (own, others, again) = (ssrc(), ssrc(), ssrc());
+            let source = SourceConfig { seed: ssrc().into(), ..spec.source.clone() };
+            let retransmission =
+                spec.retransmit.map(|(within, share)| Retransmission { ssrc: again, within, share });
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
             let (one, start) = (spec.clone(), spec.starts(seed));
             let truth = Arc::<Truth>::default();
             let told = truth.clone();
             let sender = move |around: &Surroundings| {
-                let Spec { rate, frame_rate, packet_size, ecn, stop, .. } = one;
+                let Spec { rate, frame_rate, packet_size, ecn, stop, circuit_breakers, .. } = one;
                 // A scenario's times are the run's, whatever the host's clock says.
                 let (start, stop) = (around.local(start), around.local(stop));
                 let epoch = around.epoch;
@@ -298,13 +377,17 @@ impl Role for Streaming {
                     start,
                     stop,
                     epoch,
+                    source,
+                    retransmission,
+                    circuit_breakers,
                     ..SenderConfig::new(peer, own, rate)
                 };
                 let sender = Sender::informed(config.clone(), told)
                     .map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(sender), config: Box::new(config) })
             };
-            let feedback = spec.feedback;
+            let (feedback, receipt_times) = (spec.feedback, spec.receipt_times);
+            let nack = spec.retransmit.map(|(within, _)| within);
             let control = match &spec.rate {
                 SenderRate::Controlled(config) => {
                     Some(config.control.clone()).filter(Composition::at_receiver)
@@ -314,8 +397,15 @@ impl Role for Streaming {
             let told = truth.clone();
             let receiver = move |around: &Surroundings| {
                 let (epoch, resolution) = (around.epoch, around.resolution);
-                let config =
-                    ReceiverConfig { feedback, epoch, resolution, control, ..ReceiverConfig::new(others) };
+                let config = ReceiverConfig {
+                    ssrc: others,
+                    feedback,
+                    epoch,
+                    resolution,
+                    control,
+                    receipt_times,
+                    nack,
+                };
                 let receiver = Receiver::informed(config.clone(), told);
                 let receiver = receiver.map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(receiver), config: Box::new(config) })

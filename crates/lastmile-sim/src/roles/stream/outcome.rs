@@ -57,6 +57,16 @@ pub struct StreamOutcome {
     pub ecn_marked: u64,
     /// Packets that the sender was told of.
     pub acknowledged: u64,
+    /// Frames that were left out whole, since too much waited for the pacer.
+    pub frames_dropped: u64,
+    /// Packets that were sent again.
+    pub retransmitted: u64,
+    /// Their bytes.
+    pub retransmitted_bytes: u64,
+    /// Packets that the receiver asked for again.
+    pub nacked: u64,
+    /// Of the packets lost, those that came again in time.
+    pub recovered: u64,
     /// Packets of RTCP that the receiver sent.
     pub feedback_packets: u64,
     /// Their bytes.
@@ -104,6 +114,11 @@ impl StreamOutcome {
             jitter_s: receiver.map(|received| received.jitter.as_secs_f64()),
             ecn_marked: received.marked,
             acknowledged: sent.acknowledged,
+            frames_dropped: sent.frames_dropped,
+            retransmitted: sent.retransmitted,
+            retransmitted_bytes: sent.retransmitted_bytes.0,
+            nacked: received.nacked,
+            recovered: received.recovered,
             feedback_packets: received.feedback_packets,
             feedback_bytes: received.feedback_bytes.0,
             ended: sender.map(|(why, _)| why),

@@ -163,6 +163,19 @@ impl Check<'_> {
         Ok(changes)
     }
 
+    /// The text of a file, by its way from the scenario's folder.
+    pub(crate) fn read_beside(&self, file: &str) -> Result<String, String> {
+        let path = self.beside(file);
+        let text = match std::fs::metadata(&path) {
+            Ok(found) if found.len() > MAX_TRACE_FILE => {
+                Err(format!("larger than {}", Bytes(MAX_TRACE_FILE)))
+            }
+            Ok(found) if !found.is_file() => Err("is no file".to_owned()),
+            _ => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+        };
+        text.map_err(|why| format!("cannot read {}: {why}", path.display()))
+    }
+
     /// A trace from the scenario itself or from a file beside it.
     fn trace(&self, flow: Flow<'_>, scenario: &Scenario) -> Checked<Trace> {
         let (key, text) = match (&flow.raw.packets, &flow.raw.file) {
@@ -171,17 +184,7 @@ impl Check<'_> {
             }
             (Some(packets), None) => ("packets", packets.clone()),
             (None, Some(file)) => {
-                let path = self.beside(file);
-                let text = match std::fs::metadata(&path) {
-                    Ok(found) if found.len() > MAX_TRACE_FILE => {
-                        Err(format!("larger than {}", Bytes(MAX_TRACE_FILE)))
-                    }
-                    Ok(found) if !found.is_file() => Err("is no file".to_owned()),
-                    _ => std::fs::read_to_string(&path).map_err(|error| error.to_string()),
-                };
-                let failed =
-                    |why| self.blame(&flow.key("file"), format!("cannot read {}: {why}", path.display()));
-                ("file", text.map_err(failed)?)
+                ("file", self.read_beside(file).map_err(|why| self.blame(&flow.key("file"), why))?)
             }
             (None, None) => {
                 let reason = "a trace needs `file`, or `packets` as lines of seconds and bytes";

@@ -87,9 +87,12 @@ pub struct Retransmission {
 }
 
 impl Retransmission {
-    /// For that long, at most a quarter of the media's bytes.
+    /// The usual share: a quarter of the media's bytes.
+    pub const SHARE: f64 = 0.25;
+
+    /// For that long, the usual share.
     pub fn within(ssrc: u32, within: Span) -> Retransmission {
-        Retransmission { ssrc, within, share: 0.25 }
+        Retransmission { ssrc, within, share: Retransmission::SHARE }
     }
 }
 

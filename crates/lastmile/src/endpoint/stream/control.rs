@@ -81,6 +81,8 @@ pub(super) struct Control {
     /// Until feedback comes, no slower than that: two packets in sequence prove a source to its receiver, and a scheme that
     /// starts slower than RFC 5348's packet in a second would be over before a lost one is made good.
     pub(super) least: Option<Rate>,
+    /// No more than this, while a circuit breaker is tried.
+    pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
@@ -120,6 +122,7 @@ impl Control {
             controller,
             pacer: Pacer::new(CREDIT),
             least: None,
+            ceiling: None,
             app_limited: false,
             numbers: Default::default(),
             first: 0,
@@ -142,7 +145,7 @@ impl Control {
     pub(super) fn rates(&self) -> (Rate, Rate) {
         let control::Output { target, pacing, .. } = self.controller.output();
         let at_least = |rate: Rate| self.least.filter(|least| *least > rate).unwrap_or(rate);
-        (at_least(target), at_least(pacing))
+        (at_least(self.below(target)), at_least(self.below(pacing)))
     }
 
     /// What a packet that leaves then carries beside the header.
@@ -155,11 +158,20 @@ impl Control {
     pub(super) fn decisions(&mut self, out: &mut VecDeque<Output<Decision>>) {
         let decided = core::iter::from_fn(|| self.controller.poll_decision().map(Decision::Control));
         out.extend(decided.map(Output::Event));
-        let target = self.controller.output().target;
+        let target = self.target();
         if target.ratio(self.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
             self.told = target;
             out.push_back(Output::Event(Decision::TargetChanged { target }));
         }
+    }
+
+    /// What the controller wants the source to make, below the ceiling.
+    pub(super) fn target(&self) -> Rate {
+        self.below(self.controller.output().target)
+    }
+
+    fn below(&self, rate: Rate) -> Rate {
+        self.ceiling.filter(|ceiling| *ceiling < rate).unwrap_or(rate)
     }
 
     /// A packet was given to the driver, to leave at that time. Its number.

@@ -118,6 +118,19 @@ pub enum Decision {
         /// Round-trip time, once a report of the sender's own was answered.
         rtt: Option<Span>,
     },
+    /// A circuit breaker tripped (RFC 8083).
+    CircuitBroken {
+        /// Which: congestion, or the media timeout.
+        why: End,
+        /// Whether the stream ends, or sends at a tenth of its rate to see whether that helps.
+        ends: bool,
+        /// The rate of media lately, and the most that the breaker lets pass: ten times what TCP would send.
+        rates: Option<(Rate, Rate)>,
+        /// The share of packets lost lately.
+        loss: Option<f64>,
+        /// Smoothed round-trip time.
+        rtt: Option<Span>,
+    },
     /// A sender has ended.
     MediaEnded {
         /// Why.
@@ -168,6 +181,10 @@ pub enum End {
     Stop,
     /// No feedback came for too long: nobody may be there, or the path carries nothing.
     NoFeedback,
+    /// Reports say that no media arrives (RFC 8083, section 4.2).
+    MediaTimeout,
+    /// Reports say that ten times as much is sent as TCP would send (RFC 8083, section 4.3).
+    Congestion,
     /// The peer's host says that nothing listens there, and no feedback says otherwise.
     PortClosed,
     /// No route, or a router or firewall refuses, and no feedback says otherwise.

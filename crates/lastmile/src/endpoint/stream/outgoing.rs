@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use super::control::Control;
 use super::event::End;
 use super::frames::Waiting;
-use super::sender::Sender;
+use super::sender::{Awaited, Sender};
 use super::{MAX_AWAITED, MEDIA, ntp, ticks};
 use crate::control::PacketClass;
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
@@ -100,7 +100,7 @@ impl Sender {
         self.sent.packets += 1;
         self.sent.bytes += size;
         self.payload += (payload.len() - headers) as u64;
-        self.awaited.1.push_back((size, None));
+        self.awaited.1.push_back(Awaited { size, at: due, arrived: None });
         if self.awaited.1.len() > MAX_AWAITED {
             self.awaited.1.pop_front();
             self.awaited.0 += 1;

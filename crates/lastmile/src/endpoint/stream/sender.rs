@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::breaker::{Breakers, Heard, Verdict};
 use super::config::{SenderConfig, SenderRate, refuse_without_truth};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
@@ -15,12 +16,13 @@ use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
-use crate::wire::{Rtcp, is_rtcp};
+use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, is_rtcp};
 
 /// Feedback that is still on its way is waited for so long after the last packet.
 const LINGER: Span = Span::from_secs(1);
-/// A sender ends where no feedback comes for so long: a multiple of any interval at which receivers report.
-const SILENCE: Span = Span::from_secs(10);
+/// A sender ends where no feedback comes for so long: three times the interval at which any receiver reports (RFC 8083, section
+/// 4.1: the RTCP timeout).
+const SILENCE: Span = Span::from_secs(15);
 /// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
@@ -29,6 +31,16 @@ const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 const REFUSED: Span = Span::from_secs(1);
 /// What the last report takes, by IPv6: of media, and also of packets that were sent again.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    pub(super) size: Bytes,
+    /// When it was to leave.
+    pub(super) at: Time,
+    /// How it arrived, if that is known.
+    pub(super) arrived: Option<Ecn>,
+}
 
 /// The sending end of a stream.
 pub struct Sender {
@@ -41,8 +53,8 @@ pub struct Sender {
     pub(super) sent: Sent,
     /// Bytes of payload sent.
     pub(super) payload: u64,
-    /// The number of the first packet that is still awaited, and of each from there on its size and how it arrived, if that is known.
-    pub(super) awaited: (u64, VecDeque<(Bytes, Option<Ecn>)>),
+    /// The number of the first packet that is still awaited, and what is known of each from there on.
+    pub(super) awaited: (u64, VecDeque<Awaited>),
     next_report: Time,
     last_feedback: Time,
     /// The receiver's number, once it was heard.
@@ -53,6 +65,7 @@ pub struct Sender {
     pub(super) rtt: Option<Span>,
     pub(super) control: Option<Control>,
     pub(super) repeater: Option<Repeater>,
+    breakers: Option<Breakers>,
     pub(super) out: VecDeque<Output<Decision>>,
 }
 
@@ -119,6 +132,7 @@ impl Sender {
             refused: None,
             rtt: None,
             control,
+            breakers: config.circuit_breakers.then(|| Breakers::new(config.frame_rate)),
             repeater: config.retransmission.map(Repeater::new),
             out: VecDeque::new(),
             config,
@@ -128,7 +142,7 @@ impl Sender {
     /// The rate that it sends at, of IP packets.
     pub fn rate(&self) -> Rate {
         match &self.control {
-            Some(control) => control.controller.output().target,
+            Some(control) => control.target(),
             None => self.config.fixed(),
         }
     }
@@ -206,6 +220,9 @@ impl Sender {
                             control.on_feedback(now, &block, feedback.at(), stream);
                             (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
                         }
+                        if stream == 0 {
+                            self.rtt = self.measured(now, &block).or(self.rtt);
+                        }
                         for (low, told) in block.reports().filter(|(_, told)| told.received && stream == 0) {
                             self.acknowledge(low, told.ecn);
                         }
@@ -216,7 +233,7 @@ impl Sender {
                         self.heard(now, report.ssrc);
                     }
                 }
-                Rtcp::Receiver { blocks, ssrc } => {
+                Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
                         self.heard(now, ssrc);
                         let passed = middle(ntp(self.config.epoch, now))
@@ -231,6 +248,7 @@ impl Sender {
                         self.rtt = rtt.or(self.rtt);
                         let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
                         self.out.push_back(Output::Event(reported));
+                        self.check(now, &block);
                     }
                 }
                 Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
@@ -242,6 +260,38 @@ impl Sender {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Hears the circuit breakers: a controller's rate is cut to a tenth once, and then the stream ends.
+    fn check(&mut self, now: Time, block: &ReportBlock) {
+        let (fraction_lost, highest) = (block.fraction_lost, block.highest);
+        let heard =
+            Heard { fraction_lost, highest, rtt: self.rtt, sent: (self.sent.packets, self.sent.bytes.0) };
+        let Some(breakers) = self.breakers.as_mut().filter(|_| self.ended.is_none()) else { return };
+        let Some(verdict) = breakers.on_report(now, &heard) else { return };
+        let bits = |bytes: f64| Rate::ip((bytes * 8.0) as u64);
+        let (why, rates, loss, rtt) = match verdict {
+            Verdict::Resolved => {
+                if let Some(control) = &mut self.control {
+                    control.ceiling = None;
+                }
+                return;
+            }
+            Verdict::MediaTimeout { .. } => (End::MediaTimeout, None, None, None),
+            Verdict::Congestion { rate, most, loss, rtt } => {
+                (End::Congestion, Some((bits(rate), bits(most))), Some(loss), Some(Span::from_secs_f64(rtt)))
+            }
+        };
+        let mut ends = true;
+        if let (Some(control), Verdict::Congestion { rate, .. }) = (&mut self.control, verdict)
+            && breakers.reduce(now)
+        {
+            (control.ceiling, ends) = (Some(bits(rate / 10.0)), false);
+        }
+        self.out.push_back(Output::Event(Decision::CircuitBroken { why, ends, rates, loss, rtt }));
+        if ends {
+            self.end(now, why);
         }
     }
 
@@ -259,24 +309,30 @@ impl Sender {
         self.refused.get_or_insert((now, why));
     }
 
+    /// What is known of a packet that was sent lately.
+    fn awaited(&mut self, low: u16) -> Option<&mut Awaited> {
+        let number = nearest(self.sent.packets.checked_sub(1)?, low)?;
+        self.awaited.1.get_mut(usize::try_from(number.checked_sub(self.awaited.0)?).ok()?)
+    }
+
+    /// The round-trip time of the newest packet that feedback tells of, to a millisecond.
+    fn measured(&mut self, now: Time, block: &FeedbackBlock<'_>) -> Option<Span> {
+        let newest = block.reports().filter_map(|(low, told)| Some((told.before_report()?, low))).min()?;
+        let left = self.awaited(newest.1)?.at;
+        Some(now - left - newest.0).filter(|rtt| *rtt > Span::ZERO)
+    }
+
     /// Takes note that a packet arrived, of those that were sent and are not known to have.
     fn acknowledge(&mut self, low: u16, ecn: Ecn) {
-        let Some(last) = self.sent.packets.checked_sub(1) else { return };
-        let place = nearest(last, low).and_then(|number| number.checked_sub(self.awaited.0));
-        let Some((size, known)) = place.and_then(|place| self.awaited.1.get_mut(place as usize)) else {
-            return;
-        };
-        let before = known.replace(ecn);
+        let Some(packet) = self.awaited(low) else { return };
+        // A copy of it may come without the mark.
+        let known = packet.arrived.filter(|known| *known == Ecn::Ce).unwrap_or(ecn);
+        let (size, before) = (packet.size, packet.arrived.replace(known));
         if before.is_none() {
             self.sent.acknowledged += 1;
-            self.sent.acknowledged_bytes += *size;
+            self.sent.acknowledged_bytes += size;
         }
-        match (before, ecn) {
-            // A copy of it came without the mark.
-            (Some(Ecn::Ce), _) => *known = before,
-            (_, Ecn::Ce) => self.sent.marked += 1,
-            _ => {}
-        }
+        self.sent.marked += u64::from(known == Ecn::Ce && before != Some(Ecn::Ce));
     }
 
     fn on_time(&mut self, now: Time) {

@@ -77,7 +77,7 @@ fn make(given: &Given, setting: &Setting<'_>) -> Made {
     let repeated = sizes.get(skip as usize..).unwrap_or(&[]);
     let sum: f64 = repeated.iter().copied().map(f64::from).sum();
     if sizes.is_empty() {
-        return Err(OptionError::new("frames", "must name a file of frame sizes"));
+        return Err(OptionError::new("frames", "must be the sizes of frames, or name a file of them"));
     }
     if sum <= 0.0 {
         let reason = format!("leaves no frame with any bytes of the trace's {}", sizes.len());
@@ -142,7 +142,7 @@ mod tests {
         };
         assert_eq!(
             said("trace", &Setting::of(5.0, Bytes(1200))),
-            "frames of trace must name a file of frame sizes"
+            "frames of trace must be the sizes of frames, or name a file of them"
         );
         assert_eq!(
             said("trace(skip=1)", &setting),
