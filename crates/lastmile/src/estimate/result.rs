@@ -215,6 +215,8 @@ pub enum WarningCode {
     BatchedStamps,
     /// Others' packets came between those of most packet pairs.
     Contended,
+    /// Most packet pairs were spread, by others in a cell or by a busy link behind the narrow one.
+    Scattered,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
     /// The queue of a sender's own interface is part of the path.
@@ -253,6 +255,7 @@ codes! { WarningCode:
     LongTrain = "long-train",
     BatchedStamps = "batched-stamps",
     Contended = "contended",
+    Scattered = "scattered",
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",

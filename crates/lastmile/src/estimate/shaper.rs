@@ -53,8 +53,9 @@ const MIN_RATES: usize = 8;
 pub(super) const BURST: usize = 40;
 /// Bursts sent until two streams agree.
 const ATTEMPTS: u32 = 3;
-/// Packets that a bucket holds, more than a fair queue lets pass at once: a pair, and a twentieth of that.
-const CLEAR: f64 = 2.1;
+/// Packets that a bucket holds, more than a fair queue lets pass at once: a pair, and a twentieth of a packet. (A fair queue that lets two
+/// pass and then one in N + 1 looks like a bucket of 3 - (N + 2) / (N + 1) packets, less than a pair whatever N is.)
+const CLEAR: f64 = 2.05;
 /// Short bursts sent about a bucket that no stream has shown to hold more.
 const SHORT: u32 = 6;
 /// Two streams agree where one slows down within so many packets of the other, or this share of them.

@@ -178,6 +178,7 @@ const PLATEAUS: u32 = 3;
 
 /// What the user should know where others' packets came between those of most pairs.
 const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
+const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
 const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less, or with more pairs (--pairs)";
 
 /// What the user should know of a path that delivers in batches.
@@ -301,6 +302,7 @@ impl Wbest {
         }
         match met(&self.pairs.usable) {
             Met::Few => {}
+            Met::Scattered => self.base.warn(WarningCode::Scattered, SCATTERED),
             Met::Many(rate) => {
                 self.base.warn(WarningCode::Contended, CONTENDED);
                 self.capacity = Capacity { rate, ..Capacity::default() };

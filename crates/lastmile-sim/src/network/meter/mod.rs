@@ -12,8 +12,8 @@ mod profile;
 
 pub(crate) use profile::Profile;
 
-/// What a truth is about: IP packets of a size, however long, or bursts of them of so many bytes that meet a shaper's full
-/// bucket.
+/// What a truth is about: IP packets of a size, however long, or bursts of them of so many bytes. A capacity is of bursts that meet a
+/// shaper's full bucket, what is spare of such as meet what others have left in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
     /// Of one, at the IP layer.
@@ -172,17 +172,18 @@ impl Meter {
     /// Where nothing limits the link.
     pub fn capacity_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let of = of.into();
-        Ok(Rate::ip(1).scaled(self.rate_between(from, to, of)? * self.ip_share(of.ip_size)))
+        Ok(Rate::ip(1).scaled(self.rate_between(from, to, of, 0.0)? * self.ip_share(of.ip_size)))
     }
 
-    fn rate_between(&self, from: Time, to: Time, of: Packets) -> Result<f64, TruthError> {
+    /// For bursts that meet a bucket which lacks so many bytes.
+    fn rate_between(&self, from: Time, to: Time, of: Packets, lacked: f64) -> Result<f64, TruthError> {
         let (begin, end) = (from.as_nanos(), to.as_nanos());
         let rate = match of.burst {
             None => self.profile.mean(begin, end),
             Some(burst) => {
                 let packet = of.ip_size.0.max(1) + u64::from(self.overhead);
                 let packets = (burst.0 / of.ip_size.0.max(1)).max(2);
-                self.profile.mean_of_bursts(begin, end, packet, packet.saturating_mul(packets))
+                self.profile.mean_of_bursts(begin, end, packet, packet.saturating_mul(packets), lacked)
             }
         };
         rate.ok_or(TruthError::Unlimited(from, to))
@@ -192,7 +193,8 @@ impl Meter {
     /// asked for more than the link has.
     pub fn spare(&self, stream: u32, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let window = self.stream(stream)?;
-        self.spare_of(window.first, window.last, window.cross.0, of.into())
+        let lacked = self.profile.lacked(&self.log, window.first.as_nanos(), None);
+        self.spare_of(window.first, window.last, window.cross.0, of.into(), lacked)
     }
 
     /// The spare rate over any window of the engine's time: arrivals at `from` count, those at `to` do not.
@@ -203,7 +205,8 @@ impl Meter {
             return Err(TruthError::Full(self.config.limit));
         }
         let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
-        self.spare_of(from, to, cross, of.into())
+        let lacked = self.profile.lacked(&self.log, from.as_nanos(), Some(to.as_nanos()));
+        self.spare_of(from, to, cross, of.into(), lacked)
     }
 
     fn cross_before(&self, at: Time) -> u64 {
@@ -211,12 +214,19 @@ impl Meter {
         later.checked_sub(1).and_then(|last| self.log.get(last)).map_or(0, |&(_, cross)| cross)
     }
 
-    fn spare_of(&self, from: Time, to: Time, cross: u64, of: Packets) -> Result<Rate, TruthError> {
+    fn spare_of(
+        &self,
+        from: Time,
+        to: Time,
+        cross: u64,
+        of: Packets,
+        lacked: f64,
+    ) -> Result<Rate, TruthError> {
         if to <= from {
             return Err(TruthError::EmptyWindow(from, to));
         }
         let taken = cross as f64 * 8.0 / (to - from).as_secs_f64();
-        let spare = self.rate_between(from, to, of)? - taken;
+        let spare = self.rate_between(from, to, of, lacked)? - taken;
         Ok(Rate::ip(1).scaled(spare * self.ip_share(of.ip_size)))
     }
 

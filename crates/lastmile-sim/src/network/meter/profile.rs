@@ -51,14 +51,50 @@ impl Profile {
         self.mean_up_to(self.tokens, from, to)
     }
 
-    /// The rate with which bursts of `bytes` come through that meet a full bucket, by the bytes behind each one's first
-    /// packet of `packet` bytes: all packets leave the link's rate apart, and the last no sooner than there are tokens for all.
-    pub(crate) fn mean_of_bursts(&self, from: u64, to: u64, packet: u64, bytes: u64) -> Option<f64> {
+    /// Bytes that a shaper's bucket lacks where packets of these (moment, bytes of all so far) take from it: at `from`, or in the mean
+    /// as those found it that came from then up to `to`.
+    pub(crate) fn lacked(&self, met: &[(u64, u64)], from: u64, to: Option<u64>) -> f64 {
+        if self.tokens == UNLIMITED {
+            return 0.0;
+        }
+        let bucket = self.bucket as f64;
+        let (mut lacks, mut at, mut before, mut found) = (0.0, 0, 0, (0.0, 0_u32));
+        let fill = |lacks: f64, span: u64| (lacks - self.tokens as f64 / 8e9 * span as f64).max(0.0);
+        for &(moment, bytes) in met.iter().take_while(|(moment, _)| *moment < to.unwrap_or(from)) {
+            lacks = fill(lacks, moment - at);
+            if moment >= from {
+                found = (found.0 + lacks, found.1 + 1);
+            }
+            // What it cannot give others wait for, or lose.
+            lacks = (lacks + (bytes - before) as f64).min(bucket);
+            (at, before) = (moment, bytes);
+        }
+        match found {
+            (sum, n) if n > 0 => sum / f64::from(n),
+            _ => fill(lacks, from.saturating_sub(at)),
+        }
+    }
+
+    /// The rate with which bursts of `bytes` come through that meet a bucket that lacks `lacked` of all its tokens, by the bytes behind
+    /// each one's first packet of `packet` bytes: all packets leave the link's rate apart, and the last no sooner than there are
+    /// tokens for all.
+    pub(crate) fn mean_of_bursts(
+        &self,
+        from: u64,
+        to: u64,
+        packet: u64,
+        bytes: u64,
+        lacked: f64,
+    ) -> Option<f64> {
         let behind = bytes.saturating_sub(packet) as f64 * 8.0;
         let link = self.mean_up_to(UNLIMITED, from, to).map_or(0.0, |rate| behind / rate);
         let tokens = match self.tokens {
             UNLIMITED => 0.0,
-            tokens => bytes.saturating_sub(self.bucket) as f64 * 8.0 / tokens as f64,
+            tokens => {
+                // The first one waits until there are tokens for it.
+                let holds = (self.bucket as f64 - lacked).max(packet.min(self.bucket) as f64);
+                (bytes as f64 - holds).max(0.0) * 8.0 / tokens as f64
+            }
         };
         let takes = link.max(tokens);
         (takes > 0.0).then(|| behind / takes)
@@ -147,7 +183,7 @@ mod tests {
         let of = |bucket, packets: u64| {
             let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(bucket) });
             let profile = (LinkConfig { rate: mbps(100), shaper, ..Default::default() }).profile();
-            profile.mean_of_bursts(0, 1_000_000, 1_488, packets * 1_488).unwrap() / 20e6
+            profile.mean_of_bursts(0, 1_000_000, 1_488, packets * 1_488, 0.0).unwrap() / 20e6
         };
         for (bucket, packets, expected) in [
             (1_500, 2, 1_488.0 / 1_476.0),
@@ -159,8 +195,19 @@ mod tests {
         ] {
             assert!((of(bucket, packets) - expected).abs() < 1e-9, "{bucket} B, {packets} packets");
         }
+        let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(100_000) });
+        let profile = (LinkConfig { rate: mbps(100), shaper, ..Default::default() }).profile();
+        // 100 kB at once, and from then on what tokens come for: the bucket stays empty, and a burst comes as these do.
+        let met: Vec<(u64, u64)> = (0..1_000).map(|k| (k * 600_000, 100_000 + k * 1_500)).collect();
+        for to in [None, Some(600_000_000)] {
+            let lacked = profile.lacked(&met, 300_000_000, to);
+            assert!((lacked - 100_000.0).abs() < 2_000.0, "{lacked}");
+            let rate = profile.mean_of_bursts(0, 1, 1_488, 44_640, lacked).unwrap();
+            assert!((rate / 20e6 - 1.0).abs() < 0.03, "{rate}");
+        }
+        assert_eq!(profile.lacked(&met[..1], 40_000_000, None), 0.0, "full again after 40 ms");
         let free = (LinkConfig { rate: mbps(10), ..Default::default() }).profile();
-        assert_eq!(free.mean_of_bursts(0, 0, 1_000, 2_000), Some(10e6));
-        assert_eq!(LinkConfig::default().profile().mean_of_bursts(0, 0, 1_000, 2_000), None);
+        assert_eq!(free.mean_of_bursts(0, 0, 1_000, 2_000, 0.0), Some(10e6));
+        assert_eq!(LinkConfig::default().profile().mean_of_bursts(0, 0, 1_000, 2_000, 0.0), None);
     }
 }
