@@ -5,14 +5,13 @@
 //! ask for is a [`Choice`]: a registered name with the options given to it, such as `wbest(trains=4)`.
 
 mod names;
+mod types;
 
 use core::fmt;
-use core::ops::RangeInclusive;
 use core::str::FromStr;
 use std::collections::BTreeMap;
 
-use crate::time::Span;
-use crate::units::{Bytes, Rate};
+pub use types::{OptionType, possible, read_within};
 
 /// What kind of value an option takes.
 ///
@@ -385,139 +384,6 @@ impl Options for NoOptions {
     }
 }
 
-/// A type that an option's value can have.
-pub trait OptionType: Sized {
-    /// What its values are called.
-    const KIND: Kind;
-    /// The type of a range of them.
-    type Bound: PartialOrd + fmt::Display;
-
-    /// Reads what was given; otherwise says what is wrong or possible.
-    fn read(given: &Scalar) -> Result<Self, String>;
-
-    /// How it is written, if there is a value.
-    fn show(&self) -> Option<Scalar>;
-
-    /// What a range has to hold, if there is a value that ranges apply to.
-    fn bound(&self) -> Option<&Self::Bound>;
-
-    /// What is possible where no range is named.
-    fn any() -> String {
-        format!("such as {}", Self::KIND.example())
-    }
-}
-
-fn wrong<T: OptionType>(given: &Scalar) -> String {
-    format!("must be a {} {}, not {given}", T::KIND, T::any())
-}
-
-macro_rules! option_type {
-    ($($type:ty, $kind:ident, $read:expr, $show:expr;)*) => {$(
-        impl OptionType for $type {
-            const KIND: Kind = Kind::$kind;
-            type Bound = $type;
-            fn read(given: &Scalar) -> Result<$type, String> {
-                let read: fn(&Scalar) -> Option<$type> = $read;
-                read(given).ok_or_else(|| wrong::<$type>(given))
-            }
-            fn show(&self) -> Option<Scalar> {
-                let show: fn(&$type) -> Scalar = $show;
-                Some(show(self))
-            }
-            fn bound(&self) -> Option<&$type> {
-                Some(self)
-            }
-        }
-    )*};
-}
-
-fn quantity<T: FromStr>(given: &Scalar) -> Option<T> {
-    match given {
-        Scalar::Text(text) => text.parse().ok(),
-        _ => None,
-    }
-}
-
-/// A whole number that fits.
-fn count<T: TryFrom<u64>>(given: &Scalar) -> Option<T> {
-    match given {
-        Scalar::Count(n) => T::try_from(*n).ok(),
-        _ => None,
-    }
-}
-
-option_type! {
-    usize, Count, count, |n| Scalar::Count(*n as u64);
-    u32, Count, count, |n| Scalar::Count(u64::from(*n));
-    f64, Number, |given| match given {
-        Scalar::Number(n) => Some(*n),
-        Scalar::Count(n) => Some(*n as f64),
-        _ => None,
-    }, |n| Scalar::Number(*n);
-    // A bare number of bytes is plain enough.
-    Bytes, Bytes, |given| count(given).map(Bytes).or_else(|| quantity(given)), |size| Scalar::Text(size.to_string());
-    Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());
-    Span, Span, quantity, |span| Scalar::Text(span.to_string());
-}
-
-impl OptionType for bool {
-    const KIND: Kind = Kind::Flag;
-    type Bound = bool;
-    fn read(given: &Scalar) -> Result<bool, String> {
-        match given {
-            Scalar::Flag(flag) => Ok(*flag),
-            _ => Err(format!("must be {}, not {given}", bool::any())),
-        }
-    }
-    fn show(&self) -> Option<Scalar> {
-        Some(Scalar::Flag(*self))
-    }
-    fn bound(&self) -> Option<&bool> {
-        None
-    }
-    fn any() -> String {
-        "true or false".into()
-    }
-}
-
-impl<T: OptionType> OptionType for Option<T> {
-    const KIND: Kind = T::KIND;
-    type Bound = T::Bound;
-    fn read(given: &Scalar) -> Result<Option<T>, String> {
-        T::read(given).map(Some)
-    }
-    fn show(&self) -> Option<Scalar> {
-        self.as_ref().and_then(T::show)
-    }
-    fn bound(&self) -> Option<&T::Bound> {
-        self.as_ref().and_then(T::bound)
-    }
-    fn any() -> String {
-        T::any()
-    }
-}
-
-/// Reads a value that lies in a range; used by [`options!`](crate::options!).
-#[doc(hidden)]
-pub fn read_within<T: OptionType>(
-    given: &Scalar,
-    range: Option<RangeInclusive<T::Bound>>,
-) -> Result<T, String> {
-    let value = T::read(given)?;
-    match (value.bound(), range) {
-        (Some(bound), Some(range)) if !range.contains(bound) => {
-            Err(format!("must be {} to {}, not {given}", range.start(), range.end()))
-        }
-        _ => Ok(value),
-    }
-}
-
-/// Says what a range holds; used by [`options!`](crate::options!).
-#[doc(hidden)]
-pub fn possible<T: OptionType>(range: Option<RangeInclusive<T::Bound>>) -> String {
-    range.map_or_else(T::any, |range| format!("{} to {}", range.start(), range.end()))
-}
-
 /// Declares a configuration and with it the options of an algorithm: for each its help in one line, its name, its type
 /// with the range of its values in brackets, its default, and where that comes from.
 ///
@@ -608,101 +474,4 @@ macro_rules! registry {
 pub(crate) use registry;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    options! {
-        /// One option of each kind.
-        struct Config {
-            /// A count
-            count: usize [1..=10] = 2, "here";
-            /// A share
-            share: f64 [0.0..=1.0] = 0.5, "here";
-            /// A size
-            size: Bytes [Bytes(100)..=Bytes(1500)] = Bytes(1488), "here";
-            /// A rate
-            rate: Option<Rate> [Rate::ip(1)..=Rate::ip(1_000_000_000)] = None, "here";
-            /// A time
-            gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "here";
-            /// A flag
-            faithful: bool = false, "here";
-        }
-    }
-
-    fn read(text: &str) -> Result<Config, String> {
-        let choice: Choice = format!("tool({text})").parse().map_err(|e: OptionError| e.to_string())?;
-        Config::read(&choice.options).map_err(|e| e.of("tool").to_string())
-    }
-
-    #[test]
-    fn every_kind_is_read_as_it_is_written() {
-        let all = "count=10, share=0.25, size=700 B, rate=1.5 Mbit/s, gap=20 us, faithful=true";
-        let config = read(all).unwrap();
-        assert_eq!(
-            config,
-            Config {
-                count: 10,
-                share: 0.25,
-                size: Bytes(700),
-                rate: Some(Rate::ip(1_500_000)),
-                gap: Span::from_micros(20),
-                faithful: true
-            }
-        );
-        assert_eq!(
-            read("size=700, share=1").unwrap(),
-            Config { size: Bytes(700), share: 1.0, ..Config::default() }
-        );
-        assert_eq!(read("").unwrap(), Config::default());
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_what_is_possible() {
-        for (given, said) in [
-            ("count=11", "count of tool must be 1 to 10, not 11"),
-            ("count=-1", "count of tool must be a count such as 4, not -1"),
-            ("count=1.5", "count of tool must be a count such as 4, not 1.5"),
-            ("share=1.01", "share of tool must be 0 to 1, not 1.01"),
-            ("share=nan", "share of tool must be a number such as 0.5, not nan"),
-            ("size=99 B", "size of tool must be 100 B to 1500 B, not 99 B"),
-            ("rate=5", "rate of tool must be a rate such as 5.12 Mbit/s, not 5"),
-            ("rate=0 bit/s", "rate of tool must be 1 bit/s to 1 Gbit/s, not 0 bit/s"),
-            ("gap=-1 ms", "gap of tool must be 0 ns to 1 s, not -1 ms"),
-            ("faithful=1", "faithful of tool must be true or false, not 1"),
-            ("speed=1", "tool has no option speed; its options: count, share, size, rate, gap, faithful"),
-            ("count", "count of tool has no value: write it as name=value"),
-        ] {
-            assert_eq!(read(given).unwrap_err(), said);
-        }
-    }
-
-    #[test]
-    fn the_table_says_what_was_declared() {
-        let rows: Vec<_> = Config::OPTIONS
-            .iter()
-            .map(|o| (o.name, o.kind, o.default().map(|d| d.to_string()), o.possible()))
-            .collect();
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(rows[0], ("count", Kind::Count, some("2"), "1 to 10".into()));
-        assert_eq!(rows[3], ("rate", Kind::Rate, None, "1 bit/s to 1 Gbit/s".into()));
-        assert_eq!(rows[5], ("faithful", Kind::Flag, some("false"), "true or false".into()));
-        assert_eq!(Config::OPTIONS[0].help, "A count");
-        let given = Given::from([("count".to_owned(), Scalar::Count(7))]);
-        let used = used(Config::OPTIONS, &given);
-        assert_eq!(
-            (used.len(), &used["count"], &used["gap"]),
-            (5, &Scalar::Count(7), &Scalar::Text("10 ms".into()))
-        );
-    }
-
-    #[test]
-    fn choices_are_read_as_they_are_printed() {
-        for text in ["a", "a(b=1)", "a(b=c(d=1, e=2 ms), f=true)", "a(b=c(d=(x)))"] {
-            assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
-        }
-        assert_eq!("a( b-c = 1 ,)".parse::<Choice>().unwrap().to_string(), "a(b_c=1)");
-        for text in ["a(", "a(b=1", "a(b)"] {
-            assert!(text.parse::<Choice>().is_err(), "{text}");
-        }
-    }
-}
+mod tests;

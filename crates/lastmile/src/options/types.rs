@@ -1,0 +1,142 @@
+//! The types that an option's value can have, and how each is read from what users give.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+
+use super::{Kind, Scalar};
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+/// A type that an option's value can have.
+pub trait OptionType: Sized {
+    /// What its values are called.
+    const KIND: Kind;
+    /// The type of a range of them.
+    type Bound: PartialOrd + fmt::Display;
+
+    /// Reads what was given; otherwise says what is wrong or possible.
+    fn read(given: &Scalar) -> Result<Self, String>;
+
+    /// How it is written, if there is a value.
+    fn show(&self) -> Option<Scalar>;
+
+    /// What a range has to hold, if there is a value that ranges apply to.
+    fn bound(&self) -> Option<&Self::Bound>;
+
+    /// What is possible where no range is named.
+    fn any() -> String {
+        format!("such as {}", Self::KIND.example())
+    }
+}
+
+fn wrong<T: OptionType>(given: &Scalar) -> String {
+    format!("must be a {} {}, not {given}", T::KIND, T::any())
+}
+
+macro_rules! option_type {
+    ($($type:ty, $kind:ident, $read:expr, $show:expr;)*) => {$(
+        impl OptionType for $type {
+            const KIND: Kind = Kind::$kind;
+            type Bound = $type;
+            fn read(given: &Scalar) -> Result<$type, String> {
+                let read: fn(&Scalar) -> Option<$type> = $read;
+                read(given).ok_or_else(|| wrong::<$type>(given))
+            }
+            fn show(&self) -> Option<Scalar> {
+                let show: fn(&$type) -> Scalar = $show;
+                Some(show(self))
+            }
+            fn bound(&self) -> Option<&$type> {
+                Some(self)
+            }
+        }
+    )*};
+}
+
+fn quantity<T: FromStr>(given: &Scalar) -> Option<T> {
+    match given {
+        Scalar::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A whole number that fits.
+fn count<T: TryFrom<u64>>(given: &Scalar) -> Option<T> {
+    match given {
+        Scalar::Count(n) => T::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+option_type! {
+    usize, Count, count, |n| Scalar::Count(*n as u64);
+    u32, Count, count, |n| Scalar::Count(u64::from(*n));
+    f64, Number, |given| match given {
+        Scalar::Number(n) => Some(*n),
+        Scalar::Count(n) => Some(*n as f64),
+        _ => None,
+    }, |n| Scalar::Number(*n);
+    // A bare number of bytes is plain enough.
+    Bytes, Bytes, |given| count(given).map(Bytes).or_else(|| quantity(given)), |size| Scalar::Text(size.to_string());
+    Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());
+    Span, Span, quantity, |span| Scalar::Text(span.to_string());
+}
+
+impl OptionType for bool {
+    const KIND: Kind = Kind::Flag;
+    type Bound = bool;
+    fn read(given: &Scalar) -> Result<bool, String> {
+        match given {
+            Scalar::Flag(flag) => Ok(*flag),
+            _ => Err(format!("must be {}, not {given}", bool::any())),
+        }
+    }
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Flag(*self))
+    }
+    fn bound(&self) -> Option<&bool> {
+        None
+    }
+    fn any() -> String {
+        "true or false".into()
+    }
+}
+
+impl<T: OptionType> OptionType for Option<T> {
+    const KIND: Kind = T::KIND;
+    type Bound = T::Bound;
+    fn read(given: &Scalar) -> Result<Option<T>, String> {
+        T::read(given).map(Some)
+    }
+    fn show(&self) -> Option<Scalar> {
+        self.as_ref().and_then(T::show)
+    }
+    fn bound(&self) -> Option<&T::Bound> {
+        self.as_ref().and_then(T::bound)
+    }
+    fn any() -> String {
+        T::any()
+    }
+}
+
+/// Reads a value that lies in a range; used by [`options!`](crate::options!).
+#[doc(hidden)]
+pub fn read_within<T: OptionType>(
+    given: &Scalar,
+    range: Option<RangeInclusive<T::Bound>>,
+) -> Result<T, String> {
+    let value = T::read(given)?;
+    match (value.bound(), range) {
+        (Some(bound), Some(range)) if !range.contains(bound) => {
+            Err(format!("must be {} to {}, not {given}", range.start(), range.end()))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// Says what a range holds; used by [`options!`](crate::options!).
+#[doc(hidden)]
+pub fn possible<T: OptionType>(range: Option<RangeInclusive<T::Bound>>) -> String {
+    range.map_or_else(T::any, |range| format!("{} to {}", range.start(), range.end()))
+}
