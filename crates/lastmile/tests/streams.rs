@@ -308,7 +308,8 @@ fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
         one.handle(at(0), Input::Wake);
         one.handle(at(10), refused(reason));
         let (when, ended, sent) = alone(one);
-        assert_eq!((when, ended), (at(2_010), why));
+        // The frame of 1 s has left by 1,016 ms.
+        assert_eq!((when, ended), (at(2_016), why));
         assert!(sent.bytes < Bytes(130_000), "{}", sent.bytes);
     }
     let mut answered_after = sender(at(3_000));
@@ -358,6 +359,25 @@ fn no_more_than_the_limit_is_sent_reports_and_goodbye_included() {
         // Nothing but a goodbye where not even that would fit.
         assert!(sum.0 <= limit.max(84) && sum.0 + 700 > limit, "{sum} of {limit}");
     }
+}
+
+/// A goodbye that overtakes media would have the receiver take what comes after it for another stream.
+#[test]
+fn a_goodbye_leaves_after_all_media() {
+    let mut one = sender(at(985));
+    let (mut now, mut all) = (Time::ZERO, Vec::new());
+    one.handle(now, Input::Wake);
+    while !one.is_finished() {
+        let (packets, _, wake) = drain(&mut one, now);
+        all.extend(packets.into_iter().map(|(at, datagram)| (at, is_rtcp(datagram.payload.udp().unwrap()))));
+        let Some(next) = wake else { break };
+        now = next;
+        answered(&mut one, now, false);
+    }
+    let goodbye = all.iter().rfind(|(_, rtcp)| *rtcp).unwrap().0;
+    let media = all.iter().rfind(|(_, rtcp)| !*rtcp).unwrap().0;
+    // The frame of 980 ms leaves over 20 ms.
+    assert_eq!((media, goodbye), (at(996), at(996)));
 }
 
 /// Of a receiver that leaves all sources that it knows are told.

@@ -139,6 +139,29 @@ fn a_controller_finds_a_rate_below_the_most_and_names_what_it_judged() {
 }
 
 #[test]
+fn receiver_based_tfrc_streams_too() {
+    let receiver =
+        Receiver::start(&["--once", "--feedback", "rtt", "--control", "tfrc(form=receiver)+spike"]);
+    let options =
+        ["--control", "tfrc(form=receiver)", "--start", "500 kbit/s", "--max", "2 Mbit/s", "--seconds", "2"];
+    let ended = stream(&receiver.address, &[&options[..], &["--json"]].concat());
+    let json = ended.json();
+    assert_eq!((ended.code, &json["ended"]), (Some(0), &"stop".into()), "{json:#}");
+    // It rose from where it began, so that reports of the receiver's came.
+    assert!(json["target_bps"].as_u64().unwrap() > 600_000, "{json:#}");
+    assert_eq!(receiver.ended().0, Some(0));
+}
+
+#[test]
+fn every_field_of_the_json_is_documented() {
+    let page = include_str!("../../../../docs/json.md");
+    let section = page.split("## `stream`").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    for key in KEYS.split_whitespace() {
+        assert!(section.contains(&format!("`{key}`")), "{key} is missing");
+    }
+}
+
+#[test]
 fn who_does_not_answer_is_named() {
     let port = closed_port();
     let ended = stream(&port, &[]);

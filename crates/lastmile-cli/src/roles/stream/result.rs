@@ -146,7 +146,9 @@ impl Sending {
         self.bytes = self.media_bytes + self.report_bytes;
         (self.bytes_received, self.feedback_packets) = (sent.feedback_bytes.0, sent.feedback_packets);
         let rate = |bytes: Bytes| (self.seconds > 0.0).then(|| bytes.bits() as f64 / self.seconds);
-        (self.sent_bps, self.received_bps) = (rate(sent.bytes), rate(sent.acknowledged_bytes));
+        // Feedback of `tfrc(form=receiver)` tells of no single packet.
+        let told = Some(sent.acknowledged_bytes).filter(|bytes| *bytes > Bytes::ZERO);
+        (self.sent_bps, self.received_bps) = (rate(sent.bytes), told.and_then(rate));
     }
 
     fn line(&self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
@@ -155,6 +157,10 @@ impl Sending {
             return None;
         }
         let rate = |now: Bytes, then: Bytes| as_rate((now - then).bits() as f64 / seconds);
+        let received = match sent.acknowledged {
+            0 => "unknown".to_owned(),
+            _ => rate(sent.acknowledged_bytes, before.acknowledged_bytes).to_string(),
+        };
         let rtt = self.last_rtt.map_or_else(|| "unknown".to_owned(), |rtt| rtt.to_string());
         let judged = match (self.lost_congestion, self.lost_wireless) {
             (Some(congestion), Some(wireless)) => {
@@ -163,11 +169,10 @@ impl Sending {
             _ => String::new(),
         };
         Some(format!(
-            "{:4.0} s  target {}  sent {}  received {}  round trip {rtt}  lost {} of {}{judged}",
+            "{:4.0} s  target {}  sent {}  received {received}  round trip {rtt}  lost {} of {}{judged}",
             self.seconds,
             Rate::ip(self.target_bps),
             rate(sent.bytes, before.bytes),
-            rate(sent.acknowledged_bytes, before.acknowledged_bytes),
             self.lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
             sent.packets,
         ))
@@ -175,7 +180,7 @@ impl Sending {
 
     /// Who is to blame where it did not end as asked, and what to do.
     fn why_not(&self) -> Option<String> {
-        let (peer, heard) = (self.peer, self.acknowledged > 0);
+        let (peer, heard) = (self.peer, self.feedback_packets > 0);
         let blamed = match self.ended? {
             End::PortClosed if heard => format!("nothing listens on {peer} any more: the receiver is gone"),
             End::PortClosed => {
@@ -207,7 +212,7 @@ impl Sending {
 
     /// Why there is nothing to show, if nothing came of it at all.
     pub(crate) fn failed(&self) -> Option<&str> {
-        self.refused.as_deref().filter(|_| self.acknowledged == 0)
+        self.refused.as_deref().filter(|_| self.feedback_packets == 0)
     }
 
     /// Why it ended otherwise than it was to, whatever it came to.

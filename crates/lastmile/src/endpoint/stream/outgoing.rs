@@ -21,6 +21,7 @@ impl Sender {
     }
 
     fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
+        self.planned_until = self.planned_until.max(at);
         let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
         let datagram =
             Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload) };

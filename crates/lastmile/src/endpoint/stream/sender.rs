@@ -29,7 +29,7 @@ const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if nothing is heard of the receiver for so long: errors
 /// may be of the past, or forged.
 const REFUSED: Span = Span::from_secs(1);
-/// What the last report takes, by IPv6: of media, and also of packets that were sent again.
+/// What the last report takes, by IPv6, with that of repetitions. of media, and also of packets that were sent again.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
 /// A packet that was sent.
@@ -57,6 +57,8 @@ pub struct Sender {
     pub(super) awaited: (u64, VecDeque<Awaited>),
     next_report: Time,
     last_feedback: Time,
+    /// The latest departure that was asked for.
+    pub(super) planned_until: Time,
     /// The receiver's number, once it was heard.
     receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
@@ -128,6 +130,7 @@ impl Sender {
             awaited: (0, VecDeque::new()),
             next_report: config.start,
             last_feedback: config.start,
+            planned_until: Time::ZERO,
             receiver: None,
             refused: None,
             rtt: None,
@@ -177,9 +180,11 @@ impl Sender {
 
     pub(super) fn end(&mut self, now: Time, why: End) {
         if self.ended.is_none() {
-            self.report(now, true);
+            // What was planned leaves before the goodbye, unless nobody will be there to send it.
+            let at = if why == End::Interrupted { now } else { now.max(self.planned_until) };
+            self.report(at, true);
             self.progress();
-            self.ended = Some((now, why));
+            self.ended = Some((at, why));
         }
     }
 
