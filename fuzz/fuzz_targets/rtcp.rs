@@ -2,7 +2,8 @@
 #![no_main]
 
 use lastmile::wire::{
-    ReportBlock, Rtcp, write_feedback, write_goodbye, write_receiver_report, write_sender_report,
+    ReportBlock, Rtcp, write_feedback, write_goodbye, write_nack, write_receipt_times, write_receiver_report,
+    write_sender_report,
     write_tfrc_report,
 };
 use libfuzzer_sys::fuzz_target;
@@ -39,6 +40,35 @@ fuzz_target!(|data: &[u8]| {
             Rtcp::Tfrc(report) => {
                 assert!((0.0..=1.0).contains(&report.loss_event_rate));
                 write_tfrc_report(&mut out, &report);
+            }
+            Rtcp::Nack(nack) => {
+                // A mask may name what another word names: as a set they are the same.
+                let mut lost: Vec<u16> = nack.lost().collect();
+                write_nack(&mut out, nack.sender, nack.ssrc, &lost);
+                let Some(Ok(Rtcp::Nack(again))) = Rtcp::all(&out).next() else { panic!("just written") };
+                let mut read: Vec<u16> = again.lost().collect();
+                assert_eq!((again.sender, again.ssrc), (nack.sender, nack.ssrc));
+                [&mut lost, &mut read].into_iter().for_each(|numbers| {
+                    numbers.sort_unstable();
+                    numbers.dedup();
+                });
+                assert_eq!(read, lost);
+                continue;
+            }
+            Rtcp::Extended(report) => {
+                for block in report.receipt_times() {
+                    let times: Vec<(u16, u32)> = block.times().collect();
+                    assert!(4 * times.len() <= data.len());
+                    out.clear();
+                    write_receipt_times(&mut out, report.ssrc(), block.ssrc, &times);
+                    let Some(Ok(Rtcp::Extended(again))) = Rtcp::all(&out).next() else {
+                        panic!("just written")
+                    };
+                    let read: Vec<(u16, u32)> = again.receipt_times().flat_map(|block| block.times()).collect();
+                    // Thinned times take a block each, of which 64 kB hold no more than this.
+                    assert!(read == times || times.len() > 4_000);
+                }
+                continue;
             }
             Rtcp::Goodbye { ssrc: Some(ssrc) } => write_goodbye(&mut out, ssrc),
             _ => continue,

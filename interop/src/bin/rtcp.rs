@@ -1,5 +1,5 @@
-//! lastmile's RTCP against that of `rtc-rtcp`: sender and receiver reports, names, goodbyes (RFC 3550) and congestion
-//! control feedback (RFC 8888). Each reads what the other wrote.
+//! lastmile's RTCP against that of `rtc-rtcp`: sender and receiver reports, names, goodbyes (RFC 3550), NACKs
+//! (RFC 4585), times of receipt (RFC 3611) and congestion control feedback (RFC 8888). Each reads what the other wrote.
 //!
 //! Exits with 1 and the first difference. No sockets.
 
@@ -7,10 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use lastmile::node::Ecn;
 use lastmile::time::Span;
 use lastmile::wire::{
-    ReportBlock, Reported, Rtcp, SenderInfo, write_feedback, write_goodbye, write_name,
-    write_receiver_report, write_sender_report,
+    ReportBlock, Reported, Rtcp, SenderInfo, write_feedback, write_goodbye, write_nack, write_name,
+    write_receipt_times, write_receiver_report, write_sender_report,
 };
 use rtc_rtcp::Packet;
+use rtc_rtcp::extended_report::ExtendedReport;
+use rtc_rtcp::extended_report::prt::PacketReceiptTimesReportBlock;
 use rtc_rtcp::goodbye::Goodbye;
 use rtc_rtcp::packet::{marshal, unmarshal};
 use rtc_rtcp::receiver_report::ReceiverReport;
@@ -22,6 +24,7 @@ use rtc_rtcp::source_description::{
 use rtc_rtcp::transport_feedbacks::cc_feedback_report::{
     CcFeedbackMetricBlock, CcFeedbackReport, CcFeedbackReportBlock, Ecn as TheirEcn,
 };
+use rtc_rtcp::transport_feedbacks::transport_layer_nack::{NackPair, TransportLayerNack};
 
 const INFO: SenderInfo =
     SenderInfo { ntp: 0xe123_4567_89ab_cdef, rtp: 0xfedc_ba98, packets: 70_000, bytes: 80_000_000 };
@@ -98,6 +101,15 @@ fn receiver_report() -> ReceiverReport {
     ReceiverReport { ssrc: 8, reports: blocks().iter().map(theirs).collect(), ..ReceiverReport::default() }
 }
 
+/// Times of receipt in their words: of 65,535 and 0 in one block, of 2 in another.
+fn their_times(times: &[(u16, u32); 3]) -> ExtendedReport {
+    let block = |begin_seq, end_seq, times: &[(u16, u32)]| -> Box<dyn Packet> {
+        let receipt_time = times.iter().map(|(_, time)| *time).collect();
+        Box::new(PacketReceiptTimesReportBlock { t: 0, ssrc: 7, begin_seq, end_seq, receipt_time })
+    };
+    ExtendedReport { sender_ssrc: 8, reports: vec![block(65_535, 1, &times[..2]), block(2, 3, &times[2..])] }
+}
+
 /// One of each packet as we write them, and what they should be in their words.
 fn ours() -> Vec<(&'static str, Vec<u8>, Box<dyn Packet>)> {
     let mut all: Vec<(&str, Vec<u8>, Box<dyn Packet>)> = Vec::new();
@@ -111,6 +123,14 @@ fn ours() -> Vec<(&'static str, Vec<u8>, Box<dyn Packet>)> {
     add("SDES", &|out| write_name(out, 7, NAME), Box::new(names(7)));
     let leaves = Goodbye { sources: vec![7], ..Goodbye::default() };
     add("BYE", &|out| write_goodbye(out, 7), Box::new(leaves));
+    let lost = [65_530, 65_531, 10, 40, 41];
+    // 10 is the 16th after 65,530.
+    let pairs =
+        [(65_530, 0x8001), (40, 1)].map(|(packet_id, lost_packets)| NackPair { packet_id, lost_packets });
+    let nack = TransportLayerNack { sender_ssrc: 8, media_ssrc: 7, nacks: pairs.into() };
+    add("NACK", &|out| write_nack(out, 8, 7, &lost), Box::new(nack));
+    let times = [(65_535, 1), (0, 90_000), (2, u32::MAX)];
+    add("XR", &|out| write_receipt_times(out, 8, 7, &times), Box::new(their_times(&times)));
     // Even and odd numbers of packets, from a number that wraps.
     for many in [0, 1, 2, told().len()] {
         let told = told()[..many].to_vec();
@@ -188,14 +208,15 @@ fn we_read_theirs() -> Result<()> {
 }
 
 /// Both refuse the same cuts, and the same of all packets in which one bit has another value, but for the contents
-/// of names, which we skip.
+/// of names, which we skip, and of extended reports.
 fn both_refuse_the_same() -> Result<usize> {
     let mut tried = 0;
     let mut compare = |what: &str, how: String, bytes: &[u8]| {
         tried += 1;
         let ours = Rtcp::all(bytes).all(|read| read.is_ok());
         let theirs = unmarshal(&mut &*bytes).is_ok();
-        let skipped = what == "SDES";
+        // They take times of receipt that are more or fewer than their numbers.
+        let skipped = ["SDES", "XR"].contains(&what);
         ensure!(ours == theirs || skipped, "{what}, {how}: ours {ours}, theirs {theirs}");
         Ok(())
     };
@@ -218,7 +239,7 @@ fn both_refuse_the_same() -> Result<usize> {
 fn main() -> Result<()> {
     they_read_ours()?;
     println!(
-        "rtc-rtcp 0.21.1 reads our SR, RR, SDES, BYE and CCFB, and writes the same bytes for SR, RR and CCFB"
+        "rtc-rtcp 0.21.1 reads our SR, RR, SDES, BYE, NACK, XR and CCFB, and writes the same bytes for all but SDES and BYE"
     );
     we_read_theirs()?;
     println!("we read SR, RR, SDES, BYE and CCFB of rtc-rtcp 0.21.1");
