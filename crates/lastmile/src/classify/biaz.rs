@@ -47,16 +47,18 @@ impl Default for Biaz {
 
 impl Biaz {
     /// The upper threshold is (n + 2) T_min.
-    ///
-    /// Stamps in steps of r make T_min read up to r less, and T_i up to r more: a gap that is exactly right stays below the
-    /// upper threshold while (n + 2)(T_min - r) > (n + 1) T_min + r, for n = 1 up to a quarter of T_min.
     pub fn new(config: BiazConfig) -> Biaz {
-        Biaz { config, spacing: Spacing::default(), upper: 2.0, share: 4 }
+        Biaz::modified(config, 2.0)
     }
 
-    /// The upper threshold is (n + 1.25) T_min [LDA, III.A, figure 2]: stamps may be a thirteenth of T_min, as above.
-    pub fn modified(config: BiazConfig) -> Biaz {
-        Biaz { config, spacing: Spacing::default(), upper: 1.25, share: 13 }
+    /// The upper threshold is (n + `upper`) T_min: 1.25 is mBiaz's [LDA, III.A, figure 2].
+    ///
+    /// Stamps in steps of r make T_min read up to r less, and T_i up to r more: a gap that is exactly right stays below the
+    /// upper threshold while (n + upper)(T_min - r) > (n + 1) T_min + r, for n = 1 up to a quarter of T_min with 2, and a
+    /// thirteenth with 1.25.
+    pub fn modified(config: BiazConfig, upper: f64) -> Biaz {
+        let share = ((2.0 + upper) / (upper - 1.0).max(0.01)) as i64;
+        Biaz { config, spacing: Spacing::default(), upper, share }
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
             let wireless = |mut by: Biaz| verdict(&mut by, gap, lost) == LossClass::Wireless;
             for equal_size in [false, true] {
                 let config = BiazConfig { equal_size, ..BiazConfig::default() };
-                let got = (wireless(Biaz::new(config.clone())), wireless(Biaz::modified(config)));
+                let got = (wireless(Biaz::new(config.clone())), wireless(Biaz::modified(config, 1.25)));
                 assert_eq!(got, (biaz, modified), "{lost} lost, {gap} us");
             }
         }
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_stamps_it_needs_follows_from_the_link() {
-        let (mut biaz, mut modified) = (Biaz::default(), Biaz::modified(BiazConfig::default()));
+        let (mut biaz, mut modified) = (Biaz::default(), Biaz::modified(BiazConfig::default(), 1.25));
         assert_eq!(biaz.resolution_needed(), Span::MAX);
         verdict(&mut biaz, 20_000, 1);
         verdict(&mut modified, 20_000, 1);

@@ -20,6 +20,8 @@ pub struct ZigZag {
     first: Option<Owd>,
     /// The newest delay, the mean and the mean deviation, in nanoseconds.
     rott: f64,
+    /// The one before it.
+    before: f64,
     mean: f64,
     deviation: f64,
 }
@@ -29,6 +31,8 @@ crate::options! {
     pub struct ZigZagConfig {
         /// The weight of a new delay in the mean; twice that in the deviation
         alpha: f64 [0.000_1..=0.5] = 1.0 / 32.0, "LDA, section III.C: 1/32";
+        /// Judge by the delay of the packet before the loss, in place of the one after it
+        before: bool = false, "LDA, section III: rott_i, where P_i is the last packet before the loss";
         /// Forget mean and deviation when the route changes
         route_reset: bool = false, "LDA: they are forgotten gradually";
     }
@@ -58,7 +62,7 @@ impl Classifier for ZigZag {
         let Some(rott) = arrival.rott() else { return };
         let first = *self.first.get_or_insert(rott);
         let (alpha, rott) = (self.config.alpha, (rott - first).as_nanos() as f64);
-        self.rott = rott;
+        (self.before, self.rott) = (self.rott, rott);
         self.mean = (1.0 - alpha) * self.mean + alpha * rott; // [LDA, III.C: rott_mean]
         // [LDA, III.C: rott_dev], from the mean as it is with this delay in it
         self.deviation = (1.0 - 2.0 * alpha) * self.deviation + 2.0 * alpha * (rott - self.mean).abs();
@@ -71,7 +75,8 @@ impl Classifier for ZigZag {
             3 => self.mean,
             _ => self.mean - self.deviation / 2.0,
         };
-        if self.first.is_some() && self.rott < below { LossClass::Wireless } else { LossClass::Congestion }
+        let rott = if self.config.before { self.before } else { self.rott };
+        if self.first.is_some() && rott < below { LossClass::Wireless } else { LossClass::Congestion }
     }
 
     fn on_route_change(&mut self) {
@@ -118,6 +123,19 @@ mod tests {
                 let mut zigzag = ZigZag { first, rott, mean: 10.0, deviation: 4.0, ..ZigZag::default() };
                 assert_eq!(zigzag.classify(&Loss::of(9, run)), class, "{run} lost at {rott}");
             }
+        }
+    }
+
+    /// A delay that falls with the packet that reveals the loss.
+    #[test]
+    fn the_packet_before_the_loss_may_judge() {
+        for (before, class) in [(false, LossClass::Wireless), (true, LossClass::Congestion)] {
+            let mut zigzag = ZigZag::new(ZigZagConfig { before, ..ZigZagConfig::default() });
+            for k in 0..100 {
+                zigzag.on_arrival(&arrival(k, 1_000 * k, if k % 2 == 0 { 10_000 } else { 12_000 }));
+            }
+            zigzag.on_arrival(&arrival(101, 101_000, 5_000));
+            assert_eq!(zigzag.classify(&Loss::of(100, 1)), class);
         }
     }
 

@@ -100,6 +100,7 @@ pub(crate) struct Item {
 pub(crate) enum How {
     Made(Made),
     /// What it needs does not exist yet.
+    #[expect(dead_code, reason = "of seed 004 everything exists")]
     Waits(&'static str),
     /// It cannot be made, and why.
     #[expect(dead_code, reason = "of seed 004 everything can; other papers have photographs")]
@@ -127,7 +128,6 @@ impl Item {
     }
 
     /// The same, only where it is asked for by name.
-    #[expect(dead_code, reason = "sweeps will be")]
     pub(crate) fn apart(mut self) -> Item {
         if let How::Made(made) = &mut self.how {
             made.apart = true;

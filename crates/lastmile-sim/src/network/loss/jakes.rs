@@ -48,6 +48,8 @@ pub struct Jakes {
     pub trial_frames: u32,
     /// Which frames decide about a packet.
     pub covers: Covers,
+    /// Each packet is a frame, whenever it comes, as in a recording of frames that is played back packet by packet.
+    pub per_packet: bool,
 }
 
 /// The rate at which [`Jakes::doppler_hz`] is given.
@@ -67,6 +69,7 @@ impl Default for Jakes {
             rate: Rate::ip(150_000),
             trial_frames: 590,
             covers: Covers::Instant,
+            per_packet: false,
         }
     }
 }
@@ -122,6 +125,8 @@ struct Pair {
 #[derive(Debug)]
 struct Fading {
     slots: Slots,
+    /// The frame of the next packet, where each is one.
+    next: Option<u64>,
     frame_seconds: f64,
     interleaver: u64,
     trial_frames: u64,
@@ -152,6 +157,7 @@ impl Fading {
         };
         Fading {
             slots: Slots::new(bits * 1_000_000_000, u128::from(rate), model.covers),
+            next: model.per_packet.then_some(0),
             frame_seconds: bits as f64 / rate as f64,
             interleaver: u64::from(model.interleaver.clamp(1, 64)),
             trial_frames: u64::from(model.trial_frames.max(1)),
@@ -245,7 +251,13 @@ impl Fading {
 
 impl State for Fading {
     fn loses(&mut self, air: Air, looks: &mut u64) -> bool {
-        let under = self.slots.under(air);
+        let under = match &mut self.next {
+            None => self.slots.under(air),
+            Some(next) => {
+                *next += 1;
+                *next - 1..=*next - 1
+            }
+        };
         let frames = under.end() - under.start() + self.interleaver;
         *looks += frames * (self.paths * LOOKS as usize) as u64;
         under.into_iter().any(|frame| self.frame_is_lost(frame))
@@ -364,6 +376,12 @@ mod tests {
         for n in (0..20_000_u64).step_by(3) {
             let air = Air { starts: n * frame, ends: (n + 1) * frame - 1 };
             assert_eq!(packets.loses(air, &mut 0), lost[n as usize], "frame {n}");
+        }
+        // However far apart they come, where each is a frame.
+        let mut each = Fading::new(&Jakes { per_packet: true, ..model.clone() }, 1, "jakes");
+        for n in 0..20_000_u64 {
+            let air = Air { starts: 7 * n * frame, ends: 7 * n * frame };
+            assert_eq!(each.loses(air, &mut 0), lost[n as usize], "packet {n}");
         }
         // A packet of 762 bytes touches two frames.
         let mut whole = Fading::new(&Jakes { covers: Covers::Whole, ..model }, 1, "jakes");

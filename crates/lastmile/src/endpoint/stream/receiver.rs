@@ -80,6 +80,11 @@ impl Receiver {
                         Some(Counting::new(receiver, self.truth.clone(), self.config.resolution));
                 }
                 source.take(at, &packet, size, datagram.ecn);
+                if source.counting.is_some() {
+                    // It says what it is, so that its first packet is answered [RFC 5348, 6.3]: at 300 B/s the next is far.
+                    source.known = true;
+                    self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
+                }
                 self.sources.push(source);
             }
             return self.on_repeated(now, datagram, &packet);

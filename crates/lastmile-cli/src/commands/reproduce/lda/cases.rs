@@ -1,6 +1,7 @@
 //! The runs of seed 004: topologies, numbers of flows, schemes, and what is kept of a run.
 
 use lastmile::time::{Span, Time};
+use lastmile_sim::roles::stream::StreamOutcome;
 use lastmile_sim::scenario::Scenario;
 
 use super::super::paper::{Case, Numbers, Run};
@@ -33,8 +34,8 @@ impl Preset {
     /// The controller with a classifier in front. The paper's ns-2 (2001) put no header on the wire beside the 762 bytes.
     fn control(self, scheme: &str) -> String {
         let tfrc = match self {
-            Preset::Ns2 => "tfrc(preset=ns-2,header=0)",
-            Preset::Rfc => "tfrc",
+            Preset::Ns2 => "tfrc(form=receiver,preset=ns-2,header=0)",
+            Preset::Rfc => "tfrc(form=receiver)",
         };
         if scheme == "tfrc" { tfrc.to_owned() } else { format!("{tfrc}+{scheme}") }
     }
@@ -77,10 +78,10 @@ fn link(case: Case, link: u32, kbps: u32) -> Case {
         .set(format!("link.{link}.queue"), queue(kbps))
 }
 
-/// The air's losses come of a channel that goes as fast as the link: frames of 381 bytes at its rate.
+/// The air's losses come of a channel that goes as fast as the link, a packet in each of its frames.
 fn air(case: Case, at: u32, kbps: u32) -> Case {
-    let frame = 381.0 * 8.0 / f64::from(kbps);
-    // The means of both states at 150 kbit/s are those of the fading channel's 7.9 %, in runs of 1.27 frames.
+    let frame = PACKET * 8.0 / f64::from(kbps);
+    // The means of both states are those of the fading channel's 7.9 %, in runs of 1.27 frames.
     let (bad, good) = (1.27 * frame, 1.27 * frame * (1.0 - 0.079) / 0.079);
     let key = |model: &str, key: &str| format!("link.{at}.losses.{model}.model.{key}");
     link(case, at, kbps)
@@ -121,10 +122,24 @@ pub(super) fn losses(topology: Topology, case: Case, key: &str, value: impl ToSt
     case.set(format!("{}.losses.fading.model.{key}", topology.air()), value)
 }
 
+/// Frames of the channel that go by the clock, as long as that many bytes take: section V-B read otherwise.
+pub(super) fn by_the_clock(topology: Topology, case: Case, frame: u32) -> Case {
+    // The Doppler shift in a frame is the same.
+    let doppler = format!("{:.1}", 130.0 * 381.0 / f64::from(frame));
+    let case = losses(topology, losses(topology, case, "per_packet", false), "frame", format!("{frame} B"));
+    losses(topology, case, "doppler_hz", doppler)
+}
+
 /// The two-state model in the place of fading.
 pub(super) fn two_state(topology: Topology, case: Case) -> Case {
     let case = losses(topology, case, "threshold_db", -100);
     case.set(format!("{}.losses.two-state.model.loss_bad", topology.air()), "1.0")
+}
+
+/// The two-state model with bad periods of 10 ms on the mean, whatever the link's rate.
+pub(super) fn ten_ms(topology: Topology, case: Case) -> Case {
+    let key = |key: &str| format!("{}.losses.two-state.model.{key}", topology.air());
+    two_state(topology, case).set(key("good"), "118 ms").set(key("bad"), "10 ms")
 }
 
 /// RED in the place of drop-tail on the links where queues build up, with thresholds at a quarter and three quarters of the queue.
@@ -152,6 +167,12 @@ pub(super) fn beside_tcp(n: u32, kbps: u32, scheme: &str) -> Case {
     ["host.free-sender.count", "host.free-receiver.count", "traffic.free.count"]
         .into_iter()
         .fold(case, |case, key| case.set(key, n / 2))
+}
+
+/// The same at 800 kbit/s for each, with losses in frames of 381 bytes at 150 kbit/s by the clock, whatever the link's rate.
+pub(super) fn beside_tcp_slowly(n: u32, scheme: &str) -> Case {
+    let case = losses(Topology::Wlh, beside_tcp(n, 800, scheme), "rate", "150 kbit/s");
+    losses(Topology::Wlh, case, "per_packet", false)
 }
 
 /// Four flows, and in half of the time four more.
@@ -187,12 +208,9 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     };
     for (spec, found) in scenario.roles.stream.iter().zip(&run.found.stream.outcomes) {
         // What TFRC got is counted before the air loses of it, as the paper's numbers are.
-        let carried = found.received + found.lost.get("channel").copied().unwrap_or(0);
-        own.push(Flow {
-            starts: spec.starts(run.seed),
-            bytes: carried as f64 * PACKET,
-            congestion: queues(&found.lost),
-        });
+        let carried = found.received + found.wireless_lost;
+        let (bytes, congestion) = (carried as f64 * PACKET, found.congestion_lost as f64);
+        own.push(Flow { starts: spec.starts(run.seed), bytes, congestion });
     }
     for (spec, found) in scenario.traffic.iter().zip(&run.network.flows) {
         let Some(bps) = found.goodput_bps.filter(|_| spec.tcp.is_some()) else { continue };
@@ -228,22 +246,27 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
 /// How losses were judged, and by whom.
 fn judged(run: &Run<'_>, put: &mut dyn FnMut(&'static str, f64)) {
     let streams = &run.found.stream.outcomes;
-    let aware = streams
-        .first()
-        .and_then(|stream| stream.control.as_ref())
-        .is_some_and(|control| control.contains('+'));
-    if !aware {
+    if streams.iter().all(|stream| stream.verdicts.is_none()) {
         // Who knows no wireless loss takes all of them for congestion.
         put("mc", 0.0);
         put("mw", 100.0);
+    } else {
+        // Of all packets lost, whoever lost them.
+        let of = |lost: fn(&StreamOutcome) -> u64, missed: fn(&StreamOutcome) -> Option<f64>| {
+            let all: u64 = streams.iter().map(lost).sum();
+            let missed = streams.iter().map(|stream| lost(stream) as f64 * missed(stream).unwrap_or(0.0));
+            100.0 * missed.sum::<f64>() / all as f64
+        };
+        put("mc", of(|stream| stream.congestion_lost, |stream| stream.mc));
+        put("mw", of(|stream| stream.wireless_lost, |stream| stream.mw));
+    }
+    for (name, scheme) in [("uses_mbiaz", "mbiaz"), ("uses_spike", "spike"), ("uses_zigzag", "zigzag")] {
+        let shares = streams.iter().filter_map(|stream| stream.verdicts.as_ref()?.shares.get(scheme));
+        let shares: Vec<f64> = shares.copied().collect();
+        put(name, 100.0 * shares.iter().sum::<f64>() / shares.len() as f64);
     }
     let media: f64 = streams.iter().map(|stream| stream.sent as f64 * PACKET).sum();
-    if media > 0.0 {
-        put(
-            "feedback",
-            100.0 * streams.iter().map(|stream| stream.feedback_bytes as f64).sum::<f64>() / media,
-        );
-    }
+    put("feedback", 100.0 * streams.iter().map(|stream| stream.feedback_bytes as f64).sum::<f64>() / media);
 }
 
 /// The rate of the bottleneck in bit/s: the shared link, or the last ones where they carry less.

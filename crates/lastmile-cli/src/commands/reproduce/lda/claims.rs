@@ -1,16 +1,18 @@
 //! What seed 004 claims, as `papers/lda/claims.toml` words it, decided by medians over the runs.
 
 use super::super::paper::{Case, Claim, Parts, Verdict};
-use super::super::results::{Estimate, Results};
-use super::cases::{FLOWS, Preset, SCHEMES, Topology, beside_tcp, case, come_and_go, preset};
-use super::{FEW, TOTALS, Variant, channels, printed, used};
+use super::super::results::Results;
+use super::cases::{
+    FLOWS, Preset, SCHEMES, Topology, beside_tcp, beside_tcp_slowly, case, come_and_go, preset,
+};
+use super::{FEW, SLOWLY, TOTALS, Variant, channels, printed, used};
 use Topology::{Wb, Wlh};
 
 pub(super) fn claims() -> Vec<Claim> {
     let claim = |id, paper, items, decide| Claim { id, paper, items, decide, cause: cause(id) };
     vec![
-        claim("l1", "table II", &["table-2"], |results| one_flow(results, "table_2", Wlh, Preset::Ns2)),
-        claim("l2", "table III", &["table-3"], |results| one_flow(results, "table_3", Wb, Preset::Ns2)),
+        claim("l1", "table II", &["table-2"], |results| one_flow(results, "table_2", &|s| case(Wlh, 1, s))),
+        claim("l2", "table III", &["table-3"], |results| one_flow(results, "table_3", &|s| case(Wb, 1, s))),
         claim("l3", "table VI", &["table-6"], many_flows),
         claim("l4", "figure 8", &["figure-8"], misjudged_by_two_queues),
         claim("l5", "figure 9: Mw 100 %", &["figure-9"], no_use_of_gaps),
@@ -19,7 +21,7 @@ pub(super) fn claims() -> Vec<Claim> {
             for n in FLOWS {
                 parts.value(
                     &format!("Mc with {n}"),
-                    results.median(&case(Wb, n, "spike"), "mc"),
+                    middle(results, &case(Wb, n, "spike"), "mc"),
                     |mc| mc < 5.0,
                     "below 5",
                 );
@@ -65,18 +67,17 @@ pub(super) fn claims() -> Vec<Claim> {
         claim("l14", "table I: 7.8, 3.1, 1.0 %; a quarter", &["table-1"], |results| {
             let mut parts = Parts::default();
             let [high, medium, low] = channels(results);
-            let middle = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.median);
             for (name, found, paper) in [("high", high, 7.8), ("medium", medium, 3.1), ("low", low, 1.0)] {
                 parts.value(
                     name,
-                    middle(found[0]),
+                    found[0].map(|found| found.median),
                     |found| (found / paper - 1.0).abs() <= 0.1,
                     &format!("{paper} within a tenth"),
                 );
             }
             parts.value(
                 "two frames long",
-                middle(high[1]),
+                high[1].map(|found| found.median),
                 |found| (20.0..=30.0).contains(&found),
                 "20 to 30",
             );
@@ -98,44 +99,103 @@ pub(super) fn claims() -> Vec<Claim> {
             }
             parts.verdict()
         }),
-        claim("x1", "table II, with RFC 5348's TFRC", &["table-2"], |results| {
-            one_flow(results, "table_2", Wlh, Preset::Rfc)
+        claim("x1", "table II", &["table-2"], |results| {
+            one_flow(results, "table_2", &|s| preset(Wlh, 1, s, Preset::Rfc))
         }),
-        claim("x2", "table III, with RFC 5348's TFRC", &["table-3"], |results| {
-            one_flow(results, "table_3", Wb, Preset::Rfc)
+        claim("x2", "table III", &["table-3"], |results| {
+            one_flow(results, "table_3", &|s| preset(Wb, 1, s, Preset::Rfc))
+        }),
+        claim("x3", "table II", &["by-the-clock"], |results| {
+            one_flow(results, "table_2", &|s| Variant::Frames.of(Wlh, 1, s))
+        }),
+        claim("x4", "table III", &["by-the-clock"], |results| {
+            one_flow(results, "table_3", &|s| Variant::Frames.of(Wb, 1, s))
+        }),
+        claim("x5", "table II", &["by-the-clock"], |results| {
+            one_flow(results, "table_2", &|s| Variant::HalfFrames.of(Wlh, 1, s))
+        }),
+        claim("x6", "table III", &["by-the-clock"], |results| {
+            one_flow(results, "table_3", &|s| Variant::HalfFrames.of(Wb, 1, s))
+        }),
+        claim("x10", "figure 15", &["slow-frames"], |results| {
+            let mut parts = Parts::default();
+            at_800(results, &SLOWLY, &beside_tcp_slowly, &mut parts);
+            parts.verdict()
+        }),
+        claim("x9", "figure 8: ZigZag's Mc is second lowest", &["zigzag"], |results| {
+            let mut parts = Parts::default();
+            for n in [4, 16] {
+                let mc = |scheme| middle(results, &case(Wlh, n, scheme), "mc");
+                let below = mc("biaz").zip(mc("zigzag(before=true)")).map(|(biaz, zigzag)| biaz - zigzag);
+                parts.value(&format!("{n} flows: below Biaz's by"), below, |below| below > 0.0, "below");
+            }
+            parts.verdict()
+        }),
+        claim("x7", "table II", &["by-the-clock"], |results| {
+            one_flow(results, "table_2", &|s| Variant::TenMs.of(Wlh, 1, s))
+        }),
+        claim("x8", "table III", &["by-the-clock"], |results| {
+            one_flow(results, "table_3", &|s| Variant::TenMs.of(Wb, 1, s))
         }),
     ]
 }
 
-/// Why a claim does not hold, and in which variant it does.
-fn cause(_id: &str) -> &'static str {
-    ""
+/// Why a claim does not hold, and in which variant it does. docs/reproduce.md has more.
+fn cause(id: &str) -> &'static str {
+    match id {
+        "l1" | "l2" => {
+            "Cause: the paper does not say how recorded frames meet packets. Played back packet by packet, so that a quarter of the \
+             loss events are two packets long (section VI-D), WB's TFRC and ZigZag get what is printed, and WLH's TFRC more. \
+             mBiaz in WB stays for good in one of two states, at 36 or at 93 %, as slow start leaves it: with an empty queue gaps \
+             are wider than n + 1.25, and losses keep it empty. x3 to x8 have other readings"
+        }
+        "l3" | "l4" => {
+            "Cause: ZigZag judges by the delay of the packet that reveals the loss; where the shared queue dropped one, the last \
+             link's queue, which is most of the delay, has drained by 41 ms meanwhile. By the delay of the packet before the loss, \
+             P_i in the paper's words, its Mc is the paper's: x9. Spike's congestion loss is below omniscient's in the paper's \
+             table VI too, 1.9 against 5.3"
+        }
+        "l6" => {
+            "Cause: with 16 flows, 100 kbit/s for each, flows see delays of their own: the least is not seen by all"
+        }
+        "l10" => {
+            "Cause: in WB extrema of the delay differ from flow to flow once the queue is never empty, and with them Spike's thresholds"
+        }
+        "l11" => {
+            "Cause: not found. At 930 kbit/s every scheme with a classifier is friendlier than in the paper, also where losses go by \
+             the clock in frames of 20 ms (x10), where ZBS leaves TCP 104 to 112"
+        }
+        "l14" => {
+            "Cause: two free numbers of the channel are fitted to the first row; the last one follows from them"
+        }
+        _ => "",
+    }
 }
 
 /// One flow: each number near the printed one.
-fn one_flow(results: &Results, name: &str, topology: Topology, kind: Preset) -> Verdict {
+fn one_flow(results: &Results, name: &str, of: &dyn Fn(&str) -> Case) -> Verdict {
     let mut parts = Parts::default();
     for scheme in SCHEMES {
         for (what, within) in [("throughput", 4.0), ("congestion_loss", 1.5), ("mc", 12.0), ("mw", 12.0)] {
             let Some(paper) = printed(name, what, scheme) else { continue };
-            let ours = results.median(&preset(topology, 1, scheme, kind), what);
-            // Where nothing is lost to congestion, nothing of it is misjudged.
-            let ours = if what == "mc" { ours.or(Some(0.0)) } else { ours };
-            parts.value(
-                &format!("{scheme} {what}"),
-                ours,
-                |ours| (ours - paper).abs() <= within,
-                &format!("{paper} ± {within}"),
-            );
+            let ours = middle(results, &of(scheme), what);
+            let must = format!("{paper} ± {within}");
+            parts.value(&format!("{scheme} {what}"), ours, |ours| (ours - paper).abs() <= within, &must);
         }
     }
     parts.verdict()
 }
 
+/// The median over runs. Where nothing was lost to congestion, nothing of it was misjudged.
+fn middle(results: &Results, case: &Case, what: &str) -> Option<f64> {
+    let ours = results.median(case, what);
+    if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0)) } else { ours }
+}
+
 /// Table VI.
 fn many_flows(results: &Results) -> Verdict {
     let mut parts = Parts::default();
-    let of = |scheme: &str, what: &str| results.median(&case(Wlh, 128, scheme), what);
+    let of = |scheme: &str, what: &str| middle(results, &case(Wlh, 128, scheme), what);
     for scheme in SCHEMES {
         for (what, within) in [("throughput", 3.0), ("mc", 15.0), ("mw", 15.0)] {
             let Some(paper) = printed("table_6", what, scheme) else { continue };
@@ -166,7 +226,7 @@ fn many_flows(results: &Results) -> Verdict {
 fn misjudged_by_two_queues(results: &Results) -> Verdict {
     let mut parts = Parts::default();
     for n in FLOWS.into_iter().filter(|&n| n >= 4) {
-        let of = |scheme: &str, what: &str| results.median(&case(Wlh, n, scheme), what);
+        let of = |scheme: &str, what: &str| middle(results, &case(Wlh, n, scheme), what);
         let mc = |a: &str, b: &str, pick: fn(f64, f64) -> f64| Some(pick(of(a, "mc")?, of(b, "mc")?));
         let apart =
             mc("biaz", "spike", f64::min).zip(mc("zigzag", "mbiaz", f64::max)).map(|(high, low)| high - low);
@@ -261,39 +321,36 @@ fn fairness(results: &Results) -> Verdict {
 /// Figure 15: TCP's throughput, the mean over numbers of flows.
 fn friendliness(results: &Results) -> Verdict {
     let mut parts = Parts::default();
-    let of = |kbps, scheme: &str| {
-        over(&TOTALS, |n| results.median(&beside_tcp(n, kbps, scheme), "tcp_throughput"))
-    };
-    let above = |kbps, scheme: &str| Some(of(kbps, scheme)? - of(kbps, "omniscient")?);
+    let of = |scheme: &str| over(&TOTALS, |n| results.median(&beside_tcp(n, 130, scheme), "tcp_throughput"));
+    let above = |scheme: &str| Some(of(scheme)? - of("omniscient")?);
     for scheme in ["biaz", "mbiaz", "spike", "zbs"] {
-        parts.value(
-            &format!("at 130 {scheme} leaves TCP more than omniscient by"),
-            above(130, scheme),
-            |more| more.abs() <= 4.0,
-            "within 4",
-        );
+        let what = format!("at 130 {scheme} leaves TCP more than omniscient by");
+        parts.value(&what, above(scheme), |more| more.abs() <= 4.0, "within 4");
     }
     parts.value(
         "at 130 zigzag leaves TCP more than omniscient by",
-        above(130, "zigzag"),
+        above("zigzag"),
         |more| more > 4.0,
         "above 4",
     );
+    at_800(results, &TOTALS, &|n, scheme| beside_tcp(n, 800, scheme), &mut parts);
+    parts.verdict()
+}
+
+/// The same at 800 kbit/s for each.
+fn at_800(results: &Results, flows: &[u32], case: &dyn Fn(u32, &str) -> Case, parts: &mut Parts) {
+    let of = |scheme: &str| over(flows, |n| results.median(&case(n, scheme), "tcp_throughput"));
+    let more = of("spike").zip(of("omniscient")).map(|(spike, omniscient)| spike - omniscient);
     parts.value(
         "at 800 spike leaves TCP more than omniscient by",
-        above(800, "spike"),
+        more,
         |more| more.abs() <= 4.0,
         "within 4",
     );
     for scheme in ["biaz", "zbs"] {
-        parts.value(
-            &format!("at 800 TCP beside {scheme}"),
-            of(800, scheme),
-            |found| (92.0..=108.0).contains(&found),
-            "92 to 108",
-        );
+        let what = format!("at 800 TCP beside {scheme}");
+        parts.value(&what, of(scheme), |found| (92.0..=108.0).contains(&found), "92 to 108");
     }
-    parts.verdict()
 }
 
 /// How far schemes must be apart to have an order, in points of throughput.
@@ -324,29 +381,21 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
     }
 }
 
-/// What RED adds to Mc or Mw, whichever is more.
+/// What RED adds to Mc or Mw, whichever is more: the mean over topologies and numbers of flows, of which the paper names none.
 fn red(results: &Results) -> Verdict {
     let mut parts = Parts::default();
-    for (topology, n) in [Wlh, Wb].into_iter().flat_map(|topology| FEW.map(|n| (topology, n))) {
-        let worse = |scheme: &str| {
-            let more = |what| {
-                Some(
-                    results
-                        .difference(&Variant::Red.of(topology, n, scheme), &case(topology, n, scheme), what)?
-                        .median,
-                )
-            };
-            more("mc").into_iter().chain(more("mw")).reduce(f64::max)
-        };
-        for scheme in ["spike", "zigzag"] {
-            let more = worse(scheme).zip(worse("biaz")).map(|(own, biaz)| own - biaz);
-            parts.value(
-                &format!("{} {n} {scheme} over biaz", topology.name()),
-                more,
-                |more| more > 0.0,
-                "more",
-            );
-        }
+    let worse = |topology, n, scheme: &str| {
+        let (red, tail) = (Variant::Red.of(topology, n, scheme), case(topology, n, scheme));
+        let more = |what| Some(middle(results, &red, what)? - middle(results, &tail, what)?);
+        more("mc").into_iter().chain(more("mw")).reduce(f64::max)
+    };
+    let mean = |scheme: &str| {
+        Some((over(&FEW, |n| worse(Wlh, n, scheme))? + over(&FEW, |n| worse(Wb, n, scheme))?) / 2.0)
+    };
+    let biaz = mean("biaz");
+    parts.value("biaz", biaz, |_| true, "");
+    for scheme in ["spike", "zigzag"] {
+        parts.value(scheme, mean(scheme), |own| biaz.is_some_and(|biaz| own > biaz), "more than Biaz");
     }
     parts.verdict()
 }

@@ -1,6 +1,6 @@
 //! Seed 004: S. Cen, P. C. Cosman, G. M. Voelker, "End-to-end differentiation of congestion and wireless losses".
 
-use super::paper::{Case, How, Item, Number, Paper};
+use super::paper::{Case, Item, Number, Paper};
 use super::results::{Estimate, Results};
 use super::table::{Cell, Chart, Table};
 use lastmile::classify::CLASSIFIERS;
@@ -36,7 +36,9 @@ pub(super) const PAPER: Paper = Paper {
 /// What is measured of flows, in percent: as the tables have it.
 const MEASURED: [&str; 4] = ["throughput", "congestion_loss", "mc", "mw"];
 /// Flows beside TCP, TCP among them [figure 15].
-const TOTALS: [u32; 7] = [2, 4, 6, 8, 10, 12, 16];
+const TOTALS: [u32; 4] = [2, 4, 8, 16];
+/// ns-2's TFRC, which the paper ran, and RFC 5348's.
+const BOTH: [Preset; 2] = [Preset::Ns2, Preset::Rfc];
 /// Where the classifiers' order is looked at under other losses, delays and queues.
 const FEW: [u32; 3] = [1, 4, 16];
 
@@ -109,12 +111,12 @@ fn items() -> Vec<Item> {
         Item::made(
             "table-1",
             Some(InTable(1)),
-            "the fading channel: frames of 381 bytes on 150 kbit/s, 1200 s for each seed",
+            "the fading channel: frames of 381 bytes on 150 kbit/s, 6000 s for each seed",
             vec![],
             channel,
         ),
-        performance("table-2", InTable(2), "wireless last hop, one flow", Wlh, 1),
-        performance("table-3", InTable(3), "wireless backbone, one flow", Wb, 1),
+        performance("table-2", Some(InTable(2)), "wireless last hop, one flow", (Wlh, 1), &BOTH),
+        performance("table-3", Some(InTable(3)), "wireless backbone, one flow", (Wb, 1), &BOTH),
         curves("figure-8", Figure(8), "wireless last hop, 1 to 16 flows of one kind", Wlh, base),
         curves("figure-9", Figure(9), "wireless backbone, 1 to 16 flows of one kind", Wb, base),
         Item::made(
@@ -162,30 +164,72 @@ fn items() -> Vec<Item> {
             vec![],
             |_| operations(),
         ),
-        performance("table-6", InTable(6), "wireless last hop, 128 flows", Wlh, 128),
+        performance("table-6", Some(InTable(6)), "wireless last hop, 128 flows", (Wlh, 128), &[Preset::Ns2]),
+        performance("table-6-rfc", None, "table VI with RFC 5348's TFRC", (Wlh, 128), &[Preset::Rfc]).apart(),
         Item::made(
             "lan",
             None,
             "section V-A: the wireless LAN behaves as the wireless backbone",
-            [grid(Lan, &FEW, &SCHEMES), grid(Wb, &FEW, &SCHEMES)].concat(),
+            [grid(Lan, &[4], &SCHEMES), grid(Wb, &[4], &SCHEMES)].concat(),
             |results| {
-                variants(results, &FEW, &[("wb", &|n, s| case(Wb, n, s)), ("lan", &|n, s| case(Lan, n, s))])
+                variants(results, &[4], &[("wb", &|n, s| case(Wb, n, s)), ("lan", &|n, s| case(Lan, n, s))])
             },
         ),
-        variant("losses", "section VI: low and medium loss, beside high", &[Variant::Medium, Variant::Low]),
+        variant(
+            "losses",
+            "section VI: low and medium loss, beside high",
+            &FEW,
+            &[Variant::Medium, Variant::Low],
+        ),
         variant(
             "two-state",
             "section V-B: losses of the two-state model, beside fading",
+            &FEW,
             &[Variant::TwoState],
         ),
-        variant("delays", "section V-C: shared delays of 60 ms, beside 20", &[Variant::Delay]),
-        variant("red", "section IX-B: RED, beside drop-tail", &[Variant::Red]),
-        Item {
-            id: "sweeps",
-            number: None,
-            shows: "section III: mBiaz's upper limit, Spike's alpha and beta, ZigZag's alpha",
-            how: How::Waits("mBiaz's upper limit as an option"),
-        },
+        variant("delays", "section V-C: shared delays of 60 ms, beside 20", &FEW, &[Variant::Delay]),
+        variant(
+            "by-the-clock",
+            "section V-B read otherwise: losses go by the clock, in frames of 762 or 381 bytes or in bad periods of 10 ms",
+            &[1],
+            &[Variant::Frames, Variant::HalfFrames, Variant::TenMs],
+        ),
+        variant("red", "section IX-B: RED, beside drop-tail", &FEW, &[Variant::Red]),
+        Item::made(
+            "slow-frames",
+            None,
+            "section VIII-B read otherwise: at 800 kbit/s for each, losses in frames of 20 ms as at 130",
+            SLOWLY.iter().flat_map(|&n| SCHEMES.map(|scheme| cases::beside_tcp_slowly(n, scheme))).collect(),
+            |results| {
+                let mut table = Table::new(&["flows", "scheme", "tcp_throughput", "throughput"]);
+                for (n, scheme) in SLOWLY.into_iter().flat_map(|n| SCHEMES.map(|scheme| (n, scheme))) {
+                    let case = cases::beside_tcp_slowly(n, scheme);
+                    let cells = ["tcp_throughput", "throughput"].map(|what| results.mean(&case, what).into());
+                    table.row([n.to_string(), scheme.to_owned()].map(Cell::from).into_iter().chain(cells));
+                }
+                table
+            },
+        ),
+        Item::made(
+            "zigzag",
+            None,
+            "section III-C read otherwise: ZigZag judges by the delay of the packet before the loss",
+            [grid(Wlh, &FEW, &ZIGZAGS), grid(Wb, &FEW, &ZIGZAGS), grid(Wlh, &FEW, &["biaz"])].concat(),
+            |results| {
+                let columns = ["topology", "flows", "scheme", "throughput", "congestion_loss", "mc", "mw"];
+                let mut table = Table::new(&columns);
+                for (topology, n) in [Wlh, Wb].into_iter().flat_map(|topology| FEW.map(|n| (topology, n))) {
+                    for scheme in ZIGZAGS {
+                        let cells =
+                            MEASURED.map(|what| results.mean(&case(topology, n, scheme), what).into());
+                        let head = [topology.name().to_owned(), n.to_string(), scheme.to_owned()];
+                        table.row(head.map(Cell::from).into_iter().chain(cells));
+                    }
+                }
+                table
+            },
+        ),
+        sweeps().apart(),
         Item::made(
             "come-and-go",
             None,
@@ -223,19 +267,25 @@ fn items() -> Vec<Item> {
 }
 
 /// A table of four numbers by scheme, with both kinds of TFRC.
-fn performance(id: &'static str, at: Number, shows: &'static str, topology: Topology, n: u32) -> Item {
+fn performance(
+    id: &'static str,
+    at: Option<Number>,
+    shows: &'static str,
+    (topology, n): (Topology, u32),
+    presets: &[Preset],
+) -> Item {
     let schemes: Vec<&'static str> = SCHEMES
         .iter()
         .copied()
         .filter(|scheme| n == 1 || printed("table_6", "mc", scheme).is_some())
         .collect();
-    let both: Vec<(Preset, &'static str)> = [Preset::Ns2, Preset::Rfc]
-        .into_iter()
-        .flat_map(|kind| schemes.iter().map(move |&scheme| (kind, scheme)))
+    let both: Vec<(Preset, &'static str)> = presets
+        .iter()
+        .flat_map(|&kind| schemes.iter().map(move |&scheme| (kind, scheme)))
         .filter(|(kind, scheme)| *kind == Preset::Ns2 || *scheme != "tcp")
         .collect();
     let cases = both.iter().map(|&(kind, scheme)| preset(topology, n, scheme, kind)).collect();
-    Item::made(id, Some(at), shows, cases, move |results| {
+    Item::made(id, at, shows, cases, move |results| {
         let mut table = Table::new(&[
             "scheme",
             "tfrc",
@@ -248,7 +298,7 @@ fn performance(id: &'static str, at: Number, shows: &'static str, topology: Topo
         ]);
         for &(kind, scheme) in &both {
             let case = preset(topology, n, scheme, kind);
-            let paper = |what| printed(&id.replace('-', "_"), what, scheme);
+            let paper = |what| printed(&id[..7].replace('-', "_"), what, scheme);
             let tfrc = if scheme == "tcp" { "-" } else { kind.name() };
             let mut cells = vec![Cell::from(scheme), Cell::from(tfrc)];
             cells.extend(MEASURED.map(|what| Cell::from((results.mean(&case, what), paper(what)))));
@@ -495,6 +545,9 @@ enum Variant {
     TwoState,
     Delay,
     Red,
+    Frames,
+    HalfFrames,
+    TenMs,
 }
 
 impl Variant {
@@ -505,6 +558,9 @@ impl Variant {
             Variant::TwoState => "two-state",
             Variant::Delay => "60 ms",
             Variant::Red => "red",
+            Variant::Frames => "frames of 762 B",
+            Variant::HalfFrames => "frames of 381 B",
+            Variant::TenMs => "bad periods of 10 ms",
         }
     }
 
@@ -516,18 +572,21 @@ impl Variant {
             Variant::TwoState => cases::two_state(topology, case),
             Variant::Delay => case.set("link.0.delay", "60 ms"),
             Variant::Red => cases::red(topology, n, case),
+            Variant::Frames => cases::by_the_clock(topology, case, 762),
+            Variant::HalfFrames => cases::by_the_clock(topology, case, 381),
+            Variant::TenMs => cases::ten_ms(topology, case),
         }
     }
 }
 
 /// All schemes at few numbers of flows, in both topologies, as in the figures and otherwise.
-fn variant(id: &'static str, shows: &'static str, which: &'static [Variant]) -> Item {
+fn variant(id: &'static str, shows: &'static str, flows: &'static [u32], which: &'static [Variant]) -> Item {
     let both = [Topology::Wlh, Topology::Wb];
     let other = |topology| {
-        FEW.into_iter().flat_map(move |n| SCHEMES.map(|s| which.iter().map(move |v| v.of(topology, n, s))))
+        flows.iter().flat_map(move |&n| SCHEMES.map(|s| which.iter().map(move |v| v.of(topology, n, s))))
     };
     let mut cases: Vec<Case> = both.into_iter().flat_map(other).flatten().collect();
-    cases.extend(both.into_iter().flat_map(|topology| grid(topology, &FEW, &SCHEMES)));
+    cases.extend(both.into_iter().flat_map(|topology| grid(topology, flows, &SCHEMES)));
     Item::made(id, None, shows, cases, move |results| {
         let mut table = Table::new(&[
             "topology",
@@ -540,7 +599,7 @@ fn variant(id: &'static str, shows: &'static str, which: &'static [Variant]) -> 
             "mw",
         ]);
         for topology in both {
-            for n in FEW {
+            for &n in flows {
                 for setup in [None].into_iter().chain(which.iter().copied().map(Some)) {
                     for scheme in SCHEMES {
                         let case = setup.map_or_else(
@@ -562,6 +621,39 @@ fn variant(id: &'static str, shows: &'static str, which: &'static [Variant]) -> 
         table
     })
 }
+
+/// Section III: the constants that the paper chose, and others, in the topology that it chose them in.
+fn sweeps() -> Item {
+    let mbiaz = [1.1, 1.2, 1.25, 1.3, 1.5, 1.8].map(|upper| format!("mbiaz(upper={upper})"));
+    let spikes = [0.05, 0.2, 1.0 / 3.0, 0.5].into_iter().flat_map(|end| {
+        let above = [0.0, 1.0 / 6.0, 0.4, 0.9].into_iter().filter(move |above| end + above <= 1.0);
+        above.map(move |above| format!("spike(start={:.3},end={end:.3})", end + above))
+    });
+    let zigzags = (2..=8).map(|n| format!("zigzag(alpha={})", 1.0 / f64::from(1 << n)));
+    let schemes: Vec<String> = mbiaz.into_iter().chain(spikes).chain(zigzags).collect();
+    let flows = [1, 4];
+    let cases = flows
+        .iter()
+        .flat_map(|&n| schemes.iter().map(move |scheme| case(Topology::Wlh, n, scheme)))
+        .collect();
+    let shows = "section III: mBiaz's upper limit, Spike's alpha and beta, ZigZag's alpha; wireless last hop";
+    Item::made("sweeps", None, shows, cases, move |results| {
+        let mut table = Table::new(&["flows", "scheme", "throughput", "congestion_loss", "mc", "mw"]);
+        for n in flows {
+            for scheme in &schemes {
+                let case = case(Topology::Wlh, n, scheme);
+                let cells = MEASURED.map(|what| Cell::from(results.mean(&case, what)));
+                table.row([Cell::from(n.to_string()), Cell::from(scheme.as_str())].into_iter().chain(cells));
+            }
+        }
+        table
+    })
+}
+
+const SLOWLY: [u32; 2] = [2, 8];
+
+/// By the packet after the loss, and by the one before.
+const ZIGZAGS: [&str; 2] = ["zigzag", "zigzag(before=true)"];
 
 /// The schemes among flows that come and go: extrema for ever, as in the paper, and forgotten after half a minute.
 const GUESTS: [&str; 5] = ["omniscient", "tfrc", "zbs", "zbs(window=30 s)", "spike(window=30 s)"];
@@ -598,10 +690,10 @@ fn channels(results: &Results) -> [[Option<Estimate>; 2]; 3] {
     let frame = Span::from_nanos(20_320_000);
     [(16, 2), (16, 3), (32, 2)].map(|(spreading_gain, interleaver)| {
         let model = ErrorModel::from(Jakes { spreading_gain, interleaver, ..Jakes::default() });
-        // As many frames as the paper's hundred trials of 12 s have.
+        // Five times the paper's hundred trials of 12 s.
         let seeds: Vec<u64> = (1..=results.seeds).collect();
         let runs: Vec<[f64; 2]> =
-            seeds.into_par_iter().map(|seed| lost(&model.lost(seed, frame, 59_000))).collect();
+            seeds.into_par_iter().map(|seed| lost(&model.lost(seed, frame, 295_000))).collect();
         [0, 1].map(|at| Estimate::of(&runs.iter().map(|run| run[at]).collect::<Vec<_>>()))
     })
 }

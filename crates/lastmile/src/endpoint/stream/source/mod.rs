@@ -132,17 +132,19 @@ mod tests {
         SOURCES.iter().map(move |source| (source.name, build(&Choice::named(source.name), &setting).unwrap()))
     }
 
-    /// The frames of a source whose target is what `target` says, with their times.
+    /// The frames of a source whose target is what `target` says, at which they leave, with their times.
     fn frames(
         source: &mut dyn FrameSource,
         seconds: i64,
         target: impl Fn(Time) -> u64,
     ) -> Vec<(Time, Bytes)> {
         let (mut now, end) = (Time::ZERO, Time::ZERO + Span::from_secs(seconds));
-        let mut frames = Vec::new();
+        let (mut frames, mut waiting) = (Vec::new(), Bytes::ZERO);
         while now < end {
-            let frame = source.frame(now, Rate::ip(target(now)), Bytes::ZERO);
+            let frame = source.frame(now, Rate::ip(target(now)), waiting);
             frames.push((now, frame.size));
+            let left = Rate::ip(target(now)).bytes_in(frame.next);
+            waiting = Bytes((waiting + frame.size).0.saturating_sub(left.0));
             assert!(frame.next > Span::ZERO);
             now += frame.next;
         }
