@@ -86,7 +86,7 @@ impl StreamOutcome {
     ) -> StreamOutcome {
         let (sent, received) =
             (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
-        let (rate, control) = match &spec.rate {
+        let (rate, control) = match &spec.sender.rate {
             SenderRate::Fixed(rate) => (Some(*rate), None),
             SenderRate::Controlled(config) => (None, Some(config.control.to_string())),
         };

@@ -1,0 +1,237 @@
+//! `[[stream]]` tables: what they say, and what they cannot.
+
+use lastmile::control::Composition;
+use lastmile::endpoint::stream::source::{self, SOURCES, Setting, read_sizes};
+use lastmile::endpoint::stream::{
+    ControlConfig, FeedbackInterval, MAX_FRAME_PACKETS, ReceiverConfig, Retransmission, SenderConfig,
+    SenderRate, SourceConfig,
+};
+use lastmile::node::Ecn;
+use lastmile::options::OptionError;
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use serde::Deserialize;
+
+use super::{SMALLEST, Spec};
+use crate::scenario::Scenario;
+use crate::scenario::check::{Check, Checked};
+use crate::text;
+
+/// A `[[stream]]` table as it is read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct RawStream {
+    name: Option<String>,
+    from: String,
+    to: String,
+    #[serde(default, deserialize_with = "text::some_flowing")]
+    rate: Option<Rate>,
+    control: Option<String>,
+    #[serde(default, deserialize_with = "text::optional")]
+    min_rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::optional")]
+    start_rate: Option<Rate>,
+    #[serde(default, deserialize_with = "text::optional")]
+    max_rate: Option<Rate>,
+    source: Option<String>,
+    frames: Option<Frames>,
+    frame_rate: Option<f64>,
+    #[serde(default, deserialize_with = "text::optional")]
+    packet_size: Option<Bytes>,
+    #[serde(default)]
+    ecn: Ecn,
+    #[serde(default, deserialize_with = "text::optional")]
+    feedback: Option<FeedbackInterval>,
+    #[serde(default)]
+    receipt_times: bool,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    retransmit: Option<Span>,
+    retransmit_share: Option<f64>,
+    #[serde(default)]
+    circuit_breakers: bool,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    start: Span,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    start_within: Span,
+    #[serde(default, deserialize_with = "text::some_not_negative")]
+    stop: Option<Span>,
+    #[serde(default)]
+    realtime: bool,
+    #[serde(default)]
+    ipv6: bool,
+}
+
+/// The sizes of a trace's frames.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a file's name, or a list of frame sizes in bytes")]
+enum Frames {
+    File(String),
+    Sizes(Vec<u32>),
+}
+
+impl RawStream {
+    /// What sets its rate.
+    fn rate(
+        &self,
+        check: &Check<'_>,
+        key: &dyn Fn(&str) -> String,
+        packet_size: Bytes,
+    ) -> Checked<SenderRate> {
+        let limits =
+            [("min_rate", self.min_rate), ("start_rate", self.start_rate), ("max_rate", self.max_rate)];
+        let Some(control) = &self.control else {
+            let without = limits.iter().find(|limit| limit.1.is_some());
+            if let Some((limit, _)) = without {
+                return check.refuse(&key(limit), "of a stream without `control`, whose `rate` is fixed");
+            }
+            let missing = || check.blame(&key("rate"), "missing: a fixed rate, or `control` that sets it");
+            return Ok(SenderRate::Fixed(self.rate.ok_or_else(missing)?));
+        };
+        check.ensure(self.rate.is_none(), || {
+            (key("rate"), "`control` sets it: give `start_rate`, `min_rate` or `max_rate`, or nothing")
+        })?;
+        let blame = |error: &dyn core::fmt::Display| check.blame(&key("control"), error.to_string());
+        let mut config = ControlConfig::new(control.parse().map_err(|error: OptionError| blame(&error))?);
+        config.min = self.min_rate.unwrap_or(config.min);
+        config.start = self.start_rate;
+        config.max = self.max_rate.unwrap_or(config.max);
+        let spelled = |name: &str| format!("{name}_rate");
+        let limits = config.setting(packet_size).check();
+        limits.map_err(|error| check.blame(&key(&spelled(&error.option)), error.spelled(spelled)))?;
+        config.build(packet_size).map_err(|error| blame(&error))?;
+        Ok(SenderRate::Controlled(config))
+    }
+
+    /// What makes its frames.
+    fn source(
+        &self,
+        check: &Check<'_>,
+        key: &dyn Fn(&str) -> String,
+        setting: Setting<'_>,
+    ) -> Checked<SourceConfig> {
+        let blame = |error: &dyn core::fmt::Display| check.blame(&key("source"), error.to_string());
+        let parse = |text: &String| text.parse().map_err(|error: OptionError| blame(&error));
+        let mut config =
+            SourceConfig { source: self.source.as_ref().map(parse).transpose()?, ..Default::default() };
+        let choice = config.choice(self.control.is_some());
+        let reads = SOURCES.iter().any(|source| source.name == choice.name && source.needs_sizes);
+        check.ensure(reads || self.frames.is_none(), || {
+            (key("frames"), format!("`{choice}` reads no file"))
+        })?;
+        config.sizes = match &self.frames {
+            None => Vec::new(),
+            Some(Frames::Sizes(sizes)) => sizes.clone(),
+            Some(Frames::File(file)) => {
+                let sizes =
+                    check.read_beside(file).and_then(|text| read_sizes(&text).map_err(|e| e.to_string()));
+                sizes.map_err(|why| check.blame(&key("frames"), why))?
+            }
+        };
+        let built = source::build(&choice, &Setting { sizes: &config.sizes, ..setting });
+        built.map_err(|error| blame(&error))?;
+        Ok(config)
+    }
+
+    /// How long lost packets are sent again, and their share.
+    fn retransmission(
+        &self,
+        check: &Check<'_>,
+        key: &dyn Fn(&str) -> String,
+    ) -> Checked<Option<Retransmission>> {
+        let share = self.retransmit_share.unwrap_or(Retransmission::SHARE);
+        check.ensure((0.0..=1.0).contains(&share), || {
+            (key("retransmit_share"), format!("a share of the media's bytes, 0 to 1, not {share}"))
+        })?;
+        check.ensure(self.retransmit.is_some() || self.retransmit_share.is_none(), || {
+            (key("retransmit_share"), "of a stream without `retransmit`")
+        })?;
+        Ok(self.retransmit.map(|within| Retransmission { ssrc: 0, within, share }))
+    }
+
+    /// The table's stream, after those before it.
+    pub(super) fn check(
+        &self,
+        check: &Check<'_>,
+        scenario: &Scenario,
+        index: usize,
+        streams: &[Spec],
+    ) -> Checked<Spec> {
+        let own = format!("stream[{index}]");
+        let key = |key: &str| format!("{own}.{key}");
+        let (from, to) = check.ends(scenario, &own, (&self.from, &self.to), true)?;
+        let name = self.name.clone().unwrap_or_else(|| format!("stream{index}"));
+        let path = if self.name.is_some() { key("name") } else { own.clone() };
+        check.name(&path, &name)?;
+        let mut taken = scenario.traffic.iter().map(|flow| &flow.name).chain(streams.iter().map(|s| &s.name));
+        check.ensure(taken.all(|other| *other != name), || {
+            (path, format!("another flow is called {name:?}"))
+        })?;
+        let (frame_rate, packet_size) =
+            (self.frame_rate.unwrap_or(30.0), self.packet_size.unwrap_or(Bytes(1_200)));
+        let feedback = self.feedback.unwrap_or_default();
+        check.ensure((0.1..=1_000.0).contains(&frame_rate), || {
+            (key("frame_rate"), format!("0.1 to 1000 frames in a second, not {frame_rate}"))
+        })?;
+        check.ensure((SMALLEST.0..=9_000).contains(&packet_size.0), || {
+            (key("packet_size"), format!("{SMALLEST} to 9000 B, not {packet_size}"))
+        })?;
+        check.ensure(self.ecn != Ecn::Ce, || {
+            (key("ecn"), "queues mark packets, and not their sender: not-ect, ect0 or ect1")
+        })?;
+        let mut rate = self.rate(check, &key, packet_size)?;
+        let source = self.source(check, &key, Setting::of(frame_rate, packet_size))?;
+        let retransmission = self.retransmission(check, &key)?;
+        let mut control = None;
+        match &mut rate {
+            SenderRate::Controlled(config) => {
+                config.timed = feedback == FeedbackInterval::RoundTrip;
+                control = Some(config.control.clone()).filter(Composition::at_receiver);
+            }
+            SenderRate::Fixed(_) => check.ensure(feedback != FeedbackInterval::RoundTrip, || {
+                (
+                    key("feedback"),
+                    "\"rtt\" of a stream without `control`, whose packets tell of no round-trip time",
+                )
+            })?,
+        }
+        if let SenderRate::Fixed(rate) = rate {
+            let most = rate.bits_per_second() <= 10_000_000_000;
+            check.ensure(most, || (key("rate"), "more than 10 Gbit/s"))?;
+            let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
+            check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
+                (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
+            })?;
+        } else {
+            let known = scenario.wlans.is_empty() || scenario.roles.measure.is_empty();
+            let why = "beside a measurement by a WLAN, whose truth knows streams of a fixed rate alone";
+            check.ensure(known, || (key("control"), why))?;
+        }
+        let stop = Time::ZERO + self.stop.unwrap_or(scenario.duration);
+        let start = Time::ZERO + self.start;
+        check.ensure(self.start < scenario.duration, || (key("start"), "starts after the run's end"))?;
+        check.ensure(stop > start, || (key("stop"), "stops before it starts"))?;
+        let starts = self.start_within == Span::ZERO || start + self.start_within < stop;
+        let why = "may start only after its stop or the run's end";
+        check.ensure(starts, || (key("start_within"), why))?;
+        let sender = SenderConfig {
+            source,
+            frame_rate,
+            packet_size,
+            ecn: self.ecn,
+            start,
+            stop,
+            retransmission,
+            circuit_breakers: self.circuit_breakers,
+            ..SenderConfig::new(([0; 4], 0).into(), 0, rate)
+        };
+        let receiver = ReceiverConfig {
+            feedback,
+            receipt_times: self.receipt_times,
+            nack: retransmission.map(|again| again.within),
+            control,
+            ..ReceiverConfig::new(0)
+        };
+        let RawStream { start_within, realtime, ipv6, .. } = *self;
+        Ok(Spec { name, from, to, sender, receiver, start_within, realtime, ipv6 })
+    }
+}
