@@ -35,12 +35,6 @@ pub(crate) use spec::starts;
 pub use spec::{HandoffSpec, HostSpec, LinkSpec, OldQueue, TcpSpec, TrafficSpec, WlanSpec};
 
 /// A scenario, checked: every name is known, every flow has a path, every value is possible.
-///
-/// ```
-/// let scenario = lastmile_sim::scenario::builtin("path").unwrap();
-/// assert_eq!(scenario.hosts[0].name, "sender");
-/// assert_eq!(scenario.path(0, 1).unwrap().len(), 1);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Its name.

@@ -14,13 +14,6 @@ const LISTS: [&str; 4] = ["link", "wlan", "handoff", "traffic"];
 /// The key is dotted; an element of a list is named by its number or by its `name`: `link.0.rate`,
 /// `traffic.cross.rate`, `host.sender.clock.skew_ppm`. The value is a TOML text, number or boolean; what is
 /// none of these is taken as text, so that `5 Mbit/s` needs no quotes.
-///
-/// ```
-/// use lastmile_sim::scenario::{Override, Scenario, builtin_text};
-/// let faster = Override::new("link.0.rate", "20 Mbit/s");
-/// let scenario = Scenario::parse_with("path.toml", builtin_text("path").unwrap(), &[faster], &|_| Ok(())).unwrap();
-/// assert_eq!(scenario.links[0].config.rate.unwrap().to_string(), "20 Mbit/s");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The dotted key.
