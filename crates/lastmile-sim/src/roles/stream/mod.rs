@@ -81,7 +81,15 @@ pub struct Found {
 }
 
 /// What is kept of the streams while they run.
-pub struct Running(Vec<(Spec, Conversation, u32, Arc<Mutex<Delays>>, Arc<Truth>)>);
+pub struct Running(Vec<Watched>);
+
+/// A stream that is looked at.
+#[derive(Default)]
+struct Watched {
+    ssrc: u32,
+    delays: Arc<Mutex<Delays>>,
+    truth: Arc<Truth>,
+}
 
 /// When packets left that have not arrived, by their number, and how long the others took.
 #[derive(Debug, Default)]
@@ -135,8 +143,8 @@ impl Role for Streaming {
             let (own, others, again) = (ssrc(), ssrc(), ssrc());
             let (seed_of_frames, start) = (ssrc().into(), spec.starts(seed));
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
-            let truth = Arc::<Truth>::default();
-            let (mut config, told) = (spec.sender.clone(), truth.clone());
+            let watched = Watched { ssrc: own, ..Watched::default() };
+            let (mut config, told) = (spec.sender.clone(), watched.truth.clone());
             let sender = move |around: &Surroundings| {
                 (config.peer, config.ssrc, config.epoch) = (peer, own, around.epoch);
                 config.source.seed = seed_of_frames;
@@ -147,7 +155,7 @@ impl Role for Streaming {
                     .map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(sender), config: Box::new(config) })
             };
-            let (mut config, told) = (spec.receiver.clone(), truth.clone());
+            let (mut config, told) = (spec.receiver.clone(), watched.truth.clone());
             let receiver = move |around: &Surroundings| {
                 (config.ssrc, config.epoch, config.resolution) = (others, around.epoch, around.resolution);
                 let receiver = Receiver::informed(config.clone(), told)
@@ -158,25 +166,24 @@ impl Role for Streaming {
             let realtime = spec.realtime;
             placed.push(Placed { place: place(talk.from), answers: false, realtime, make: Box::new(sender) });
             placed.push(Placed { place: place(talk.to), answers: true, realtime, make: Box::new(receiver) });
-            kept.push((spec.clone(), talk, own, Arc::default(), truth));
+            kept.push(watched);
         }
         Ok((placed, Running(kept)))
     }
 
-    fn attach(running: &mut Running, _scenario: &Scenario, simulation: &mut Simulation) {
-        for (spec, talk, ssrc, delays, truth) in &running.0 {
-            let Some((flow, _)) = simulation.conversation(talk) else { continue };
+    fn attach(running: &mut Running, scenario: &Scenario, simulation: &mut Simulation) {
+        for (index, (spec, watched)) in scenario.roles.stream.iter().zip(&running.0).enumerate() {
+            let Some((flow, _)) = simulation.conversation(&spec.conversation(index)) else { continue };
             let (sender, receiver) = (simulation.hosts[spec.from], simulation.hosts[spec.to]);
-            simulation.roles_flows.push((spec.name.clone(), Arc::<Mutex<Delays>>::clone(delays)));
-            let delays = Arc::clone(delays);
-            let ssrc = *ssrc;
+            let (ssrc, delays) = (watched.ssrc, watched.delays.clone());
+            simulation.roles_flows.push((spec.name.clone(), watched.delays.clone()));
             let media = move |datagram: &Datagram| {
                 let rtp = udp_payload(&datagram.payload)
                     .filter(|bytes| datagram.flow == flow && !is_rtcp(bytes))?;
                 let header = RtpPacket::parse(rtp).ok()?.header;
                 (header.ssrc == ssrc).then_some(header.sequence)
             };
-            let (left, lost) = (truth.clone(), truth.clone());
+            let (left, lost) = (watched.truth.clone(), watched.truth.clone());
             simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
                 if from != sender && to != receiver {
                     return;
@@ -199,9 +206,10 @@ impl Role for Streaming {
     fn found(running: Running, ended: &Ended<'_>) -> Result<Found, RunError> {
         let mut lost = flows::lost(ended.simulation);
         let mut outcomes = Vec::new();
-        for (spec, talk, _, delays, truth) in &running.0 {
-            let lost = ended.simulation.conversation(talk).and_then(|(flow, _)| lost.remove(&flow));
-            let delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, (spec, watched)) in ended.scenario.roles.stream.iter().zip(&running.0).enumerate() {
+            let talk = spec.conversation(index);
+            let lost = ended.simulation.conversation(&talk).and_then(|(flow, _)| lost.remove(&flow));
+            let delays = watched.delays.lock().unwrap_or_else(PoisonError::into_inner);
             let FlowCounts { packets, total_delay, .. } = delays.counts;
             let delay = (packets > 0)
                 .then(|| (total_delay.as_secs_f64() / packets as f64, delays.longest.as_secs_f64()));
@@ -228,7 +236,7 @@ impl Role for Streaming {
                 received,
                 lost.unwrap_or_default(),
                 delay,
-                (verdicts, truth.known().clone()),
+                (verdicts, watched.truth.known().clone()),
             ));
         }
         Ok(Found { outcomes })

@@ -233,10 +233,11 @@ impl Sender {
                         }
                     }
                 }
-                Rtcp::Tfrc(report) if report.source == own => {
-                    if self.control.as_mut().is_some_and(|control| control.on_report(now, &report)) {
-                        self.heard(now, report.ssrc);
-                    }
+                Rtcp::Tfrc(report)
+                    if report.source == own
+                        && self.control.as_mut().is_some_and(|control| control.on_report(now, &report)) =>
+                {
+                    self.heard(now, report.ssrc);
                 }
                 Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
