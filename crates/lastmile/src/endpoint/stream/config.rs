@@ -202,7 +202,7 @@ impl SenderConfig {
     pub(super) fn make_source(&self, controlled: bool) -> Result<Box<dyn FrameSource>, ChoiceError> {
         let SourceConfig { seed, sizes, .. } = &self.source;
         let (frame_rate, packet_size) = (self.frame_rate, self.full_size());
-        let setting = source::Setting { frame_rate, packet_size, seed: *seed, sizes };
+        let setting = source::Setting { frame_rate, packet_size, paced: controlled, seed: *seed, sizes };
         source::build(&self.source.choice(controlled), &setting)
     }
 

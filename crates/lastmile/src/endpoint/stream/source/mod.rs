@@ -54,6 +54,8 @@ pub struct Setting<'a> {
     pub frame_rate: f64,
     /// The size of full packets at the IP layer.
     pub packet_size: Bytes,
+    /// A controller's pacer releases packets; else those of a frame leave within its time.
+    pub paced: bool,
     /// Decides its random numbers.
     pub seed: u64,
     /// The sizes of frames, one after the other, where they are known: of a trace.
@@ -63,7 +65,7 @@ pub struct Setting<'a> {
 impl Setting<'_> {
     /// So many frames in a second, in packets of that size.
     pub fn of(frame_rate: f64, packet_size: Bytes) -> Setting<'static> {
-        Setting { frame_rate, packet_size, seed: 0, sizes: &[] }
+        Setting { frame_rate, packet_size, paced: true, seed: 0, sizes: &[] }
     }
 }
 
