@@ -74,7 +74,9 @@ impl LinkConfig {
     /// What the link may send over time.
     pub(crate) fn profile(&self) -> Profile {
         let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
-        Profile::new(self.rate, self.shaper.as_ref(), changes.collect(), self.trace.clone())
+        let queue = self.discipline.limit().unwrap_or(self.queue);
+        let shaper = self.shaper.as_ref().map(|shaper| (shaper, queue));
+        Profile::new(self.rate, shaper, changes.collect(), self.trace.clone())
     }
 
     fn is_drop_tail(&self) -> bool {

@@ -193,20 +193,35 @@ impl Meter {
     /// asked for more than the link has.
     pub fn spare(&self, stream: u32, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let window = self.stream(stream)?;
-        let lacked = self.profile.lacked(&self.log, window.first.as_nanos(), None);
-        self.spare_of(window.first, window.last, window.cross.0, of.into(), lacked)
+        let of = of.into();
+        let lacked = self.lacked(of, window.first, None)?;
+        self.spare_of(window.first, window.last, window.cross.0, of, lacked)
     }
 
     /// The spare rate over any window of the engine's time: arrivals at `from` count, those at `to` do not.
     /// With the measured part of a run as its window this is the long-run mean.
     pub fn spare_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
-        let logged_until = self.log.last().map_or(0, |last| last.0);
-        if self.log_full && to.as_nanos() > logged_until {
-            return Err(TruthError::Full(self.config.limit));
-        }
+        self.logged(to)?;
+        let of = of.into();
         let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
-        let lacked = self.profile.lacked(&self.log, from.as_nanos(), Some(to.as_nanos()));
-        self.spare_of(from, to, cross, of.into(), lacked)
+        let lacked = self.lacked(of, from, Some(to))?;
+        self.spare_of(from, to, cross, of, lacked)
+    }
+
+    /// Refuses what needs to know of others' arrivals later than those that were kept.
+    fn logged(&self, until: Time) -> Result<(), TruthError> {
+        let last = self.log.last().map_or(0, |last| last.0);
+        let kept = !self.log_full || until.as_nanos() <= last;
+        kept.then_some(()).ok_or(TruthError::Full(self.config.limit))
+    }
+
+    /// Bytes that the shaper's bucket lacks for bursts that come at `from`, or from then up to `to`.
+    fn lacked(&self, of: Packets, from: Time, to: Option<Time>) -> Result<f64, TruthError> {
+        if of.burst.is_none() || !self.profile.is_shaped() {
+            return Ok(0.0);
+        }
+        self.logged(from)?;
+        Ok(self.profile.lacked(&self.log, from.as_nanos(), to.map(Time::as_nanos)))
     }
 
     fn cross_before(&self, at: Time) -> u64 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lastmile::units::Rate;
 
-use crate::network::queue::Shaper;
+use crate::network::queue::{QueueLimit, Shaper};
 use crate::network::trace::Trace;
 
 /// Where nothing limits.
@@ -19,31 +19,40 @@ pub(crate) struct Profile {
     /// The token rate, and the bytes that a full bucket lets through.
     tokens: u64,
     bucket: u64,
+    /// What waits for tokens at most.
+    queue: QueueLimit,
     /// A trace that says the rate instead.
     trace: Option<Arc<Trace>>,
 }
 
 impl Profile {
-    /// Of a link with that rate, a shaper, and changes of the rate, in any order, of which of
+    /// Of a link with that rate, a shaper with the queue before it, and changes of the rate, in any order, of which of
     /// two at one time the later in the list holds; or a trace that says the rate instead.
     pub(crate) fn new(
         rate: Option<Rate>,
-        shaper: Option<&Shaper>,
+        shaper: Option<(&Shaper, QueueLimit)>,
         mut changes: Vec<(u64, Rate)>,
         trace: Option<Arc<Trace>>,
     ) -> Profile {
         // A rate of zero from the start counts as 1 bit/s, as in the transmitter.
         let least = |rate: Option<Rate>| rate.map_or(UNLIMITED, |rate| rate.bits_per_second().max(1));
-        let tokens = least(shaper.map(|shaper| shaper.rate));
+        let tokens = least(shaper.map(|(shaper, _)| shaper.rate));
         changes.sort_by_key(|change| change.0);
         let changes = changes.into_iter().map(|(at, rate)| (at, rate.bits_per_second()));
         let steps = [(0, least(rate))].into_iter().chain(changes).collect();
-        Profile { steps, tokens, bucket: shaper.map_or(0, |shaper| shaper.burst.0), trace }
+        let (bucket, queue) =
+            shaper.map_or((0, QueueLimit::default()), |(shaper, queue)| (shaper.burst.0, queue));
+        Profile { steps, tokens, bucket, queue, trace }
+    }
+
+    /// Whether tokens limit it.
+    pub(crate) fn is_shaped(&self) -> bool {
+        self.tokens != UNLIMITED
     }
 
     /// Whether it ever limits anything.
     pub(crate) fn limits(&self) -> bool {
-        self.trace.is_some() || self.tokens != UNLIMITED || self.steps.iter().any(|step| step.1 != UNLIMITED)
+        self.trace.is_some() || self.is_shaped() || self.steps.iter().any(|step| step.1 != UNLIMITED)
     }
 
     /// Mean bits per second between two times, or at one if they are the same; `None` where nothing limits.
@@ -52,26 +61,31 @@ impl Profile {
     }
 
     /// Bytes that a shaper's bucket lacks where packets of these (moment, bytes of all so far) take from it: at `from`, or in the mean
-    /// as those found it that came from then up to `to`.
+    /// as those found it that came from then up to `to`. Packets wait up to the queue's limit, which takes the tokens that come after
+    /// them; that some are dropped sooner, by the discipline, is not known here.
     pub(crate) fn lacked(&self, met: &[(u64, u64)], from: u64, to: Option<u64>) -> f64 {
-        if self.tokens == UNLIMITED {
+        if !self.is_shaped() {
             return 0.0;
         }
         let bucket = self.bucket as f64;
         let (mut lacks, mut at, mut before, mut found) = (0.0, 0, 0, (0.0, 0_u32));
         let fill = |lacks: f64, span: u64| (lacks - self.tokens as f64 / 8e9 * span as f64).max(0.0);
-        for &(moment, bytes) in met.iter().take_while(|(moment, _)| *moment < to.unwrap_or(from)) {
+        let earlier = met.iter().take_while(|(moment, _)| *moment < to.unwrap_or(from));
+        for (came, &(moment, bytes)) in (1_u32..).zip(earlier) {
             lacks = fill(lacks, moment - at);
             if moment >= from {
-                found = (found.0 + lacks, found.1 + 1);
+                found = (found.0 + lacks.min(bucket), found.1 + 1);
             }
-            // What it cannot give others wait for, or lose.
-            lacks = (lacks + (bytes - before) as f64).min(bucket);
+            let waits = match self.queue {
+                QueueLimit::Packets(packets) => f64::from(packets) * bytes as f64 / f64::from(came),
+                QueueLimit::Bytes(bytes) => bytes.0 as f64,
+            };
+            lacks = (lacks + (bytes - before) as f64).min(bucket + waits);
             (at, before) = (moment, bytes);
         }
         match found {
             (sum, n) if n > 0 => sum / f64::from(n),
-            _ => fill(lacks, from.saturating_sub(at)),
+            _ => fill(lacks, from.saturating_sub(at)).min(bucket),
         }
     }
 
@@ -196,7 +210,8 @@ mod tests {
             assert!((of(bucket, packets) - expected).abs() < 1e-9, "{bucket} B, {packets} packets");
         }
         let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(100_000) });
-        let profile = (LinkConfig { rate: mbps(100), shaper, ..Default::default() }).profile();
+        let profile =
+            (LinkConfig { rate: mbps(100), shaper: shaper.clone(), ..Default::default() }).profile();
         // 100 kB at once, and from then on what tokens come for: the bucket stays empty, and a burst comes as these do.
         let met: Vec<(u64, u64)> = (0..1_000).map(|k| (k * 600_000, 100_000 + k * 1_500)).collect();
         for to in [None, Some(600_000_000)] {
@@ -206,6 +221,11 @@ mod tests {
             assert!((rate / 20e6 - 1.0).abs() < 0.03, "{rate}");
         }
         assert_eq!(profile.lacked(&met[..1], 40_000_000, None), 0.0, "full again after 40 ms");
+        // 900 kB at once, of which 300 kB find room in the queue: these take the tokens of 120 ms.
+        let queue = QueueLimit::Bytes(Bytes(300_000));
+        let profile = (LinkConfig { rate: mbps(100), shaper, queue, ..Default::default() }).profile();
+        let later = |ms: u64| profile.lacked(&[(0, 900_000)], ms * 1_000_000, None);
+        assert_eq!([100, 120, 140, 160].map(later), [100_000.0, 100_000.0, 50_000.0, 0.0]);
         let free = (LinkConfig { rate: mbps(10), ..Default::default() }).profile();
         assert_eq!(free.mean_of_bursts(0, 0, 1_000, 2_000, 0.0), Some(10e6));
         assert_eq!(LinkConfig::default().profile().mean_of_bursts(0, 0, 1_000, 2_000, 0.0), None);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::network::link::LinkConfig;
+use crate::network::queue::Shaper;
 
 fn read(bytes: &[u8]) -> Option<(u32, u16)> {
     Some((u32::from(*bytes.first()?), u16::from(*bytes.get(1)?)))
@@ -60,6 +61,18 @@ fn a_full_log_says_so_and_leaves_streams_right() {
     let full = meter.spare_between(Time::ZERO, Time::from_nanos(5), Bytes(50));
     assert_eq!(full, Err(TruthError::Full(2)));
     assert!(meter.spare_between(Time::ZERO, Time::from_nanos(1), Bytes(50)).is_ok());
+    // What a shaper's bucket holds later depends on all who came before.
+    let shaper = Some(Shaper { rate: Rate::ip(1_000_000), burst: Bytes(1_000) });
+    let rate = Some(Rate::ip(8_000_000));
+    let profile = (LinkConfig { rate, shaper, ..Default::default() }).profile();
+    let mut meter = Meter::new(config, profile, 0);
+    for at in 0..6 {
+        meter.arrival(at, &datagram(1, Payload::Udp(vec![at as u8 / 4, at as u8])), 50);
+        meter.arrival(at, &datagram(2, Payload::Udp(vec![])), 50);
+    }
+    let burst = Packets { ip_size: Bytes(50), burst: Some(Bytes(100)) };
+    assert!(meter.spare(0, burst).is_ok());
+    assert_eq!(meter.spare(1, burst), Err(TruthError::Full(2)));
 }
 
 #[test]
