@@ -7,8 +7,11 @@ logs=target/test-logs
 mkdir -p "$logs"
 summary=()
 began=$SECONDS
+# The steps find there what the ones before them have built.
+export CARGO_TARGET_DIR=$PWD/target
 # Where nothing was built before, there is nothing to build on: noting what would be needed for that takes a fifth of the time.
-[[ -d target/debug/incremental ]] || export CARGO_INCREMENTAL=0
+# (cargo makes the folder in any case.)
+[[ -n $(ls -A target/debug/incremental 2>/dev/null) ]] || export CARGO_INCREMENTAL=0
 
 finish() {
     echo
