@@ -134,6 +134,9 @@ mod tests {
             (0..40).map(|k| (0, backoff(k) + if k % 4 == 0 { 340 } else { 0 })).collect();
         assert_eq!(met(&pairs(&some)), Met::Few);
         assert_eq!(met(&[]), Met::Few);
+        // Spread evenly: many met parts of packets.
+        let spread: Vec<(u64, u64)> = (0..40).map(|k| (0, 326 + k * 15)).collect();
+        assert_eq!(met(&pairs(&spread)), Met::Scattered);
     }
 
     /// Pairs that leave a link of 10 Mbit/s, which nobody else uses, and pass one of `rate` with `load` on it, of `size` bytes a packet
