@@ -1,6 +1,6 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy, stamp-suite, rtc-rtcp and rtc-interceptor. Exits with 0 or at the first difference.
+# scapy, stamp-suite, rtc-rtcp, rtc-interceptor and, as root, tshark. Exits with 0 or at the first difference.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -53,6 +53,15 @@ say "programs"
 [ -x "$suite" ] || cargo install --quiet stamp-suite --version 1.0.0 --locked --root "$root/interop/target/stamp-suite"
 cargo build --quiet --release -p lastmile-cli
 cargo build --quiet --release -p lastmile-net --example round_trip
+
+say "captures against tshark"
+command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -y -q tshark >/dev/null
+target/release/lastmile sim crates/lastmile-sim/tests/scenarios/three-tcp.toml --pcap "$work/tcp.pcapng" --pcap-at a >/dev/null
+wrong='_ws.malformed || tcp.analysis.ack_lost_segment || tcp.analysis.lost_segment || tcp.analysis.zero_window'
+wrong="$wrong || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\""
+tshark -n -r "$work/tcp.pcapng" -Y "$wrong" >"$work/wrong" 2>/dev/null
+[ ! -s "$work/wrong" ] || { cat "$work/wrong"; exit 1; }
+[ "$(tshark -n -r "$work/tcp.pcapng" -Y tcp.analysis.retransmission 2>/dev/null | wc -l)" -gt 0 ]
 
 port=18630
 for mode in O A; do

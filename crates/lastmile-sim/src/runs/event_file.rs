@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::network::engine::NodeId;
 use crate::network::lost::Lost;
 use crate::network::tcp::{Ack, Segment};
+use crate::network::wlan::StationChange;
 use crate::runs::pcap::link_name;
 use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};
 
@@ -314,14 +315,10 @@ fn planned(scenario: &Scenario, simulation: &Simulation) -> Vec<(Time, NodeId, H
     for (spec, &node) in scenario.wlans.iter().zip(&simulation.wlans) {
         for station in &spec.config.station {
             planned.extend(station.schedule.iter().map(|change| {
-                let changed = Happening::StationChanged {
-                    station: station.name.clone(),
-                    rate: change.rate,
-                    down_rate: change.down_rate,
-                    frame_error: change.frame_error,
-                    distance_m: change.distance_m,
-                    snr_db: change.snr_db,
-                };
+                let StationChange { rate, down_rate, frame_error, distance_m, snr_db, .. } = *change;
+                let station = station.name.clone();
+                let changed =
+                    Happening::StationChanged { station, rate, down_rate, frame_error, distance_m, snr_db };
                 (Time::ZERO + change.at, node, changed)
             }));
         }

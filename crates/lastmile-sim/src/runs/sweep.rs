@@ -22,8 +22,6 @@ use crate::scenario::{CheckChoice, Override, Scenario, ScenarioError};
 /// // The last parameter turns fastest but for the seed.
 /// let scenario = plan.scenario(plan.combination_of(2))?;
 /// assert_eq!(scenario.traffic[0].rate.to_string(), "4 Mbit/s");
-/// let third = plan.run(2, scenario.into());
-/// assert_eq!((third.label(), third.seed), ("link.0.rate=10 Mbit/s traffic.cross.rate=4 Mbit/s".into(), 1));
 /// # Ok::<(), SweepError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -41,7 +41,7 @@ fn measured(
     });
     let window = Span::from_secs(100);
     let sent = (after.0.bytes - before.0.bytes).0 + PPP.0 * (after.0.packets - before.0.packets);
-    let wait = after.0.mean_queue(&before.0, window).0 as f64 * window.as_secs_f64() / sent as f64;
+    let wait = (after.0.waited - before.0.waited) as f64 / 1e9 / sent as f64;
     let dropped = after.0.drops as f64 / after.0.arrived as f64;
     [wait * 1e3, (after.1 - before.1) as f64 * 8.0 / 1e6 / window.as_secs_f64(), dropped]
 }

@@ -5,7 +5,7 @@ use lastmile::node::Flow;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
-use lastmile_sim::network::link::{Link, LinkConfig, LinkCounters};
+use lastmile_sim::network::link::{Link, LinkConfig};
 use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::rng::Stream;
@@ -40,7 +40,7 @@ fn run(cell: &Cell) -> [f64; 3] {
         let drops: u64 = link.drops_of(Flow(size as u32)).map(|cause| cause.1).sum();
         100.0 * drops as f64 / (rate * span.as_secs_f64() / (8 * size) as f64)
     });
-    [large, small, link.counters().mean_queue(&LinkCounters::default(), span).0 as f64]
+    [large, small, link.counters().waited as f64 / span.as_nanos() as f64]
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn run(cell: &Cell, window: f64, seed: u64) -> [f64; 4] {
     });
     [
         (after.0 - before.0) as f64 * segment * 8.0 / window / 1e6,
-        after.2.mean_queue(&before.2, Span::from_secs_f64(window)).0 as f64,
+        (after.2.waited - before.2.waited) as f64 / window / 1e9,
         (after.2.drops - before.2.drops) as f64 * 60.0 / window,
         (after.1 - before.1) as f64 * 60.0 / window,
     ]

@@ -4,7 +4,6 @@
 
 use std::fmt::Write;
 
-use lastmile::time::Span;
 use lastmile_sim::rng::Stream;
 
 use crate::rig::{Rig, mean, ns2_tcp};
@@ -52,7 +51,7 @@ fn run(flows: usize, queue: &str, ecn: bool, seed: u64) -> [f64; 4] {
     });
     [
         (after.0 - before.0) * 1460.0 * 8.0 / 60e6,
-        after.1.mean_queue(&before.1, Span::from_secs(60)).0 as f64,
+        (after.1.waited - before.1.waited) as f64 / 60e9,
         (after.1.drops - before.1.drops) as f64,
         (after.1.marked - before.1.marked) as f64,
     ]

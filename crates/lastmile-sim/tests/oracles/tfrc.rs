@@ -26,11 +26,12 @@ fn rate(packets: u64) -> f64 {
     packets as f64 * 8.0 / 200.0
 }
 
-fn rates(seeds: u64) -> Table {
+#[test]
+fn mean_rates_are_those_of_ns_2() {
     let title = "1.6 TFRC and binomial laws under independent loss at a sender of RTP, kbit/s: ns-2's means of ten seeds, ours";
     let mut table = Table::new("1.6-tfrc", title, 0);
     let mut row = |control: &str, loss: &str, path: &[(&str, &str)], ns2: &str, share| {
-        let [ours] = mean(seeds, |seed| [rate(run(control, loss, path, seed).sent)]);
+        let [ours] = mean(10, |seed| [rate(run(control, loss, path, seed).sent)]);
         table.row(format!("{control} at {loss}"), ns2.parse().unwrap(), ours, Within::Share(share));
     };
     for line in include_str!("tfrc.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -49,13 +50,8 @@ fn rates(seeds: u64) -> Table {
         row("tfrc(form=receiver, preset=ns-2)", loss, &DEFAULTS, ns2, 0.05);
     }
     for (law, ns2) in [("sqrt", 2202.0), ("iiad", 2208.0)] {
-        let [ours] = mean(seeds, |seed| [rate(run(law, "0.01", &[], seed).received)]);
+        let [ours] = mean(10, |seed| [rate(run(law, "0.01", &[], seed).received)]);
         table.row(format!("{law} at 0.01, goodput"), ns2, ours, Within::Share(0.08));
     }
-    table
-}
-
-#[test]
-fn mean_rates_are_those_of_ns_2() {
-    rates(10).check();
+    table.check();
 }

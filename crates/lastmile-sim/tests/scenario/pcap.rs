@@ -1,8 +1,6 @@
-//! Captures read back: by the crates that also write them, `pcap-file` and `etherparse`, and by tshark where it is
-//! installed.
+//! Captures read back by the crates that also write them, `pcap-file` and `etherparse`; `make interop` has tshark read them.
 
 use std::io::{self, Write};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
@@ -274,50 +272,4 @@ fn a_full_disk_is_an_error() {
         run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
         assert_eq!(capture.finish().unwrap_err().kind(), io::ErrorKind::StorageFull, "{room}");
     }
-}
-
-/// tshark's fields of the packets that a filter lets through; nothing where it is not installed.
-#[allow(clippy::print_stderr, reason = "a test that cannot run says so")]
-fn tshark(name: &str, file: &[u8], filter: &str, fields: &[&str]) -> Option<Vec<String>> {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        eprintln!("skipped: tshark is not installed");
-        return None;
-    }
-    let path = std::env::temp_dir().join(format!("lastmile-{name}-{}.pcapng", std::process::id()));
-    std::fs::write(&path, file).unwrap();
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-T", "fields", "-Y", filter, "-r"]).arg(&path);
-    fields.iter().for_each(|field| {
-        command.args(["-e", field]);
-    });
-    let output = command.output().unwrap();
-    std::fs::remove_file(&path).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
-}
-
-#[test]
-fn tshark_reads_it() {
-    let (file, _) = captured(&six_packets(), &Select::All);
-    let fields = ["frame.interface_name", "frame.time_epoch", "ip.len", "udp.dstport"];
-    let Some(lines) = tshark("udp", &file, "frame.interface_name == \"b\"", &fields) else { return };
-    assert_eq!(lines[0], "b\t0.117000000\t1250\t9");
-    assert_eq!(lines.len(), 5);
-}
-
-#[test]
-fn tshark_finds_the_retransmissions_that_the_simulator_counted() {
-    let scenario = three_tcp();
-    let (file, run) = captured(&scenario, &only("a"));
-    // What is sent again within 3 ms of new data tshark calls out of order: without a handshake it knows no RTT.
-    let filter = "tcp.analysis.retransmission || tcp.analysis.out_of_order";
-    let Some(found) = tshark("tcp", &file, filter, &["tcp.srcport"]) else { return };
-    for flow in 0..3 {
-        let port = (49_152 + 2 * flow).to_string();
-        let count = found.iter().filter(|line| **line == port).count() as u64;
-        assert_eq!(count, sender_of(&run, flow).resent, "flow {flow}");
-    }
-    let wrong = "_ws.malformed || tcp.analysis.ack_lost_segment || tcp.analysis.lost_segment || tcp.analysis.window_full \
-                 || tcp.analysis.zero_window || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
-    assert_eq!(tshark("tcp-wrong", &file, wrong, &["frame.number"]), Some(vec![]));
 }

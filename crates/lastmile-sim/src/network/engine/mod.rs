@@ -53,23 +53,7 @@ struct Slot {
 }
 
 /// The engine. See the [module](self) for how it works, and [`scenario::build`](crate::scenario::build) for how
-/// to have one made from a file.
-///
-/// ```
-/// use lastmile::{time::*, units::*};
-/// use lastmile_sim::{network::engine::*, network::link::*, rng::Stream, network::traffic::*};
-/// let mut engine = Engine::new();
-/// let sink = engine.add(Sink::default())?;
-/// let link = engine.add(Link::new(LinkConfig { rate: Some(Rate::ip(10_000_000)), ..Default::default() }))?;
-/// let three_seconds = Time::from_nanos(3_000_000_000);
-/// let source = SourceConfig { rate: Rate::ip(4_000_000), stop: three_seconds, ..Default::default() };
-/// let source = engine.add(Source::new(source, Stream::new(1, "cross")))?;
-/// engine.connect(source, Target::Node(link));
-/// engine.connect(link, Target::Node(sink));
-/// engine.run_until(Time::from_nanos(4_000_000_000))?;
-/// assert_eq!(engine.sink(sink).unwrap().counters().packets, 1000);
-/// # Ok::<(), EngineError>(())
-/// ```
+/// to have one made from a file; `examples/dumbbell.rs` makes one by hand.
 #[derive(Debug, Default)]
 pub struct Engine {
     now: Time,

@@ -9,8 +9,9 @@ use lastmile::units::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LinkCounters {
-    /// Bytes that waited, times the nanoseconds that each did.
-    pub(super) waited: u128,
+    /// Bytes that waited, times the nanoseconds that each did; a link whose departures are computed counts a packet's wait when it
+    /// enters.
+    pub waited: u128,
     /// Packets offered to the link, lost and dropped ones included.
     pub arrived: u64,
     /// Packets that the queue accepted.
@@ -59,14 +60,5 @@ impl Waits {
     pub fn mean_bytes(&self, before: &Waits, over: Span) -> Option<f64> {
         let waited = self.total.saturating_sub(before.total) as f64;
         (over > Span::ZERO).then(|| waited / over.as_nanos() as f64)
-    }
-}
-
-impl LinkCounters {
-    /// The mean number of bytes that waited over the `window` at whose start the counters were `before`.
-    /// A link whose departures are computed counts a packet's wait when it enters.
-    pub fn mean_queue(&self, before: &LinkCounters, window: Span) -> Bytes {
-        let ns = u128::try_from(window.as_nanos()).unwrap_or(0).max(1);
-        Bytes(u64::try_from(self.waited.saturating_sub(before.waited) / ns).unwrap_or(u64::MAX))
     }
 }

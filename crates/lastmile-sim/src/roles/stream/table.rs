@@ -69,14 +69,12 @@ enum Frames {
     Sizes(Vec<u32>),
 }
 
+/// Makes of a table's key its place in the file.
+type Key<'a> = dyn Fn(&str) -> String + 'a;
+
 impl RawStream {
     /// What sets its rate.
-    fn rate(
-        &self,
-        check: &Check<'_>,
-        key: &dyn Fn(&str) -> String,
-        packet_size: Bytes,
-    ) -> Checked<SenderRate> {
+    fn rate(&self, check: &Check<'_>, key: &Key<'_>, packet_size: Bytes) -> Checked<SenderRate> {
         let limits =
             [("min_rate", self.min_rate), ("start_rate", self.start_rate), ("max_rate", self.max_rate)];
         let Some(control) = &self.control else {
@@ -103,12 +101,7 @@ impl RawStream {
     }
 
     /// What makes its frames.
-    fn source(
-        &self,
-        check: &Check<'_>,
-        key: &dyn Fn(&str) -> String,
-        setting: Setting<'_>,
-    ) -> Checked<SourceConfig> {
+    fn source(&self, check: &Check<'_>, key: &Key<'_>, setting: Setting<'_>) -> Checked<SourceConfig> {
         let blame = |error: &dyn core::fmt::Display| check.blame(&key("source"), error.to_string());
         let parse = |text: &String| text.parse().map_err(|error: OptionError| blame(&error));
         let mut config =
@@ -133,11 +126,7 @@ impl RawStream {
     }
 
     /// How long lost packets are sent again, and their share.
-    fn retransmission(
-        &self,
-        check: &Check<'_>,
-        key: &dyn Fn(&str) -> String,
-    ) -> Checked<Option<Retransmission>> {
+    fn retransmission(&self, check: &Check<'_>, key: &Key<'_>) -> Checked<Option<Retransmission>> {
         let share = self.retransmit_share.unwrap_or(Retransmission::SHARE);
         check.ensure((0.0..=1.0).contains(&share), || {
             (key("retransmit_share"), format!("a share of the media's bytes, 0 to 1, not {share}"))
