@@ -100,9 +100,14 @@ fn verdicts_are_counted_against_what_really_lost_packets() {
 /// Feedback comes every 50 ms, and four round trips are 8: timers wait for it all the same.
 #[test]
 fn on_a_path_of_two_milliseconds_feedback_every_50_is_no_silence() {
-    for control in
-        ["tfrc", "tfrc(form=receiver)", "tfrc(preset=ns-2)", "tfrc(form=receiver, preset=ns-2)", "sqrt"]
-    {
+    for control in [
+        "tfrc",
+        "tfrc(form=receiver)",
+        "tfrc(preset=ns-2)",
+        "tfrc(form=receiver, preset=ns-2)",
+        "sqrt",
+        "vtp",
+    ] {
         let set = [("stream.0.control", control), ("link.0.delay", "200 us"), ("duration", "20 s")];
         let (outcome, timeouts) = run(&set, 1);
         let goodput = outcome.goodput_bps.unwrap();

@@ -42,6 +42,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some(control) = args.control.as_ref().filter(|control| !control.at_receiver()) {
+        return Err(Exit::Usage.blame(anyhow!(
+            "--control: with {control} the sender counts losses, not the receiver: tfrc(form=receiver)"
+        )));
+    }
     let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
     let mut driver = args.socket.driver(sockets)?;

@@ -26,7 +26,7 @@ const MAX: Rate = Rate::ip(10_000_000);
 /// Send synthetic video to HOST, at the rate that a controller finds
 ///
 /// HOST runs `lastmile receive`, or whatever answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
-/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 10 s.
+/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Host name, address, or either with a port; 5004 where none is named

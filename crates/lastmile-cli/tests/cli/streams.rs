@@ -262,6 +262,7 @@ fn what_cannot_be_streamed_is_refused() {
         stream("127.0.0.1", options).is_error(USAGE, parts);
     }
     lastmile(&["receive", "--feedback", "6 s"]).is_error(USAGE, &["--feedback", "5 s"]);
+    lastmile(&["receive", "--control", "tfrc+spike"]).is_error(USAGE, &["tfrc+spike", "form=receiver"]);
     lastmile(&["receive", "--bind", "192.0.2.77"]).is_error(USAGE, &["192.0.2.77"]);
     let listed = lastmile(&["controllers"]).stdout;
     assert!(listed.contains("tfrc-wireless") && listed.contains("tfrc+spike"), "{listed}");

@@ -4,6 +4,7 @@
 //! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
 //! is decided in `docs/rate-control.md`.
 
+use super::spacing::Spacing;
 use super::{
     Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
     RouteChange, Sent, Setting, Signal,
@@ -117,6 +118,7 @@ struct Vtp {
     size: Option<f64>,
     reported: Option<u64>,
     sent: Option<u64>,
+    spacing: Spacing,
     timer: Option<Time>,
     now: Time,
     decisions: Decisions,
@@ -140,6 +142,7 @@ impl Vtp {
             size: None,
             reported: None,
             sent: None,
+            spacing: Spacing::default(),
             timer: None,
             now: Time::ZERO,
             decisions: Decisions::default(),
@@ -258,9 +261,10 @@ impl Vtp {
         self.setting.within(self.rate)
     }
 
-    /// Starts the timer of silence: four round-trip times or the time of two packets.
+    /// Starts the timer of silence: four round-trip times or the time of two packets, and what feedback is further apart.
     fn restart(&mut self) {
-        let seconds = (4.0 * self.rtt.unwrap_or(0.5)).max(2.0 * self.size() / self.rate);
+        let rtt = self.rtt.unwrap_or(0.5);
+        let seconds = (4.0 * rtt).max(2.0 * self.size() / self.rate) + self.spacing.beyond(rtt);
         self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
     }
 }
@@ -278,6 +282,7 @@ impl RateController for Vtp {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.now = self.now.max(now);
+        self.spacing.heard(self.now);
         if let Some(sample) = feedback.rtt(self.now) {
             self.on_rtt(sample);
         }

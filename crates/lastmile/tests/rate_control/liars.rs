@@ -3,12 +3,12 @@
 use lastmile::classify::{CLASSIFIERS, Discriminator};
 use lastmile::control::tfrc::{Receiver, ReceiverPacket, TfrcConfig};
 use lastmile::control::*;
-use lastmile::endpoint::stream::{ControlConfig, Sender, SenderConfig, SenderRate};
+use lastmile::endpoint::stream::{ControlConfig, Decision, End, Sender, SenderConfig, SenderRate};
 use lastmile::node::{Datagram, Ecn, Input, Node, Output, PortId};
 use lastmile::options::Choice;
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile::wire::{TfrcReport, write_tfrc_report};
+use lastmile::wire::{Reported, RtpPacket, TfrcReport, write_feedback, write_tfrc_report};
 use proptest::prelude::*;
 
 fn rates() -> impl Strategy<Value = f64> {
@@ -80,7 +80,7 @@ proptest! {
     }
 
     /// Reports on packets that were never sent, and reports that nobody asked for, are no feedback: a packet in a second leaves,
-    /// and after 10 s the sender ends.
+    /// and no more.
     #[test]
     fn reports_on_nothing_are_no_feedback(
         forged in prop::collection::vec((100_u16.., any::<u32>(), any::<u32>(), any::<u32>()), 1..40),
@@ -116,5 +116,66 @@ proptest! {
             }
         }
         prop_assert!(sender.sent().packets <= 14, "{:?}", sender.sent());
+    }
+}
+
+/// Everything arrives for 2 s, and is told of after 20 ms. From then on the receiver says what it said last, or nothing, or that
+/// newer packets are missing: that is no feedback, the rate falls at once and the stream ends after 15 s.
+#[test]
+fn feedback_without_news_is_no_feedback() {
+    let peer = "192.0.2.2:5004".parse().unwrap();
+    let came = |count: u16| vec![Reported::arrived(Ecn::NotEct, Some(Span::ZERO)); count.into()];
+    for control in ["tfrc", "tfrc+spike", "tfrc(preset=ns-2)", "vtp", "sqrt"] {
+        for what in ["the same", "nothing", "missing"] {
+            let rate =
+                ControlConfig { max: Rate::ip(1_000_000), ..ControlConfig::new(control.parse().unwrap()) };
+            let config = SenderConfig {
+                stop: Time::ZERO + Span::from_secs(100),
+                ..SenderConfig::new(peer, 7, SenderRate::Controlled(rate))
+            };
+            let mut sender = Sender::new(config).unwrap();
+            let (mut newest, mut heard, mut ended) = (0, 0, None);
+            for tick in 0..2_000_i64 {
+                let now = Time::ZERO + Span::from_millis(10 * tick);
+                sender.handle(now, Input::Wake);
+                let mut left = Vec::new();
+                loop {
+                    match sender.poll(now) {
+                        Output::Wait(_) => break,
+                        Output::Transmit(transmit) => left.push(transmit),
+                        Output::Event(Decision::MediaEnded { why, .. }) => ended = Some((now, why)),
+                        Output::Event(_) => {}
+                    }
+                }
+                for transmit in left.iter().filter(|transmit| transmit.id.0 > 0) {
+                    newest =
+                        RtpPacket::parse(transmit.datagram.payload.udp().unwrap()).unwrap().header.sequence;
+                    sender.handle(now, Input::Sent { id: transmit.id, at: transmit.at });
+                }
+                if tick % 5 != 2 || (tick < 200 && newest == heard) {
+                    continue;
+                }
+                let mut bytes = Vec::new();
+                let told = match what {
+                    _ if tick < 200 => came(newest - heard),
+                    "the same" => came(5),
+                    "nothing" => Vec::new(),
+                    _ => [came(1), vec![Reported::default(); usize::from(newest - heard)]].concat(),
+                };
+                if tick < 200 {
+                    heard = newest;
+                }
+                let begin = (newest.max(heard) + 1).wrapping_sub(told.len() as u16);
+                let begin = if what == "the same" && tick >= 200 { heard + 1 - 5 } else { begin };
+                write_feedback(&mut bytes, 9, 7, begin, &told, (tick * 655) as u32);
+                let datagram = Datagram::udp(peer, "192.0.2.1:5004".parse().unwrap(), bytes);
+                sender.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            }
+            let sent = sender.sent().bytes;
+            assert!(sent < Bytes(350_000), "{control}, {what}: {sent}");
+            let (when, why) = ended.unwrap();
+            assert_eq!(why, End::NoFeedback, "{control}, {what}");
+            assert!(when < Time::ZERO + Span::from_millis(18_500), "{control}, {what}: {when}");
+        }
     }
 }

@@ -199,7 +199,7 @@ impl Sending {
             End::PeerLeft => format!("the receiver at {peer} left before the end"),
             End::NoFeedback if heard => {
                 format!(
-                    "{peer} fell silent: the receiver is gone, or the path is cut; the stream was stopped after 10 s"
+                    "{peer} fell silent: the receiver is gone, or the path is cut; the stream was stopped after 15 s"
                 )
             }
             _ if !heard => format!(

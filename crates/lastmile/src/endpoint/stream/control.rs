@@ -203,8 +203,15 @@ impl Control {
         }
     }
 
-    /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp).
-    pub(super) fn on_feedback(&mut self, now: Time, block: &FeedbackBlock<'_>, at: u32, stream: usize) {
+    /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp); whether it tells anything new. What repeats
+    /// itself, or tells of no arrival and no loss, keeps no controller from backing off.
+    pub(super) fn on_feedback(
+        &mut self,
+        now: Time,
+        block: &FeedbackBlock<'_>,
+        at: u32,
+        stream: usize,
+    ) -> bool {
         let remote = match self.remote {
             None => (1 << 32) + u64::from(at),
             Some((before, unwrapped)) => {
@@ -213,10 +220,7 @@ impl Control {
         };
         self.remote = Some((at, remote));
         let remote = Time::<Rx>::from_nanos(((u128::from(remote) * 1_000_000_000) >> 16) as u64);
-        if self.flight.is_empty() {
-            return;
-        }
-        let (mut came, mut coarse) = (false, false);
+        let (mut came, mut missing, mut coarse) = (false, false, false);
         for (low, told) in block.reports() {
             let number = self.numbers[stream].id(low);
             let place = number.and_then(|number| number.checked_sub(self.first)).map(|place| place as usize);
@@ -238,15 +242,18 @@ impl Control {
                     self.highest = self.highest.max(Some(number));
                     *known = Known::Came(at, told.ecn);
                 }
-                (false, Known::Nothing) => *known = Known::Missing,
+                (false, Known::Nothing) => (missing, *known) = (true, Known::Missing),
                 _ => {}
             }
         }
+        if !came && !missing {
+            return false;
+        }
         if came {
             self.resolution = if coarse { RESOLUTION } else { TICK };
+            self.least = None;
         }
         self.reports.clear();
-        self.least = None;
         let mut newest: Option<Time<Rx>> = None;
         let (first, highest) = (self.first, self.highest.unwrap_or(0));
         for (k, (sent, known)) in self.flight.iter_mut().enumerate() {
@@ -280,6 +287,9 @@ impl Control {
             self.flight.pop_front();
             self.first += 1;
         }
+        if !came && self.reports.is_empty() {
+            return false;
+        }
         let truth = self.truth.as_deref().map(|truth| MediaTruth(truth, &self.numbers[0]));
         let mut feedback = control::Feedback {
             reports: &mut self.reports,
@@ -299,7 +309,9 @@ impl Control {
                 self.lost_wireless += u64::from(class == LossClass::Wireless);
             }
         }
+        true
     }
+
     /// A report of TFRC's receiver came; whether it tells of what was sent, and was asked for. When its newest packet left, this
     /// end knows better than its echo.
     pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) -> bool {

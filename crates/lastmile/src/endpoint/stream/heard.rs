@@ -100,6 +100,12 @@ impl Source {
         }
     }
 
+    /// Whether feedback goes to it: once it is known; at once where it asks for reports of what is counted, since at 300 B/s its
+    /// next packet is far (RFC 5348, section 6.3).
+    pub(super) fn is_answered(&self) -> bool {
+        self.known || self.counting.is_some()
+    }
+
     /// When feedback is due.
     pub(super) fn due(&self) -> Option<Time> {
         self.counting.as_ref().map_or(self.next_feedback, Counting::due)

@@ -80,11 +80,6 @@ impl Receiver {
                         Some(Counting::new(receiver, self.truth.clone(), self.config.resolution));
                 }
                 source.take(at, &packet, size, datagram.ecn);
-                if source.counting.is_some() {
-                    // It says what it is, so that its first packet is answered [RFC 5348, 6.3]: at 300 B/s the next is far.
-                    source.known = true;
-                    self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
-                }
                 self.sources.push(source);
             }
             return self.on_repeated(now, datagram, &packet);
@@ -235,13 +230,13 @@ impl Receiver {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
                 self.leave(place, Left::Silent);
-            } else if source.known && source.due().is_some_and(|at| at <= now) {
+            } else if source.is_answered() && source.due().is_some_and(|at| at <= now) {
                 source.next_feedback = None;
                 let reports = source.next_report <= now;
                 if reports {
                     source.next_report = now + REPORT_EVERY;
                 }
-                if reports && !source.repeats {
+                if reports && source.known && !source.repeats {
                     let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
                     self.out.push_back(Output::Event(Decision::SourceProgress { peer, ssrc, received }));
                 }
@@ -254,7 +249,7 @@ impl Receiver {
     }
 
     fn wake(&self) -> Option<Time> {
-        let each = |s: &Source| [Some(s.last_heard + LEASE), s.due().filter(|_| s.known), s.asks()];
+        let each = |s: &Source| [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks()];
         self.sources.iter().flat_map(each).flatten().min()
     }
 }

@@ -220,16 +220,19 @@ impl Sender {
                         if stream == 1 && repeats != Some(block.ssrc) {
                             continue;
                         }
-                        self.heard(now, feedback.ssrc());
+                        let mut news = false;
                         if let Some(control) = &mut self.control {
-                            control.on_feedback(now, &block, feedback.at(), stream);
+                            news = control.on_feedback(now, &block, feedback.at(), stream);
                             (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
                         }
                         if stream == 0 {
                             self.rtt = self.measured(now, &block).or(self.rtt);
                         }
                         for (low, told) in block.reports().filter(|(_, told)| told.received && stream == 0) {
-                            self.acknowledge(low, told.ecn);
+                            news |= self.acknowledge(low, told.ecn);
+                        }
+                        if news {
+                            self.heard(now, feedback.ssrc());
                         }
                     }
                 }
@@ -328,9 +331,9 @@ impl Sender {
         Some(now - left - newest.0).filter(|rtt| *rtt > Span::ZERO)
     }
 
-    /// Takes note that a packet arrived, of those that were sent and are not known to have.
-    fn acknowledge(&mut self, low: u16, ecn: Ecn) {
-        let Some(packet) = self.awaited(low) else { return };
+    /// Takes note that a packet arrived, of those that were sent; whether that was not known.
+    fn acknowledge(&mut self, low: u16, ecn: Ecn) -> bool {
+        let Some(packet) = self.awaited(low) else { return false };
         // A copy of it may come without the mark.
         let known = packet.arrived.filter(|known| *known == Ecn::Ce).unwrap_or(ecn);
         let (size, before) = (packet.size, packet.arrived.replace(known));
@@ -339,6 +342,7 @@ impl Sender {
             self.sent.acknowledged_bytes += size;
         }
         self.sent.marked += u64::from(known == Ecn::Ce && before != Some(Ecn::Ce));
+        before.is_none()
     }
 
     fn on_time(&mut self, now: Time) {
