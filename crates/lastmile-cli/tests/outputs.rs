@@ -320,8 +320,12 @@ fn every_result_has_its_page() {
     let conformance = r#"[{"kind":"method","name":"wbest","direction":"forward","world":"sim","verdict":"same","inputs":3,"decisions":2,"reason":null}]"#;
     is_drawn(&scratch, &scratch.file("conformance.json", conformance), &[]);
 
-    let kinds =
-        ["recordings", "event files", "sweeps", "sim, lab, measure, accuracy, bench-sim and conformance"];
+    let kinds = [
+        "recordings",
+        "event files",
+        "sweeps",
+        "sim, lab, measure, accuracy, bench-sim, conformance and reproduce",
+    ];
     let refused = |name: &str, content: &str, why: &str| {
         let file = scratch.file(name, content);
         lastmile(&["report", &file]).is_error(USAGE, &[&[name, why][..], &kinds[..]].concat());

@@ -84,8 +84,8 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
 }
 
-/// Where nothing is measured, the first stream's sender is recorded, and has no results to print: it began, had a report in each second,
-/// and ended.
+/// Where nothing is measured, the first stream's sender is recorded, and has no results to print: it began, said and was
+/// told each second how it goes, and ended.
 #[test]
 fn a_stream_is_recorded_replayed_and_drawn() {
     let scratch = Scratch::new("recorded-stream");
@@ -96,7 +96,7 @@ fn a_stream_is_recorded_replayed_and_drawn() {
     let replayed = lastmile(&["replay", &file]);
     assert_eq!(
         (replayed.code, replayed.stdout.as_str()),
-        (Some(0), "4 decisions, all as recorded\n"),
+        (Some(0), "8 decisions, all as recorded\n"),
         "{replayed:?}"
     );
     lastmile(&["replay", &file, "--streams"]).is_error(1, &["the recording holds no streams"]);

@@ -8,12 +8,18 @@ use crate::time::{Span, Time};
 /// No feedback is waited for longer than that on account of its spacing; and so long for the second.
 const MOST: Span = Span::from_secs(1);
 
-/// The time between feedback messages: the longest of late, less an eighth of the time since. Reports out of turn, of which a
-/// burst of losses brings many, take little off.
-#[derive(Clone, Copy, Debug, Default)]
+/// The time between feedback messages: the longest of late, less an eighth of the time since; at first the most. Reports out of
+/// turn, of which a burst of losses brings many, and those of a slow start take little off.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Spacing {
     last: Option<Time>,
-    longest: Option<Span>,
+    longest: Span,
+}
+
+impl Default for Spacing {
+    fn default() -> Spacing {
+        Spacing { last: None, longest: MOST }
+    }
 }
 
 impl Spacing {
@@ -21,14 +27,13 @@ impl Spacing {
     pub(super) fn heard(&mut self, now: Time) {
         if let Some(last) = self.last.replace(now) {
             let gap = (now - last).max(Span::ZERO).min(MOST);
-            let before = self.longest.map_or(Span::ZERO, |longest| longest - gap / 8);
-            self.longest = Some(gap.max(before));
+            self.longest = gap.max(self.longest - gap / 8);
         }
     }
 
     /// Seconds by which feedback is further apart than a round-trip time in seconds.
     pub(super) fn beyond(&self, rtt: f64) -> f64 {
-        (self.longest.unwrap_or(MOST).as_secs_f64() - rtt).max(0.0)
+        (self.longest.as_secs_f64() - rtt).max(0.0)
     }
 }
 
@@ -42,8 +47,10 @@ mod tests {
         let mut spacing = Spacing::default();
         spacing.heard(at(0));
         assert_eq!(spacing.beyond(0.25), 0.75);
-        spacing.heard(at(50));
-        spacing.heard(at(55));
+        // Every 50 ms: known after 8 s.
+        (1..=160).for_each(|n| spacing.heard(at(50 * n)));
+        assert!((spacing.beyond(0.002) - 0.048).abs() < 1e-9);
+        spacing.heard(at(8_005));
         // A report out of turn: the next one is due in 50 ms all the same.
         assert!((spacing.beyond(0.002) - 0.047_375).abs() < 1e-9);
         assert_eq!(spacing.beyond(0.1), 0.0);

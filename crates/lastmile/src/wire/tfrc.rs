@@ -93,7 +93,7 @@ impl SendTime {
 /// use lastmile::{time::Span, units::Bytes, wire::{Rtcp, TfrcReport, write_tfrc_report}};
 /// let report = TfrcReport {
 ///     ssrc: 9, source: 7, sequence: 65_535, echo: 5, delay: Span::from_micros(120),
-///     received: Bytes(50_000), over: Span::from_millis(50), loss_event_rate: 0.25,
+///     received: Bytes(50_000), over: Span::from_millis(50), loss_event_rate: 0.2,
 /// };
 /// let mut bytes = Vec::new();
 /// write_tfrc_report(&mut bytes, &report);
@@ -115,7 +115,7 @@ pub struct TfrcReport {
     pub received: Bytes,
     /// In which time they arrived, to a microsecond; zero where there is nothing to go by yet.
     pub over: Span,
-    /// p, 0 to 1, in steps of 2^-32.
+    /// p, 0 to 1, in steps of 1 / (2^32 - 1).
     pub loss_event_rate: f64,
 }
 
