@@ -179,6 +179,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Usage
             .blame(anyhow!("--rate: a frame has too many packets: lower it, or raise --frame-rate")));
     }
+    if let SenderRate::Controlled(control) = &config.rate
+        && let (true, Some(judge)) = (control.control.at_receiver(), &control.control.classifier)
+    {
+        crate::note(&format!(
+            "{judge} judges at the receiver, which has to be told: lastmile receive --control '{}'",
+            control.control
+        ));
+    }
     let mut sending = Sending::new(&config);
     let (header, endpoint) = stream::sender(config)?;
     let looked_at = crate::is_looked_at(args.json);

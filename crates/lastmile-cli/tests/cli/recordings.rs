@@ -108,7 +108,7 @@ fn a_stream_is_recorded_replayed_and_drawn() {
     let turned = text.replacen("\"sent\":{\"packets\":", "\"sent\":{\"packets\":9", 1);
     assert_ne!(turned, text);
     let turned = scratch.file("turned.jsonl", &turned);
-    lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-ended"]);
+    lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-progress"]);
 }
 
 /// A controller is built again from what the recording says of it, and comes to the same targets.
