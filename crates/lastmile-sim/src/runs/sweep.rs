@@ -20,8 +20,7 @@ use crate::scenario::{CheckChoice, Override, Scenario, ScenarioError};
 /// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
 /// assert_eq!((plan.runs(), plan.combinations()), (12, 6));
 /// // The last parameter turns fastest but for the seed.
-/// let scenario = plan.scenario(plan.combination_of(2))?;
-/// assert_eq!(scenario.traffic[0].rate.to_string(), "4 Mbit/s");
+/// assert_eq!(plan.scenario(plan.combination_of(2))?.traffic[0].rate.to_string(), "4 Mbit/s");
 /// # Ok::<(), SweepError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

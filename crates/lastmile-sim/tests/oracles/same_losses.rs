@@ -2,29 +2,13 @@
 //! mean of five patterns over 200 s varies by several points from one set of patterns to another; between the programs,
 //! with the same set, it must not. `same_losses.txt` has what ns-2 prints.
 
-use lastmile::control::window::{LawConfig, VegasConfig};
-use lastmile::node::Flow;
-use lastmile::time::{Span, Time};
-use lastmile::units::{Bytes, Rate};
-use lastmile_sim::network::engine::{Engine, Target};
-use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::network::loss::{Loss, Pattern};
-use lastmile_sim::network::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
-use lastmile_sim::rng::Stream;
+use lastmile_sim::scenario::builtin_text;
 
-use crate::rig::{at, mean};
+use crate::rig::{NS2, Rig, mean};
 use crate::table::{Table, Within};
 
-/// Bandwidth in kbit/s, delay in ms and queue of each link there, and which is the bottleneck; losses are behind it.
-fn path(name: &str) -> ([(u64, i64, u32); 3], usize) {
-    match name {
-        "wlh" => ([(10_000, 1, 166), (260, 20, 6), (150, 10, 6)], 2),
-        _ => ([(10_000, 1, 166), (800, 20, 13), (10_000, 1, 166)], 1),
-    }
-}
-
 /// Lehmer's generator, as there.
-fn losses(kind: &str, rate: f64, seed: u64) -> Pattern {
+fn losses(kind: &str, rate: f64, seed: u64) -> Vec<u64> {
     let mut x = 1_000_003 * seed;
     let mut below = |p: f64| {
         x = 16_807 * x % 2_147_483_647;
@@ -41,69 +25,40 @@ fn losses(kind: &str, rate: f64, seed: u64) -> Pattern {
             lost.push(packet);
         }
     }
-    Pattern { period: 30_000, lost, ..Pattern::default() }
+    lost
 }
 
-fn config(recovery: &str, options: &str) -> TcpConfig {
-    let ns2 = TcpConfig { segment: Bytes(722), max_window: 1000, ..TcpConfig::ns2() };
-    let (old, vegas) = (options.contains("old"), recovery == "Vegas");
-    TcpConfig {
-        recovery: match recovery {
-            "Reno" => Recovery::Reno,
-            "Newreno" => Recovery::NewReno,
-            "Sack1" => Recovery::Sack1,
-            _ => Recovery::Reno,
-        },
-        law: if vegas { LawConfig::Vegas(VegasConfig::default()) } else { LawConfig::default() },
-        fine_timeouts: vegas,
-        delayed_ack: Span::from_millis(if options.contains("delayed") { 100 } else { 0 }),
-        tick: if old { Span::from_millis(100) } else { ns2.tick },
-        min_rto: if old { Span::from_secs(1) } else { ns2.min_rto },
-        limited_transmit: !old && !vegas,
-        initial_window: Some(if old { 1 } else { 2 }),
-        ..ns2
-    }
-}
-
-/// What the bottleneck carries, in percent of its rate.
+/// What the bottleneck carries, in percent of its rate, of one flow alone over a ready scenario.
 fn run(arguments: &str, seed: u64) -> [f64; 1] {
     let words: Vec<&str> = arguments.split(' ').collect();
-    let [topology, recovery, options, kind, rate] = words[..] else { panic!("{arguments}") };
-    let (links, bottleneck) = path(topology);
-    let config = config(recovery, options);
-    let mut engine = Engine::new();
-    let address = "10.77.0.1:80".parse().unwrap();
-    let ends = Ends { sender: address, receiver: address, data: Flow(0), acks: Flow(1) };
-    let start = Time::ZERO + Span::from_millis(500);
-    let sender = Sender::new(&config, ends, App::Bulk, start, Time::MAX, Stream::new(seed, "tcp"));
-    let sender = engine.add(sender).unwrap();
-    let receiver = engine.add(Receiver::new(&config, ends)).unwrap();
-    let mut link = |(kbits, delay, queue): (u64, i64, u32), lossy: bool| {
-        let pattern = Loss::of(losses(kind, rate.parse().unwrap(), seed));
-        let config = LinkConfig {
-            rate: Some(Rate::ip(1000 * kbits)),
-            delay: Span::from_millis(delay),
-            // One place of ns-2's queue is the packet in transmission's.
-            queue: QueueLimit::Packets(queue - 1),
-            losses: if lossy { vec![pattern] } else { vec![] },
-            ..LinkConfig::default()
-        };
-        engine.add(Link::seeded(config, seed, "losses")).unwrap()
-    };
-    let there: Vec<_> =
-        links.iter().enumerate().map(|(number, &config)| link(config, number == bottleneck)).collect();
-    let back: Vec<_> =
-        links.iter().rev().map(|&(kbits, delay, _)| link((kbits, delay, 166), false)).collect();
-    for (from, nodes, to) in [(sender, &there, receiver), (receiver, &back, sender)] {
-        let mut before = from;
-        for &node in nodes.iter().chain([&to]) {
-            engine.connect(before, Target::Node(node));
-            before = node;
-        }
+    let [name, recovery, options, kind, rate] = words[..] else { panic!("{arguments}") };
+    let lost = losses(kind, rate.parse().unwrap(), seed);
+    let model = format!("model = {{ kind = \"pattern\", period = 30000, lost = {lost:?} }} }}]");
+    let (text, end) = (builtin_text(name).unwrap(), "}]");
+    let from = text.find("model = {").unwrap();
+    let to = from + text[from..].find(end).unwrap() + end.len();
+    let (recovery, vegas, old) = (recovery.to_lowercase(), recovery == "Vegas", options.contains("old"));
+    let mut tcp = NS2.to_vec();
+    tcp.push(("recovery", if vegas { "reno" } else { recovery.as_str() }));
+    if vegas {
+        tcp.extend([("law", "vegas"), ("fine_timeouts", "true")]);
     }
+    if old {
+        tcp.extend([("tick", "100 ms"), ("min_rto", "1 s"), ("initial_window", "1")]);
+    }
+    let limited = (!old && !vegas).to_string();
+    tcp.extend([("limited_transmit", limited.as_str())]);
+    tcp.extend(options.contains("delayed").then_some(("delayed_ack", "100 ms")));
+    let tcp: Vec<_> = tcp.into_iter().map(|(key, value)| (format!("traffic.tcp.tcp.{key}"), value)).collect();
+    let mut set =
+        vec![("traffic.warm-1.count", "0"), ("traffic.warm-2.count", "0"), ("traffic.tcp.start", "500 ms")];
+    set.extend(tcp.iter().map(|(key, value)| (key.as_str(), *value)));
+    let mut rig = Rig::new(&[&text[..from], &model, &text[to..]].concat(), &set, seed);
+    let link = rig.simulation.links[2 * 2];
     let [before, after] = [22.0, 222.0].map(|seconds| {
-        engine.run_until(at(seconds)).unwrap();
-        engine.link(there[bottleneck]).unwrap().busy(engine.now()).as_secs_f64()
+        rig.run_to(seconds);
+        let engine = &rig.simulation.engine;
+        engine.link(link).unwrap().busy(engine.now()).as_secs_f64()
     });
     [(after - before) / 2.0]
 }

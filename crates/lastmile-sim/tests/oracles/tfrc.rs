@@ -21,15 +21,12 @@ fn run(control: &str, loss: &str, path: &[(&str, &str)], seed: u64) -> StreamOut
     run.found.stream.outcomes[0].clone()
 }
 
-/// Mean rates in kbit/s, of packets that count as 1000 B over 200 s.
-fn rate(packets: u64) -> f64 {
-    packets as f64 * 8.0 / 200.0
-}
-
 #[test]
 fn mean_rates_are_those_of_ns_2() {
     let title = "1.6 TFRC and binomial laws under independent loss at a sender of RTP, kbit/s: ns-2's means of ten seeds, ours";
     let mut table = Table::new("1.6-tfrc", title, 0);
+    // Packets count as 1000 B over 200 s.
+    let rate = |packets: u64| packets as f64 * 8.0 / 200.0;
     let mut row = |control: &str, loss: &str, path: &[(&str, &str)], ns2: &str, share| {
         let [ours] = mean(10, |seed| [rate(run(control, loss, path, seed).sent)]);
         table.row(format!("{control} at {loss}"), ns2.parse().unwrap(), ours, Within::Share(share));
