@@ -5,10 +5,12 @@
 
 use crate::time::{Span, Time};
 
-/// No feedback is waited for longer than that on account of its spacing; and so long for the second.
+/// No feedback is waited for longer than that on account of its spacing.
 const MOST: Span = Span::from_secs(1);
+/// What it is taken for at first: twice the 100 ms at which transport-wide feedback comes usually.
+const FIRST: Span = Span::from_millis(200);
 
-/// The time between feedback messages: the longest of late, less an eighth of the time since; at first the most. Reports out of
+/// The time between feedback messages: the longest of late, less an eighth of the time since. Reports out of
 /// turn, of which a burst of losses brings many, and those of a slow start take little off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spacing {
@@ -18,7 +20,7 @@ pub(super) struct Spacing {
 
 impl Default for Spacing {
     fn default() -> Spacing {
-        Spacing { last: None, longest: MOST }
+        Spacing { last: None, longest: FIRST }
     }
 }
 
@@ -46,11 +48,11 @@ mod tests {
         let at = |ms: i64| Time::ZERO + Span::from_millis(ms);
         let mut spacing = Spacing::default();
         spacing.heard(at(0));
-        assert_eq!(spacing.beyond(0.25), 0.75);
-        // Every 50 ms: known after 8 s.
-        (1..=160).for_each(|n| spacing.heard(at(50 * n)));
+        assert!((spacing.beyond(0.05) - 0.15).abs() < 1e-9 && spacing.beyond(0.25) == 0.0);
+        // Every 50 ms: known after 1.2 s.
+        (1..=24).for_each(|n| spacing.heard(at(50 * n)));
         assert!((spacing.beyond(0.002) - 0.048).abs() < 1e-9);
-        spacing.heard(at(8_005));
+        spacing.heard(at(1_205));
         // A report out of turn: the next one is due in 50 ms all the same.
         assert!((spacing.beyond(0.002) - 0.047_375).abs() < 1e-9);
         assert_eq!(spacing.beyond(0.1), 0.0);
