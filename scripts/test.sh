@@ -57,7 +57,8 @@ else
     summary+=("wasm: skipped: Rust has no target $wasm here (rustup target add $wasm)")
 fi
 # Of the examples, which clippy has checked, a test runs one.
-step tests cargo test --workspace --all-features --locked --lib --bins --tests --example spruce
+step example cargo build --workspace --all-features --locked --example spruce
+step tests cargo test --workspace --all-features --locked --lib --bins --tests
 step doctests cargo test --workspace --all-features --locked --doc
 step conformance target/debug/lastmile conformance
 # Tests that meet the wall clock are named wallclock_* and ignored above: they run here alone, one at a time. They print
