@@ -5,7 +5,9 @@ use super::super::results::Results;
 use super::cases::{
     FLOWS, Preset, SCHEMES, Topology, beside_tcp, beside_tcp_slowly, case, come_and_go, preset,
 };
-use super::{FEW, SLOWLY, TOTALS, Variant, channels, printed, used};
+use super::tables::{channels, used};
+use super::variants::Variant;
+use super::{FEW, SLOWLY, TOTALS, printed};
 use Topology::{Wb, Wlh};
 
 pub(super) fn claims() -> Vec<Claim> {
@@ -154,12 +156,6 @@ fn cause(id: &str) -> &'static str {
              link's queue, which is most of the delay, has drained by 41 ms meanwhile. By the delay of the packet before the loss, \
              P_i in the paper's words, its Mc is the paper's: x9. Spike's congestion loss is below omniscient's in the paper's \
              table VI too, 1.9 against 5.3"
-        }
-        "l6" => {
-            "Cause: with 16 flows, 100 kbit/s for each, flows see delays of their own: the least is not seen by all"
-        }
-        "l10" => {
-            "Cause: in WB extrema of the delay differ from flow to flow once the queue is never empty, and with them Spike's thresholds"
         }
         "l11" => {
             "Cause: not found. At 930 kbit/s every scheme with a classifier is friendlier than in the paper, also where losses go by \
