@@ -10,6 +10,7 @@ mod composition;
 mod decision;
 mod discriminated;
 mod feedback;
+mod flow;
 mod setting;
 mod spacing;
 pub mod window;

@@ -4,7 +4,7 @@
 //! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
 //! is decided in `docs/rate-control.md`.
 
-use super::spacing::Spacing;
+use super::flow::{Flow, SLOWEST};
 use super::{
     Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
     RouteChange, Sent, Setting, Signal,
@@ -66,9 +66,6 @@ pub const ENTRY: Controller = Controller {
     make: |given: &Given, setting| -> Made { Ok(Box::new(Vtp::new(VtpConfig::read(given)?, setting))) },
 };
 
-/// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi), in seconds.
-const SLOWEST: f64 = 64.0;
-
 /// What the rate is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -114,13 +111,7 @@ struct Vtp {
     mark: Option<(Option<Time<Rx>>, Time)>,
     /// Losses of packets that were sent before belong to the last cut.
     cut: Option<Time>,
-    /// The mean size of IP packets in bytes.
-    size: Option<f64>,
-    reported: Option<u64>,
-    sent: Option<u64>,
-    spacing: Spacing,
-    timer: Option<Time>,
-    now: Time,
+    flow: Flow,
     decisions: Decisions,
 }
 
@@ -139,26 +130,17 @@ impl Vtp {
             round: Round::default(),
             mark: None,
             cut: None,
-            size: None,
-            reported: None,
-            sent: None,
-            spacing: Spacing::default(),
-            timer: None,
-            now: Time::ZERO,
+            flow: Flow::new(setting),
             decisions: Decisions::default(),
             setting: *setting,
         }
-    }
-
-    fn size(&self) -> f64 {
-        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
     }
 
     /// Puts the rate within what can be sent, what is allowed, and twice what arrives, whatever a classifier says of losses
     /// (as RFC 5348, section 4.3, has it).
     fn set(&mut self, rate: f64) {
         let max = (self.setting.max.bits_per_second() as f64 / 8.0).min(2.0 * self.received);
-        self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.size() / SLOWEST);
+        self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.flow.size() / SLOWEST);
     }
 
     fn on_rtt(&mut self, sample: Span) {
@@ -175,8 +157,8 @@ impl Vtp {
 
     /// AR over the round that ends with the newest arrival [VTP, section 3.2].
     fn achieve(&mut self, arrived: Option<Time<Rx>>) {
-        if let Some((before, here)) = self.mark.replace((arrived, self.now)) {
-            let local = (self.now - here).as_secs_f64();
+        if let Some((before, here)) = self.mark.replace((arrived, self.flow.now)) {
+            let local = (self.flow.now - here).as_secs_f64();
             let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
             // A receiver's clock does not run at half our speed or at twice it.
             let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
@@ -196,14 +178,14 @@ impl Vtp {
     fn end_round(&mut self, arrived: Option<Time<Rx>>) {
         self.achieve(arrived);
         let Round { rtts: (sum, n), filled, .. } = self.round;
-        self.round = Round { began: self.now, ..Round::default() };
+        self.round = Round { began: self.flow.now, ..Round::default() };
         if n > 0 {
             self.before = self.rtt.replace(sum / f64::from(n));
         }
         let Some(rtt) = self.rtt else { return };
         self.set(self.rate);
         match self.phase {
-            Phase::Held { until, .. } if self.now < until => {}
+            Phase::Held { until, .. } if self.flow.now < until => {}
             Phase::Held { .. } => self.phase = Phase::Avoidance,
             _ if !filled => {}
             Phase::Start => self.set(2.0 * self.rate),
@@ -212,7 +194,7 @@ impl Vtp {
                 let VtpConfig { guard, falling, .. } = self.config;
                 let most = if falling { 1.0 + guard } else { 1.0 };
                 let ratio = self.before.map_or(1.0, |before| before / rtt).clamp(1.0 - guard, most);
-                self.set((self.rate + self.size() / rtt) / (2.0 - ratio));
+                self.set((self.rate + self.flow.size() / rtt) / (2.0 - ratio));
             }
         }
     }
@@ -222,10 +204,10 @@ impl Vtp {
         if self.cut.is_some_and(|cut| sent_at < cut) {
             return;
         }
-        self.cut = Some(self.now);
+        self.cut = Some(self.flow.now);
         let first = self.phase == Phase::Start;
         let Some(rtt) = self.rtt else { return self.set(self.rate / 2.0) };
-        let size = self.size();
+        let size = self.flow.size();
         let (before, achieved) = (self.rate, self.achieved.unwrap_or(self.rate / 2.0).min(self.rate));
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.least;
@@ -238,7 +220,8 @@ impl Vtp {
         };
         if seconds > 0.0 {
             let window = (self.config.cut == Cut::Window).then_some(pipe);
-            self.phase = Phase::Held { until: self.now + Span::from_secs_f64(seconds.min(3_600.0)), window };
+            self.phase =
+                Phase::Held { until: self.flow.now + Span::from_secs_f64(seconds.min(3_600.0)), window };
             self.drain();
         } else {
             // [section 3.3, step 1] from the window that TCP would have, at what the path carries at most.
@@ -260,30 +243,18 @@ impl Vtp {
     fn target(&self) -> Rate {
         self.setting.within(self.rate)
     }
-
-    /// Starts the timer of silence: four round-trip times or the time of two packets, and what feedback is further apart.
-    fn restart(&mut self) {
-        let rtt = self.rtt.unwrap_or(0.5);
-        let seconds = (4.0 * rtt).max(2.0 * self.size() / self.rate) + self.spacing.beyond(rtt);
-        self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
-    }
 }
 
 impl RateController for Vtp {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.now = self.now.max(now);
-        self.sent = self.sent.max(Some(sent.id));
-        let bytes = sent.size.0.clamp(1, 65_535) as f64;
-        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
-        if self.timer.is_none() {
-            self.restart();
+        if self.flow.on_sent(now, sent) {
+            self.flow.restart(self.rtt, self.rate);
         }
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
-        self.now = self.now.max(now);
-        self.spacing.heard(self.now);
-        if let Some(sample) = feedback.rtt(self.now) {
+        self.flow.on_feedback(now);
+        if let Some(sample) = feedback.rtt(self.flow.now) {
             self.on_rtt(sample);
         }
         let newest =
@@ -294,10 +265,7 @@ impl RateController for Vtp {
         let mut ended = false;
         let mut lost = None;
         for Report { sent, fate } in feedback.reports.iter() {
-            if self.sent.is_some_and(|last| sent.id > last) {
-                continue;
-            }
-            let new = self.reported.is_none_or(|reported| sent.id > reported);
+            let Some(new) = self.flow.on_report(sent.id) else { continue };
             let bytes = sent.size.0.min(65_535);
             match *fate {
                 Fate::Arrived { ecn, .. } if new => {
@@ -311,7 +279,6 @@ impl RateController for Vtp {
                 Fate::Lost { class: LossClass::Congestion, .. } => lost = lost.max(Some(sent.at)),
                 _ => {}
             }
-            self.reported = self.reported.max(Some(sent.id));
         }
         if let Some(summary) = feedback.receiver.filter(|_| feedback.reports.is_empty()) {
             let over = summary.over.as_secs_f64();
@@ -320,9 +287,9 @@ impl RateController for Vtp {
                 self.achieve_at(self.received);
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
-            (ended, self.mark) = (self.now - self.round.began >= rtt, None);
+            (ended, self.mark) = (self.flow.now - self.round.began >= rtt, None);
             self.round.filled = true;
-            lost = (summary.loss_event_rate > 0.0).then_some(self.now - rtt);
+            lost = (summary.loss_event_rate > 0.0).then_some(self.flow.now - rtt);
         }
         if ended {
             self.end_round(newest);
@@ -331,11 +298,11 @@ impl RateController for Vtp {
         if let Some(sent_at) = lost {
             self.congested(sent_at);
         }
-        self.restart();
+        self.flow.restart(self.rtt, self.rate);
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
-        self.now = self.now.max(now);
+        self.flow.at(now);
         match signal {
             Signal::Rtt { sample } => self.on_rtt(sample),
             Signal::Route { why: RouteChange::MoreCapacity } => {
@@ -344,27 +311,26 @@ impl RateController for Vtp {
             Signal::Route { .. } => self.least = self.rtt.unwrap_or(f64::INFINITY),
             Signal::PersistentCongestion => {
                 self.cut = None;
-                self.congested(self.now);
+                self.congested(self.flow.now);
             }
             _ => {}
         }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.timer
+        self.flow.timeout()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        if self.timer.is_none_or(|at| self.now < at) {
+        if !self.flow.is_silent(now) {
             return;
         }
         self.set(self.rate / 2.0);
-        self.cut = Some(self.now);
+        self.cut = Some(self.flow.now);
         if self.rtt.is_some() {
             self.phase = Phase::Avoidance;
         }
-        self.restart();
+        self.flow.restart(self.rtt, self.rate);
         self.decisions.push(Decision::NoFeedback { rate: self.target() });
     }
 
@@ -406,9 +372,9 @@ mod tests {
         let given = format!("vtp({options})").parse::<crate::options::Choice>().unwrap().options;
         let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
         let mut vtp = Vtp::new(VtpConfig::read(&given).unwrap(), &setting);
-        (vtp.size, vtp.rtt, vtp.before, vtp.least) = (Some(1000.0), Some(rtt), Some(rtt), 0.05);
+        (vtp.rtt, vtp.before, vtp.least) = (Some(rtt), Some(rtt), 0.05);
         (vtp.rate, vtp.achieved, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
-        vtp.now = at(1_000.0);
+        vtp.flow.now = at(1_000.0);
         vtp
     }
 
@@ -417,7 +383,7 @@ mod tests {
         let mut vtp = full(options, rtt);
         vtp.congested(at(990.0));
         let held = match vtp.phase {
-            Phase::Held { until, .. } => Some((until - vtp.now).as_secs_f64() * 1e3),
+            Phase::Held { until, .. } => Some((until - vtp.flow.now).as_secs_f64() * 1e3),
             _ => None,
         };
         (held.map(libm::round), libm::round(vtp.rate))
@@ -470,7 +436,7 @@ mod tests {
     #[test]
     fn wireless_losses_count_as_achieved_and_change_nothing() {
         let mut vtp = full("", 0.1);
-        (vtp.rate, vtp.achieved, vtp.now) = (100_000.0, None, Time::ZERO);
+        (vtp.rate, vtp.achieved, vtp.flow.now) = (100_000.0, None, Time::ZERO);
         let mut slowest: f64 = f64::INFINITY;
         for round in 0..20_u64 {
             let report = |k: u64| {
@@ -503,7 +469,7 @@ mod tests {
         vtp.achieved = Some(300_000.0);
         vtp.congested(at(999.0));
         assert_eq!((vtp.rate, vtp.phase), (400_000.0, Phase::Held { until, window: None }));
-        vtp.now = at(1_500.0);
+        vtp.flow.now = at(1_500.0);
         vtp.congested(at(1_400.0));
         assert_eq!(vtp.rate, 300_000.0);
         // A1 of 20 packets at 100 a second less.

@@ -4,7 +4,7 @@
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
 //! halves with each timeout, after the law's own answer to the first.
 
-use super::spacing::Spacing;
+use super::flow::{Flow, SLOWEST};
 use super::window::{Acked, Congestion, Window, WindowLaw};
 use super::{
     Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
@@ -14,9 +14,6 @@ use crate::node::Ecn;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 use crate::units::Rate;
-
-/// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi).
-const SLOWEST: f64 = 64.0;
 
 /// How a window becomes a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,18 +33,12 @@ pub(super) struct WindowRate {
     /// Short and long averages of the round-trip time, in seconds; both with RAP's fine grain, else the first alone.
     rtt: Option<(f64, f64)>,
     shape: Shape,
-    /// The mean size of IP packets in bytes.
-    size: Option<f64>,
     /// Losses of packets that were sent before belong to the last decrease.
     decreased: Option<Time>,
     /// A packet sent at that time or later ends the round.
     round: Time,
-    reported: Option<u64>,
-    sent: Option<u64>,
     backoff: f64,
-    spacing: Spacing,
-    timer: Option<Time>,
-    now: Time,
+    flow: Flow,
     decisions: Decisions,
 }
 
@@ -61,36 +52,27 @@ impl WindowRate {
             window: Window::new((4.0 * mss).min((2.0 * mss).max(4380.0)) / mss),
             rtt: None,
             shape,
-            size: None,
             decreased: None,
             round: Time::ZERO,
-            reported: None,
-            sent: None,
             backoff: 1.0,
-            spacing: Spacing::default(),
-            timer: None,
-            now: Time::ZERO,
+            flow: Flow::new(setting),
             decisions: Decisions::default(),
         }
-    }
-
-    fn size(&self) -> f64 {
-        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
     }
 
     /// IP bytes a second.
     fn bytes_per_second(&self) -> f64 {
         let rate = match self.rtt {
-            None => self.setting.start.map_or(self.size(), |start| start.bits_per_second() as f64 / 8.0),
+            None => self.setting.start.map_or(self.flow.size(), |start| start.bits_per_second() as f64 / 8.0),
             Some((short, long)) => {
                 // [RAP] the gap between packets is multiplied by the short average over the long one.
                 let fine = if self.shape.fine_grain { long / short } else { 1.0 };
                 let packets =
                     if self.shape.fractions { self.window.cwnd } else { libm::floor(self.window.cwnd) };
-                packets * self.size() / short * fine
+                packets * self.flow.size() / short * fine
             }
         };
-        (rate / self.backoff).max(self.size() / SLOWEST)
+        (rate / self.backoff).max(self.flow.size() / SLOWEST)
     }
 
     fn rate(&self) -> Rate {
@@ -103,7 +85,7 @@ impl WindowRate {
             None => {
                 // A start that the user chose is a window in this round-trip time.
                 if let Some(start) = self.setting.start {
-                    let window = start.bits_per_second() as f64 / 8.0 * sample / self.size();
+                    let window = start.bits_per_second() as f64 / 8.0 * sample / self.flow.size();
                     self.window.cwnd = self.window.cwnd.max(window);
                 }
                 (sample, sample)
@@ -116,19 +98,19 @@ impl WindowRate {
     /// More than this is never sent, so that the window need not grow beyond.
     fn bound(&mut self) {
         let Some((rtt, _)) = self.rtt else { return };
-        let most = (self.setting.max.bits_per_second() as f64 / 8.0 * rtt / self.size()).max(1.0);
+        let most = (self.setting.max.bits_per_second() as f64 / 8.0 * rtt / self.flow.size()).max(1.0);
         self.window.cwnd = self.window.cwnd.min(most).max(1.0);
     }
 
     fn delivered(&mut self, sent: &Sent, segments: f64, rtt: Option<Span>) {
-        self.law.on_delivered(segments, rtt, self.now);
+        self.law.on_delivered(segments, rtt, self.flow.now);
         let round_ended = sent.at >= self.round;
         if round_ended {
-            self.round = self.now;
+            self.round = self.flow.now;
         }
         let recovering = self.decreased.is_some_and(|decreased| sent.at < decreased);
         if !recovering && !sent.app_limited {
-            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.now, round_ended });
+            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.flow.now, round_ended });
             self.bound();
         }
     }
@@ -138,45 +120,30 @@ impl WindowRate {
             return;
         }
         let first = self.window.ssthresh.is_infinite();
-        self.law.on_congestion(&mut self.window, how, self.now);
+        self.law.on_congestion(&mut self.window, how, self.flow.now);
         self.bound();
-        self.decreased = Some(self.now);
+        self.decreased = Some(self.flow.now);
         if first {
             self.decisions.push(Decision::SlowStartEnded { rate: self.rate() });
         }
-    }
-
-    /// Starts the timer of silence: four round-trip times or the time of two packets, and what feedback is further apart.
-    fn restart(&mut self) {
-        let rtt = self.rtt.map_or(0.5, |rtt| rtt.0);
-        let seconds = (4.0 * rtt).max(2.0 * self.size() / self.bytes_per_second()) + self.spacing.beyond(rtt);
-        self.timer = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
     }
 }
 
 impl RateController for WindowRate {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.now = self.now.max(now);
-        self.sent = self.sent.max(Some(sent.id));
-        let bytes = sent.size.0.clamp(1, 65_535) as f64;
-        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
-        if self.timer.is_none() {
-            self.restart();
+        if self.flow.on_sent(now, sent) {
+            self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
         }
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
-        self.now = self.now.max(now);
-        self.spacing.heard(self.now);
-        let rtt = feedback.rtt(self.now);
+        self.flow.on_feedback(now);
+        let rtt = feedback.rtt(self.flow.now);
         rtt.into_iter().for_each(|sample| self.on_rtt(sample));
         let mut heard = false;
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
-            if self.sent.is_some_and(|last| sent.id > last) {
-                continue;
-            }
-            let new = self.reported.is_none_or(|reported| sent.id > reported);
+            let Some(new) = self.flow.on_report(sent.id) else { continue };
             match fate {
                 Fate::Arrived { ecn, .. } if new => {
                     heard = true;
@@ -192,14 +159,13 @@ impl RateController for WindowRate {
                 }
                 _ => {}
             }
-            self.reported = self.reported.max(Some(sent.id));
         }
         if let Some(summary) = feedback.receiver {
             // Sums alone: as many segments as these bytes, and one congestion in a round-trip time.
-            let at = self.rtt.map_or(self.now, |rtt| self.now - Span::from_secs_f64(rtt.0));
+            let at = self.rtt.map_or(self.flow.now, |rtt| self.flow.now - Span::from_secs_f64(rtt.0));
             let sent = Sent::media(0, summary.received, at);
             heard |= summary.received.0 > 0;
-            self.delivered(&sent, (summary.received.0 as f64 / self.size()).min(1e6), rtt);
+            self.delivered(&sent, (summary.received.0 as f64 / self.flow.size()).min(1e6), rtt);
             if summary.loss_event_rate > 0.0 {
                 self.congested(at, Congestion::DupAcks);
             }
@@ -207,15 +173,15 @@ impl RateController for WindowRate {
         if heard {
             self.backoff = 1.0;
         }
-        self.restart();
+        self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
-        self.now = self.now.max(now);
+        self.flow.at(now);
         match signal {
             Signal::PersistentCongestion => {
                 self.decreased = None;
-                self.congested(self.now, Congestion::Timeout);
+                self.congested(self.flow.now, Congestion::Timeout);
             }
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
             _ => {}
@@ -223,21 +189,20 @@ impl RateController for WindowRate {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.timer
+        self.flow.timeout()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        if self.timer.is_none_or(|at| self.now < at) {
+        if !self.flow.is_silent(now) {
             return;
         }
         if self.backoff == 1.0 && self.rtt.is_some() {
             self.decreased = None;
-            self.congested(self.now, Congestion::Timeout);
+            self.congested(self.flow.now, Congestion::Timeout);
         }
         // 2^20 is far below a packet in 64 s, whatever the rate was.
         self.backoff = (self.backoff * 2.0).min(1_048_576.0);
-        self.restart();
+        self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
         self.decisions.push(Decision::NoFeedback { rate: self.rate() });
     }
 
@@ -296,9 +261,7 @@ mod tests {
     fn a_window_is_spread_over_a_round_trip() {
         let mut c = reno();
         assert_eq!(c.output().target, Rate::ip(8_000));
-        c.setting.packet_size = Bytes(1000);
         told(&mut c, 0, &[0], &[]);
-        c.size = Some(1000.0);
         assert_eq!(c.output().target, Rate::ip(5 * 80_000));
         told(&mut c, 1, &[100, 100, 100, 100, 100], &[]);
         assert_eq!(c.output().target, Rate::ip(10 * 80_000));
@@ -307,7 +270,6 @@ mod tests {
     #[test]
     fn losses_of_one_window_halve_it_once() {
         let mut c = reno();
-        c.size = Some(1000.0);
         told(&mut c, 0, &[0; 7], &[]);
         assert_eq!(c.window.cwnd, 11.0);
         told(&mut c, 7, &[50, 50, 50, 50], &[7, 9]);
@@ -323,7 +285,6 @@ mod tests {
     #[test]
     fn wireless_losses_and_idle_sources_change_nothing() {
         let mut c = reno();
-        c.size = Some(1000.0);
         told(&mut c, 0, &[0; 4], &[]);
         let before = c.window;
         let lost = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };

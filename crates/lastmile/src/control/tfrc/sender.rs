@@ -205,7 +205,8 @@ impl Law for RfcSender {
             // Nothing was sent that could have been answered.
             None if idle => {}
             Some(rtt) if idle && recovering(rtt) => {}
-            _ if !lossy => self.allowed = (self.allowed / 2.0).max(self.least()),
+            // Without a round-trip time there is neither X_recv nor X_Bps to go by.
+            _ if !lossy || self.rtt.is_none() => self.allowed = (self.allowed / 2.0).max(self.least()),
             _ => {
                 // Update_Limits(): of X_recv where twice that was the limit, else of X_Bps / 2.
                 let limit = if self.fair > 2.0 * received { received } else { self.fair / 2.0 };
@@ -340,6 +341,11 @@ mod tests {
         assert_eq!(s.allowed(), 1000.0);
         s.on_no_feedback(at(4_000), false);
         assert_eq!((s.allowed(), s.no_feedback_at()), (500.0, Some(at(8_000))));
+        // Losses, and no round-trip time yet.
+        let mut lossy = sender();
+        lossy.on_feedback(at(100), &Facts { rtt: None, ..facts(0.0, 0.1) });
+        lossy.on_no_feedback(at(2_100), false);
+        assert_eq!(lossy.allowed(), 500.0);
         // In slow start, and never below a segment in 64 s.
         told(&mut s, 4_100, &facts(0.0, 0.0));
         s.on_no_feedback(at(4_500), false);
