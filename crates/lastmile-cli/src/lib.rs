@@ -104,7 +104,7 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::Conformance(args) => commands::conformance::run(args),
         Command::Methods(args) => commands::registries::run(args, options::methods()),
         Command::Classifiers(args) => commands::registries::run(args, lastmile::classify::CLASSIFIERS),
-        Command::Controllers(args) => commands::registries::run(args, lastmile::control::CONTROLLERS),
+        Command::Controllers(args) => commands::registries::controllers(args),
         Command::Sources(args) => {
             commands::registries::run(args, lastmile::endpoint::stream::source::SOURCES)
         }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut cases = roles::cases(args.full);
     if let Some(unknown) = args.names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         return Err(Exit::Usage.blame(anyhow!(
-            "nothing is called {unknown:?}; see lastmile methods, classifiers and controllers"
+            "nothing is called {unknown:?}; see lastmile methods, classifiers, controllers and sources"
         )));
     }
     cases.retain(|case| args.names.is_empty() || args.names.iter().any(|name| name == case.name));

@@ -1,7 +1,7 @@
 //! `lastmile methods`, `classifiers`, `controllers` and `sources`: what is registered, and the options of one of it.
 
 use lastmile::classify::Lda;
-use lastmile::control::{ALIASES, Controller};
+use lastmile::control::{ALIASES, CONTROLLERS, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::Source;
 use lastmile::estimate::Method;
 use lastmile::options::{Entry, Opt, find};
@@ -132,6 +132,37 @@ impl Listed for Source {
     fn more(&self) -> Value {
         json!({ "needs_sizes": self.needs_sizes })
     }
+}
+
+impl Listed for Wrapper {
+    const COLUMNS: &'static [&'static str] = &["around one"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        (self.about, self.paper)
+    }
+
+    fn line(&self) -> String {
+        format!("stands around a controller: tfrc+{name}, tfrc+{name}+zbs", name = self.name)
+    }
+
+    fn more(&self) -> Value {
+        Value::Null
+    }
+}
+
+/// The controllers, and what can stand around them.
+pub(crate) fn controllers(args: Args) -> anyhow::Result<Option<Exit>> {
+    let is_wrapper = |name: &String| WRAPPERS.iter().any(|wrapper| wrapper.name == name);
+    if args.name.as_ref().is_some_and(is_wrapper) {
+        return run(args, WRAPPERS);
+    }
+    let both = args.name.is_none() && !args.json;
+    run(args, CONTROLLERS)?;
+    if both {
+        crate::say("");
+        run(Args { name: None, json: false }, WRAPPERS)?;
+    }
+    Ok(None)
 }
 
 pub(crate) fn run<E: Listed>(args: Args, registry: &[&'static E]) -> anyhow::Result<Option<Exit>> {

@@ -1,12 +1,13 @@
 //! `lastmile stream HOST`: synthetic video to a receiver, at the rate of a controller.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::control::Composition;
-use lastmile::endpoint::stream::source::read_sizes;
+use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
 use lastmile::endpoint::stream::{ControlConfig, SenderConfig, SenderRate, SourceConfig};
 use lastmile::node::Ecn;
 use lastmile::options::Choice;
@@ -127,6 +128,13 @@ impl Args {
 
     /// What makes the frames.
     fn source(&self) -> anyhow::Result<SourceConfig> {
+        let reads =
+            |source: &Choice| SOURCES.iter().any(|entry| entry.name == source.name && entry.needs_sizes);
+        if let Some(source) = self.source.as_ref().filter(|source| self.trace.is_none() && reads(source)) {
+            return Err(
+                Exit::Usage.blame(anyhow!("--source {source} needs the sizes of its frames: --trace FILE"))
+            );
+        }
         let Some(file) = &self.trace else {
             return Ok(SourceConfig { source: self.source.clone(), ..SourceConfig::default() });
         };
@@ -161,6 +169,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
     let peer = resolve(&args.host, MEDIA_PORT, args.socket.bind)?;
+    if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
+        return Err(Exit::Usage.blame(anyhow!(
+            "{peer} is a group of hosts: a stream goes to one receiver, whose feedback it follows"
+        )));
+    }
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
     let [a, b, c, d, seed @ ..] = random_seed()?;

@@ -200,16 +200,20 @@ fn extremes_and_emptiness_are_drawn_too() {
     }
 }
 
-fn page_of(record: &StreamRecord) -> String {
-    let header = Header {
+/// Of a recording that says nothing of its endpoint.
+fn header() -> Header {
+    Header {
         world: World::Sim,
         role: String::new(),
         seed: [0; 32],
         epoch: Epoch::default(),
         config: serde_json::Value::Null,
-    };
+    }
+}
+
+fn page_of(record: &StreamRecord) -> String {
     let mut file = Vec::new();
-    let mut recorder = Recorder::new(&mut file, &header).unwrap();
+    let mut recorder = Recorder::new(&mut file, &header()).unwrap();
     recorder.record(record);
     recorder.finish().unwrap();
     page(&file)
@@ -219,15 +223,8 @@ fn page_of(record: &StreamRecord) -> String {
 fn long_files_are_cut_and_say_so() {
     let record =
         through_a_queue(1, Direction::Forward, &StreamPlan::train(3, Bytes(1_488), Rate::ip(10_000_000)));
-    let header = Header {
-        world: World::Sim,
-        role: String::new(),
-        seed: [0; 32],
-        epoch: Epoch::default(),
-        config: serde_json::Value::Null,
-    };
     let mut file = Vec::new();
-    let mut recorder = Recorder::new(&mut file, &header).unwrap();
+    let mut recorder = Recorder::new(&mut file, &header()).unwrap();
     for seq in 0..3_000 {
         recorder.record(&record);
         let what = Decision::Warned(Warning { code: WarningCode::Other, text: "w".into() });

@@ -255,7 +255,8 @@ fn what_cannot_be_streamed_is_refused() {
         (&["--max-seconds", "nan"], &["--max-seconds"]),
         (&["--ecn", "ce"], &["--ecn"]),
         (&["--source", "wishful"], &["wishful", "on-demand"]),
-        (&["--source", "trace"], &["trace"]),
+        (&["--source", "trace"], &["--source trace", "--trace FILE"]),
+        (&["--control", "tfrc+probe"], &["--control", "probe", "back to back"]),
         (&["--trace", "/no/such/file"], &["--trace", "/no/such/file"]),
         (&["--record", "/no/such/place"], &["/no/such/place"]),
     ] {
@@ -264,6 +265,12 @@ fn what_cannot_be_streamed_is_refused() {
     lastmile(&["receive", "--feedback", "6 s"]).is_error(USAGE, &["--feedback", "5 s"]);
     lastmile(&["receive", "--control", "tfrc+spike"]).is_error(USAGE, &["tfrc+spike", "form=receiver"]);
     lastmile(&["receive", "--bind", "192.0.2.77"]).is_error(USAGE, &["192.0.2.77"]);
+    for group in ["224.0.0.1", "255.255.255.255", "ff02::1"] {
+        stream(group, &[]).is_error(USAGE, &[group, "a group of hosts"]);
+    }
     let listed = lastmile(&["controllers"]).stdout;
+    assert!(
+        listed.contains("around one") && lastmile(&["controllers", "probe"]).stdout.contains("tfrc+probe")
+    );
     assert!(listed.contains("tfrc-wireless") && listed.contains("tfrc+spike"), "{listed}");
 }
