@@ -42,6 +42,7 @@ counts() {
 step format cargo fmt --all --check
 # Modules that a registry declares are named in a macro, where cargo fmt does not look.
 step format-registered rustfmt --edition 2024 --check crates/lastmile/src/{estimate,classify,control}/*.rs \
+    crates/lastmile/src/*/*/mod.rs \
     crates/lastmile-sim/src/network/queue/*.rs
 step clippy cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 step package scripts/package.sh

@@ -102,19 +102,10 @@ mod tests {
 
     use super::*;
     use crate::observe::pairs::PairSet;
-    use crate::observe::testing::record;
-    use crate::report::Pattern;
+    use crate::observe::testing;
 
-    /// Pairs whose first packet waited so long, and whose second came so long behind it, in microseconds.
     fn pairs(of: &[(u64, u64)]) -> Vec<Pair> {
-        let sent: Vec<u64> = (0..2 * of.len() as u64).map(|k| k / 2 * 10_000).collect();
-        let came: Vec<Option<u64>> = (0..2 * of.len())
-            .map(|k| {
-                let (waited, gap) = of[k / 2];
-                Some(sent[k] + 900 + waited + if k % 2 == 1 { gap } else { 0 })
-            })
-            .collect();
-        PairSet::of(&record(Pattern::Pairs, &sent, &sent, &came)).usable
+        PairSet::of(&testing::pairs(of)).usable
     }
 
     /// Two thirds of the pairs had a frame of 340 us between them, of those every other one two.

@@ -5,6 +5,18 @@ use crate::report::{Direction, Fate, PacketReport, Pattern, StreamRecord};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
 
+/// Pairs, 10 ms apart, whose first packet waited so long, and whose second came so long behind it, in microseconds.
+pub(crate) fn pairs(of: &[(u64, u64)]) -> StreamRecord {
+    let sent: Vec<u64> = (0..2 * of.len() as u64).map(|k| k / 2 * 10_000).collect();
+    let came: Vec<Option<u64>> = (0..2 * of.len())
+        .map(|k| {
+            let (waited, gap) = of[k / 2];
+            Some(sent[k] + 900 + waited + if k % 2 == 1 { gap } else { 0 })
+        })
+        .collect();
+    record(Pattern::Pairs, &sent, &sent, &came)
+}
+
 /// A record of 1488-byte packets from times in microseconds.
 pub(crate) fn record(
     pattern: Pattern,

@@ -35,8 +35,7 @@ impl Equation {
         // [RFC 5348, 3.1], with b = 1
         let timeouts = 3.0 * libm::sqrt(3.0 * p / 8.0);
         let timeouts = if self.capped { timeouts.min(1.0) } else { timeouts };
-        let seconds =
-            self.rtt * libm::sqrt(2.0 * p / 3.0) + self.t_rto * timeouts * p * (1.0 + 32.0 * p * p);
+        let seconds = self.rtt * libm::sqrt(2.0 * p / 3.0) + self.t_rto * timeouts * p * (1.0 + 32.0 * p * p);
         self.segment / seconds
     }
 
@@ -74,7 +73,8 @@ mod tests {
 
     #[test]
     fn ns_2s_cap_matters_above_30_percent() {
-        let (rfc, capped) = (Equation::rfc(1000.0, 0.1), Equation { capped: true, ..Equation::rfc(1000.0, 0.1) });
+        let (rfc, capped) =
+            (Equation::rfc(1000.0, 0.1), Equation { capped: true, ..Equation::rfc(1000.0, 0.1) });
         assert_eq!(rfc.bytes_per_second(0.29), capped.bytes_per_second(0.29));
         assert!(rfc.bytes_per_second(0.4) < capped.bytes_per_second(0.4));
     }

@@ -29,7 +29,10 @@ impl Run {
         let span = self.times.1.saturating_sub(self.times.0);
         match self.len {
             0 | 1 => self.times.0,
-            len => self.times.0.saturating_add((u128::from(span) * u128::from(place) / u128::from(len - 1)) as u64),
+            len => self
+                .times
+                .0
+                .saturating_add((u128::from(span) * u128::from(place) / u128::from(len - 1)) as u64),
         }
     }
 
@@ -128,7 +131,11 @@ impl LossHistory {
         if let Some((last, 0)) = self.holes[..self.open].last_mut()
             && last.first.checked_add(last.len) == Some(run.first)
         {
-            *last = Run { first: last.first, len: last.len.saturating_add(run.len), times: (last.times.0, run.times.1) };
+            *last = Run {
+                first: last.first,
+                len: last.len.saturating_add(run.len),
+                times: (last.times.0, run.times.1),
+            };
             return None;
         }
         let full = if self.open == HOLES {
@@ -150,8 +157,11 @@ impl LossHistory {
             let (run, seen) = self.holes[i];
             let Some(place) = within(&run) else { continue };
             let before = Run { len: place, times: (run.times.0, run.time(place.saturating_sub(1))), ..run };
-            let after =
-                Run { first: number.saturating_add(1), len: run.len - place - 1, times: (run.time(place.saturating_add(1)), run.times.1) };
+            let after = Run {
+                first: number.saturating_add(1),
+                len: run.len - place - 1,
+                times: (run.time(place.saturating_add(1)), run.times.1),
+            };
             match (before.len, after.len) {
                 (0, 0) => self.close(i),
                 (0, _) => self.holes[i].0 = after,
@@ -186,7 +196,9 @@ impl LossHistory {
     /// Judges the holes that enough later packets have confirmed.
     fn confirm(&mut self, now: Now<'_>) -> Option<u64> {
         let mut event = None;
-        while let Some(place) = self.holes[..self.open].iter().position(|(_, seen)| *seen >= self.confirmations) {
+        while let Some(place) =
+            self.holes[..self.open].iter().position(|(_, seen)| *seen >= self.confirmations)
+        {
             let run = self.holes[place].0;
             self.close(place);
             event = self.judge(run, now).or(event);

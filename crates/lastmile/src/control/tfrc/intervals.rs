@@ -34,7 +34,8 @@ impl LossIntervals {
 
     /// The weighted average of the closed intervals: `I_tot1 / W_tot1`.
     fn mean(&self) -> f64 {
-        let (total, weights) = self.closed().fold((0.0, 0.0), |(t, w), (size, weight)| (t + size * weight, w + weight));
+        let (total, weights) =
+            self.closed().fold((0.0, 0.0), |(t, w), (size, weight)| (t + size * weight, w + weight));
         if weights > 0.0 { total / weights } else { 0.0 }
     }
 
@@ -134,7 +135,10 @@ mod tests {
         near(mean(&intervals, 1.0), 412.5 / 2.25);
         // The next interval is ordinary, and the factors move on with their intervals.
         intervals.close(10.0);
-        near(mean(&intervals, 1.0), (10.0 + 400.0 + 2.5 * (1.0 + 1.0 + 0.8 + 0.6 + 0.4 + 0.2)) / (2.0 + 0.25 * 4.0));
+        near(
+            mean(&intervals, 1.0),
+            (10.0 + 400.0 + 2.5 * (1.0 + 1.0 + 0.8 + 0.6 + 0.4 + 0.2)) / (2.0 + 0.25 * 4.0),
+        );
     }
 
     /// After a steady state the rate grows by at most 0.14 packets per round-trip time in each, and 0.22 where history is

@@ -32,8 +32,8 @@ use receive_rate::ReceiveRate;
 
 use super::spacing::Spacing;
 use super::{
-    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report, RouteChange, Sent,
-    Setting, Signal, Source,
+    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
+    RouteChange, Sent, Setting, Signal, Source,
 };
 use crate::classify::LossClass;
 use crate::node::Ecn;
@@ -331,7 +331,8 @@ impl RateController for Tfrc {
             loss_event_rate: self.loss_event_rate,
             worse: began || self.loss_event_rate > before,
             // [RFC 5348, 4.3] not where X_recv is zero
-            data_limited: received.is_some() && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
+            data_limited: received.is_some()
+                && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
             spacing: self.spacing.beyond(rtt.as_secs_f64()),
             segment: self.segment(),
             max: self.setting.max.bits_per_second() as f64 / 8.0,
@@ -437,10 +438,16 @@ mod tests {
     fn sending(controller: &mut Tfrc, rounds: core::ops::Range<u64>, per_round: u64, app_limited: bool) {
         for round in rounds {
             let sent: Vec<Sent> = (0..per_round)
-                .map(|k| Sent { app_limited, ..Sent::media(round * per_round + k, Bytes(1000), at(100 * round + k)) })
+                .map(|k| Sent {
+                    app_limited,
+                    ..Sent::media(round * per_round + k, Bytes(1000), at(100 * round + k))
+                })
                 .collect();
             sent.iter().for_each(|sent| controller.on_sent(sent.at, sent));
-            let came = |sent: &Sent| Report { sent: *sent, fate: Fate::arrived((sent.at + Span::from_millis(20)).as_receiver()) };
+            let came = |sent: &Sent| Report {
+                sent: *sent,
+                fate: Fate::arrived((sent.at + Span::from_millis(20)).as_receiver()),
+            };
             let mut reports: Vec<Report> = sent.iter().map(came).collect();
             let now = at(100 * round + 60);
             controller.on_feedback(now, &mut Feedback::exact(&mut reports, None));
@@ -450,7 +457,8 @@ mod tests {
     /// Slow start goes to twice what arrives and no further: 10 packets in 100 ms are 800 kbit/s.
     #[test]
     fn a_data_limited_sender_keeps_twice_what_it_sent() {
-        let mut tfrc = Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
+        let mut tfrc =
+            Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
         sending(&mut tfrc, 0..50, 10, true);
         let limited = tfrc.output().pacing.bits_per_second() as f64;
         assert!((limited / 1_600_000.0 - 1.0).abs() < 0.05, "{limited}");
@@ -462,10 +470,14 @@ mod tests {
 
     #[test]
     fn packets_that_were_never_sent_are_not_believed() {
-        let mut tfrc = Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
+        let mut tfrc =
+            Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
         sending(&mut tfrc, 0..30, 10, false);
         let before = tfrc.output().pacing;
-        let forged = |id| Report { sent: Sent::media(id, Bytes(60_000), at(2_990)), fate: Fate::arrived(Time::from_nanos(9)) };
+        let forged = |id| Report {
+            sent: Sent::media(id, Bytes(60_000), at(2_990)),
+            fate: Fate::arrived(Time::from_nanos(9)),
+        };
         for round in 0..20 {
             let mut reports: Vec<Report> = (1_000..1_100).map(forged).collect();
             tfrc.on_feedback(at(3_100 + 100 * round), &mut Feedback::exact(&mut reports, None));

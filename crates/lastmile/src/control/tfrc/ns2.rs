@@ -141,7 +141,8 @@ impl Law for Ns2Sender {
         self.round += 1;
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
-            self.root_mean = if self.rtt.is_none() { root } else { self.root_mean + (1.0 - m) * (root - self.root_mean) };
+            self.root_mean =
+                if self.rtt.is_none() { root } else { self.root_mean + (1.0 - m) * (root - self.root_mean) };
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - m) * (sample - rtt)));
             self.sample = sample;
             self.ticks.take(sample);
@@ -150,7 +151,8 @@ impl Law for Ns2Sender {
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
         let one = self.segment / rtt;
-        let most = limit.unwrap_or(0.0).max(if facts.data_limited { initial_rate(self.mss, rtt) } else { one });
+        let most =
+            limit.unwrap_or(0.0).max(if facts.data_limited { initial_rate(self.mss, rtt) } else { one });
         let p = facts.loss_event_rate;
         let fair = self.equation(self.segment, rtt).bytes_per_second(p);
         match self.phase {
@@ -236,7 +238,10 @@ impl Law for Ns2Sender {
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        visitor.state("phase", if self.phase == Phase::SlowStart { "slow start" } else { "congestion avoidance" });
+        visitor.state(
+            "phase",
+            if self.phase == Phase::SlowStart { "slow start" } else { "congestion avoidance" },
+        );
         visitor.number("t_RTO", "s", self.ticks.timeout());
     }
 }

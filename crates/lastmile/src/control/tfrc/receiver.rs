@@ -145,7 +145,9 @@ impl Receiver {
     ) {
         let span = (times.1 - times.0).max(Span::ZERO).as_nanos().unsigned_abs();
         // [RFC 5348, 5.2] T_loss, interpolated
-        let time = |place: u64| times.0.as_nanos() + (u128::from(span) * u128::from(place) / u128::from(missing + 1)) as u64;
+        let time = |place: u64| {
+            times.0.as_nanos() + (u128::from(span) * u128::from(place) / u128::from(missing + 1)) as u64
+        };
         let mut run: Option<Run> = None;
         for place in 1..=missing {
             let seq = before + place;
@@ -191,7 +193,8 @@ impl Receiver {
         self.due.filter(|&due| due <= now)?;
         let (newest, arrived) = self.newest?;
         let rtt = self.rtt.unwrap_or(Span::ZERO);
-        self.due = Some(now + self.every.or(self.rtt).unwrap_or(Span::from_secs(1)).max(Span::from_millis(1)));
+        self.due =
+            Some(now + self.every.or(self.rtt).unwrap_or(Span::from_secs(1)).max(Span::from_millis(1)));
         self.waiting = !core::mem::take(&mut self.came);
         if self.waiting {
             return None;
@@ -203,7 +206,11 @@ impl Receiver {
         }
         let over = Span::from_nanos(i64::try_from(span).unwrap_or(i64::MAX));
         let summary = Summary { received: Bytes(bytes), over, loss_event_rate: self.reported };
-        Some(ReceiverFeedback { newest: (newest.number, newest.sent), delay: (now - arrived).max(Span::ZERO), summary })
+        Some(ReceiverFeedback {
+            newest: (newest.number, newest.sent),
+            delay: (now - arrived).max(Span::ZERO),
+            summary,
+        })
     }
 
     /// Tells how fine this host's stamps are; a classifier may step aside.

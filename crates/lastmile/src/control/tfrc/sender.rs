@@ -33,7 +33,8 @@ impl ReceiveSet {
     fn update(&mut self, now: Time, received: f64, rtt: f64) {
         if self.known == KEPT {
             // The largest is what counts.
-            let least = (0..KEPT).min_by(|&a, &b| self.entries[a].1.total_cmp(&self.entries[b].1)).unwrap_or(0);
+            let least =
+                (0..KEPT).min_by(|&a, &b| self.entries[a].1.total_cmp(&self.entries[b].1)).unwrap_or(0);
             self.entries[least..].rotate_left(1);
             self.known -= 1;
         }
@@ -215,7 +216,8 @@ impl Law for RfcSender {
                 self.set_allowed(now, limit, f64::INFINITY);
             }
         }
-        let seconds = if self.rtt.is_some() { self.timeout() } else { self.timeout().max(FIRST_TIMER.as_secs_f64()) };
+        let seconds =
+            if self.rtt.is_some() { self.timeout() } else { self.timeout().max(FIRST_TIMER.as_secs_f64()) };
         self.timer = Some(after(now, seconds));
     }
 
@@ -244,7 +246,8 @@ impl Law for RfcSender {
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        visitor.state("phase", if self.loss_event_rate > 0.0 { "congestion avoidance" } else { "slow start" });
+        visitor
+            .state("phase", if self.loss_event_rate > 0.0 { "congestion avoidance" } else { "slow start" });
         if self.fair.is_finite() {
             visitor.number("rate of the equation", "bit/s", 8.0 * self.fair);
         }

@@ -1,0 +1,194 @@
+//! WBest's first step: the capacity from packet pairs, and from bursts where pairs cannot tell it.
+
+use super::*;
+
+impl Wbest {
+    pub(super) fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        // Of several streams one may pass by luck.
+        let verdict = match verdict {
+            StreamVerdict::Believed
+                if reordered(Pattern::Pairs, self.base.reordered.0, self.base.reordered.1) =>
+            {
+                StreamVerdict::Reordered
+            }
+            verdict => verdict,
+        };
+        if matches!(verdict, StreamVerdict::ClockStepped | StreamVerdict::NoReport | StreamVerdict::Reordered)
+        {
+            return self.base.waste(verdict, self.config.pair_attempts);
+        }
+        self.classify(record);
+        self.pairs.extend(PairSet::of(record));
+        self.pair_streams.push(record.stream);
+        let needed = self.config.pairs.div_ceil(3).max(5);
+        let noise = self.base.noise(record);
+        let arrived = self.pairs.arrived().count();
+        if !self.config.faithful && arrived >= needed {
+            match self.pairs.timing(noise) {
+                Timing::Timed => {}
+                Timing::TooFast => return self.burst(Pairs::TooFast, record),
+                Timing::Batched => return self.burst(Pairs::Batched, record),
+            }
+        }
+        let rate = |p: &Pair| p.size.bits() as f64 * 1e9 / p.received.as_nanos() as f64;
+        let rates: Vec<f64> = if self.config.faithful {
+            self.pairs.arrived().filter(|p| p.received > Span::ZERO).map(rate).collect()
+        } else {
+            self.pairs.usable.iter().map(rate).collect()
+        };
+        if rates.len() < needed {
+            let verdict =
+                if arrived < needed { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken };
+            return self.base.waste(verdict, self.config.pair_attempts);
+        }
+        self.capacity = Capacity::of(&rates, &self.config, noise);
+        self.base.useful();
+        if self.capacity.rate < 1.0 {
+            return self
+                .base
+                .refuse(Refusal::Inconsistent("the packets of a pair arrived minutes apart".into()));
+        }
+        let (gap, late) = (self.config.pair_gap, self.base.coalescing());
+        if !self.config.faithful
+            && let Some(gap) = shaper::apart(&self.pairs, self.capacity.rate, gap, late)
+        {
+            self.config.pair_gap = gap;
+            (self.pairs, self.pair_streams) = (PairSet::default(), Vec::new());
+            return self.pause();
+        }
+        let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
+        if !self.config.faithful
+            && BurstCheck::needed(typical, self.config.packet_size, self.base.coalescing())
+        {
+            return self.burst(Pairs::Claim(typical), record);
+        }
+        let check = || {
+            AggregationCheck::of(&self.pairs.usable, self.config.packet_size, self.base.coalescing(), noise)
+        };
+        let settled = self.config.faithful || self.one_by_one;
+        match (!settled).then(check).flatten() {
+            Some(check) => self.phase = Phase::Aggregation(check),
+            None => self.settle(),
+        }
+    }
+
+    /// Ends the pairs: where most met others' packets, the capacity is from those that met none.
+    pub(super) fn settle(&mut self) {
+        self.phase = Phase::Train;
+        if self.config.faithful || self.config.conservative {
+            return;
+        }
+        match met(&self.pairs.usable) {
+            Met::Few => {}
+            Met::Scattered => self.base.warn(WarningCode::Scattered, SCATTERED),
+            Met::Many(rate) => {
+                self.base.warn(WarningCode::Contended, CONTENDED);
+                self.capacity = Capacity { rate, ..Capacity::default() };
+            }
+            Met::TooMany if self.pair_streams.len() < self.config.pair_attempts as usize => {
+                self.phase = Phase::Pairs;
+                self.pause();
+            }
+            Met::TooMany => self.base.refuse(Refusal::Inconsistent(CROWDED.into())),
+        }
+    }
+
+    /// Sends bursts about what pairs, the last of which are in `record`, said or could not say.
+    pub(super) fn burst(&mut self, pairs: Pairs, record: &StreamRecord) {
+        let (size, coalescing, noise) =
+            (self.config.packet_size, self.base.coalescing(), self.base.noise(record));
+        self.phase = Phase::Burst(BurstCheck::new(pairs, size, coalescing, record, noise));
+    }
+
+    pub(super) fn on_burst(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        let Phase::Burst(check) = &mut self.phase else { return };
+        let found = check.on_stream(record, noise);
+        self.pause();
+        let Phase::Burst(check) = &mut self.phase else { return };
+        match found {
+            None => {}
+            Some(Finding::BorneOut) => {
+                self.burst = check.burst;
+                self.phase = Phase::Train;
+            }
+            Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
+            Some(Finding::InBatches(batched)) => self.in_batches(batched),
+            Some(Finding::MoreThan(bound, why)) => {
+                (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
+                self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
+                self.unseen = None;
+                self.base.found(self.found(false, &[]));
+            }
+            Some(Finding::Shaped(shaper)) => {
+                let streams = core::mem::take(&mut check.streams);
+                (self.bound, self.burst) = (Some((check.bound, streams)), check.burst);
+                self.base.warn(WarningCode::LowerBound, shaper.why());
+                self.shaped(shaper);
+            }
+        }
+    }
+
+    pub(super) fn on_aggregation(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        self.pause();
+        let Phase::Aggregation(check) = &mut self.phase else { return };
+        match check.on_stream(record, noise) {
+            None => {}
+            Some(aggregation::Finding::OneByOne) => {
+                self.one_by_one = true;
+                self.settle();
+            }
+            Some(aggregation::Finding::InBatches(batched)) => self.in_batches(batched),
+        }
+    }
+
+    /// Goes on with trains over a path that delivers in batches.
+    pub(super) fn in_batches(&mut self, mut batched: Box<Batched>) {
+        batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
+        self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
+        self.burst = self.config.packet_size * BURST as u64;
+        self.unseen = None;
+        (self.capacity, self.pair_streams) = (batched.capacity(), batched.burst_streams.clone());
+        self.phase = Phase::Batched(batched);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::testing;
+
+    /// What is said of these pairs, which a burst has borne out, and the capacity in Mbit/s.
+    fn told(of: &[(u64, u64)]) -> (Wbest, f64) {
+        let config = WbestConfig { pairs: of.len(), pair_attempts: 1, ..WbestConfig::default() };
+        let mut wbest = Wbest::new(config, Conditions::default()).unwrap();
+        wbest.one_by_one = true;
+        wbest.on_stream(&testing::pairs(of));
+        let rate = wbest.capacity.rate / 1e6;
+        (wbest, rate)
+    }
+
+    fn says(wbest: &Wbest, code: WarningCode) -> bool {
+        wbest.base.said([]).iter().any(|warning| warning.code == code)
+    }
+
+    /// A frame of 340 us between two thirds of the pairs, of those every other one two; spread evenly; and alone.
+    #[test]
+    fn others_between_the_packets_of_pairs_are_said() {
+        let backoff = |k: u64| 326 + k % 15 * 9;
+        let met: Vec<_> = (0..45).map(|k| (k % 7 * 60, backoff(k) + [0, 340, 680][k as usize % 3])).collect();
+        let (wbest, rate) = told(&met);
+        assert!(says(&wbest, WarningCode::Contended) && !says(&wbest, WarningCode::Scattered));
+        assert!((rate / 30.6 - 1.0).abs() < 0.05, "{rate}");
+        let (mut wbest, _) = told(&met[..21]);
+        let Step::Done(outcome) = wbest.step() else { panic!("it goes on") };
+        assert!(format!("{outcome:?}").contains("other stations of the cell"), "{outcome:?}");
+        let spread: Vec<_> = (0..40).map(|k| (0, 326 + k * 15)).collect();
+        let (wbest, _) = told(&spread);
+        assert!(says(&wbest, WarningCode::Scattered) && !says(&wbest, WarningCode::Contended));
+        let alone: Vec<_> = (0..30).map(|k| (0, backoff(k))).collect();
+        let (wbest, rate) = told(&alone);
+        assert!(wbest.base.said([]).is_empty() && (rate / 30.6 - 1.0).abs() < 0.05, "{rate}");
+    }
+}
