@@ -51,8 +51,8 @@ for component in rustfmt clippy; do
     fi
 done
 
-# The core is built for it, to see that it needs no operating system. A machine that cannot have it does without: the test
-# says so.
+# The core is built for it, to see that none of its dependencies needs an operating system (clippy.toml bans clocks, threads and
+# sockets in its own code). A machine that cannot have it does without: the test says so.
 wasm=wasm32-unknown-unknown
 if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$wasm ]] && ! rustup target add "$wasm" >/dev/null 2>&1; then
     echo "setup: Rust's target $wasm could not be installed: the build for it will be skipped (rustup target add $wasm)" >&2

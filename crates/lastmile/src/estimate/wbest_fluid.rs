@@ -56,7 +56,7 @@ pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
 ///
 /// How full a queue is that counts bytes is its delay. One that counts packets is full at less delay the more of them are small
 /// ones of others: how many it holds is then nearer to its delay less [`SMALL`] of a packet's time for each of the train's own that wait
-/// in it. The more telling of the two readings counts.
+/// in it. The more telling of the two readings counts, and that there are two doubles what chance may do.
 pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Option<f64> {
     let packets = &record.packets;
     let waited: Vec<Option<Span>> = packets.iter().map(|p| p.owd().map(|owd| owd - least)).collect();
@@ -85,7 +85,7 @@ pub(super) fn losses(record: &StreamRecord, least: Owd, slot: Span) -> Option<f6
         let share = came.iter().filter(|i| high(i)).count() as f64 / came.len().max(1) as f64;
         lost.iter().all(high).then(|| libm::pow(share, lost.len() as f64))
     };
-    let chance = [0.0, SMALL].into_iter().filter_map(by_chance).min_by(f64::total_cmp)?;
+    let chance = 2.0 * [0.0, SMALL].into_iter().filter_map(by_chance).min_by(f64::total_cmp)?;
     Some(if record.lost() * 4 > packets.len() { 0.0 } else { chance })
 }
 
@@ -201,9 +201,9 @@ mod tests {
             packet.fate = packet.fate.arrived().filter(|_| wait >= 0).map_or(Fate::Lost, came);
         }
         let least = least_delay(&record).unwrap();
-        // 15 of the 26 that came found it as full as the four that were lost.
+        // 15 of the 26 that came found it as full as the four that were lost; two readings.
         let chance = losses(&record, least, SLOT).unwrap();
-        assert!((chance - libm::pow(15.0 / 26.0, 4.0)).abs() < 1e-9, "{chance}");
+        assert!((chance - 2.0 * libm::pow(15.0 / 26.0, 4.0)).abs() < 1e-9, "{chance}");
         // One that was lost where there was nothing to fill it.
         record.packets[3].fate = Fate::Lost;
         assert_eq!(losses(&record, least, SLOT), None);
