@@ -1,0 +1,267 @@
+//! The receiving end: what it counts, and whom it answers.
+
+use super::*;
+
+/// A receiver with what it said so far.
+struct Heard {
+    receiver: Receiver,
+    packets: Vec<Datagram>,
+    decisions: Vec<Decision>,
+    bytes_in: Bytes,
+}
+
+impl Heard {
+    fn new() -> Heard {
+        Heard { receiver: receiver(), packets: Vec::new(), decisions: Vec::new(), bytes_in: Bytes::ZERO }
+    }
+
+    fn input(&mut self, now: Time, input: Input) {
+        if let Input::Datagram { datagram, .. } = &input {
+            self.bytes_in += datagram.ip_size();
+        }
+        self.receiver.handle(now, input);
+        let (packets, decisions, _) = drain(&mut self.receiver, now);
+        self.packets.extend(packets.into_iter().map(|(_, datagram)| datagram));
+        self.decisions.extend(decisions);
+    }
+
+    fn hears(&mut self, now: Time, datagram: Datagram) {
+        self.input(now, Input::Datagram { port: PortId(0), at: now, datagram });
+    }
+
+    fn media(&mut self, now: Time, sequence: u16) {
+        self.hears(now, rtp(ends().0, sequence, 400, Ecn::Ect0));
+    }
+
+    fn bytes_out(&self) -> Bytes {
+        self.packets.iter().map(Datagram::ip_size).fold(Bytes::ZERO, |sum, size| sum + size)
+    }
+
+    /// What feedback said, of each packet the last word.
+    fn told(&self) -> BTreeMap<u16, Reported> {
+        let mut told = BTreeMap::new();
+        for datagram in &self.packets {
+            for packet in Rtcp::all(datagram.payload.udp().unwrap()).flatten() {
+                if let Rtcp::Feedback(feedback) = packet {
+                    let blocks: Vec<_> = feedback.blocks().collect();
+                    told.extend(blocks.iter().flat_map(|block| block.reports().collect::<Vec<_>>()));
+                }
+            }
+        }
+        told
+    }
+
+    /// Ends the run, and says what was received of the only source.
+    fn received(mut self, now: Time) -> Option<Received> {
+        self.input(now, Input::Interrupted);
+        self.decisions.iter().find_map(|decision| match decision {
+            Decision::SourceLeft { received, .. } => Some(*received),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn numbers_wrap_and_what_was_sent_is_what_is_told() {
+    let mut heard = Heard::new();
+    for step in 0..2_000_u16 {
+        heard.media(at(i64::from(step)), 65_000_u16.wrapping_add(step));
+    }
+    let told = heard.told();
+    assert!(told.values().all(|told| told.received && told.ecn == Ecn::Ect0));
+    // Feedback goes every 50 ms: of 2 s all but what came after the last.
+    assert!((1_940..=2_000).contains(&told.len()), "{}", told.len());
+    let received = heard.received(at(2_000)).unwrap();
+    assert_eq!((received.packets, received.lost, received.out_of_order), (2_000, 0, 0));
+}
+
+#[test]
+fn a_copy_is_no_new_packet_however_late_it_comes() {
+    let mut heard = Heard::new();
+    // Number 10 comes again after 60 more packets; feedback has told of it twice by then.
+    for step in 0..200_u16 {
+        heard.media(at(10 * i64::from(step)), step);
+        if step >= 60 {
+            heard.media(at(10 * i64::from(step)), step - 60);
+        }
+    }
+    let received = heard.received(at(2_000)).unwrap();
+    let expected = (200, 140, 0, 0);
+    assert_eq!((received.packets, received.duplicates, received.lost, received.out_of_order), expected);
+}
+
+#[test]
+fn reordering_is_counted_and_heals_what_was_missing() {
+    let mut heard = Heard::new();
+    // Each pair comes the other way round, but for the first, which makes the source known.
+    let mut order: Vec<u16> = (0..100).collect();
+    order[2..].chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
+    for (step, number) in order.into_iter().enumerate() {
+        heard.media(at(step as i64), number);
+    }
+    let received = heard.received(at(100)).unwrap();
+    assert_eq!((received.packets, received.lost, received.out_of_order), (100, 0, 49));
+}
+
+#[test]
+fn an_outage_of_any_length_is_loss() {
+    let mut heard = Heard::new();
+    (0..10).for_each(|step| heard.media(at(step), step as u16));
+    // 10,000 packets are gone: the first of the others is not believed alone.
+    (0..10).for_each(|step| heard.media(at(500 + step), 10_010 + step as u16));
+    let received = heard.received(at(600)).unwrap();
+    assert_eq!((received.packets, received.lost), (19, 10_001));
+    // One packet that far ahead is noise.
+    let mut heard = Heard::new();
+    for step in 0..10 {
+        heard.media(at(step), step as u16);
+        heard.media(at(step), 20_000 + 7 * step as u16);
+    }
+    let received = heard.received(at(600)).unwrap();
+    assert_eq!((received.packets, received.lost), (10, 0));
+}
+
+#[test]
+fn a_mark_on_any_copy_counts_once() {
+    let mut heard = Heard::new();
+    for (step, ecn) in [Ecn::Ect0, Ecn::Ce, Ecn::Ect0, Ecn::Ect0].into_iter().enumerate() {
+        heard.hears(at(step as i64), rtp(ends().0, step as u16, 400, ecn));
+    }
+    for ecn in [Ecn::Ce, Ecn::Ce, Ecn::Ect0] {
+        heard.hears(at(10), rtp(ends().0, 2, 400, ecn));
+    }
+    heard.input(at(60), Input::Wake);
+    let told = heard.told();
+    let marks: Vec<u16> =
+        told.iter().filter(|(_, told)| told.ecn == Ecn::Ce).map(|(&number, _)| number).collect();
+    assert_eq!(marks, [1, 2]);
+    assert_eq!(heard.received(at(100)).unwrap().marked, 2);
+}
+
+#[test]
+fn a_source_that_is_not_proven_gets_nothing() {
+    let (from, _) = ends();
+    // One packet and a goodbye; packets that are not in sequence; reports alone.
+    let mut heard = Heard::new();
+    heard.media(at(0), 5);
+    let mut bytes = Vec::new();
+    write_goodbye(&mut bytes, OURS);
+    heard.hears(at(1), Datagram::udp(from, ends().1, bytes));
+    (0..20).for_each(|step| heard.media(at(10 + 10 * step), 900 * step as u16));
+    heard.input(at(1_000), Input::Wake);
+    assert!(heard.packets.is_empty() && heard.decisions.is_empty());
+}
+
+#[test]
+fn many_reports_in_one_datagram_pay_once() {
+    let (from, _) = ends();
+    let mut heard = Heard::new();
+    // Fifty reports in one datagram, then packets that are smaller than the feedback on them.
+    for step in 0..400_u16 {
+        let now = at(100 * i64::from(step));
+        heard.hears(now, rtp(from, step, 0, Ecn::NotEct));
+        if step == 2 {
+            let mut bytes = Vec::new();
+            (0..50).for_each(|_| write_sender_report(&mut bytes, OURS, &SenderInfo::default(), &[]));
+            heard.hears(now, Datagram::udp(from, ends().1, bytes));
+        }
+        heard.input(now + Span::from_millis(60), Input::Wake);
+        assert!(heard.bytes_out() <= heard.bytes_in, "{} for {}", heard.bytes_out(), heard.bytes_in);
+    }
+    assert!(!heard.packets.is_empty());
+}
+
+#[test]
+fn a_silent_source_leaves_after_ten_seconds() {
+    let mut heard = Heard::new();
+    heard.media(at(0), 1);
+    heard.media(at(1), 2);
+    heard.input(at(10_000), Input::Wake);
+    let left = |decision: &Decision| matches!(decision, Decision::SourceLeft { .. });
+    assert!(!heard.decisions.iter().any(left));
+    heard.input(at(10_001), Input::Wake);
+    assert!(heard.decisions.iter().any(left));
+}
+
+/// Of a receiver that leaves all sources that it knows are told.
+#[test]
+fn a_receiver_that_is_interrupted_says_goodbye() {
+    let mut heard = Heard::new();
+    (0..10).for_each(|sequence| heard.media(at(i64::from(sequence)), sequence));
+    heard.input(at(20), Input::Interrupted);
+    let all = heard.packets.iter().flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()));
+    assert!(all.flatten().any(|packet| matches!(packet, Rtcp::Goodbye { ssrc: Some(8) })));
+    assert!(matches!(heard.decisions.last(), Some(Decision::SourceLeft { why: Left::Interrupted, .. })));
+    assert!(heard.bytes_out() <= heard.bytes_in);
+}
+
+#[test]
+fn packets_from_before_the_first_that_came_are_counted() {
+    let mut receiver = receiver();
+    for (k, sequence) in [2_u16, 1, 0, 3, 4].into_iter().enumerate() {
+        let now = at(k as i64);
+        let datagram = rtp(ends().0, sequence, 500, Ecn::NotEct);
+        receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+    }
+    receiver.handle(at(60), Input::Wake);
+    let (feedback, ..) = drain(&mut receiver, at(60));
+    let told = feedback.iter().flat_map(|(_, d)| Rtcp::all(d.payload.udp().unwrap()).map(Result::unwrap));
+    let arrived: usize = told
+        .filter_map(|packet| match packet {
+            Rtcp::Feedback(feedback) => Some(
+                feedback
+                    .blocks()
+                    .flat_map(|b| b.reports().collect::<Vec<_>>())
+                    .filter(|r| r.1.received)
+                    .count(),
+            ),
+            _ => None,
+        })
+        .sum();
+    assert_eq!(arrived, 5);
+    receiver.handle(at(70), Input::Interrupted);
+    let (_, decisions, _) = drain(&mut receiver, at(70));
+    let Some(Decision::SourceLeft { received, .. }) = decisions.last() else { panic!("{decisions:?}") };
+    assert_eq!((received.packets, received.lost, received.out_of_order), (5, 0, 2));
+}
+
+/// Forged sources by the thousand, proven or not, and a real one among them. Those that ask for reports of TFRC's receiver are
+/// answered at once, and proven no more than others by that.
+#[test]
+fn forged_sources_keep_no_real_one_out() {
+    for (proven, asks) in [(false, false), (false, true), (true, false)] {
+        let mut receiver = receiver();
+        let mut forged = 0_u16;
+        let mut forge = |receiver: &mut Receiver, now: Time| {
+            let from = (ends().0.ip(), 1_000 + forged % 60_000).into();
+            forged += 1;
+            for sequence in 0..1 + u16::from(proven) {
+                let mut datagram = rtp(from, sequence, 500, Ecn::NotEct);
+                if asks {
+                    let header = RtpHeader { sequence, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
+                    let mut bytes = Vec::new();
+                    SendTime { at: 0, rtt: None, summary: true }.write(&header, &mut bytes);
+                    datagram = Datagram::udp(from, ends().1, bytes);
+                }
+                receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            }
+        };
+        (0..1_000).for_each(|_| forge(&mut receiver, at(0)));
+        drain(&mut receiver, at(0));
+        let mut found = None;
+        for number in 0..200_u16 {
+            // Ten milliseconds apart, five forged ones between each two.
+            let now = at(100 + 10 * i64::from(number));
+            (0..5).for_each(|_| forge(&mut receiver, now));
+            let datagram = rtp(ends().0, number, 500, Ecn::NotEct);
+            receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            let (_, decisions, _) = drain(&mut receiver, now);
+            let is_real =
+                |what: &Decision| matches!(what, Decision::SourceFound { peer, .. } if *peer == ends().0);
+            found = found.or(decisions.iter().any(is_real).then_some(number));
+        }
+        // Forged ones that are proven hold their places for a second.
+        let latest = if proven { 95 } else { 1 };
+        assert!(found.is_some_and(|number| number <= latest), "{proven}, {asks}: {found:?}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The sending end: when it begins and why it ends.
+
+use super::*;
+
+/// Runs a sender alone to its end; says when it ended, why, and what it had sent.
+fn alone(mut sender: Sender) -> (Time, End, Sent) {
+    let mut now = Time::ZERO;
+    sender.handle(now, Input::Wake);
+    loop {
+        let (_, decisions, wake) = drain(&mut sender, now);
+        for decision in decisions {
+            if let Decision::MediaEnded { why, sent } = decision {
+                assert!(sender.is_finished());
+                return (now, why, sent);
+            }
+        }
+        now = wake.expect("it has not ended");
+        sender.handle(now, Input::Wake);
+    }
+}
+
+#[test]
+fn silence_ends_the_sender() {
+    let (when, why, sent) = alone(sender(at(60_000)));
+    // Fifteen seconds, and a second for what may be on its way.
+    assert_eq!((when, why), (at(16_000), End::NoFeedback));
+    // 1 Mbit/s for 2 s, then in each second half of what it was in the second before: 2 + 1/2 + ... + 1/256.
+    assert!((365_000..=385_000).contains(&sent.bytes.0), "{}", sent.bytes);
+    assert_eq!(sent.acknowledged, 0);
+    let (when, why, sent) = alone(sender(at(2_000)));
+    assert_eq!((when, why), (at(3_000), End::Stop));
+    assert_eq!(sent.bytes, Bytes(250_000));
+}
+
+/// Feedback on the packets so far, as a receiver of that number would send it.
+fn answered(sender: &mut Sender, now: Time, goodbye: bool) {
+    let (own, mut bytes) = (8, Vec::new());
+    write_feedback(&mut bytes, own, OURS, 0, &[Reported::arrived(Ecn::Ect0, Some(Span::ZERO))], 0);
+    if goodbye {
+        write_receiver_report(&mut bytes, own, &[]);
+        write_goodbye(&mut bytes, own);
+    }
+    let datagram = Datagram::udp(ends().1, ends().0, bytes);
+    sender.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+}
+
+#[test]
+fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
+    let refused = |reason| Input::Failed { port: PortId(0), id: None, reason };
+    for (reason, why) in [
+        (Failure::PortClosed, End::PortClosed),
+        (Failure::Unreachable, End::Unreachable),
+        (Failure::TooBig, End::TooBig),
+    ] {
+        let mut one = sender(at(60_000));
+        one.handle(at(0), Input::Wake);
+        one.handle(at(10), refused(reason));
+        let (when, ended, sent) = alone(one);
+        // The frame of 1 s has left by 1,016 ms.
+        assert_eq!((when, ended), (at(2_016), why));
+        assert!(sent.bytes < Bytes(130_000), "{}", sent.bytes);
+    }
+    let mut answered_after = sender(at(3_000));
+    answered_after.handle(at(0), Input::Wake);
+    answered_after.handle(at(10), refused(Failure::PortClosed));
+    answered(&mut answered_after, at(20), false);
+    assert_eq!(alone(answered_after).1, End::Stop);
+}
+
+#[test]
+fn a_receiver_that_says_goodbye_ends_the_sender() {
+    let mut told = sender(at(60_000));
+    told.handle(at(0), Input::Wake);
+    // Who was never heard of may say what it likes.
+    let mut bytes = Vec::new();
+    write_goodbye(&mut bytes, 8);
+    let datagram = Datagram::udp(ends().1, ends().0, bytes);
+    told.handle(at(5), Input::Datagram { port: PortId(0), at: at(5), datagram });
+    answered(&mut told, at(10), false);
+    drain(&mut told, at(10));
+    answered(&mut told, at(100), true);
+    let (packets, ..) = drain(&mut told, at(100));
+    assert!(packets.iter().any(|(_, datagram)| is_rtcp(datagram.payload.udp().unwrap())));
+    told.handle(at(1_100), Input::Wake);
+    let (_, decisions, _) = drain(&mut told, at(1_100));
+    assert!(matches!(decisions[..], [Decision::MediaEnded { why: End::PeerLeft, .. }]), "{decisions:?}");
+}
+
+#[test]
+fn no_more_than_the_limit_is_sent_reports_and_goodbye_included() {
+    for limit in [0, 200, 100_000, 100_001, 101_234] {
+        let config = SenderConfig { max_bytes: Some(Bytes(limit)), ..config(at(60_000)) };
+        let mut sender = Sender::new(config).unwrap();
+        let (mut now, mut sum) = (Time::ZERO, Bytes::ZERO);
+        sender.handle(now, Input::Wake);
+        let sent = loop {
+            let (packets, decisions, wake) = drain(&mut sender, now);
+            sum += packets.iter().map(|(_, datagram)| datagram.ip_size()).sum();
+            if let Some(Decision::MediaEnded { why, sent }) = decisions.last() {
+                assert_eq!(*why, End::ByteLimit);
+                break *sent;
+            }
+            now = wake.unwrap();
+            answered(&mut sender, now, false);
+        };
+        assert_eq!(sum, sent.bytes + sent.report_bytes);
+        // Nothing but a goodbye where not even that would fit.
+        assert!(sum.0 <= limit.max(84) && sum.0 + 700 > limit, "{sum} of {limit}");
+    }
+}
+
+/// A goodbye that overtakes media would have the receiver take what comes after it for another stream.
+#[test]
+fn a_goodbye_leaves_after_all_media() {
+    let mut one = sender(at(985));
+    let (mut now, mut all) = (Time::ZERO, Vec::new());
+    one.handle(now, Input::Wake);
+    while !one.is_finished() {
+        let (packets, _, wake) = drain(&mut one, now);
+        all.extend(packets.into_iter().map(|(at, datagram)| (at, is_rtcp(datagram.payload.udp().unwrap()))));
+        let Some(next) = wake else { break };
+        now = next;
+        answered(&mut one, now, false);
+    }
+    let goodbye = all.iter().rfind(|(_, rtcp)| *rtcp).unwrap().0;
+    let media = all.iter().rfind(|(_, rtcp)| !*rtcp).unwrap().0;
+    // The frame of 980 ms leaves over 20 ms.
+    assert_eq!((media, goodbye), (at(996), at(996)));
+}
+
+#[test]
+fn a_sender_that_was_held_up_for_long_sends_nobody_what_it_missed() {
+    let mut sender = sender(at(3_600_000));
+    sender.handle(Time::ZERO, Input::Wake);
+    drain(&mut sender, Time::ZERO);
+    sender.handle(at(1_800_000), Input::Wake);
+    let (packets, ..) = drain(&mut sender, at(1_800_000));
+    // Its goodbye alone.
+    assert_eq!(packets.len(), 1);
+}
+
+/// A lab's endpoint is there some milliseconds after the run's start.
+#[test]
+fn a_sender_that_comes_late_begins_then() {
+    let mut sender = sender(at(1_000));
+    sender.handle(at(30), Input::Wake);
+    let (packets, ..) = drain(&mut sender, at(30));
+    // A frame of 2,500 B and a report.
+    let media: Vec<_> = packets.iter().filter(|(_, d)| !is_rtcp(d.payload.udp().unwrap())).collect();
+    assert_eq!(media.len(), 5);
+    assert_eq!((media[0].0, media[4].0), (at(30), at(30 + 16)));
+}
