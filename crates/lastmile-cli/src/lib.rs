@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod experiment;
 mod journal;
 mod live;
 mod network;

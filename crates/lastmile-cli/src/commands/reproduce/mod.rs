@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::experiment::table;
 use crate::page::reproduction;
 use crate::replace::replace;
 use crate::signals;
@@ -18,7 +19,6 @@ use crate::table::Table as Text;
 mod lda;
 mod paper;
 mod results;
-mod table;
 
 use paper::{Case, Claim, How, Item, Paper};
 use results::Results;

@@ -1,13 +1,12 @@
 //! What a reproduction is made of: a paper's tables and figures as items, what it claims, and the runs that both need.
 
-use std::collections::BTreeMap;
-
 use lastmile_sim::roles::Found;
 use lastmile_sim::runs::accounting::NetworkOutcome;
 use lastmile_sim::scenario::{Override, Scenario};
 
 use super::results::Results;
 use super::table::Table;
+pub(crate) use crate::experiment::Numbers;
 
 /// A paper.
 pub(crate) struct Paper {
@@ -29,9 +28,6 @@ pub(crate) struct Paper {
     /// Its claims.
     pub(crate) claims: fn() -> Vec<Claim>,
 }
-
-/// What a run is kept as: numbers by their names.
-pub(crate) type Numbers = BTreeMap<&'static str, f64>;
 
 /// A run that has ended.
 pub(crate) struct Run<'a> {

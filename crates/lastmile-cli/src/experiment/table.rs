@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::results::Estimate;
+use super::Estimate;
 use crate::table::Table as Text;
 
 /// Rows under columns; and charts, where a picture says more.

@@ -1,0 +1,104 @@
+//! Experiments: cases that are run with the same seeds on all cores, what came of them with its 95 % intervals, and differences
+//! paired by seed. `reproduce` is made of them.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::progress::Progress;
+
+pub(crate) mod table;
+
+/// What is kept of a run: numbers by their names.
+pub(crate) type Numbers = BTreeMap<&'static str, f64>;
+
+/// A mean over runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) mean: f64,
+    pub(crate) median: f64,
+    /// Half of its 95 % interval (Student's t); nothing of one run.
+    pub(crate) half: Option<f64>,
+    pub(crate) n: usize,
+}
+
+/// Quantiles of Student's t, 97.5 %, by degrees of freedom from 1; beyond them the normal's.
+const T: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+impl Estimate {
+    /// Of values; nothing of none.
+    pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
+        let half = (n > 1).then(|| {
+            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+            T.get(n - 2).copied().unwrap_or(1.96) * (variance / n as f64).sqrt()
+        });
+        Some(Estimate { mean, median, half, n })
+    }
+
+    /// How much more it is in `of` than in `from`, run by run: both in the order of their seeds.
+    pub(crate) fn difference(of: &[Numbers], from: &[Numbers], number: &str) -> Option<Estimate> {
+        let differences = of.iter().zip(from).filter_map(|(a, b)| Some(a.get(number)? - b.get(number)?));
+        Estimate::of(&differences.collect::<Vec<_>>())
+    }
+}
+
+/// What `run` gives of every case with seeds 1 to `seeds`: case by case, in the order of the seeds. Runs go on all cores of the
+/// pool of threads that it is called in.
+///
+/// # Errors
+/// The first of those of `run`.
+pub(crate) fn by_seed<T: Send>(
+    title: &str,
+    cases: usize,
+    seeds: u64,
+    run: impl Fn(usize, u64) -> anyhow::Result<T> + Sync,
+) -> anyhow::Result<Vec<Vec<T>>> {
+    let runs: Vec<(usize, u64)> =
+        (1..=seeds).flat_map(|seed| (0..cases).map(move |case| (case, seed))).collect();
+    let progress = Progress::new(title, runs.len() as u64);
+    let bar = progress.bar();
+    let one = |(case, seed)| {
+        let found = run(case, seed)?;
+        bar.inc(1);
+        Ok((case, found))
+    };
+    let found: Vec<(usize, T)> =
+        runs.into_par_iter().with_max_len(1).map(one).collect::<anyhow::Result<_>>()?;
+    let mut all: Vec<Vec<T>> = (0..cases).map(|_| Vec::new()).collect();
+    found.into_iter().for_each(|(case, found)| all[case].push(found));
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 1, 2, 3, 6 have mean 3, median 2.5, variance 14/3, and t = 3.182 with three degrees of freedom.
+    #[test]
+    fn means_and_intervals_by_hand() {
+        let estimate = Estimate::of(&[6.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!((estimate.mean, estimate.median, estimate.n), (3.0, 2.5, 4));
+        assert!((estimate.half.unwrap() - 3.182 * (14.0_f64 / 12.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Estimate::of(&[5.0]).unwrap().half, None);
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn runs_stand_by_case_in_the_order_of_their_seeds() {
+        let runs = by_seed("runs", 3, 4, |case, seed| Ok((case, seed))).unwrap();
+        let expected = |case| (1..=4).map(|seed| (case, seed)).collect::<Vec<_>>();
+        assert_eq!(runs, (0..3).map(expected).collect::<Vec<_>>());
+        assert!(by_seed("runs", 1, 2, |_, _| Err::<(), _>(anyhow::anyhow!("late"))).is_err());
+    }
+}
