@@ -70,7 +70,9 @@ fuzz_target!(|data: &[u8]| {
                 }
                 continue;
             }
-            Rtcp::Goodbye { ssrc: Some(ssrc) } => write_goodbye(&mut out, ssrc),
+            Rtcp::Goodbye(sources) if sources.iter().count() == 1 => {
+                sources.iter().for_each(|ssrc| write_goodbye(&mut out, ssrc));
+            }
             _ => continue,
         }
         let again: Vec<_> = Rtcp::all(&out).collect();

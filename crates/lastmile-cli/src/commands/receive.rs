@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use lastmile::control::Composition;
 use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
+use lastmile::time::Span;
 
 use crate::exit::Exit;
 use crate::live::LiveArgs;
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Report times of arrival to 11 us as well (RFC 3611): classifiers other than Spike need them on fast links
     #[arg(long)]
     receipt_times: bool,
+    /// Ask for lost packets again (RFC 4585) while they are of use, for so long (`stream --retransmit`)
+    #[arg(long, value_name = "TIME")]
+    nack: Option<Span>,
     /// What counts losses for senders of `tfrc(form=receiver)`, with the classifier in front, such as `tfrc(form=receiver)+zbs`
     #[arg(long, value_name = "NAME")]
     control: Option<Composition>,
@@ -56,6 +60,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         feedback: args.feedback,
         epoch: driver.epoch(),
         receipt_times: args.receipt_times,
+        nack: args.nack.map(|within| within.max(Span::ZERO)),
         resolution: KERNEL_NOISE,
         control: args.control,
         ..ReceiverConfig::new(ssrc)

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::control::Composition;
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
-use lastmile::endpoint::stream::{ControlConfig, SenderConfig, SenderRate, SourceConfig};
+use lastmile::endpoint::stream::{ControlConfig, Retransmission, SenderConfig, SenderRate, SourceConfig};
 use lastmile::node::Ecn;
 use lastmile::options::Choice;
 use lastmile::time::Span;
@@ -73,6 +73,15 @@ pub(crate) struct Args {
     /// Sizes of frames in bytes, one a line: --source trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Send packets again that the receiver asks for (RFC 4588), until so long after they left (`receive --nack`)
+    #[arg(long, value_name = "TIME")]
+    retransmit: Option<Span>,
+    /// The most bytes that are sent again, as a share of the media's
+    #[arg(long, value_name = "SHARE", default_value_t = Retransmission::SHARE, requires = "retransmit")]
+    retransmit_share: f64,
+    /// Go on where RFC 8083 says that the path cannot carry the stream
+    #[arg(long)]
+    no_circuit_breakers: bool,
     /// ECN codepoint of media packets
     #[arg(long, value_enum, default_value_t = EcnArg::NotEct)]
     ecn: EcnArg,
@@ -155,6 +164,9 @@ impl Args {
         {
             return wrong(format!("{name} must be more than 0, not {s}"));
         }
+        if !(0.0..=1.0).contains(&self.retransmit_share) {
+            return wrong(format!("--retransmit-share must be 0 to 1, not {}", self.retransmit_share));
+        }
         if !(0.1..=1_000.0).contains(&self.frame_rate) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {}", self.frame_rate));
         }
@@ -177,6 +189,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
     let [a, b, c, d, seed @ ..] = random_seed()?;
+    let ssrc = u32::from_be_bytes([a, b, c, d]);
     let seconds = args.max_seconds.map_or(args.seconds, |most| args.seconds.min(most));
     let config = SenderConfig {
         source: SourceConfig { seed: u64::from(seed[0]), ..args.source()? },
@@ -186,7 +199,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         stop: driver.now() + Span::from_secs_f64(seconds),
         epoch: driver.epoch(),
         max_bytes: args.max_bytes,
-        ..SenderConfig::new(peer, u32::from_be_bytes([a, b, c, d]), rate)
+        retransmission: args.retransmit.map(|within| Retransmission {
+            ssrc: !ssrc,
+            within,
+            share: args.retransmit_share,
+        }),
+        circuit_breakers: !args.no_circuit_breakers,
+        ..SenderConfig::new(peer, ssrc, rate)
     };
     if !config.is_possible() {
         return Err(Exit::Usage

@@ -73,7 +73,7 @@ pub use extended::{ExtendedReport, ReceiptTimes, write_receipt_times};
 pub use nack::{Nack, RETRANSMISSION_HEADER_LEN, original, write_nack, write_retransmission};
 pub use ntp::{ErrorEstimate, TimestampFormat};
 pub use rtcp::{
-    ReportBlock, ReportBlocks, Rtcp, SenderInfo, write_goodbye, write_name, write_receiver_report,
+    ReportBlock, ReportBlocks, Rtcp, SenderInfo, Sources, write_goodbye, write_name, write_receiver_report,
     write_sender_report,
 };
 pub use rtp::{RTP_HEADER_LEN, RtpHeader, RtpPacket, is_rtcp};

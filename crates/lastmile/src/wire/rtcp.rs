@@ -74,9 +74,9 @@ pub struct ReportBlock {
 ///
 /// ```
 /// use lastmile::wire::Rtcp;
-/// let bytes = [0x80, 203, 0, 0]; // goodbye of nobody
+/// let bytes = [0x81, 203, 0, 1, 0, 0, 0, 7]; // goodbye of source 7
 /// let all: Vec<_> = Rtcp::all(&bytes).collect();
-/// assert_eq!(all, [Ok(Rtcp::Goodbye { ssrc: None })]);
+/// assert!(matches!(all[..], [Ok(Rtcp::Goodbye(sources))] if sources.iter().eq([7])));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -105,16 +105,24 @@ pub enum Rtcp<'a> {
     Extended(ExtendedReport<'a>),
     /// A report of TFRC's receiver: ours, in an APP packet.
     Tfrc(TfrcReport),
-    /// A source leaves.
-    Goodbye {
-        /// The first source that does.
-        ssrc: Option<u32>,
-    },
+    /// These sources leave.
+    Goodbye(Sources<'a>),
     /// Another type of packet.
     Other {
         /// Its type.
         kind: u8,
     },
+}
+
+/// The numbers of sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sources<'a>(&'a [u8]);
+
+impl Sources<'_> {
+    /// The numbers in their order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.as_chunks().0.iter().map(|source| u32::from_be_bytes(*source))
+    }
 }
 
 /// The report blocks of a sender or receiver report.
@@ -184,7 +192,7 @@ impl<'a> Rtcp<'a> {
             }
             GOODBYE => {
                 need(4 + 4 * count, "a goodbye")?;
-                Rtcp::Goodbye { ssrc: (count > 0).then(|| word(4)) }
+                Rtcp::Goodbye(Sources(&packet[4..4 + 4 * count]))
             }
             TRANSPORT_FEEDBACK if count == usize::from(FEEDBACK_FORMAT) => {
                 Rtcp::Feedback(Feedback::parse(packet)?)
@@ -304,7 +312,7 @@ mod tests {
         assert_eq!(all[1], Rtcp::Other { kind: DESCRIPTION });
         let Rtcp::Receiver { ssrc: 8, blocks } = all[2] else { panic!("{all:?}") };
         assert_eq!(blocks.iter().collect::<Vec<_>>(), [BLOCK, BLOCK]);
-        assert_eq!(all[3], Rtcp::Goodbye { ssrc: Some(7) });
+        assert!(matches!(all[3], Rtcp::Goodbye(sources) if sources.iter().eq([7])));
     }
 
     #[test]

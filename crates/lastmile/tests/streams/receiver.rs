@@ -190,7 +190,7 @@ fn a_receiver_that_is_interrupted_says_goodbye() {
     (0..10).for_each(|sequence| heard.media(at(i64::from(sequence)), sequence));
     heard.input(at(20), Input::Interrupted);
     let all = heard.packets.iter().flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()));
-    assert!(all.flatten().any(|packet| matches!(packet, Rtcp::Goodbye { ssrc: Some(8) })));
+    assert!(all.flatten().any(|packet| matches!(packet, Rtcp::Goodbye(sources) if sources.iter().eq([8]))));
     assert!(matches!(heard.decisions.last(), Some(Decision::SourceLeft { why: Left::Interrupted, .. })));
     assert!(heard.bytes_out() <= heard.bytes_in);
 }
@@ -223,6 +223,28 @@ fn packets_from_before_the_first_that_came_are_counted() {
     let (_, decisions, _) = drain(&mut receiver, at(70));
     let Some(Decision::SourceLeft { received, .. }) = decisions.last() else { panic!("{decisions:?}") };
     assert_eq!((received.packets, received.lost, received.out_of_order), (5, 0, 2));
+}
+
+/// A source that sent for long and pauses keeps its place from a hundred forged ones that prove themselves.
+#[test]
+fn a_proven_source_that_pauses_is_not_displaced_by_forged_ones() {
+    let mut receiver = receiver();
+    let hears = |receiver: &mut Receiver, now: Time, from, sequence| {
+        let datagram = rtp(from, sequence, 500, Ecn::NotEct);
+        receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+    };
+    (0..100).for_each(|number| hears(&mut receiver, at(30 * i64::from(number)), ends().0, number));
+    for forged in 0..200_u16 {
+        let from = (ends().0.ip(), 1_000 + forged).into();
+        let now = at(3_000 + 14 * i64::from(forged));
+        (0..2).for_each(|sequence| hears(&mut receiver, now, from, sequence));
+    }
+    let (_, decisions, _) = drain(&mut receiver, at(5_800));
+    let displaced = |peer| {
+        decisions.iter().any(|what| matches!(what, Decision::SourceLeft { peer: of, .. } if *of == peer))
+    };
+    assert!(displaced((ends().0.ip(), 1_000).into()));
+    assert!(!displaced(ends().0));
 }
 
 /// Forged sources by the thousand, proven or not, and a real one among them. Those that ask for reports of TFRC's receiver are

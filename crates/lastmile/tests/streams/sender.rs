@@ -54,12 +54,16 @@ fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
     ] {
         let mut one = sender(at(60_000));
         one.handle(at(0), Input::Wake);
-        one.handle(at(10), refused(reason));
+        // Of each packet: what is of the past or forged is not told again a second later.
+        (0..=11).for_each(|tenths| one.handle(at(100 * tenths), refused(reason)));
         let (when, ended, sent) = alone(one);
-        // The frame of 1 s has left by 1,016 ms.
-        assert_eq!((when, ended), (at(2_016), why));
+        assert_eq!((when, ended), (at(2_000), why));
         assert!(sent.bytes < Bytes(130_000), "{}", sent.bytes);
     }
+    let mut told_once = sender(at(3_000));
+    told_once.handle(at(0), Input::Wake);
+    told_once.handle(at(10), refused(Failure::PortClosed));
+    assert_eq!(alone(told_once).1, End::Stop);
     let mut answered_after = sender(at(3_000));
     answered_after.handle(at(0), Input::Wake);
     answered_after.handle(at(10), refused(Failure::PortClosed));

@@ -1,5 +1,6 @@
 //! The receiving end: which sources there are, and when they are answered.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::wire::{
 };
 
 /// Sources at a time. Where there are as many, one that comes takes the place of that which was silent for longest, of those
-/// that are not proven or were silent for `ROOM_AFTER`: forged ones age first.
+/// that are not proven or were silent for longer than they had been heard, at least for `ROOM_AFTER`: forged ones age first.
 const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
 /// A source that is silent for so long has left.
@@ -66,12 +67,14 @@ impl Receiver {
         let Ok(packet) = RtpPacket::parse(bytes) else { return };
         let RtpHeader { ssrc, .. } = packet.header;
         let size = datagram.ip_size();
-        let place = self.sources.iter().position(|s| (s.peer, s.ssrc) == (datagram.from, ssrc));
-        let Some(place) = place else {
+        let Some(place) = self.source(datagram.from, ssrc) else {
             if self.has_room(now) {
                 let place = (port, datagram.from, datagram.to);
                 let mut source = Source::new(now, place, &packet.header, &self.config);
                 source.balance.0 += size;
+                // What repeats packets of a proven source is told of from its first packet on.
+                let proven = |other: &Source| other.known && other.peer == source.peer;
+                source.known = source.repeats && self.sources.iter().any(proven);
                 if !source.repeats
                     && SendTime::of(&packet).is_some_and(|stamp| stamp.summary)
                     && let Ok(receiver) = self.config.counting()
@@ -117,10 +120,16 @@ impl Receiver {
         }
     }
 
+    /// Where a source stands.
+    fn source(&self, peer: SocketAddr, ssrc: u32) -> Option<usize> {
+        self.sources.iter().position(|source| (source.peer, source.ssrc) == (peer, ssrc))
+    }
+
     /// Whether one more source may come, for which another may have to leave.
     fn has_room(&mut self, now: Time) -> bool {
         if self.sources.len() >= MAX_SOURCES {
-            let leaves = |source: &Source| !source.known || source.last_heard + ROOM_AFTER <= now;
+            let keeps = |source: &Source| (source.last_heard - source.received.first).max(ROOM_AFTER);
+            let leaves = |source: &Source| !source.known || source.last_heard + keeps(source) <= now;
             let all = self.sources.iter().enumerate().filter(|(_, source)| leaves(source));
             if let Some((place, _)) = all.min_by_key(|(_, source)| source.last_heard) {
                 self.leave(place, Left::Displaced);
@@ -133,21 +142,18 @@ impl Receiver {
         // What came is counted once, however many reports of however many sources stand in it.
         let mut came = datagram.ip_size();
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
-            let of = |ssrc: u32| {
-                let own = move |s: &Source| (s.peer, s.ssrc) == (datagram.from, ssrc);
-                self.sources.iter().position(own)
-            };
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
-                    if let Some(place) = of(ssrc) {
+                    if let Some(place) = self.source(datagram.from, ssrc) {
                         let source = &mut self.sources[place];
                         source.balance.0 += core::mem::take(&mut came);
                         source.last_heard = now;
                         source.sender_report = Some((middle(info.ntp), now));
                     }
                 }
-                Rtcp::Goodbye { ssrc: Some(ssrc) } => {
-                    if let Some(place) = of(ssrc) {
+                Rtcp::Goodbye(sources) => {
+                    for ssrc in sources.iter() {
+                        let Some(place) = self.source(datagram.from, ssrc) else { continue };
                         if self.sources[place].known {
                             self.answer(now, place, true, false);
                         }

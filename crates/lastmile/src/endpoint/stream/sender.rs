@@ -26,8 +26,8 @@ const SILENCE: Span = Span::from_secs(15);
 /// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
-/// A sender that is told of a closed port, no route or too large packets ends if nothing is heard of the receiver for so long: errors
-/// may be of the past, or forged.
+/// A sender that is told of a closed port, no route or too large packets ends if it is told so again so much later, and nothing was
+/// heard of the receiver between: one error may be of the past, or forged.
 const REFUSED: Span = Span::from_secs(1);
 /// What the last report takes, by IPv6, with that of repetitions. of media, and also of packets that were sent again.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
@@ -264,7 +264,7 @@ impl Sender {
                     self.heard(now, nack.sender);
                     nack.lost().for_each(|low| self.send_again(now, low));
                 }
-                Rtcp::Goodbye { ssrc: Some(ssrc) } if self.receiver == Some(ssrc) => {
+                Rtcp::Goodbye(sources) if sources.iter().any(|ssrc| self.receiver == Some(ssrc)) => {
                     self.end(now, End::PeerLeft);
                 }
                 _ => {}
@@ -315,7 +315,10 @@ impl Sender {
             Failure::TooBig => End::TooBig,
             _ => return,
         };
-        self.refused.get_or_insert((now, why));
+        let (since, _) = *self.refused.get_or_insert((now, why));
+        if now >= since + REFUSED {
+            self.end(now, why);
+        }
     }
 
     /// What is known of a packet that was sent lately.
@@ -368,11 +371,6 @@ impl Sender {
             // Before what else is due: a sender that was held up sends nobody all that it missed.
             return self.end(now, End::NoFeedback);
         }
-        if let Some((at, why)) = self.refused
-            && now >= at + REFUSED
-        {
-            return self.end(now, why);
-        }
         while self.frames.next <= now && self.frames.next < self.config.stop {
             self.send_frame(now);
             if self.ended.is_some() {
@@ -406,10 +404,9 @@ impl Sender {
             None => {
                 let frame = self.frames.next;
                 let timer = self.control.as_ref().and_then(|control| control.controller.poll_timeout());
-                let refused = self.refused.map(|(at, _)| at + REFUSED);
                 let next =
                     frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE);
-                [timer, refused].into_iter().flatten().chain([next]).min()
+                timer.into_iter().chain([next]).min()
             }
         }
     }
