@@ -83,7 +83,19 @@ fn verdicts_are_counted_against_what_really_lost_packets() {
             none.sent_bytes,
             omniscient.sent_bytes
         );
-        let zbs = judged("zbs");
+        // RFC 8888's stamps do not serve ZBS at the sender; times of receipt do.
+        let coarse = judged("zbs").verdicts.unwrap();
+        assert_eq!(coarse.classifier, if form == "sender" { "spike" } else { "zbs" });
+        assert_eq!(coarse.shares.is_empty(), form == "sender", "{coarse:?}");
+        let control = format!("tfrc(form={form})+zbs");
+        let (zbs, _) = run(
+            &[
+                ("stream.0.control", &control),
+                ("link.0.losses.0.model.rate", "0.03"),
+                ("stream.0.receipt_times", if form == "sender" { "true" } else { "false" }),
+            ],
+            1,
+        );
         let verdicts = zbs.verdicts.clone().unwrap();
         assert_eq!(verdicts.classifier, "zbs");
         let judged = verdicts.congestion + verdicts.wireless;

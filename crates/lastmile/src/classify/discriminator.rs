@@ -68,14 +68,17 @@ impl LossCounts {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Verdicts {
-    /// The classifier.
+    /// The classifier that judged most of the packets: another than that which was asked for, where stamps were too coarse for it.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
     pub classifier: Name,
     /// Packets that were judged to be lost to congestion.
     pub congestion: u64,
     /// Packets that were judged to be lost by the wireless link.
     pub wireless: u64,
-    /// Of a classifier that is made of several schemes, the share of time for which each was in use.
+    /// Where several judged, the packets that each did.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
+    pub by: BTreeMap<String, u64>,
+    /// Of a classifier that is made of several schemes, the share of time for which each was in use; empty where it never judged.
     pub shares: BTreeMap<String, f64>,
 }
 
@@ -85,6 +88,10 @@ enum Judge {
     Own,
     Spike,
     SpikeRtt,
+}
+
+impl Judge {
+    const ALL: [Judge; 3] = [Judge::Own, Judge::Spike, Judge::SpikeRtt];
 }
 
 /// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
@@ -106,6 +113,8 @@ pub struct Discriminator {
     spike_rtt: SpikeRtt,
     judge: Judge,
     counts: LossCounts,
+    /// The packets that each judged.
+    judged: [u64; Judge::ALL.len()],
 }
 
 impl Discriminator {
@@ -113,7 +122,8 @@ impl Discriminator {
     pub fn new(choice: &Choice) -> Result<Discriminator, ChoiceError> {
         let name = super::find(&choice.name)?.name;
         let (own, spike, spike_rtt) = (super::build(choice)?, Spike::default(), SpikeRtt::default());
-        Ok(Discriminator { name, own, spike, spike_rtt, judge: Judge::Own, counts: LossCounts::default() })
+        let (judge, counts, judged) = (Judge::Own, LossCounts::default(), [0; Judge::ALL.len()]);
+        Ok(Discriminator { name, own, spike, spike_rtt, judge, counts, judged })
     }
 
     /// Chooses who judges while times of arrival have that resolution, or none; says so if that is another than before.
@@ -138,7 +148,11 @@ impl Discriminator {
 
     /// The name of who judges.
     pub fn judge(&self) -> &'static str {
-        match self.judge {
+        self.named(self.judge)
+    }
+
+    fn named(&self, judge: Judge) -> &'static str {
+        match judge {
             Judge::Own => self.name,
             Judge::Spike => "spike",
             Judge::SpikeRtt => "spike-rtt",
@@ -160,6 +174,7 @@ impl Discriminator {
             Judge::SpikeRtt => self.spike_rtt.classify(loss),
         };
         self.counts.count(class, loss.truth);
+        self.judged[self.judge as usize] += 1;
         class
     }
 
@@ -175,11 +190,22 @@ impl Discriminator {
         self.counts
     }
 
-    /// How losses were judged so far, and by which scheme.
+    /// How losses were judged so far, by whom, and by which of its schemes.
     pub fn verdicts(&self) -> Verdicts {
         let LossCounts { congestion, wireless, .. } = self.counts;
-        let shares = self.own.shares().into_iter().map(|(scheme, share)| (scheme.to_owned(), share));
-        Verdicts { classifier: self.name, congestion, wireless, shares: shares.collect() }
+        // While nothing was lost, whoever would judge.
+        let most = *self.judged.iter().max().unwrap_or(&0);
+        let judge = Judge::ALL.into_iter().find(|judge| most > 0 && self.judged[*judge as usize] == most);
+        let judge = judge.unwrap_or(self.judge);
+        let judged = Judge::ALL.map(|judge| (self.named(judge).to_owned(), self.judged[judge as usize]));
+        let mut by: BTreeMap<String, u64> = judged.into_iter().filter(|judged| judged.1 > 0).collect();
+        if by.len() < 2 {
+            by.clear();
+        }
+        let own = judge == Judge::Own || self.judged[Judge::Own as usize] > 0;
+        let shares = if own { self.own.shares() } else { Vec::new() };
+        let shares = shares.into_iter().map(|(scheme, share)| (scheme.to_owned(), share)).collect();
+        Verdicts { classifier: self.named(judge), congestion, wireless, by, shares }
     }
 
     /// Shows who judges, the counts, and what the classifier knows.
@@ -223,5 +249,21 @@ mod tests {
         );
         assert_eq!(discriminator.suit(coarse), None);
         assert_eq!(discriminator.suit(Some(needs)), Some(Decision::Restored { to: "spike" }));
+    }
+
+    #[test]
+    fn verdicts_name_who_judged() {
+        let mut discriminator = Discriminator::new(&"zbs".parse().unwrap()).unwrap();
+        assert_eq!(discriminator.verdicts().classifier, "zbs");
+        discriminator.suit(None);
+        (0..3).for_each(|seq| _ = discriminator.classify(&Loss::of(seq, 1)));
+        let Verdicts { classifier, congestion, by, shares, .. } = discriminator.verdicts();
+        assert_eq!((classifier, congestion), ("spike-rtt", 3));
+        assert!(by.is_empty() && shares.is_empty(), "{by:?}, {shares:?}");
+        discriminator.suit(Some(Span::from_nanos(1)));
+        discriminator.classify(&Loss::of(3, 1));
+        let Verdicts { classifier, by, .. } = discriminator.verdicts();
+        let each: Vec<(&str, u64)> = by.iter().map(|(name, packets)| (&**name, *packets)).collect();
+        assert_eq!((classifier, each), ("spike-rtt", vec![("spike-rtt", 3), ("zbs", 1)]));
     }
 }

@@ -1,10 +1,57 @@
 //! A loss classifier in front of a controller: losses that it judges wireless are no congestion to what stands behind it.
 
 use super::{Action, Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Signal};
-use crate::classify::{Arrival, Discriminator, Loss, LossCounts, Verdicts};
+use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
 use crate::telemetry::Visitor;
 use crate::time::Time;
 use crate::units::Bytes;
+
+/// How far behind the newest loss that was judged verdicts are remembered, in packets.
+const REMEMBERED: u64 = 512;
+
+/// Verdicts on the losses of late, a bit for each packet: hosts may tell of a loss twice, or after later ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    /// The newest packet whose loss was judged.
+    newest: Option<u64>,
+    /// Whether a packet's loss was judged, and whether that was the wireless link's.
+    bits: [[u64; (REMEMBERED / 64) as usize]; 2],
+}
+
+impl Recent {
+    /// Where a packet's bits are.
+    fn place(id: u64) -> (usize, u64) {
+        ((id % REMEMBERED / 64) as usize, 1 << (id % 64))
+    }
+
+    /// The verdict on a loss; `None` if it was not judged yet. What is too old to be remembered was congestion.
+    fn verdict(&self, id: u64) -> Option<LossClass> {
+        let newest = self.newest.filter(|newest| id <= *newest)?;
+        let (word, bit) = Recent::place(id);
+        let [judged, wireless] = self.bits.map(|bits| bits[word] & bit != 0);
+        match newest - id {
+            behind if behind >= REMEMBERED => Some(LossClass::Congestion),
+            _ if !judged => None,
+            _ if wireless => Some(LossClass::Wireless),
+            _ => Some(LossClass::Congestion),
+        }
+    }
+
+    fn remember(&mut self, id: u64, class: LossClass) {
+        // What the packets in between take the place of is too old.
+        let from = self.newest.map_or(id, |newest| newest.saturating_add(1));
+        for id in from.max(id.saturating_sub(REMEMBERED - 1))..=id {
+            let (word, bit) = Recent::place(id);
+            self.bits.iter_mut().for_each(|bits| bits[word] &= !bit);
+        }
+        self.newest = self.newest.max(Some(id));
+        let (word, bit) = Recent::place(id);
+        self.bits[0][word] |= bit;
+        if class == LossClass::Wireless {
+            self.bits[1][word] |= bit;
+        }
+    }
+}
 
 /// A controller and the classifier in front of it.
 ///
@@ -15,9 +62,9 @@ pub struct Discriminated {
     discriminator: Discriminator,
     controller: Box<dyn RateController>,
     decisions: Decisions,
-    /// The highest numbers that arrived and that were judged: feedback that repeats itself is taken once.
+    /// The highest number that arrived, and the verdicts of late: feedback that repeats itself is taken once.
     highest: Option<u64>,
-    judged: Option<u64>,
+    recent: Recent,
 }
 
 impl Discriminated {
@@ -28,7 +75,7 @@ impl Discriminated {
             controller,
             decisions: Decisions::default(),
             highest: None,
-            judged: None,
+            recent: Recent::default(),
         }
     }
 
@@ -81,14 +128,16 @@ impl Discriminated {
         for report in &mut feedback.reports[first..end] {
             let Fate::Lost { class, .. } = &mut report.fate else { continue };
             let seq = report.sent.id;
-            let loss = Loss { seq, run, bytes: Some(bytes), truth: truth.and_then(|truth| truth.cause(seq)) };
-            if self.judged.is_none_or(|judged| seq > judged) {
-                *class = self.discriminator.classify(&loss);
-                let (class, by) = (*class, self.discriminator.judge());
-                truth.into_iter().for_each(|truth| truth.judged(seq, class));
-                self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
-                self.judged = Some(seq);
+            if let Some(before) = self.recent.verdict(seq) {
+                *class = before;
+                continue;
             }
+            let loss = Loss { seq, run, bytes: Some(bytes), truth: truth.and_then(|truth| truth.cause(seq)) };
+            *class = self.discriminator.classify(&loss);
+            let (class, by) = (*class, self.discriminator.judge());
+            self.recent.remember(seq, class);
+            truth.into_iter().for_each(|truth| truth.judged(seq, class));
+            self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
         }
     }
 }
@@ -144,7 +193,6 @@ impl RateController for Discriminated {
 mod tests {
     use super::super::{LossTruth, LostBy, Setting, build};
     use super::*;
-    use crate::classify::LossClass;
     use crate::time::Span;
 
     const WIRELESS: Fate = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };
@@ -191,9 +239,9 @@ mod tests {
             assert_eq!(after, before);
         }
         assert_eq!((by.counts().wireless, by.counts().congestion), (3, 0));
-        // Told once more, they were judged before.
-        judged(&mut by, &mut before.clone(), None);
-        assert_eq!(by.counts().wireless, 3);
+        // Told once more, they keep the verdict, and count once.
+        assert_eq!(judged(&mut by, &mut before.clone(), None), [4, 5, 8]);
+        assert_eq!((by.counts().wireless, by.counts().congestion), (3, 0));
         // A gap that begins with the feedback.
         assert_eq!(judged(&mut by, &mut reports(10, "x..."), None), [10]);
         // A host that was sure of a loss only after it had told of later arrivals.
@@ -205,6 +253,22 @@ mod tests {
         );
         judged(&mut none, &mut reports(1, "x..."), None);
         assert_eq!(none.counts().congestion, 1);
+    }
+
+    /// A loss that is told after a later one is judged, once; what was judged long ago is congestion when it is told again.
+    #[test]
+    fn verdicts_of_late_are_remembered() {
+        let mut recent = Recent::default();
+        recent.remember(10, LossClass::Wireless);
+        recent.remember(8, LossClass::Congestion);
+        let told = |recent: &Recent, ids: [u64; 4]| ids.map(|id| recent.verdict(id));
+        let (w, c) = (Some(LossClass::Wireless), Some(LossClass::Congestion));
+        assert_eq!(told(&recent, [8, 9, 10, 11]), [c, None, w, None]);
+        // 522 has the place of 10, and those in between have not been judged.
+        recent.remember(600, LossClass::Wireless);
+        assert_eq!(told(&recent, [10, 522, 599, 600]), [c, None, None, w]);
+        recent.remember(u64::MAX, LossClass::Congestion);
+        assert_eq!(told(&recent, [0, 600, u64::MAX - 1, u64::MAX]), [c, c, None, c]);
     }
 
     #[test]

@@ -7,6 +7,17 @@ use crate::time::{Span, Time};
 /// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi), in seconds.
 pub(super) const SLOWEST: f64 = 64.0;
 
+/// The first window in bytes, for packets of at most `mss` (RFC 5348, section 4.2; RFC 3390).
+pub(super) fn initial_window(mss: f64) -> f64 {
+    (4.0 * mss).min((2.0 * mss).max(4380.0))
+}
+
+/// That window in a round-trip time, as bytes a second. A round-trip time of less than a millisecond is not believed for this: a peer
+/// that claims to have held its feedback back for all of the time would be sent any rate at once.
+pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
+    initial_window(mss) / rtt.max(1e-3)
+}
+
 /// The flow, as its host tells of it.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -68,6 +79,13 @@ impl Flow {
         let new = self.reported.is_none_or(|reported| id > reported);
         self.reported = self.reported.max(Some(id));
         Some(new)
+    }
+
+    /// Feedback came: starts the timer of silence anew where it tells of arrivals, and where it does not run yet.
+    pub(super) fn heard(&mut self, arrivals: bool, rtt: Option<f64>, rate: f64) {
+        if arrivals || self.timer.is_none() {
+            self.restart(rtt, rate);
+        }
     }
 
     /// Starts the timer of silence: four round-trip times in seconds or the time of two packets at `rate` bytes a second, and by

@@ -180,10 +180,11 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
-    /// assert_eq!(names, ["tfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
+    /// assert_eq!(names, ["tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
     /// ```
     pub const CONTROLLERS: Controller;
     tfrc,
+    multfrc,
     vtp,
     iiad,
     sqrt,

@@ -4,7 +4,7 @@
 //! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
 //! is decided in `docs/rate-control.md`.
 
-use super::flow::{Flow, SLOWEST};
+use super::flow::{Flow, SLOWEST, initial_rate};
 use super::{
     Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
     RouteChange, Sent, Setting, Signal,
@@ -147,8 +147,7 @@ impl Vtp {
         let sample = sample.as_secs_f64();
         if self.rtt.is_none() {
             // As TFRC starts (RFC 5348, section 4.2).
-            let mss = self.setting.packet_size.0 as f64;
-            self.set(self.rate.max((4.0 * mss).min((2.0 * mss).max(4380.0)) / sample));
+            self.set(self.rate.max(initial_rate(self.setting.packet_size.0 as f64, sample)));
             self.rtt = Some(sample);
         }
         self.least = self.least.min(sample);
@@ -262,13 +261,14 @@ impl RateController for Vtp {
                 Fate::Arrived { at, .. } => at,
                 _ => None,
             });
-        let mut ended = false;
+        let (mut heard, mut ended) = (false, false);
         let mut lost = None;
         for Report { sent, fate } in feedback.reports.iter() {
             let Some(new) = self.flow.on_report(sent.id) else { continue };
             let bytes = sent.size.0.min(65_535);
             match *fate {
                 Fate::Arrived { ecn, .. } if new => {
+                    heard = true;
                     self.round.bytes += bytes;
                     self.round.filled |= !sent.app_limited;
                     ended |= sent.at >= self.round.began;
@@ -282,6 +282,7 @@ impl RateController for Vtp {
         }
         if let Some(summary) = feedback.receiver.filter(|_| feedback.reports.is_empty()) {
             let over = summary.over.as_secs_f64();
+            heard = true;
             if over > 0.0 {
                 self.received = summary.received.0 as f64 / over;
                 self.achieve_at(self.received);
@@ -298,13 +299,13 @@ impl RateController for Vtp {
         if let Some(sent_at) = lost {
             self.congested(sent_at);
         }
-        self.flow.restart(self.rtt, self.rate);
+        self.flow.heard(heard, self.rtt, self.rate);
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
         self.flow.at(now);
         match signal {
-            Signal::Rtt { sample } => self.on_rtt(sample),
+            Signal::Rtt { sample } if sample > Span::ZERO => self.on_rtt(sample),
             Signal::Route { why: RouteChange::MoreCapacity } => {
                 (self.phase, self.least) = (Phase::Start, self.rtt.unwrap_or(f64::INFINITY));
             }
@@ -459,6 +460,17 @@ mod tests {
         }
         assert!(slowest >= 100_000.0, "{slowest}");
         assert!((vtp.achieved.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", vtp.achieved);
+    }
+
+    /// A packet in a second, then four in a round-trip time, of a millisecond at least, whatever a peer claims.
+    #[test]
+    fn it_starts_with_a_window_in_a_round_trip() {
+        for (micros, rate) in [(0, 1_000.0), (50_000, 80_000.0), (1, 4_000_000.0)] {
+            let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
+            let mut vtp = Vtp::new(VtpConfig::default(), &setting);
+            vtp.on_signal(at(1.0), Signal::Rtt { sample: Span::from_micros(micros) });
+            assert_eq!(vtp.rate, rate);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
 //! halves with each timeout, after the law's own answer to the first.
 
-use super::flow::{Flow, SLOWEST};
+use super::flow::{Flow, SLOWEST, initial_window};
 use super::window::{Acked, Congestion, Window, WindowLaw};
 use super::{
     Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
@@ -48,8 +48,7 @@ impl WindowRate {
         WindowRate {
             setting: *setting,
             law,
-            // RFC 3390
-            window: Window::new((4.0 * mss).min((2.0 * mss).max(4380.0)) / mss),
+            window: Window::new(initial_window(mss) / mss),
             rtt: None,
             shape,
             decreased: None,
@@ -173,7 +172,7 @@ impl RateController for WindowRate {
         if heard {
             self.backoff = 1.0;
         }
-        self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
+        self.flow.heard(heard, self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {

@@ -2,6 +2,7 @@
 
 mod laws;
 mod liars;
+mod multfrc;
 mod nonsense;
 mod path;
 mod probe;

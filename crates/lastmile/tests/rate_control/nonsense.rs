@@ -1,6 +1,8 @@
 //! Whatever the feedback, and however late, twice, out of order or from the future: no panic, and rates that are finite,
 //! positive and within the limits; for every controller behind every classifier.
 
+use std::cell::Cell;
+
 use lastmile::classify::{CLASSIFIERS, LossClass};
 use lastmile::control::*;
 use lastmile::node::Ecn;
@@ -201,23 +203,25 @@ proptest! {
     }
 }
 
-/// Minutes of silence bring the rate down to the least, and it comes back.
+/// Minutes of silence bring the rate down to the least, and it comes back; so do minutes in which the host finds by timeouts that
+/// all packets were lost, and a classifier that the wireless link lost them.
 #[test]
 fn silence_stops_every_controller_that_listens() {
-    for scheme in CONTROLLERS.iter().filter(|scheme| scheme.name != "fixed") {
+    let schemes = CONTROLLERS.iter().filter(|scheme| scheme.name != "fixed");
+    for (scheme, told) in schemes.flat_map(|scheme| [(scheme, false), (scheme, true)]) {
         let setting = Setting { min: Rate::ip(1_000), ..Setting::default() };
         let name: Composition = scheme.name.parse().unwrap();
         let mut controller = build(&name, &setting).unwrap();
-        let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);
-        let mut talk = |controller: &mut dyn RateController, now: &mut Time, rounds: u64| {
+        let (mut now, id) = (Time::ZERO + Span::from_secs(1), Cell::new(0));
+        let talk = |controller: &mut dyn RateController, now: &mut Time, rounds: u64| {
             for _ in 0..rounds {
-                let sent: Vec<Sent> = (0..10).map(|k| Sent::media(id + k, Bytes(1200), *now)).collect();
+                let sent: Vec<Sent> = (0..10).map(|k| Sent::media(id.get() + k, Bytes(1200), *now)).collect();
                 sent.iter().for_each(|sent| controller.on_sent(*now, sent));
                 *now += Span::from_millis(50);
                 let came = |sent: Sent| Report { sent, fate: Fate::arrived(now.as_receiver()) };
                 let mut reports: Vec<Report> = sent.into_iter().map(came).collect();
                 controller.on_feedback(*now, &mut Feedback::exact(&mut reports, Some(now.as_receiver())));
-                id += 10;
+                id.set(id.get() + 10);
             }
         };
         talk(&mut *controller, &mut now, 40);
@@ -225,8 +229,14 @@ fn silence_stops_every_controller_that_listens() {
         assert!(before > Rate::ip(500_000), "{}: {before}", scheme.name);
         let silent_until = now + Span::from_secs(600);
         while let Some(at) = controller.poll_timeout().filter(|at| *at < silent_until) {
-            controller.on_sent(at, &Sent::media(1_000_000, Bytes(1200), at));
+            let sent = Sent::media(id.replace(id.get() + 1), Bytes(1200), at);
+            controller.on_sent(at, &sent);
             controller.on_timeout(at);
+            if told {
+                let fate = Fate::Lost { by: LostBy::Timeout, class: LossClass::Wireless };
+                let mut reports = [Report { sent, fate }];
+                controller.on_feedback(at, &mut Feedback::exact(&mut reports, None));
+            }
         }
         let silent = controller.output().pacing;
         assert!(silent < Rate::ip(5_000), "{}: {silent}", scheme.name);

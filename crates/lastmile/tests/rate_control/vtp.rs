@@ -52,3 +52,12 @@ fn wireless_losses_cost_what_they_take() {
         assert!(none.arrived <= without, "{loss}: {none:?}");
     }
 }
+
+/// All losses judged wireless, those of a full queue too: twice what arrives is the most, as TFRC's is.
+#[test]
+fn what_arrives_bounds_the_rate_whatever_a_classifier_says() {
+    for scheme in ["vtp", "vtp(hold=rounds)", "vtp(cut=window)", "tfrc", "multfrc"] {
+        let came = run(&format!("{scheme}+spike-rtt(start=1, end=1)"), 0.0, 25);
+        assert!(came.arrived > 4_900.0 && came.sent <= 2.05 * came.arrived, "{scheme}: {came:?}");
+    }
+}

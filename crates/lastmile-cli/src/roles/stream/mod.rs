@@ -314,12 +314,14 @@ fn told(what: &Decision) -> Told {
 
 /// How losses were judged, in words.
 fn judged(verdicts: &Verdicts) -> String {
-    let Verdicts { classifier, congestion, wireless, shares } = verdicts;
+    let Verdicts { classifier, congestion, wireless, by, shares } = verdicts;
+    let others = by.iter().filter(|(name, _)| name != classifier);
+    let others: String = others.map(|(name, packets)| format!(", {name} {packets} of them")).collect();
     let shares: String = shares
         .iter()
         .map(|(scheme, share)| format!(", {scheme} for {:.0} % of the time", share * 100.0))
         .collect();
-    format!("{classifier} judged {congestion} losses congestion and {wireless} wireless{shares}")
+    format!("{classifier} judged {congestion} losses congestion and {wireless} wireless{others}{shares}")
 }
 
 /// What a controller decided, in words.

@@ -9,8 +9,8 @@ use crate::time::Span;
 
 /// Runs of lost packets that wait for later arrivals to confirm them; with more, the oldest counts as confirmed.
 const HOLES: usize = 16;
-/// Loss events of one run that are told apart; there are no more than eight intervals.
-const EVENTS: usize = 16;
+/// Loss events of one run that are told apart, the last ones; there are no more than eight intervals.
+const EVENTS: u64 = 16;
 
 /// Packets lost in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +93,11 @@ impl LossHistory {
             open: 0,
             undo: None,
         }
+    }
+
+    /// The history that another connection over the same path begins with: nothing waits there to be confirmed.
+    pub(super) fn heir(&self) -> LossHistory {
+        LossHistory { open: 0, undo: None, ..self.clone() }
     }
 
     /// p; zero before the first loss event.
@@ -210,7 +215,7 @@ impl LossHistory {
     fn judge(&mut self, run: Run, now: Now<'_>) -> Option<u64> {
         let rtt = now.rtt.as_nanos().unsigned_abs();
         let (mut from, mut event) = (0, None);
-        for _ in 0..EVENTS {
+        for _ in 0..EVENTS + 2 {
             // T_old + R >= T_new belongs to the event that there is.
             let place = match self.began {
                 None => Some(from),
@@ -226,7 +231,10 @@ impl LossHistory {
             self.began = Some((number, run.time(place)));
             // Only an event that a whole run began can be taken back.
             self.undo = (place == 0).then_some(Undo { intervals, began: before, run, came: 0 });
-            (from, event) = (place + 1, Some(number));
+            // What lies further back in a long run has no weight any more.
+            let tail = run.times.1.saturating_sub(rtt.saturating_mul(EVENTS));
+            let late = run.later_than(tail, place + 1).unwrap_or(run.len);
+            (from, event) = (late.min(run.len.saturating_sub(EVENTS)).max(place + 1), Some(number));
         }
         if event.is_none() {
             // The current event has other losses too.
@@ -324,6 +332,14 @@ mod tests {
         let mut wanted = LossIntervals::new(1.0);
         [50.0, 11.0, 11.0].into_iter().for_each(|size| wanted.close(size));
         assert_eq!(h.intervals, wanted);
+        // Of two hundred events of 11 packets the last ones count.
+        let mut long = history();
+        events(&mut long, 0..20, &[]);
+        long.lost(Run { first: 20, len: 2_201, times: (200 * MS, 22_200 * MS) }, FIRST);
+        events(&mut long, 2_221..2_230, &[]);
+        // I_0 is 2229 - 2215 + 1 = 15: (15 + 5 * 11) / 6.
+        assert_eq!(long.began.unwrap().0, 2_215);
+        assert!((long.loss_event_rate() - 6.0 / 70.0).abs() < 1e-12);
         // Told as one run of a receiver, with the times of its ends.
         let mut told = history();
         events(&mut told, 0..20, &[]);

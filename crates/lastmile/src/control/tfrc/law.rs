@@ -13,6 +13,8 @@ pub(super) struct Facts {
     pub(super) received: Option<f64>,
     /// p.
     pub(super) loss_event_rate: f64,
+    /// How many times the equation's rate is meant: one, or that of several connections.
+    pub(super) times: f64,
     /// It reports a new loss event, or a higher p.
     pub(super) worse: bool,
     /// All of the interval that it covers was data-limited.
@@ -61,17 +63,6 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
 
     /// Shows its own part of the state.
     fn telemetry(&self, visitor: &mut dyn Visitor);
-}
-
-/// W_init in a round-trip time, as bytes a second. That of less than a millisecond is not believed for this: a peer that claims to
-/// have held its feedback back for all of the time would be sent any rate at once.
-pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
-    initial_window(mss) / rtt.max(1e-3)
-}
-
-/// W_init in bytes, for segments of at most `mss` [RFC 5348, 4.2].
-fn initial_window(mss: f64) -> f64 {
-    (4.0 * mss).min((2.0 * mss).max(4380.0))
 }
 
 /// So many seconds from now; a length that is no number, or absurd, is a day.

@@ -9,8 +9,10 @@
 //! | `equation` | 3.1, 8.1: the throughput equation and its inverse |
 //! | `sender` | 4: the allowed rate; `ns2` the same as ns-2 has it |
 //! | `history`, `intervals` | 5: loss events, intervals, discounting |
+//! | `connections` | those of several connections over one stream, for MULTFRC |
 //! | `receive_rate`, `receiver` | 6: X_recv, the receiver |
 
+mod connections;
 mod equation;
 mod history;
 mod intervals;
@@ -25,7 +27,8 @@ pub use equation::Equation;
 pub use options::{Form, Preset, TfrcConfig};
 pub use receiver::{Receiver, ReceiverFeedback, ReceiverPacket};
 
-use history::{LossHistory, Now, Run};
+use connections::Connections;
+use history::{LossHistory, Now};
 use law::{Facts, Law};
 use options::Parameters;
 use receive_rate::ReceiveRate;
@@ -41,6 +44,9 @@ use crate::options::{Given, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Rx, Span, Time};
 use crate::units::Rate;
+
+/// Bytes of a loss history.
+pub(super) const LOSS_HISTORY: usize = size_of::<LossHistory>();
 
 /// Its place in the registry.
 pub const ENTRY: Controller = Controller {
@@ -64,7 +70,7 @@ pub struct Tfrc {
     setting: Setting,
     parameters: Parameters,
     law: Box<dyn Law>,
-    history: LossHistory,
+    connections: Connections,
     receive: ReceiveRate,
     clock: ReceiveClock,
     /// The mean size of packets at the IP layer, in bytes.
@@ -146,12 +152,17 @@ impl DataLimited {
 impl Tfrc {
     /// Within the limits of `setting`.
     pub fn new(config: &TfrcConfig, setting: &Setting) -> Tfrc {
+        Tfrc::several(config, setting, 1)
+    }
+
+    /// With room for the loss histories of up to `most` connections; it begins with one.
+    pub(super) fn several(config: &TfrcConfig, setting: &Setting, most: usize) -> Tfrc {
         let parameters = config.parameters();
         let start = setting.start.map(|rate| rate.bits_per_second() as f64 / 8.0);
         let mut tfrc = Tfrc {
             setting: *setting,
             law: parameters.law(1.0, None),
-            history: LossHistory::new(parameters.confirmations, parameters.threshold),
+            connections: Connections::new(parameters.history(), most),
             parameters,
             receive: ReceiveRate::default(),
             clock: ReceiveClock::default(),
@@ -172,6 +183,17 @@ impl Tfrc {
         };
         tfrc.law = parameters.law(tfrc.segment(), start.map(|start| start * tfrc.paced()));
         tfrc
+    }
+
+    /// The rate is that of so many connections from now on, to which packets are dealt in turn.
+    pub(super) fn connect(&mut self, count: usize) {
+        let newest = self.sent.max(self.reported);
+        self.connections.set(count, newest.map_or(0, |newest| newest.saturating_add(1)));
+    }
+
+    /// R, in seconds.
+    pub(super) fn rtt(&self) -> Option<f64> {
+        self.law.rtt()
     }
 
     /// Bytes of a packet at the IP layer.
@@ -210,8 +232,8 @@ impl Tfrc {
         }
     }
 
-    /// Takes in what became of each packet; whether a loss event began.
-    fn on_reports(&mut self, feedback: &Feedback<'_>, rtt: Span) -> bool {
+    /// Takes in what became of each packet; whether a loss event began, and how many times the equation's rate is meant.
+    fn on_reports(&mut self, feedback: &Feedback<'_>, rtt: Span) -> (bool, f64) {
         let known = |id: u64, sent: Option<u64>| sent.is_none_or(|sent| id <= sent);
         let mut reported = self.reported;
         for Report { sent, fate } in feedback.reports.iter() {
@@ -229,7 +251,8 @@ impl Tfrc {
         }
         let (segment, seconds) = (self.segment(), rtt.as_secs_f64().max(1e-6));
         // [RFC 5348, 6.3.1] X_target is the largest X_recv so far, at least half a packet in a round-trip time.
-        let target = self.most_received.max(0.5 * segment / seconds);
+        let share = self.most_received / self.connections.count() as f64;
+        let target = share.max(0.5 * segment / seconds);
         let equation = self.law.equation(segment, seconds);
         let first = || 1.0 / equation.loss_event_rate(target);
         let now = Now { rtt, first: &first };
@@ -242,13 +265,15 @@ impl Tfrc {
             let time = sent.at.as_nanos();
             let new = self.reported.is_none_or(|reported| sent.id > reported);
             let event = match fate {
-                Fate::Arrived { ecn, .. } if new => self.history.arrived(sent.id, time, ecn == Ecn::Ce, now),
+                Fate::Arrived { ecn, .. } if new => {
+                    self.connections.arrived(sent.id, time, ecn == Ecn::Ce, now)
+                }
                 Fate::Lost { class: LossClass::Congestion, .. } => {
                     // A host's timeout may find what lies behind the newest report.
-                    self.history.lost(Run { first: sent.id, len: 1, times: (time, time) }, now)
+                    self.connections.lost(sent.id, time, now)
                 }
                 Fate::Arrived { .. } | Fate::Late { .. } => {
-                    self.history.fill(sent.id);
+                    self.connections.fill(sent.id);
                     None
                 }
                 Fate::Lost { class: LossClass::Wireless, .. } => None,
@@ -263,12 +288,13 @@ impl Tfrc {
             self.reported = self.reported.max(Some(sent.id));
             if let Some(id) = event {
                 began = true;
-                let loss_event_rate = self.history.loss_event_rate();
+                let (loss_event_rate, _) = self.connections.together(&equation);
                 self.decisions.push(Decision::LossEvent { id, loss_event_rate });
             }
         }
-        self.loss_event_rate = self.history.loss_event_rate();
-        began
+        let (loss_event_rate, times) = self.connections.together(&equation);
+        self.loss_event_rate = loss_event_rate;
+        (began, times)
     }
 
     /// X_recv of IP bytes, kept in those that are paced.
@@ -296,10 +322,9 @@ impl RateController for Tfrc {
         let now = self.at(now);
         let sample = feedback.rtt(now);
         let rtt = self.law.rtt().map(Span::from_secs_f64).or(sample).unwrap_or(Span::ZERO);
-        self.spacing.heard(now);
         let (before, counted) = (self.loss_event_rate, self.received);
         self.received = 0.0;
-        let began = match feedback.receiver {
+        let (began, times) = match feedback.receiver {
             None => self.on_reports(feedback, rtt),
             Some(summary) => {
                 if let Some((bytes, span)) = self.sending.feedback(now.as_nanos(), rtt) {
@@ -320,15 +345,22 @@ impl RateController for Tfrc {
                     Source::ReceiverReport if before > 0.0 => (before + (p - before) / 8.0).max(1e-9),
                     _ => p,
                 };
-                false
+                (false, self.connections.count() as f64)
             }
         };
         let newest = feedback.newest().map(|i| feedback.reports[i].sent.at);
+        if newest.is_none() && feedback.receiver.is_none() {
+            // [RFC 5348, 6.2] A receiver to which nothing came gives no feedback.
+            (self.loss_event_rate, self.received) = (before, counted);
+            return;
+        }
+        self.spacing.heard(now);
         let received = (self.received > 0.0).then_some(self.received);
         let facts = Facts {
             rtt: sample.map(|sample| sample.as_secs_f64()),
             received,
             loss_event_rate: self.loss_event_rate,
+            times,
             worse: began || self.loss_event_rate > before,
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some()
@@ -354,7 +386,7 @@ impl RateController for Tfrc {
             Signal::Mtu { size } => self.setting.packet_size = size,
             // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten.
             Signal::Route { why: RouteChange::MoreCapacity } => {
-                self.history = LossHistory::new(self.parameters.confirmations, self.parameters.threshold);
+                self.connections.forget(&self.parameters.history());
                 self.loss_event_rate = 0.0;
                 self.law.restart();
             }

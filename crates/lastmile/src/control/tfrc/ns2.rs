@@ -13,7 +13,8 @@
 //! round apart, and the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's equation for the first interval.
 
 use super::equation::Equation;
-use super::law::{Facts, Law, after, initial_rate};
+use super::law::{Facts, Law, after};
+use crate::control::flow::initial_rate;
 use crate::telemetry::Visitor;
 use crate::time::Time;
 
@@ -150,11 +151,11 @@ impl Law for Ns2Sender {
         let Some(rtt) = self.rtt else { return };
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
-        let one = self.segment / rtt;
+        let one = facts.times * self.segment / rtt;
         let most =
             limit.unwrap_or(0.0).max(if facts.data_limited { initial_rate(self.mss, rtt) } else { one });
         let p = facts.loss_event_rate;
-        let fair = self.equation(self.segment, rtt).bytes_per_second(p);
+        let fair = facts.times * self.equation(self.segment, rtt).bytes_per_second(p);
         match self.phase {
             Phase::SlowStart if p > 0.0 => {
                 self.phase = Phase::Avoidance;
@@ -260,6 +261,7 @@ mod tests {
             rtt: Some(0.1),
             received: (received > 0.0).then_some(received),
             loss_event_rate: p,
+            times: 1.0,
             worse: false,
             data_limited: false,
             spacing: 0.0,

@@ -1,5 +1,6 @@
 //! TFRC's options and presets.
 
+use super::history::LossHistory;
 use super::law::Law;
 use super::ns2::Ns2Sender;
 use super::sender::{RfcParameters, RfcSender};
@@ -51,8 +52,8 @@ crate::options! {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
     preset: Preset,
-    pub(super) confirmations: u8,
-    pub(super) threshold: f64,
+    confirmations: u8,
+    threshold: f64,
     memory: f64,
     pub(super) header: f64,
     steady: bool,
@@ -76,6 +77,11 @@ impl TfrcConfig {
 }
 
 impl Parameters {
+    /// A loss history without a loss.
+    pub(super) fn history(&self) -> LossHistory {
+        LossHistory::new(self.confirmations, self.threshold)
+    }
+
     /// The sender's law, for segments of `mss` bytes, from `start` bytes a second.
     pub(super) fn law(&self, mss: f64, start: Option<f64>) -> Box<dyn Law> {
         let Parameters { memory, steady, .. } = *self;

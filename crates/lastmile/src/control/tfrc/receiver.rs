@@ -10,8 +10,8 @@ use crate::node::Ecn;
 use crate::time::{Span, Time, Tx};
 use crate::units::Bytes;
 
-/// More packets than this are not missing: the numbers began anew.
-const MAX_GAP: u64 = 3_000;
+/// Packets of one gap that are judged one by one; those of a longer one, an outage, are judged at once.
+const JUDGED: u64 = 3_000;
 
 /// A data packet, as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,8 @@ pub struct Receiver {
 impl Receiver {
     /// With a classifier to judge losses before they count, and feedback every so often, or once in a round-trip time.
     pub fn new(config: &TfrcConfig, discriminator: Option<Discriminator>, every: Option<Span>) -> Receiver {
-        let parameters = config.parameters();
         Receiver {
-            history: LossHistory::new(parameters.confirmations, parameters.threshold),
+            history: config.parameters().history(),
             receive: ReceiveRate::default(),
             discriminator,
             every,
@@ -120,7 +119,7 @@ impl Receiver {
         let round = Now { rtt, first: &first };
         if let Some((newest, then)) = before.filter(|_| later) {
             let missing = number - newest.number - 1;
-            if (1..=MAX_GAP).contains(&missing) {
+            if missing > 0 {
                 self.missing(newest.number, missing, (then, now), truth, round);
             }
         }
@@ -148,22 +147,27 @@ impl Receiver {
         let time = |place: u64| {
             times.0.as_nanos() + (u128::from(span) * u128::from(place) / u128::from(missing + 1)) as u64
         };
+        let packets = u32::try_from(missing).unwrap_or(u32::MAX);
+        let step = if missing > JUDGED { missing } else { 1 };
         let mut run: Option<Run> = None;
-        for place in 1..=missing {
-            let seq = before + place;
+        let mut next = 1;
+        while next <= missing {
+            let (place, seq, last) = (next, before + next, next + (step - 1));
+            next += step;
             let cause = truth.and_then(|truth| truth.cause(seq));
-            let loss = Loss { seq, run: missing as u32, bytes: None, truth: cause };
+            let loss = Loss { seq, run: packets, bytes: None, truth: cause };
             let mut class = LossClass::Congestion;
             if let Some(discriminator) = &mut self.discriminator {
                 class = discriminator.classify(&loss);
                 let by = discriminator.judge();
-                self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
+                let packets = if step > 1 { packets } else { 1 };
+                self.decisions.push(Decision::LossJudged { id: seq, packets, class, by });
                 truth.into_iter().for_each(|truth| truth.judged(seq, class));
             }
             match (class, &mut run) {
-                (LossClass::Congestion, Some(run)) => (run.len, run.times.1) = (run.len + 1, time(place)),
+                (LossClass::Congestion, Some(run)) => (run.len, run.times.1) = (run.len + step, time(last)),
                 (LossClass::Congestion, None) => {
-                    run = Some(Run { first: seq, len: 1, times: (time(place), time(place)) });
+                    run = Some(Run { first: seq, len: step, times: (time(place), time(last)) });
                 }
                 (LossClass::Wireless, _) => {
                     let event = run.take().and_then(|run| self.history.lost(run, round));
@@ -238,5 +242,44 @@ impl Receiver {
     /// How losses were judged so far.
     pub fn counts(&self) -> Option<LossCounts> {
         Some(self.discriminator.as_ref()?.counts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet every millisecond with a round-trip time of 40 ms; none of `outage` arrives.
+    fn over(outage: core::ops::Range<u64>, judge: Option<&str>) -> (f64, Vec<Decision>) {
+        let judge = judge.map(|name| Discriminator::new(&name.parse().unwrap()).unwrap());
+        let mut receiver = Receiver::new(&TfrcConfig::default(), judge, None);
+        for number in (0..outage.start).chain(outage.end..outage.end + 5) {
+            let now = Time::from_nanos((number + 20) * 1_000_000);
+            let (sent, rtt) = (Time::from_nanos(number * 1_000_000), Some(Span::from_millis(40)));
+            let packet = ReceiverPacket { number, size: Bytes(1000), sent, rtt, ecn: Ecn::NotEct };
+            receiver.on_packet(now, &packet, None);
+            receiver.poll_feedback(now);
+        }
+        (receiver.loss_event_rate(), core::iter::from_fn(|| receiver.poll_decision()).collect())
+    }
+
+    /// A loss event begins with each round-trip time of an outage: intervals of 41 packets, and the last of up to 45.
+    #[test]
+    fn an_outage_of_any_length_is_a_loss() {
+        for packets in [2_900, 3_001, 20_000, 1 << 40] {
+            let (p, _) = over(1_000..1_000 + packets, None);
+            assert!((41.0..42.0).contains(&(1.0 / p + 1e-9)), "{packets}: {p}");
+        }
+    }
+
+    /// One verdict for all packets, or for each of them: both are told alike.
+    #[test]
+    fn an_outage_is_judged() {
+        for packets in [2_900, 3_001, 20_000_u32] {
+            let (p, decisions) = over(1_000..1_000 + u64::from(packets), Some("spike"));
+            let class = LossClass::Wireless;
+            assert_eq!(decisions, [Decision::LossJudged { id: 1_000, packets, class, by: "spike" }]);
+            assert_eq!(p, 0.0);
+        }
     }
 }

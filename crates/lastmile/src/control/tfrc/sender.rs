@@ -1,7 +1,8 @@
 //! The sender of RFC 5348: slow start, the allowed rate, data-limited intervals, the nofeedback timer, oscillation prevention.
 
 use super::equation::Equation;
-use super::law::{Facts, Law, after, initial_rate};
+use super::law::{Facts, Law, after};
+use crate::control::flow::initial_rate;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 
@@ -86,8 +87,9 @@ pub(super) struct RfcSender {
     received: ReceiveSet,
     /// tld.
     doubled: Time,
-    /// p and X_Bps.
+    /// p, for how many connections, and X_Bps of all of them.
     loss_event_rate: f64,
+    times: f64,
     fair: f64,
     segment: f64,
     /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time.
@@ -106,6 +108,7 @@ impl RfcSender {
             received: ReceiveSet::of(Time::ZERO, f64::INFINITY),
             doubled: Time::ZERO,
             loss_event_rate: 0.0,
+            times: 1.0,
             fair: f64::INFINITY,
             segment: parameters.mss,
             spacing: 0.0,
@@ -133,7 +136,8 @@ impl RfcSender {
         // The first entry of X_recv_set is infinite: without a limit a p next to nothing would allow any rate.
         let limit = if limit.is_finite() { limit } else { 2.0 * self.allowed };
         if self.loss_event_rate > 0.0 {
-            self.fair = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
+            let one = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
+            self.fair = self.times * one;
             self.allowed = self.fair.min(limit).max(self.least());
         } else if (now - self.doubled).as_secs_f64() >= rtt {
             self.allowed = (2.0 * self.allowed).min(limit).max(self.initial_rate(rtt));
@@ -146,7 +150,7 @@ impl RfcSender {
 impl Law for RfcSender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
         (self.segment, self.spacing) = (facts.segment, facts.spacing);
-        self.loss_event_rate = facts.loss_event_rate;
+        (self.loss_event_rate, self.times) = (facts.loss_event_rate, facts.times);
         let q = self.parameters.memory;
         let first = self.rtt.is_none();
         if let Some(sample) = facts.rtt {
@@ -269,6 +273,7 @@ mod tests {
             rtt: Some(R),
             received: (received > 0.0).then_some(received),
             loss_event_rate: p,
+            times: 1.0,
             worse: false,
             data_limited: false,
             spacing: 0.0,
