@@ -1,4 +1,5 @@
-//! What a report costs every rate controller with every loss classifier in front, in nanoseconds:
+//! What a report costs every rate controller with every loss classifier in front, and with capacity probing around it, in
+//! nanoseconds:
 //! `cargo run --release -p lastmile --example control_speed`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark says what it found")]
@@ -29,7 +30,14 @@ fn cost(composition: &Composition) -> f64 {
                     let delay = Span::from_micros(20_000 + (id * 7_919 % 5_003) as i64);
                     let came = Fate::arrived((at + delay).as_receiver());
                     let fate = if id.is_multiple_of(53) { Fate::lost(LostBy::Gap) } else { came };
-                    Report { sent: Sent::media(id, Bytes(1200), at), fate }
+                    // A pair in twenty packets.
+                    let class = match id % 20 {
+                        index @ 0..2 => {
+                            PacketClass::Probe { train: (id / 20) as u32, index: index as u16, len: 2 }
+                        }
+                        _ => PacketClass::Media,
+                    };
+                    Report { sent: Sent { class, ..Sent::media(id, Bytes(1200), at) }, fate }
                 })
                 .collect();
             now += Span::from_millis(REPORTS as i64);
@@ -48,9 +56,12 @@ fn cost(composition: &Composition) -> f64 {
 fn main() {
     let mut worst: (f64, String) = (0.0, String::new());
     for scheme in CONTROLLERS {
-        let classifiers = CLASSIFIERS.iter().map(|lda| Some(Choice::named(lda.name)));
-        for classifier in std::iter::once(None).chain(classifiers) {
-            let composition = Composition { classifier, ..Composition::of(Choice::named(scheme.name)) };
+        let classifiers = CLASSIFIERS.iter().map(|lda| (None, Some(Choice::named(lda.name))));
+        let probe = |classifier: &str| (Some(Choice::named("probe")), Some(Choice::named(classifier)));
+        let alone = [(None, None), (Some(Choice::named("probe")), None), probe("zbs")];
+        for (wrapper, classifier) in alone.into_iter().chain(classifiers) {
+            let composition =
+                Composition { wrapper, classifier, ..Composition::of(Choice::named(scheme.name)) };
             let nanos = cost(&composition);
             println!("{nanos:7.1} ns  {composition}");
             if nanos > worst.0 {

@@ -45,7 +45,12 @@ fn talk(
 ) {
     for round in 0..rounds {
         for report in reports.iter_mut() {
-            let mut sent = Sent::media(*id, Bytes(1200), *now);
+            // Now and then a pair.
+            let class = match *id % 20 {
+                index @ 0..2 => PacketClass::Probe { train: (*id / 20) as u32, index: index as u16, len: 2 },
+                _ => PacketClass::Media,
+            };
+            let mut sent = Sent { class, ..Sent::media(*id, Bytes(1200), *now) };
             *now += Span::from_millis(1);
             controller.on_sent(*now, &sent);
             sent.at = *now;
@@ -66,7 +71,7 @@ fn talk(
             }
         }
         if round % 2 == 0 {
-            while controller.poll_decision().is_some() {}
+            while controller.poll_decision().is_some() || controller.poll_action().is_some() {}
         }
         assert!(controller.output().pacing.bits_per_second() > 0);
     }

@@ -66,6 +66,9 @@ impl RateController for Heard {
     fn on_timeout(&mut self, now: Time) {
         self.0.on_timeout(now);
     }
+    fn poll_action(&mut self) -> Option<control::Action> {
+        self.0.poll_action()
+    }
     fn output(&self) -> control::Output {
         self.0.output()
     }
@@ -256,6 +259,72 @@ fn times_of_receipt_serve_zbs_where_feedback_alone_does_not() {
     let fine = over_with(&path, "tfrc+zbs", |_, receiver| receiver.receipt_times = true);
     assert!(!fell_back(&fine), "{:?}", fine.decided);
     assert!(fine.decided.iter().any(|what| matches!(what, control::Decision::LossJudged { by: "zbs", .. })));
+}
+
+/// What pairs of a stream told of the path, in kbit/s; and between which capacities hand-offs were.
+fn probed(came: &Came) -> (Vec<f64>, Vec<(f64, f64)>) {
+    let kbits = |rate: &Rate| rate.bits_per_second() as f64 / 1e3;
+    let (mut capacities, mut hand_offs) = (Vec::new(), Vec::new());
+    for what in &came.decided {
+        match what {
+            control::Decision::Capacity { rate, .. } => capacities.push(kbits(rate)),
+            control::Decision::HandOff { from, to } => hand_offs.push((kbits(from), kbits(to))),
+            _ => {}
+        }
+    }
+    (capacities, hand_offs)
+}
+
+/// Whatever its source makes, a sender sends pairs of one size, and they tell the link's rate. A source that makes packets of any
+/// size has them filled up, and sends no more for it.
+#[test]
+fn pairs_of_media_tell_the_links_rate() {
+    let path = Path { rates: &[(0, 2_000_000)], loss: 0.0, heard_until: Time::MAX, stop: at(60_000) };
+    for source in ["on-demand", "cbr", "codec"] {
+        for control in
+            ["tfrc+probe", "sqrt+probe", "fixed(rate=1 Mbit/s)+probe", "fixed(rate=100 kbit/s)+probe+spike"]
+        {
+            let choose: fn(&mut SenderConfig, &mut ReceiverConfig) = match source {
+                "cbr" => |sender, receiver| {
+                    sender.source.source = Some("cbr".parse().unwrap());
+                    receiver.receipt_times = true;
+                },
+                "codec" => |sender, receiver| {
+                    sender.source.source = Some("codec".parse().unwrap());
+                    receiver.receipt_times = true;
+                },
+                _ => |_, receiver| receiver.receipt_times = true,
+            };
+            let came = over_with(&path, control, choose);
+            let (capacities, hand_offs) = probed(&came);
+            let all = format!("{control}, {source}: {capacities:?}");
+            assert!(capacities.len() >= 2 && hand_offs.is_empty(), "{all}");
+            assert!(capacities.iter().all(|kbits| (kbits / 2_000.0 - 1.0).abs() < 0.03), "{all}");
+            if control.starts_with("fixed") {
+                let (asked, sent) =
+                    (if control.contains("100 k") { 100.0 } else { 1_000.0 }, mean(&came, 10..60));
+                assert!((sent / asked - 1.0).abs() < 0.03, "{control}, {source}: {sent} of {asked} kbit/s");
+            }
+        }
+    }
+}
+
+/// [equation 4] At 150 kbit/s packets of 234 B make a window of 5 s.
+#[test]
+fn packets_are_as_large_as_a_window_of_five_seconds_wants_them() {
+    let path = Path { rates: &[(0, 150_000)], loss: 0.0, heard_until: Time::MAX, stop: at(120_000) };
+    let came = over(&path, "tfrc+probe");
+    let sizes = came.decided.iter().filter_map(|what| match what {
+        control::Decision::Capacity { size, .. } => Some(size.0),
+        _ => None,
+    });
+    let sizes: Vec<u64> = sizes.collect();
+    // The first window's are full, and take 21 s and more: a sixth of the pairs finds the queue full and is cut in two.
+    assert!(sizes[0] == 1000 && sizes.len() >= 12, "{sizes:?}");
+    assert!(sizes[2..].iter().all(|size| (200..280).contains(size)), "{sizes:?}");
+    let full = over(&path, "tfrc+probe(full_size=true)");
+    assert!((came.sent.packets as f64) > 2.5 * full.sent.packets as f64);
+    assert!((came.sent.bytes.0 as f64 / full.sent.bytes.0 as f64 - 1.0).abs() < 0.1);
 }
 
 #[test]

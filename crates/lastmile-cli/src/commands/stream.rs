@@ -32,8 +32,8 @@ const MAX: Rate = Rate::ip(10_000_000);
 pub(crate) struct Args {
     /// Host name, address, or either with a port; 5004 where none is named
     host: String,
-    /// What sets the rate: a controller, and after a + what tells wireless losses from congestion; `lastmile controllers` and
-    /// `lastmile classifiers` list the names
+    /// What sets the rate: a controller, and after a + what measures the path's capacity by packet pairs (`tfrc+probe`) or tells
+    /// wireless losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`); `lastmile controllers` and `lastmile classifiers` list the names
     #[arg(long, value_name = "NAME", default_value = "tfrc", help_heading = "Rate")]
     control: Composition,
     /// Send at this rate of IP packets, whatever the network says
@@ -217,6 +217,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::note(&format!(
             "{judge} judges at the receiver, which has to be told: lastmile receive --control '{}'",
             control.control
+        ));
+    }
+    if let SenderRate::Controlled(ControlConfig {
+        control: Composition { wrapper: Some(probe), .. }, ..
+    }) = &config.rate
+    {
+        crate::note(&format!(
+            "{probe} needs exact times of arrival on fast paths: lastmile receive --receipt-times"
         ));
     }
     let mut sending = Sending::new(&config);

@@ -65,11 +65,21 @@ pub enum Decision {
         /// Their size.
         size: Bytes,
     },
+    /// Packet pairs told that the path's capacity is more than this: times of arrival are too coarse to tell how much, or this
+    /// host does not send packets back to back.
+    CapacityAbove {
+        /// Of IP packets.
+        rate: Rate,
+        /// Their size.
+        size: Bytes,
+    },
+    /// Packet pairs tell no capacity: feedback has no times of arrival, or the packets of a pair have the same one.
+    CapacityUnknown,
     /// The capacity changed as in a hand-off to another network.
     HandOff {
         /// Before.
         from: Rate,
-        /// Now.
+        /// Now; downwards, what came of packets may be less than that.
         to: Rate,
     },
     /// No feedback came for too long, and the rate was cut.
@@ -98,6 +108,8 @@ pub enum Action {
     FeedbackEvery(Span),
     /// Have the encoder make a picture that needs none before it.
     KeyFrame,
+    /// Have the receiver forget its loss history, where it keeps one.
+    ForgetLosses,
 }
 
 /// How many decisions wait for a host that does not fetch them; older ones are dropped.

@@ -142,6 +142,8 @@ pub struct Wrapper {
     pub paper: &'static str,
     /// What it can be told.
     pub options: &'static [Opt],
+    /// Options with which it decides something within a second.
+    pub brief: &'static [(&'static str, &'static str)],
     /// Puts it around a controller, with its classifier in front.
     pub make: fn(&Given, &Setting, Box<dyn RateController>) -> Made,
 }

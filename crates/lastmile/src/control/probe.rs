@@ -40,31 +40,38 @@ pub const ENTRY: super::Wrapper = super::Wrapper {
     about: "the path's capacity by packet pairs within the flow, and hand-offs by its changes",
     paper: "Chen, Sun, Yang, Sanadidi, Gerla (seed 001)",
     options: ProbeConfig::OPTIONS,
+    brief: &[("every", "4"), ("samples", "4")],
     make: |given: &Given, setting, controller| -> Result<_, OptionError> {
         Ok(Box::new(Probing::new(ProbeConfig::read(given)?, setting, controller)))
     },
 };
 
-/// A dispersion of fewer steps of the stamps' resolution is no measurement: 10 %.
-const STEPS: i64 = 10;
+/// A capacity is told where the dispersion's error, by the stamps' resolution, is a tenth of it at most: the mean of n pairs has an
+/// error of a step over the root of n. A step that is not drawn anew from pair to pair, since packets leave in its time, is a
+/// quarter at most.
+const STEPS: f64 = 10.0;
+const LEAST_STEPS: f64 = 4.0;
 /// So many arrivals in a row tell how fast they come.
 const RUN: u32 = 8;
+/// A dispersion of more than this is none.
+const MOST: Span = Span::from_secs(60);
 
-/// A pair as it was measured.
+/// A capacity for packets of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
-    /// T1 + T2 in nanoseconds, both from when the pair left; from an unknown zero.
-    delay_sum: i64,
-    /// T2 - T1.
-    dispersion: Span,
-    /// Of the second packet.
+struct Capacity {
+    /// Bytes a second.
+    rate: f64,
     size: Bytes,
+    /// No pair told how much more it is.
+    at_least: bool,
 }
 
-impl Pair {
-    /// Bytes a second.
-    fn capacity(&self) -> f64 {
-        self.size.0 as f64 / self.dispersion.as_secs_f64()
+impl Capacity {
+    /// Whether it is more by that factor than a capacity for packets of another size may be: a link takes a time of its own for
+    /// each packet, so that size alone may change the capacity by as much as itself.
+    fn is_more(&self, than: &Capacity, factor: f64) -> bool {
+        let by_size = (self.size.0 as f64 / than.size.0 as f64).max(1.0);
+        !than.at_least && self.rate > factor * than.rate * by_size
     }
 }
 
@@ -73,24 +80,76 @@ fn bytes(sent: &Sent) -> u64 {
     sent.size.0.clamp(1, 65_535)
 }
 
-/// How an older capacity compares with a newer one, of pairs of another size: per packet a link takes a time of its own, so
-/// that size alone may change the capacity by as much as itself.
-fn is_more(new: &Pair, old: &Pair, factor: f64) -> bool {
-    new.capacity() > factor * old.capacity() * (new.size.0 as f64 / old.size.0 as f64).max(1.0)
+/// The pairs of a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// Of their packets, all of them.
+    size: Bytes,
+    /// Those that were measured.
+    pairs: u32,
+    /// The least delay sum T1 + T2 in nanoseconds, from an unknown zero.
+    least: i64,
+    /// How many pairs their stamps cannot tell from that one, and the sum of their dispersions T2 - T1 in nanoseconds.
+    best: (u32, i64),
+    /// How fine stamps of arrival are, at their coarsest.
+    resolution: Span,
+    /// Pairs that this host itself spread, and the sum of their dispersions.
+    spread: (u32, i64),
 }
 
-/// Arrivals in a row: how fast packets left, and how fast they came.
+impl Window {
+    /// Takes a pair in.
+    fn add(&mut self, delay_sum: i64, dispersion: Span) {
+        // Two stamps, each late by a step at most.
+        let alike = self.resolution.as_nanos().max(0).saturating_mul(2);
+        let (first, apart) = (self.pairs == 0, delay_sum.saturating_sub(self.least));
+        if first || apart <= -alike {
+            self.best = (0, 0); // [algorithm 1] the least delay sum
+        }
+        if first || apart < alike {
+            self.best = (self.best.0 + 1, self.best.1.saturating_add(dispersion.as_nanos()));
+            self.least = if first { delay_sum } else { self.least.min(delay_sum) };
+        }
+        self.pairs += 1;
+    }
+
+    /// [equation 1] C = P/T, or what C is at least; nothing where pairs came within a step, as those do that a WLAN or a host
+    /// hands on together.
+    fn capacity(&self) -> Option<Capacity> {
+        let size = self.size;
+        let step = (self.resolution.as_nanos() as f64).max(1.0);
+        let (pairs, sum) = if self.best.0 > 0 { self.best } else { self.spread };
+        let dispersion = sum as f64 / f64::from(pairs.max(1));
+        let exact = dispersion * libm::sqrt(self.best.0.into()) >= STEPS * step;
+        let at_least = !exact || dispersion < LEAST_STEPS * step;
+        let nanos = if at_least { dispersion + step } else { dispersion };
+        (dispersion >= step).then(|| Capacity { rate: 1e9 * size.0 as f64 / nanos, size, at_least })
+    }
+}
+
+/// Slow arrivals in a row: how fast packets left, and how fast they came.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
-    /// When the first left and arrived.
+    /// When the first left and arrived, and when the last arrived.
     first: (Time, Time<Rx>),
-    /// How many came after it, and their bytes.
+    last: Time<Rx>,
+    /// How many came after the first, each slower than a fifth of the old capacity, and their bytes.
     seen: u32,
     bytes: u64,
     /// Bytes of all that left after it, lost ones too.
     left: u64,
-    /// A pair among them was not slow.
-    fast: bool,
+    /// Pairs among those, whatever became of them.
+    pairs: u32,
+}
+
+/// The first packet of a pair.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    train: u32,
+    id: u64,
+    size: Bytes,
+    left: Time,
+    arrived: Time<Rx>,
 }
 
 /// A controller whose flow measures its path.
@@ -98,25 +157,31 @@ struct Arrivals {
 struct Probing {
     config: ProbeConfig,
     controller: Box<dyn RateController>,
-    setting: Setting,
-    /// Packets since the last pair was asked for.
+    /// Never less, and packets never larger.
+    least: Rate,
+    most: Bytes,
+    /// The number of the next packet to be counted, and how many were since the last pair was asked for.
+    next: u64,
     packets: u32,
     ask: bool,
+    /// The host tells of packets when they leave.
+    tells: bool,
+    /// When the first packet of the window left, and the bytes after it.
+    sending: Option<(Time, u64)>,
     /// The size of packets now, and whether it was told.
-    size: (Bytes, bool),
-    /// The pair of which the first packet arrived: its train, and when that left and arrived.
-    first: Option<(u32, Time, Time<Rx>)>,
-    /// The window's pairs, and the one of the least delay sum.
-    seen: u32,
-    best: Option<Pair>,
-    /// The last window's.
-    old: Option<Pair>,
+    size: Bytes,
+    told: bool,
+    /// The pair of which the first packet arrived.
+    first: Option<First>,
+    window: Window,
+    /// What the last window told.
+    old: Option<Capacity>,
     arrivals: Option<Arrivals>,
     /// What a hand-off downwards left, in bytes a second, until the next estimate; and until when half of that, while what the
     /// old rate put into the queue drains.
     cap: Option<(f64, Option<Time>)>,
-    /// The stamps are too coarse, or there are none: that was said.
-    blind: bool,
+    /// Nothing tells the capacity: that was said.
+    unknown: bool,
     decisions: Decisions,
 }
 
@@ -125,60 +190,107 @@ impl Probing {
         Probing {
             config,
             controller,
-            setting: *setting,
+            least: setting.min,
+            most: setting.packet_size,
+            next: 0,
             packets: 0,
             ask: false,
-            size: (setting.packet_size, true),
+            tells: false,
+            sending: None,
+            size: setting.packet_size,
+            told: true,
             first: None,
-            seen: 0,
-            best: None,
+            window: Window::default(),
             old: None,
             arrivals: None,
             cap: None,
-            blind: false,
+            unknown: false,
             decisions: Decisions::default(),
         }
     }
 
-    fn pair(&mut self, now: Time, pair: Pair, resolution: Span) {
-        if pair.dispersion / STEPS < resolution || pair.dispersion <= Span::ZERO {
-            // A path faster than the stamps is no rate at all.
-            if !core::mem::replace(&mut self.blind, true) {
-                let needs = (pair.dispersion / STEPS).max(Span::ZERO);
-                self.decisions.push(Decision::FellBack {
-                    from: "probe",
-                    to: "none",
-                    needs,
-                    resolution: Some(resolution),
-                });
-            }
+    /// A packet left.
+    fn count(&mut self, sent: &Sent) {
+        if sent.id < self.next {
             return;
         }
-        self.blind = false;
-        self.seen += 1;
-        if self.best.is_none_or(|best| pair.delay_sum < best.delay_sum) {
-            self.best = Some(pair); // [algorithm 1]
+        self.next = sent.id.saturating_add(1);
+        self.packets += 1;
+        if self.packets >= self.config.every {
+            (self.packets, self.ask) = (0, true);
         }
-        if let (Some(old), Some(arrivals)) = (self.old, &mut self.arrivals) {
-            arrivals.fast |= !is_more(&old, &pair, self.config.factor);
+        let (since, before) =
+            self.sending.map_or((sent.at, 0), |(since, so_far)| (since, so_far + bytes(sent)));
+        self.sending = Some((since, before));
+    }
+
+    /// A packet of a pair arrived.
+    fn on_probe(&mut self, now: Time, sent: Sent, at: Time<Rx>, resolution: Span) {
+        let PacketClass::Probe { train, index, .. } = sent.class else { return };
+        if index == 0 {
+            self.first = Some(First { train, id: sent.id, size: sent.size, left: sent.at, arrived: at });
+            return;
         }
-        if self.seen >= self.config.samples
-            && let Some(new) = self.best.take()
-        {
-            self.seen = 0;
-            self.estimated(now, new);
+        let Some(First { id, size, left, arrived, .. }) = self.first.take_if(|first| first.train == train)
+        else {
+            return;
+        };
+        if sent.id != id.wrapping_add(1) || sent.size != size {
+            return;
+        }
+        let (dispersion, apart) = (at - arrived, (sent.at - left).max(Span::ZERO));
+        // The second came before the first, or stamps of years.
+        if dispersion < Span::ZERO || dispersion > MOST {
+            return;
+        }
+        let size = Bytes(bytes(&sent));
+        if size != self.window.size {
+            self.window = Window { size, ..Window::default() };
+        }
+        self.window.resolution = self.window.resolution.max(resolution);
+        // A host that did not send them back to back may have spread them itself.
+        if apart <= (dispersion / 4).max(resolution / 4) {
+            let since = |at: Time<Rx>| (at.as_nanos() as i64).wrapping_sub(left.as_nanos() as i64);
+            self.window.add(since(arrived).saturating_add(since(at)), dispersion);
+        } else {
+            let (pairs, sum) = self.window.spread;
+            self.window.spread = (pairs + 1, sum.saturating_add(dispersion.as_nanos()));
+        }
+        let Window { pairs, spread, .. } = self.window;
+        if pairs.max(spread.0) >= self.config.samples {
+            self.window_ended(now);
         }
     }
 
-    fn estimated(&mut self, now: Time, new: Pair) {
-        self.decisions.push(Decision::Capacity { rate: self.rate(new.capacity()), size: new.size });
+    fn window_ended(&mut self, now: Time) {
+        let told = core::mem::take(&mut self.window).capacity();
         self.cap = None;
-        let Some(old) = self.old.replace(new) else { return self.resize() };
+        let Some(new) = told else {
+            self.unknown();
+            return self.resize(now);
+        };
+        self.unknown = false;
+        let (rate, size) = (self.rate(new.rate), new.size);
+        self.decisions.push(match new.at_least {
+            false => Decision::Capacity { rate, size },
+            true => Decision::CapacityAbove { rate, size },
+        });
         // [algorithm 1] C > 5 C_old; the first window has nothing to compare with.
         let factor = self.config.factor;
-        match is_more(&new, &old, factor) || is_more(&old, &new, factor) {
-            true => self.hand_off(now, old.capacity(), new.capacity()),
-            false => self.resize(),
+        let changed = self.old.filter(|old| new.is_more(old, factor) || old.is_more(&new, factor));
+        // A bound does not take the place of a number, unless the path is another one.
+        if changed.is_some() || !new.at_least || self.old.is_none_or(|old| old.at_least) {
+            self.old = Some(new);
+        }
+        match changed {
+            Some(old) => self.hand_off(now, old.rate, new.rate),
+            None => self.resize(now),
+        }
+    }
+
+    fn unknown(&mut self) {
+        if !core::mem::replace(&mut self.unknown, true) {
+            self.decisions.push(Decision::CapacityUnknown);
         }
     }
 
@@ -189,47 +301,57 @@ impl Probing {
             self.cap = (to < from).then_some((to, Some(now + self.config.interval)));
             self.controller.on_signal(now, Signal::Route { why });
         }
-        self.resize();
+        self.resize(now);
     }
 
     /// Our own rule downwards: a window that straddles the hand-off still tells the old capacity, whose delays were less, and of
-    /// pairs into a full queue one packet is lost. But packets then come as fast as the new path can, and slower than they left.
+    /// pairs into a full queue one packet is lost. But then every packet comes no faster than the new path can, and together they
+    /// come slower than they left. Others' traffic leaves a pair among them that is fast. What comes is at most the new capacity:
+    /// the next window tells it.
     fn on_arrival(&mut self, now: Time, sent: &Sent, at: Time<Rx>) {
-        let Some(arrivals) = &mut self.arrivals else { return self.begin(sent, at) };
-        arrivals.seen += 1;
-        arrivals.bytes += bytes(sent);
-        arrivals.left += bytes(sent);
-        if arrivals.seen < RUN {
+        let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.old) else { return self.begin(sent, at) };
+        let of = |bytes: u64, over: Span| bytes as f64 / over.as_secs_f64().max(1e-9);
+        let size = Bytes(bytes(sent));
+        let alone = Capacity { rate: of(size.0, at - arrivals.last), size, at_least: false };
+        if !old.is_more(&alone, self.config.factor) {
+            return self.begin(sent, at);
+        }
+        (arrivals.last, arrivals.seen) = (at, arrivals.seen + 1);
+        arrivals.bytes += size.0;
+        arrivals.left += size.0;
+        if arrivals.seen < RUN || arrivals.pairs == 0 {
             return;
         }
-        let Arrivals { first: (left_at, came_at), bytes, left, fast, .. } = *arrivals;
-        let (leaving, coming) = ((sent.at - left_at).as_secs_f64(), (at - came_at).as_secs_f64());
+        let came = of(arrivals.bytes, at - arrivals.first.1);
+        let slower = of(arrivals.left, sent.at - arrivals.first.0) >= 2.0 * came;
         self.begin(sent, at);
-        let Some(old) = self.old.filter(|_| !fast && coming > 0.0) else { return };
-        let (sent_at, came) = (left as f64 / leaving.max(1e-9), bytes as f64 / coming);
-        if came * self.config.factor < old.capacity() && sent_at >= 2.0 * came {
-            (self.seen, self.best) = (0, None);
-            let dispersion = Span::from_secs_f64(old.size.0 as f64 / came);
-            self.old = Some(Pair { dispersion, ..old });
-            self.hand_off(now, old.capacity(), came);
+        if slower {
+            (self.window, self.old) = (Window::default(), None);
+            self.hand_off(now, old.rate, came);
         }
     }
 
     fn begin(&mut self, sent: &Sent, at: Time<Rx>) {
-        self.arrivals = Some(Arrivals { first: (sent.at, at), seen: 0, bytes: 0, left: 0, fast: false });
+        self.arrivals =
+            Some(Arrivals { first: (sent.at, at), last: at, seen: 0, bytes: 0, left: 0, pairs: 0 });
     }
 
-    /// [equation 4] P = R t / (8 n S).
-    fn resize(&mut self) {
-        if self.config.full_size {
-            return;
-        }
-        let ProbeConfig { every, samples, interval, min_size, .. } = self.config;
-        let bytes = self.output().pacing.bits_per_second() as f64 * interval.as_secs_f64()
-            / (8.0 * f64::from(every) * f64::from(samples));
-        let most = self.setting.packet_size.0;
-        let size = Bytes((bytes as u64).clamp(min_size.0.min(most), most));
-        self.size = (size, self.size.1 && size == self.size.0);
+    /// [equation 4] P = R_send t / (8 n S). What is sent may be less than what may be.
+    fn resize(&mut self, now: Time) {
+        let ProbeConfig { every, samples, interval, min_size, full_size, .. } = self.config;
+        let most = self.most.0;
+        let may = self.output().pacing.bits_per_second() as f64;
+        let (since, sent) = self.sending.take().unwrap_or((now, 0));
+        let sends = if now > since { 8.0 * sent as f64 / (now - since).as_secs_f64() } else { may };
+        let size = may.min(sends) * interval.as_secs_f64() / (8.0 * f64::from(every) * f64::from(samples));
+        let least = if full_size { most } else { min_size.0.min(most) };
+        self.change(Bytes((size as u64).clamp(least, most)));
+    }
+
+    /// Begins a window with packets of that size.
+    fn change(&mut self, size: Bytes) {
+        self.told &= size == self.size;
+        (self.size, self.window) = (size, Window::default());
     }
 
     fn rate(&self, bytes_per_second: f64) -> Rate {
@@ -239,11 +361,8 @@ impl Probing {
 
 impl RateController for Probing {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.packets += 1;
-        if self.packets >= self.config.every {
-            self.packets = 0;
-            self.ask = true;
-        }
+        self.tells = true;
+        self.count(sent);
         self.controller.on_sent(now, sent);
     }
 
@@ -254,38 +373,26 @@ impl RateController for Probing {
         }
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
-            match (fate, &mut self.arrivals) {
-                (Fate::Arrived { at: Some(at), .. }, _) => self.on_arrival(now, &sent, at),
-                (Fate::Lost { .. }, Some(arrivals)) => arrivals.left += bytes(&sent),
-                _ => {}
+            if !self.tells {
+                self.count(&sent);
             }
-            let PacketClass::Probe { train, index, len: 2 } = sent.class else { continue };
-            let first = self.first.take();
-            let Fate::Arrived { at, .. } = fate else { continue };
-            let (Some(at), Some(resolution)) = (at, feedback.resolution) else {
-                if !core::mem::replace(&mut self.blind, true) {
-                    let needs = Span::from_micros(100);
-                    self.decisions.push(Decision::FellBack {
-                        from: "probe",
-                        to: "none",
-                        needs,
-                        resolution: None,
-                    });
-                }
-                continue;
+            let probe = match sent.class {
+                PacketClass::Probe { index, len: 2, .. } => Some(index),
+                _ => None,
             };
-            match (index, first) {
-                (0, _) => self.first = Some((train, sent.at, at)),
-                (_, Some((begun, left, arrived))) if begun == train && at > arrived => {
-                    let dispersion = at - arrived;
-                    // A host that did not send them back to back spread them itself.
-                    if sent.at - left <= dispersion / 4 {
-                        let since =
-                            |at: Time<Rx>| (at.as_nanos() as i64).wrapping_sub(left.as_nanos() as i64);
-                        let delay_sum = since(arrived).saturating_add(since(at));
-                        self.pair(now, Pair { delay_sum, dispersion, size: Bytes(bytes(&sent)) }, resolution);
+            let lost = matches!(fate, Fate::Lost { .. });
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.pairs += u32::from(probe == Some(1));
+                arrivals.left += if lost { bytes(&sent) } else { 0 };
+            }
+            match (fate, feedback.resolution) {
+                (Fate::Arrived { at: Some(at), .. }, Some(resolution)) => {
+                    if probe.is_some() {
+                        self.on_probe(now, sent, at, resolution.max(Span::ZERO));
                     }
+                    self.on_arrival(now, &sent, at);
                 }
+                (Fate::Arrived { .. }, _) if probe.is_some() => self.unknown(),
                 _ => {}
             }
         }
@@ -293,10 +400,16 @@ impl RateController for Probing {
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
         match signal {
-            Signal::Mtu { size } => self.setting.packet_size = size,
+            Signal::Mtu { size } => {
+                self.most = size;
+                let at_most = if self.config.full_size { size } else { self.size.min(size) };
+                if at_most != self.size {
+                    self.change(at_most);
+                }
+            }
             // Delays of another path do not compare.
             Signal::Route { .. } => {
-                (self.seen, self.best, self.first, self.arrivals) = (0, None, None, None);
+                (self.window, self.first, self.arrivals) = (Window::default(), None, None);
             }
             _ => {}
         }
@@ -312,11 +425,11 @@ impl RateController for Probing {
     }
 
     fn poll_action(&mut self) -> Option<Action> {
-        if !core::mem::replace(&mut self.size.1, true) {
-            return Some(Action::PacketSize(self.size.0));
+        if !core::mem::replace(&mut self.told, true) {
+            return Some(Action::PacketSize(self.size));
         }
         if core::mem::take(&mut self.ask) {
-            return Some(Action::Probe { packets: 2, size: self.size.0, gap: None });
+            return Some(Action::Probe { packets: 2, size: self.size, gap: None });
         }
         self.controller.poll_action()
     }
@@ -332,17 +445,19 @@ impl RateController for Probing {
     fn output(&self) -> Output {
         let output = self.controller.output();
         let Some((cap, drains)) = self.cap else { return output };
-        let cap = self.setting.within(if drains.is_some() { cap / 2.0 } else { cap });
+        let cap = self.rate(if drains.is_some() { cap / 2.0 } else { cap });
+        let cap = if cap < self.least { self.least } else { cap };
         let at_most = |rate: Rate| if rate > cap { cap } else { rate };
         Output { target: at_most(output.target), pacing: at_most(output.pacing), ..output }
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         if let Some(old) = self.old {
-            visitor.number("capacity", "bit/s", 8.0 * old.capacity());
+            let name = if old.at_least { "capacity, at least" } else { "capacity" };
+            visitor.number(name, "bit/s", 8.0 * old.rate);
         }
-        visitor.number("packet size", "B", self.size.0.0 as f64);
-        visitor.number("pairs", "", f64::from(self.seen));
+        visitor.number("packet size", "B", self.size.0 as f64);
+        visitor.number("pairs", "", f64::from(self.window.pairs));
         self.controller.telemetry(visitor);
     }
 }

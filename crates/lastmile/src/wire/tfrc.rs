@@ -15,8 +15,9 @@ const ELEMENT: u8 = 5;
 const DATA: usize = 7;
 /// Bytes that the extension takes in a packet.
 pub const SEND_TIME_LEN: usize = 12;
-/// The greatest round-trip time that can be written, in microseconds; and the bit above it.
-const MAX_RTT: u32 = (1 << 23) - 1;
+/// The greatest round-trip time that can be written, in microseconds; and the bits above it.
+const MAX_RTT: u32 = (1 << 22) - 1;
+const HISTORY: u32 = 1 << 22;
 const SUMMARY: u32 = 1 << 23;
 
 /// The type of APP packets, and which one is ours.
@@ -30,7 +31,7 @@ pub(super) const REPORT_LEN: usize = 40;
 /// ```
 /// use lastmile::{time::Span, wire::{RtpHeader, RtpPacket, SendTime}};
 /// let header = RtpHeader { marker: true, payload_type: 96, sequence: 7, timestamp: 90_000, ssrc: 1 };
-/// let sent = SendTime { at: 5, rtt: Some(Span::from_millis(40)), summary: true };
+/// let sent = SendTime { at: 5, rtt: Some(Span::from_millis(40)), summary: true, history: false };
 /// let mut bytes = Vec::new();
 /// sent.write(&header, &mut bytes);
 /// assert_eq!(SendTime::of(&RtpPacket::parse(&bytes)?), Some(sent));
@@ -40,10 +41,12 @@ pub(super) const REPORT_LEN: usize = 40;
 pub struct SendTime {
     /// When it left, on a clock of the sender's: microseconds modulo 2^32.
     pub at: u32,
-    /// The sender's estimate of the round-trip time, once it has one; 8.388607 s is the most.
+    /// The sender's estimate of the round-trip time, once it has one; 4.194303 s is the most.
     pub rtt: Option<Span>,
     /// The receiver is asked for [`TfrcReport`]s in place of congestion control feedback.
     pub summary: bool,
+    /// Where this changes from one packet to the next, the receiver's loss history begins anew.
+    pub history: bool,
 }
 
 impl SendTime {
@@ -55,9 +58,10 @@ impl SendTime {
         out.extend(ONE_BYTE.to_be_bytes());
         out.extend([0, 2, ELEMENT << 4 | (DATA as u8 - 1)]);
         out.extend(self.at.to_be_bytes());
-        let rtt =
-            self.rtt.map_or(0, |rtt| micros(rtt).clamp(1, MAX_RTT)) | if self.summary { SUMMARY } else { 0 };
-        out.extend(&rtt.to_be_bytes()[1..]);
+        let bit = |set: bool, bit: u32| if set { bit } else { 0 };
+        let rtt = self.rtt.map_or(0, |rtt| micros(rtt).clamp(1, MAX_RTT));
+        let word = rtt | bit(self.summary, SUMMARY) | bit(self.history, HISTORY);
+        out.extend(&word.to_be_bytes()[1..]);
     }
 
     /// That of a packet, if it has one.
@@ -79,6 +83,7 @@ impl SendTime {
                     at: u32::from_be_bytes([a, b, c, d]),
                     rtt: Some(rtt & MAX_RTT).filter(|rtt| *rtt > 0).map(span),
                     summary: rtt & SUMMARY != 0,
+                    history: rtt & HISTORY != 0,
                 });
             }
             rest = next;
@@ -172,14 +177,14 @@ mod tests {
     const HEADER: RtpHeader =
         RtpHeader { marker: false, payload_type: 96, sequence: 0x1234, timestamp: 9, ssrc: 7 };
 
-    /// RFC 8285, section 4.2, drawn by hand: identifier 5, seven bytes, 40 ms with the bit for reports.
+    /// RFC 8285, section 4.2, drawn by hand: identifier 5, seven bytes, 40 ms with the bits for reports and of the history.
     #[test]
     fn the_extension_is_laid_out_as_documented() {
         let mut bytes = Vec::new();
-        SendTime { at: 0x0102_0304, rtt: Some(Span::from_millis(40)), summary: true }
+        SendTime { at: 0x0102_0304, rtt: Some(Span::from_millis(40)), summary: true, history: true }
             .write(&HEADER, &mut bytes);
         assert_eq!(bytes[0], 0x90);
-        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x56, 1, 2, 3, 4, 0x80, 0x9c, 0x40]);
+        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x56, 1, 2, 3, 4, 0xc0, 0x9c, 0x40]);
         assert_eq!(bytes.len() - 12, SEND_TIME_LEN);
     }
 
@@ -189,7 +194,7 @@ mod tests {
             let packet = RtpPacket { header: HEADER, extension: Some((ONE_BYTE, words)), payload: &[] };
             SendTime::of(&packet)
         };
-        let sent = SendTime { at: 1, rtt: None, summary: false };
+        let sent = SendTime { at: 1, rtt: None, summary: false, history: false };
         assert_eq!(find(&[0, 0x31, 9, 9, 0x56, 0, 0, 0, 1, 0, 0, 0]), Some(sent));
         // Cut short, behind the end that 15 says, or of another length.
         for words in

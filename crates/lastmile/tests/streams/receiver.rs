@@ -262,7 +262,7 @@ fn forged_sources_keep_no_real_one_out() {
                 if asks {
                     let header = RtpHeader { sequence, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
                     let mut bytes = Vec::new();
-                    SendTime { at: 0, rtt: None, summary: true }.write(&header, &mut bytes);
+                    SendTime { at: 0, rtt: None, summary: true, history: false }.write(&header, &mut bytes);
                     datagram = Datagram::udp(from, ends().1, bytes);
                 }
                 receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });

@@ -5,7 +5,7 @@ use std::any::Any;
 use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::classify::{LossClass, Verdicts};
-use lastmile::control::{self, CONTROLLERS, Composition, Controller};
+use lastmile::control::{self, CONTROLLERS, Composition, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, End, Left, Received, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate,
@@ -116,6 +116,8 @@ impl Role for Streaming {
             ">feedback",
             "congestion, wireless",
             ">Mc, Mw",
+            ">capacity",
+            ">hand-offs",
         ]);
         let percent =
             |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", s * 100.0));
@@ -143,6 +145,8 @@ impl Role for Streaming {
                     (None, None) => "-".to_owned(),
                     (mc, mw) => format!("{}, {}", percent(mc), percent(mw)),
                 },
+                stream.capacity_bps.map_or_else(|| "-".to_owned(), |bps| Rate::ip(bps).to_string()),
+                stream.hand_offs.map_or_else(|| "-".to_owned(), |hand_offs| hand_offs.to_string()),
             ]);
         }
         let table = (!found.outcomes.is_empty()).then(|| table.text());
@@ -197,6 +201,14 @@ impl Role for Streaming {
             let config = ControlConfig { start: Some(START), max: RATE, ..ControlConfig::new(control) };
             case("controller", scheme.name, 0, SenderRate::Controlled(config), SourceConfig::default())
         };
+        let wrapped = |wrapper: &&Wrapper| {
+            let brief = |choice: Choice, (name, value): &(&str, &str)| choice.with(name, value);
+            let around = wrapper.brief.iter().fold(Choice::named(wrapper.name), brief);
+            let first = Composition::of(Choice::named(CONTROLLERS[0].name));
+            let control = Composition { wrapper: Some(around), ..first };
+            let config = ControlConfig { start: Some(START), max: RATE, ..ControlConfig::new(control) };
+            case("wrapper", wrapper.name, 0, SenderRate::Controlled(config), SourceConfig::default())
+        };
         let source = |source: &&Source| {
             let sizes = if source.needs_sizes { TRACE.to_vec() } else { Vec::new() };
             let config = SourceConfig { source: Some(Choice::named(source.name)), seed: 1, sizes };
@@ -204,7 +216,7 @@ impl Role for Streaming {
         };
         let end = |name, which| case(NAME, name, which, RATE.into(), SourceConfig::default());
         let ends = [end("rtp-sender", 0), end("rtp-receiver", 1)];
-        let controlled = CONTROLLERS.iter().map(controlled);
+        let controlled = CONTROLLERS.iter().map(controlled).chain(WRAPPERS.iter().map(wrapped));
         ends.into_iter().chain(controlled).chain(SOURCES.iter().map(source)).collect()
     }
 
@@ -346,6 +358,19 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
             );
         }
         Decision::Restored { to } => format!("{to} judges again"),
+        Decision::Capacity { rate, size } => format!("the path's capacity is {rate} for packets of {size}"),
+        Decision::CapacityAbove { rate, size } => {
+            format!(
+                "the path's capacity is more than {rate} for packets of {size}: arrivals are not told more finely"
+            )
+        }
+        Decision::CapacityUnknown => {
+            let text = "packet pairs tell no capacity: times of arrival are missing, or too coarse to tell their packets apart";
+            return (LANES[0], Mood::Bad, text.to_owned());
+        }
+        Decision::HandOff { from, to } => {
+            return (LANES[0], Mood::Good, format!("a hand-off: the path's capacity was {from} and is {to}"));
+        }
         Decision::SlowStartEnded { rate } => format!("slow start ended at {rate}"),
         Decision::NoFeedback { rate } => {
             return (LANES[0], Mood::Bad, format!("no feedback came for too long: the rate is {rate}"));

@@ -1,5 +1,6 @@
 //! A stream's rates and losses over time, from what its sender says each second.
 
+use lastmile::control;
 use lastmile::endpoint::stream::{Decision, Sent};
 use lastmile::time::Time;
 use lastmile::units::Rate;
@@ -16,6 +17,8 @@ struct Said {
     node: u32,
     all: Vec<(Time, Rate, Sent)>,
     rtts: Vec<(f64, f64)>,
+    /// What packet pairs told of the path, in bit/s.
+    capacities: Vec<(f64, f64)>,
 }
 
 /// A card for each stream that was told of more than once.
@@ -25,13 +28,16 @@ pub(super) fn section(run: &Run) -> String {
         let Some(what) = event.what.of::<Decision>() else { continue };
         if let Decision::MediaStarted { rate, .. } = what {
             let all = vec![(event.at, *rate, Sent::default())];
-            streams.push(Said { node: event.node, all, rtts: Vec::new() });
+            streams.push(Said { node: event.node, all, rtts: Vec::new(), capacities: Vec::new() });
         }
         let Some(said) = streams.iter_mut().rfind(|said| said.node == event.node) else { continue };
         match what {
             Decision::MediaProgress { target, sent } => said.all.push((event.at, *target, *sent)),
             Decision::MediaReported { rtt: Some(rtt), .. } => {
                 said.rtts.push(((event.at - Time::ZERO).as_secs_f64(), rtt.as_secs_f64() * 1e3));
+            }
+            Decision::Control(control::Decision::Capacity { rate, .. }) => {
+                said.capacities.push(((event.at - Time::ZERO).as_secs_f64(), rate.bits_per_second() as f64));
             }
             _ => {}
         }
@@ -76,6 +82,13 @@ impl Said {
             let most = Axis::from_zero("round trip, ms", self.rtts.iter().map(|point| point.1));
             plots += &Chart::new("Round trip, as the receiver reports it", time(), most)
                 .line("c1", &self.rtts)
+                .figure();
+        }
+        if !self.capacities.is_empty() {
+            let most =
+                Axis::from_zero("rate of IP packets, bit/s", self.capacities.iter().map(|point| point.1));
+            plots += &Chart::new("Capacity of the path, by packet pairs", time(), most)
+                .line("c1", &self.capacities)
                 .figure();
         }
         if lost[0].iter().any(|point| point.1 > 0.0) {

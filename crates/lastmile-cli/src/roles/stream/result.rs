@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use lastmile::control;
 use lastmile::endpoint::Event;
 use lastmile::endpoint::stream::{Decision, End, Left, Received, SenderConfig, SenderRate, Sent};
 use lastmile::time::{Span, Time};
@@ -29,6 +30,9 @@ pub(crate) struct Sending {
     lost_congestion: Option<u64>,
     lost_wireless: Option<u64>,
     marked: u64,
+    capacity_bps: Option<u64>,
+    capacity_above_bps: Option<u64>,
+    hand_offs: Option<u64>,
     rtt_min_s: Option<f64>,
     rtt_mean_s: Option<f64>,
     rtt_max_s: Option<f64>,
@@ -77,6 +81,9 @@ impl Sending {
             lost_congestion: None,
             lost_wireless: None,
             marked: 0,
+            capacity_bps: None,
+            capacity_above_bps: None,
+            hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| 0),
             rtt_min_s: None,
             rtt_mean_s: None,
             rtt_max_s: None,
@@ -132,8 +139,38 @@ impl Sending {
                 self.refused = self.why_not();
                 None
             }
+            Decision::Control(decision) => self.take_controlled(decision),
             _ => None,
         }
+    }
+
+    /// A hand-off is a line of its own.
+    fn take_controlled(&mut self, decision: &control::Decision) -> Option<String> {
+        use control::Decision;
+        let bps = |rate: &Rate| Some(rate.bits_per_second());
+        match decision {
+            Decision::Capacity { rate, .. } => {
+                (self.capacity_bps, self.capacity_above_bps) = (bps(rate), None)
+            }
+            Decision::CapacityAbove { rate, .. } => {
+                (self.capacity_bps, self.capacity_above_bps) = (None, bps(rate));
+            }
+            Decision::HandOff { from, to } => {
+                self.hand_offs = self.hand_offs.map(|before| before + 1);
+                return Some(format!(
+                    "{:4.0} s  a hand-off: the capacity was {from} and is {to}",
+                    self.seconds
+                ));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The path's capacity as it was told last.
+    fn capacity(&self) -> Option<String> {
+        let above = self.capacity_above_bps.map(|bps| format!("more than {}", Rate::ip(bps)));
+        self.capacity_bps.map(|bps| Rate::ip(bps).to_string()).or(above)
     }
 
     fn count(&mut self, sent: &Sent) {
@@ -168,8 +205,9 @@ impl Sending {
             }
             _ => String::new(),
         };
+        let capacity = self.capacity().map_or_else(String::new, |capacity| format!("  capacity {capacity}"));
         Some(format!(
-            "{:4.0} s  target {}  sent {}  received {received}  round trip {rtt}  lost {} of {}{judged}",
+            "{:4.0} s  target {}  sent {}  received {received}  round trip {rtt}  lost {} of {}{judged}{capacity}",
             self.seconds,
             Rate::ip(self.target_bps),
             rate(sent.bytes, before.bytes),
@@ -268,8 +306,12 @@ impl Sending {
             Some(End::Interrupted) => "; interrupted",
             _ => "",
         };
+        let probed = self.hand_offs.map_or_else(String::new, |hand_offs| {
+            let capacity = self.capacity().unwrap_or_else(|| "unknown".to_owned());
+            format!("capacity of the path: {capacity}; hand-offs: {hand_offs}\n")
+        });
         format!(
-            "{}round trip: least, mean and most of the receiver's reports\n\
+            "{}{probed}round trip: least, mean and most of the receiver's reports\n\
              {:.2} s; sent {} of media, {} of reports; received {} of feedback in {} packets{ended}",
             table.text(),
             self.seconds,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lastmile::control::Decision as Controlled;
 use lastmile::endpoint::any;
 use lastmile::endpoint::stream::{Decision, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate};
 use lastmile::node::Datagram;
@@ -214,29 +215,26 @@ impl Role for Streaming {
             let delay = (packets > 0)
                 .then(|| (total_delay.as_secs_f64() / packets as f64, delays.longest.as_secs_f64()));
             let (sender, receiver) = (ended.number(talk.from, talk.ipv6), ended.number(talk.to, talk.ipv6));
-            let sent = ended.decisions(sender).find_map(|(_, what)| match what {
-                Decision::MediaEnded { why, sent } => Some((*why, *sent)),
-                _ => None,
-            });
-            let received = ended.decisions(receiver).find_map(|(_, what)| match what {
-                Decision::SourceLeft { received, .. } => Some(*received),
-                _ => None,
-            });
-            let judged = |node| {
-                ended.decisions(node).find_map(|(_, what)| match what {
-                    Decision::LossesJudged(verdicts) => Some(verdicts.clone()),
-                    _ => None,
-                })
-            };
-            let verdicts = judged(sender).or_else(|| judged(receiver));
+            let (mut sent, mut came, mut judged, mut capacity, mut hand_offs) = (None, None, None, None, 0);
+            for (_, what) in ended.decisions(sender).chain(ended.decisions(receiver)) {
+                match what {
+                    Decision::MediaEnded { why, sent: all } => sent = sent.or(Some((*why, *all))),
+                    Decision::SourceLeft { received, .. } => came = came.or(Some(*received)),
+                    Decision::LossesJudged(verdicts) => judged = judged.or_else(|| Some(verdicts.clone())),
+                    Decision::Control(Controlled::Capacity { rate, .. }) => capacity = Some(*rate),
+                    Decision::Control(Controlled::HandOff { .. }) => hand_offs += 1,
+                    _ => {}
+                }
+            }
             let host = |host: usize| ended.scenario.hosts[host].name.clone();
             outcomes.push(StreamOutcome::new(
                 (spec, host(spec.from), host(spec.to)),
                 sent,
-                received,
+                came,
                 lost.unwrap_or_default(),
                 delay,
-                (verdicts, watched.truth.known().clone()),
+                (judged, watched.truth.known().clone()),
+                (capacity, hand_offs),
             ));
         }
         Ok(Found { outcomes })

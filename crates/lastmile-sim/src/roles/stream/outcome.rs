@@ -43,6 +43,10 @@ pub struct StreamOutcome {
     pub mw: Option<f64>,
     /// How losses were judged, and by which scheme for which share of the time; `None` without a classifier.
     pub verdicts: Option<Verdicts>,
+    /// The path's capacity as packet pairs told it last; `None` without any.
+    pub capacity_bps: Option<u64>,
+    /// Hand-offs that were noticed by it; `None` where nothing looks for any.
+    pub hand_offs: Option<u64>,
     /// The share of the packets sent that was not received; `None` where none was sent.
     pub loss: Option<f64>,
     /// What arrived, from the first packet to the last; `None` where fewer than two did.
@@ -83,12 +87,13 @@ impl StreamOutcome {
         lost: BTreeMap<&'static str, u64>,
         delay: Option<(f64, f64)>,
         (verdicts, known): (Option<Verdicts>, Known),
+        (capacity, hand_offs): (Option<Rate>, u64),
     ) -> StreamOutcome {
         let (sent, received) =
             (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
         let (rate, control) = match &spec.sender.rate {
             SenderRate::Fixed(rate) => (Some(*rate), None),
-            SenderRate::Controlled(config) => (None, Some(config.control.to_string())),
+            SenderRate::Controlled(config) => (None, Some(&config.control)),
         };
         let seconds = (received.last - received.first).as_secs_f64();
         StreamOutcome {
@@ -96,7 +101,7 @@ impl StreamOutcome {
             from,
             to,
             rate_bps: rate.map(Rate::bits_per_second),
-            control,
+            control: control.map(ToString::to_string),
             sent: sent.packets,
             sent_bytes: sent.bytes.0,
             received: received.packets,
@@ -107,6 +112,8 @@ impl StreamOutcome {
             mc: known.counts.mc(),
             mw: known.counts.mw(),
             verdicts,
+            capacity_bps: capacity.map(Rate::bits_per_second),
+            hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| hand_offs),
             loss: (sent.packets > 0).then(|| 1.0 - received.packets as f64 / sent.packets as f64),
             goodput_bps: (seconds > 0.0).then(|| received.bytes.0 as f64 * 8.0 / seconds),
             delay_mean_s: delay.map(|delay| delay.0),

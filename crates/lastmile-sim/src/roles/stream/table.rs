@@ -175,25 +175,20 @@ impl RawStream {
             SenderRate::Controlled(config) => {
                 config.timed = feedback == FeedbackInterval::RoundTrip;
                 control = Some(config.control.clone()).filter(Composition::at_receiver);
+                let known = scenario.wlans.is_empty() || scenario.roles.measure.is_empty();
+                let why = "beside a measurement by a WLAN, whose truth knows streams of a fixed rate alone";
+                check.ensure(known, || (key("control"), why))?;
             }
-            SenderRate::Fixed(_) => check.ensure(feedback != FeedbackInterval::RoundTrip, || {
-                (
-                    key("feedback"),
-                    "\"rtt\" of a stream without `control`, whose packets tell of no round-trip time",
-                )
-            })?,
-        }
-        if let SenderRate::Fixed(rate) = rate {
-            let most = rate.bits_per_second() <= 10_000_000_000;
-            check.ensure(most, || (key("rate"), "more than 10 Gbit/s"))?;
-            let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
-            check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
-                (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
-            })?;
-        } else {
-            let known = scenario.wlans.is_empty() || scenario.roles.measure.is_empty();
-            let why = "beside a measurement by a WLAN, whose truth knows streams of a fixed rate alone";
-            check.ensure(known, || (key("control"), why))?;
+            SenderRate::Fixed(rate) => {
+                let why = "\"rtt\" of a stream without `control`, whose packets tell of no round-trip time";
+                check.ensure(feedback != FeedbackInterval::RoundTrip, || (key("feedback"), why))?;
+                let most = rate.bits_per_second() <= 10_000_000_000;
+                check.ensure(most, || (key("rate"), "more than 10 Gbit/s"))?;
+                let frame = rate.bits_per_second() as f64 / 8.0 / frame_rate / packet_size.0 as f64;
+                check.ensure(frame <= MAX_FRAME_PACKETS as f64, || {
+                    (key("rate"), format!("a frame of {frame:.0} packets: at most {MAX_FRAME_PACKETS}"))
+                })?;
+            }
         }
         let stop = Time::ZERO + self.stop.unwrap_or(scenario.duration);
         let start = Time::ZERO + self.start;

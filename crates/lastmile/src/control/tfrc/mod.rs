@@ -35,8 +35,8 @@ use receive_rate::ReceiveRate;
 
 use super::spacing::Spacing;
 use super::{
-    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
-    RouteChange, Sent, Setting, Signal, Source,
+    Action, Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController,
+    Report, RouteChange, Sent, Setting, Signal, Source,
 };
 use crate::classify::LossClass;
 use crate::node::Ecn;
@@ -91,6 +91,9 @@ pub struct Tfrc {
     most_sent: f64,
     sent_since_timer: bool,
     cap: Option<Rate>,
+    /// The receiver is to be asked to forget its losses; until it has, or that time has come, its p counts as none.
+    forget: bool,
+    forgets_until: Option<Time>,
     now: Time,
     decisions: Decisions,
 }
@@ -178,6 +181,8 @@ impl Tfrc {
             most_sent: 0.0,
             sent_since_timer: false,
             cap: None,
+            forget: false,
+            forgets_until: None,
             now: Time::ZERO,
             decisions: Decisions::default(),
         };
@@ -340,6 +345,8 @@ impl RateController for Tfrc {
                 }
                 let p = summary.loss_event_rate;
                 let p = if p.is_finite() { p.clamp(0.0, 1.0) } else { before };
+                self.forgets_until.take_if(|until| p == 0.0 || now >= *until);
+                let p = if self.forgets_until.is_some() { 0.0 } else { p };
                 self.loss_event_rate = match feedback.source {
                     // A report without a loss does not end a congestion that others told of.
                     Source::ReceiverReport if before > 0.0 => (before + (p - before) / 8.0).max(1e-9),
@@ -384,9 +391,12 @@ impl RateController for Tfrc {
         match signal {
             Signal::Remb { rate } => self.cap = Some(rate),
             Signal::Mtu { size } => self.setting.packet_size = size,
-            // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten.
+            // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten, by the receiver two round trips later.
             Signal::Route { why: RouteChange::MoreCapacity } => {
                 self.connections.forget(&self.parameters.history());
+                let rtt = self.law.rtt().unwrap_or(0.5);
+                let until = self.now + Span::from_secs_f64(2.0 * rtt + self.spacing.beyond(rtt));
+                (self.forget, self.forgets_until) = (true, Some(until));
                 self.loss_event_rate = 0.0;
                 self.law.restart();
             }
@@ -410,6 +420,10 @@ impl RateController for Tfrc {
         if self.law.allowed() != before {
             self.decisions.push(Decision::NoFeedback { rate: self.rate(self.law.allowed()) });
         }
+    }
+
+    fn poll_action(&mut self) -> Option<Action> {
+        core::mem::take(&mut self.forget).then_some(Action::ForgetLosses)
     }
 
     fn poll_decision(&mut self) -> Option<Decision> {

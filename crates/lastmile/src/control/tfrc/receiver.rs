@@ -54,6 +54,8 @@ pub struct ReceiverFeedback {
 /// ```
 #[derive(Debug)]
 pub struct Receiver {
+    /// One without a loss.
+    fresh: LossHistory,
     history: LossHistory,
     receive: ReceiveRate,
     discriminator: Option<Discriminator>,
@@ -78,6 +80,7 @@ impl Receiver {
     /// With a classifier to judge losses before they count, and feedback every so often, or once in a round-trip time.
     pub fn new(config: &TfrcConfig, discriminator: Option<Discriminator>, every: Option<Span>) -> Receiver {
         Receiver {
+            fresh: config.parameters().history(),
             history: config.parameters().history(),
             receive: ReceiveRate::default(),
             discriminator,
@@ -92,6 +95,12 @@ impl Receiver {
             waiting: true,
             decisions: Decisions::default(),
         }
+    }
+
+    /// The sender starts anew, on a path that carries more: losses of the old one say nothing of it.
+    pub fn forget(&mut self) {
+        self.history = self.fresh.clone();
+        self.reported = 0.0;
     }
 
     /// A data packet arrived; `truth` is the simulator's side channel [RFC 5348, 6.1].

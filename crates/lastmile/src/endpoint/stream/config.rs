@@ -162,10 +162,6 @@ impl ControlConfig {
     /// # Errors
     /// Nothing of that name is registered, or an option or a limit cannot be.
     pub fn build(&self, packet_size: Bytes) -> Result<Box<dyn RateController>, ChoiceError> {
-        if let Some(wrapper) = &self.control.wrapper {
-            let why = "asks for packets back to back, which senders of RTP do not send yet";
-            return Err(OptionError::new(wrapper.name.clone(), why).into());
-        }
         control::build(&self.control, &self.setting(packet_size))
     }
 }

@@ -52,24 +52,23 @@ impl Numbers {
         let place = nearest(last, low)?.checked_sub(self.first)?;
         self.ids.get(usize::try_from(place).ok()?).copied()
     }
+
+    /// The sequence number of a packet.
+    fn sequence(&self, id: u64) -> Option<u64> {
+        Some(self.first + self.ids.binary_search(&id).ok()? as u64)
+    }
 }
 
 /// The simulator's side channel, which knows packets of media by their sequence numbers.
 #[derive(Debug)]
 struct MediaTruth<'a>(&'a dyn LossTruth, &'a Numbers);
 
-impl MediaTruth<'_> {
-    fn sequence(&self, id: u64) -> Option<u64> {
-        Some(self.1.first + self.1.ids.binary_search(&id).ok()? as u64)
-    }
-}
-
 impl LossTruth for MediaTruth<'_> {
     fn cause(&self, id: u64) -> Option<LossClass> {
-        self.0.cause(self.sequence(id)?)
+        self.0.cause(self.1.sequence(id)?)
     }
     fn judged(&self, id: u64, class: LossClass) {
-        self.sequence(id).into_iter().for_each(|sequence| self.0.judged(sequence, class));
+        self.1.sequence(id).into_iter().for_each(|sequence| self.0.judged(sequence, class));
     }
 }
 
@@ -85,6 +84,9 @@ pub(super) struct Control {
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
+    /// Packets to be sent back to back, and the size of each, as the controller asks; and how many such trains were sent.
+    pub(super) train: Option<(u16, Bytes)>,
+    pub(super) trains: u32,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
     numbers: [Numbers; 2],
     /// The number of the first packet that is kept, and what is known of each from there on.
@@ -104,8 +106,9 @@ pub(super) struct Control {
     truth: Option<Arc<dyn LossTruth>>,
     /// What packets carry beside the header: whether of the time, and whether they ask for reports of the receiver's.
     carries: (bool, bool),
-    /// The round-trip time that they carry.
+    /// The round-trip time that they carry, and which of the receiver's loss histories.
     rtt: Option<Span>,
+    pub(super) history: bool,
     /// Packets that were lost, and those of them that were judged wireless.
     pub(super) lost: u64,
     pub(super) lost_wireless: u64,
@@ -124,6 +127,8 @@ impl Control {
             least: None,
             ceiling: None,
             app_limited: false,
+            train: None,
+            trains: 0,
             numbers: Default::default(),
             first: 0,
             flight: VecDeque::new(),
@@ -138,6 +143,7 @@ impl Control {
             truth,
             carries,
             rtt: None,
+            history: false,
         }
     }
 
@@ -151,7 +157,7 @@ impl Control {
     /// What a packet that leaves then carries beside the header.
     pub(super) fn stamp(&self, due: Time) -> Option<SendTime> {
         let (timed, summary) = self.carries;
-        timed.then(|| SendTime { at: micros(due), rtt: self.rtt, summary })
+        timed.then(|| SendTime { at: micros(due), rtt: self.rtt, summary, history: self.history })
     }
 
     /// What was decided since it was last asked.
@@ -323,14 +329,23 @@ impl Control {
         self.highest = Some(number);
         self.reports.clear();
         self.least = None;
-        self.reports.push(Report { sent, fate: Fate::Arrived { at: None, ecn: Ecn::NotEct } });
+        // With times of receipt what became of each packet is known; what lost them is the receiver's to judge.
+        let at = self.receipts.alone((report.source, report.sequence));
+        let media = &self.numbers[0];
+        let timed = self.flight.iter().take_while(|(sent, _)| sent.id < number).filter_map(|(sent, _)| {
+            let at = self.receipts.alone((report.source, media.sequence(sent.id)? as u16));
+            let fate = at.map_or(Fate::lost(LostBy::Gap), Fate::arrived);
+            Some(Report { sent: *sent, fate })
+        });
+        self.reports.extend(timed.filter(|_| at.is_some()));
+        self.reports.push(Report { sent, fate: Fate::Arrived { at, ecn: Ecn::NotEct } });
         while self.first < number && self.flight.pop_front().is_some() {
             self.first += 1;
         }
         let TfrcReport { received, over, loss_event_rate, .. } = *report;
         let mut feedback = control::Feedback {
             hold: report.delay,
-            resolution: None,
+            resolution: at.map(|_| TICK),
             receiver: Some(Summary { received, over, loss_event_rate }),
             ..control::Feedback::exact(&mut self.reports, None)
         };

@@ -31,11 +31,25 @@ pub(super) struct Frames {
     pub(super) next: Time,
     waiting: VecDeque<Waiting>,
     bytes: u64,
+    /// The size of full packets.
+    full: u64,
+    /// When the frame of the packet that left last was due.
+    last: Time,
+    /// Bytes that trains were filled up with; frames to come are smaller for them.
+    filling: u64,
 }
 
 impl Frames {
-    pub(super) fn new(source: Box<dyn FrameSource>, start: Time) -> Frames {
-        Frames { source, next: start, waiting: VecDeque::new(), bytes: 0 }
+    /// Frames cut into packets of `full` bytes at most.
+    pub(super) fn new(source: Box<dyn FrameSource>, start: Time, full: Bytes) -> Frames {
+        let waiting = VecDeque::new();
+        Frames { source, next: start, waiting, bytes: 0, full: full.0, last: start, filling: 0 }
+    }
+
+    /// Packets have that size at most from the next frame on.
+    pub(super) fn resize(&mut self, full: Bytes) {
+        self.full = full.0;
+        self.source.resize(full);
     }
 
     /// The least and the most that the source makes.
@@ -43,9 +57,9 @@ impl Frames {
         self.source.range()
     }
 
-    /// Makes the frame that is due, in packets of `full` bytes at most and `smallest` at least. It is left out where at the
-    /// pacing rate what waits already takes too long.
-    pub(super) fn make(&mut self, target: Rate, pacing: Option<Rate>, full: u64, smallest: u64) -> bool {
+    /// Makes the frame that is due, in packets of `smallest` bytes at least, of which the first `whole` are full where there is as
+    /// much; the others are alike. It is left out where at the pacing rate what waits already takes too long.
+    pub(super) fn make(&mut self, target: Rate, pacing: Option<Rate>, smallest: u64, whole: u64) -> bool {
         let at = self.next;
         let frame = self.source.frame(at, target, Bytes(self.bytes));
         self.next = at + frame.next.max(Span::from_nanos(1));
@@ -57,12 +71,19 @@ impl Frames {
         if pacing.is_some_and(|pacing| pacing.time_for(Bytes(self.bytes)) > most) {
             return false;
         }
-        let full = full.max(smallest);
-        let bytes = frame.size.0.clamp(smallest, full.saturating_mul(MAX_FRAME_PACKETS));
-        let packets = bytes.div_ceil(full);
-        for index in 0..packets {
-            let size = (bytes * (index + 1) / packets - bytes * index / packets).max(smallest);
-            self.waiting.push_back(Waiting { frame: at, marker: index + 1 == packets, size });
+        let full = self.full.max(smallest);
+        let filled = self.filling.min(frame.size.0 / 2);
+        self.filling -= filled;
+        let bytes = (frame.size.0 - filled).clamp(smallest, full.saturating_mul(MAX_FRAME_PACKETS));
+        let whole = whole.min(bytes / full);
+        let rest = bytes - whole * full;
+        let others = rest.div_ceil(full);
+        for index in 0..whole + others {
+            let size = match index.checked_sub(whole) {
+                None => full,
+                Some(index) => (rest * (index + 1) / others - rest * index / others).max(smallest),
+            };
+            self.waiting.push_back(Waiting { frame: at, marker: index + 1 == whole + others, size });
             self.bytes += size;
         }
         true
@@ -77,6 +98,23 @@ impl Frames {
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.bytes -= packet.size;
+        self.last = packet.frame;
         Some(packet)
+    }
+
+    /// Whether a train of packets of that size begins with the packet that waits for longest: it has that size, or is smaller
+    /// and none that waits has it.
+    pub(super) fn begins(&self, size: u64) -> bool {
+        let first = self.waiting.front().map_or(0, |packet| packet.size);
+        first == size || first < size && self.waiting.iter().all(|packet| packet.size != size)
+    }
+
+    /// Takes the packet that waits for longest, filled up to that size; nothing but filling where none waits that small.
+    pub(super) fn pop_filled(&mut self, size: u64) -> Waiting {
+        let fits = self.waiting.front().is_some_and(|packet| packet.size <= size);
+        let packet = if fits { self.pop() } else { None };
+        let packet = packet.unwrap_or(Waiting { frame: self.last, marker: false, size: 0 });
+        self.filling += size - packet.size;
+        Waiting { size, ..packet }
     }
 }

@@ -199,26 +199,17 @@ impl Source {
         stamp: u32,
         config: &ReceiverConfig,
     ) {
-        if let Some(counting) = &mut self.counting {
-            let report = counting.report(now, config.ssrc, self.ssrc);
-            return report.into_iter().for_each(|report| write_tfrc_report(out, &report));
-        }
         let most = if config.receipt_times { MAX_TIMED } else { MAX_TOLD as u64 };
         let begin = self.told.0.max((self.highest + 1).saturating_sub(most));
+        if let Some(counting) = &mut self.counting {
+            let Some(report) = counting.report(now, config.ssrc, self.ssrc) else { return };
+            if config.receipt_times {
+                self.write_receipt_times(out, begin, config);
+            }
+            return write_tfrc_report(out, &report);
+        }
         if config.receipt_times {
-            let mut room = MAX_TIMES;
-            let mut next = None;
-            // From the newest back: what there is no room for was told before.
-            let newest = self.arrivals.range(begin..).rev().take_while(|&(&number, _)| {
-                let run = next.replace(number) != Some(number + 1);
-                let takes = if run { 16 } else { 4 };
-                let fits = room >= takes;
-                room = room.saturating_sub(takes);
-                fits
-            });
-            let mut times: Vec<_> = newest.map(|(number, (at, _))| (*number as u16, ticks(*at))).collect();
-            times.reverse();
-            write_receipt_times(out, config.ssrc, self.ssrc, &times);
+            self.write_receipt_times(out, begin, config);
         }
         let told: Vec<Reported> = (begin..=self.highest)
             .map(|number| {
@@ -227,6 +218,23 @@ impl Source {
             })
             .collect();
         write_feedback(out, config.ssrc, self.ssrc, begin as u16, &told, stamp);
+    }
+
+    /// Appends the times of receipt from that packet on.
+    fn write_receipt_times(&self, out: &mut Vec<u8>, begin: u64, config: &ReceiverConfig) {
+        let mut room = MAX_TIMES;
+        let mut next = None;
+        // From the newest back: what there is no room for was told before.
+        let newest = self.arrivals.range(begin..).rev().take_while(|&(&number, _)| {
+            let run = next.replace(number) != Some(number + 1);
+            let takes = if run { 16 } else { 4 };
+            let fits = room >= takes;
+            room = room.saturating_sub(takes);
+            fits
+        });
+        let mut times: Vec<_> = newest.map(|(number, (at, _))| (*number as u16, ticks(*at))).collect();
+        times.reverse();
+        write_receipt_times(out, config.ssrc, self.ssrc, &times);
     }
 
     /// Feedback was given: each packet is told twice, so that one lost feedback packet loses nothing.

@@ -7,13 +7,16 @@ use super::event::End;
 use super::frames::Waiting;
 use super::sender::{Awaited, Sender};
 use super::{MAX_AWAITED, MEDIA, ntp, ticks};
-use crate::control::PacketClass;
+use crate::control::{Action, PacketClass};
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 use crate::wire::{
     RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, write_goodbye, write_name, write_sender_report,
 };
+
+/// Packets of a train that a controller asks for: more are not sent.
+const MAX_TRAIN: u16 = 16;
 
 impl Sender {
     fn overhead(&self) -> Bytes {
@@ -28,18 +31,38 @@ impl Sender {
         self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
     }
 
+    /// Does what the controller asks for: packets of another size, and trains.
+    fn act(&mut self, smallest: u64) {
+        let most = self.config.full_size().0.max(smallest);
+        let possible = |size: Bytes| Bytes(size.0.clamp(smallest, most));
+        let Some(control) = &mut self.control else { return };
+        while let Some(action) = control.controller.poll_action() {
+            match action {
+                Action::PacketSize(size) => self.frames.resize(possible(size)),
+                Action::Probe { packets, size, gap: None } => {
+                    control.train = Some((packets.min(MAX_TRAIN), possible(size)));
+                }
+                Action::ForgetLosses => control.history = !control.history,
+                _ => {}
+            }
+        }
+    }
+
     /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
     /// releases what it can until then, and the rest waits.
     pub(super) fn send_frame(&mut self, now: Time) {
         // Packets under control may carry an extension.
         let extension = if self.control.is_some() { SEND_TIME_LEN } else { 0 };
         let smallest = (RTP_HEADER_LEN + extension) as u64 + self.overhead().0 + 1;
-        let (full, at) = (self.config.full_size().0, self.frames.next);
+        self.act(smallest);
+        let at = self.frames.next;
+        let whole =
+            self.control.as_ref().and_then(|control| control.train).map_or(0, |(packets, _)| packets.into());
         let rates = self.control.as_ref().map(Control::rates);
         let wanted = rates.map_or(self.config.fixed(), |(target, _)| target);
         let share = self.repeater.as_mut().map_or(1.0, |repeater| repeater.media_share(now));
         let target = if share < 1.0 { wanted.scaled(share) } else { wanted };
-        let taken = self.frames.make(target, rates.map(|(_, pacing)| pacing), full, smallest);
+        let taken = self.frames.make(target, rates.map(|(_, pacing)| pacing), smallest, whole);
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;
@@ -60,23 +83,37 @@ impl Sender {
         self.release(now.max(at), next);
     }
 
-    /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time.
+    /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time. The packets of a train leave when
+    /// the first may, and what comes after them waits for as long as all of them take.
     fn release(&mut self, from: Time, until: Time) {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
             let (_, pacing) = control.rates();
-            if control.pacer.ready(from, pacing) >= until {
+            let due = control.pacer.ready(from, pacing);
+            if due >= until {
                 return;
             }
-            let Some(packet) = self.frames.pop() else { return };
-            if !self.affords(Bytes(packet.size)) {
-                return self.end(from, End::ByteLimit);
+            let train = control.train.take_if(|(_, size)| self.frames.begins(size.0));
+            control.trains = control.trains.wrapping_add(train.is_some().into());
+            let (number, len) = (control.trains, train.map_or(1, |(packets, _)| packets));
+            for index in 0..len {
+                let (packet, class) = match train {
+                    None => (self.frames.pop(), PacketClass::Media),
+                    Some((_, size)) => {
+                        let class = PacketClass::Probe { train: number, index, len };
+                        (Some(self.frames.pop_filled(size.0)), class)
+                    }
+                };
+                let Some(packet) = packet else { return };
+                if !self.affords(Bytes(packet.size)) {
+                    return self.end(from, End::ByteLimit);
+                }
+                let Some(control) = &mut self.control else { return };
+                control.pacer.release(from, Bytes(packet.size), pacing);
+                let id = control.planned(due, Bytes(packet.size), self.config.ecn, class);
+                self.send_packet(due, TransmitId(id + 1), &packet);
             }
-            let Some(control) = &mut self.control else { return };
-            let due = control.pacer.release(from, Bytes(packet.size), pacing);
-            let id = control.planned(due, Bytes(packet.size), self.config.ecn, PacketClass::Media);
-            self.send_packet(due, TransmitId(id + 1), &packet);
         }
     }
 

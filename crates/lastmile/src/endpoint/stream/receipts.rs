@@ -34,21 +34,32 @@ impl ReceiptClock {
     /// When a packet arrived, to a tick, of which feedback says that it was at about `near`; nothing where no time of receipt
     /// says so.
     pub(super) fn refine(&mut self, packet: (u32, u16), near: Time<Rx>) -> Option<Time<Rx>> {
-        let place = self.times.binary_search_by_key(&packet, |(packet, _)| *packet).ok()?;
-        let ticks = self.times[place].1;
-        let (since, anchor) = *self.anchor.get_or_insert((ticks, near));
-        let passed = ticks.wrapping_sub(since) as i32;
-        let at = anchor + Span::from_nanos(i64::from(passed) * 1_000_000_000 / i64::from(CLOCK_RATE));
+        let (ticks, at) = self.read_at(packet, near)?;
         let apart = at - near;
         if apart > APART || apart < -APART {
             self.anchor = Some((ticks, near));
             return None;
         }
+        Some(at)
+    }
+
+    /// When a packet arrived, to a tick, on a clock that begins anywhere: where feedback says nothing of single packets.
+    pub(super) fn alone(&mut self, packet: (u32, u16)) -> Option<Time<Rx>> {
+        self.read_at(packet, Time::from_nanos(1 << 50)).map(|(_, at)| at)
+    }
+
+    /// The ticks of a packet, and the time that they stand for; the first ones for that one.
+    fn read_at(&mut self, packet: (u32, u16), first: Time<Rx>) -> Option<(u32, Time<Rx>)> {
+        let place = self.times.binary_search_by_key(&packet, |(packet, _)| *packet).ok()?;
+        let ticks = self.times[place].1;
+        let (since, anchor) = *self.anchor.get_or_insert((ticks, first));
+        let passed = ticks.wrapping_sub(since) as i32;
+        let at = anchor + Span::from_nanos(i64::from(passed) * 1_000_000_000 / i64::from(CLOCK_RATE));
         // Before the 32 bits are used up, which takes 13 hours.
         if passed.unsigned_abs() > 1 << 28 {
             self.anchor = Some((ticks, at));
         }
-        Some(at)
+        Some((ticks, at))
     }
 }
 

@@ -26,17 +26,25 @@ pub(super) struct Counting {
     sent: Option<(u32, u64)>,
     /// How fine stamps of arrival are.
     resolution: Span,
+    /// The highest number that came, and which loss history it was of.
+    newest: Option<(u64, bool)>,
 }
 
 impl Counting {
     /// With the simulator's side channel, if there is one, and stamps of arrival that are so fine.
     pub(super) fn new(receiver: Receiver, truth: Option<Arc<dyn LossTruth>>, resolution: Span) -> Counting {
-        Counting { receiver, truth, sent: None, resolution }
+        Counting { receiver, truth, sent: None, resolution, newest: None }
     }
 
     /// A packet arrived that had not come before.
     pub(super) fn on_packet(&mut self, at: Time, number: u64, size: Bytes, stamp: &SendTime, ecn: Ecn) {
         self.receiver.suit(Some(self.resolution));
+        if self.newest.is_none_or(|(newest, _)| number > newest) {
+            let before = self.newest.replace((number, stamp.history));
+            if before.is_some_and(|(_, history)| history != stamp.history) {
+                self.receiver.forget();
+            }
+        }
         let sent = match self.sent {
             // Half of the range before the first.
             None => (1 << 32) + u64::from(stamp.at),

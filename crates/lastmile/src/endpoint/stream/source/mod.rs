@@ -36,6 +36,11 @@ pub trait FrameSource: Debug + Send {
 
     /// The least and the most that it can make.
     fn range(&self) -> (Rate, Rate);
+
+    /// Full packets have that size from the next frame on; for a source that makes whole packets.
+    fn resize(&mut self, packet_size: Bytes) {
+        let _ = packet_size;
+    }
 }
 
 /// A frame.

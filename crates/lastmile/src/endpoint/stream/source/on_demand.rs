@@ -49,4 +49,8 @@ impl FrameSource for OnDemand {
     fn range(&self) -> (Rate, Rate) {
         (Limits::NONE.min, Limits::NONE.max)
     }
+
+    fn resize(&mut self, packet_size: Bytes) {
+        self.full = packet_size.0.max(1);
+    }
 }
