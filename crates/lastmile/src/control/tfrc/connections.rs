@@ -78,18 +78,19 @@ impl Connections {
         deal.id.saturating_add(passed).saturating_add(connection as u64)
     }
 
-    /// A packet arrived, `marked` by congestion or not; the packet that began a loss event with it, if one did.
-    pub(super) fn arrived(&mut self, id: u64, time: u64, marked: bool, now: Now<'_>) -> Option<u64> {
+    /// A packet arrived, `marked` by congestion or not. If a loss event began with it, the packet that began it and the loss
+    /// event rate of its connection.
+    pub(super) fn arrived(&mut self, id: u64, time: u64, marked: bool, now: Now<'_>) -> Option<(u64, f64)> {
         let (connection, number) = self.place(id)?;
         let event = self.histories[connection].arrived(number, time, marked, now)?;
-        Some(self.id(connection, event))
+        Some((self.id(connection, event), self.histories[connection].loss_event_rate()))
     }
 
-    /// A packet that was sent at that time was lost; the packet that began a loss event with it, if one did.
-    pub(super) fn lost(&mut self, id: u64, time: u64, now: Now<'_>) -> Option<u64> {
+    /// A packet that was sent at that time was lost; the same of it.
+    pub(super) fn lost(&mut self, id: u64, time: u64, now: Now<'_>) -> Option<(u64, f64)> {
         let (connection, first) = self.place(id)?;
         let event = self.histories[connection].lost(Run { first, len: 1, times: (time, time) }, now)?;
-        Some(self.id(connection, event))
+        Some((self.id(connection, event), self.histories[connection].loss_event_rate()))
     }
 
     /// A packet that was said to be lost arrived after all.
@@ -144,7 +145,7 @@ mod tests {
             true => c.lost(id, 10 * id * MS, NOW),
             false => c.arrived(id, 10 * id * MS, false, NOW),
         };
-        ids.filter_map(step).collect()
+        ids.filter_map(step).map(|(id, _)| id).collect()
     }
 
     /// One connection has packets 0 to 4. Two begin at 5; three are asked for from 8 on, and begin at 9, once both have two more.

@@ -291,9 +291,8 @@ impl Tfrc {
                 self.law.on_packet();
             }
             self.reported = self.reported.max(Some(sent.id));
-            if let Some(id) = event {
+            if let Some((id, loss_event_rate)) = event {
                 began = true;
-                let (loss_event_rate, _) = self.connections.together(&equation);
                 self.decisions.push(Decision::LossEvent { id, loss_event_rate });
             }
         }

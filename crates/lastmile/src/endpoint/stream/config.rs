@@ -193,9 +193,15 @@ impl SenderConfig {
         }
     }
 
-    /// The size of full media packets: one that is repeated is two bytes longer.
+    /// The size of full media packets: one that is repeated is two bytes longer, and at a controller's largest rate one leaves each
+    /// second. With a packet every few seconds, a sender whose first ones are lost would be over before it is heard.
     pub(super) fn full_size(&self) -> Bytes {
-        Bytes(self.packet_size.0.saturating_sub(if self.retransmission.is_some() { 2 } else { 0 }))
+        let second = match &self.rate {
+            SenderRate::Fixed(_) => Bytes(u64::MAX),
+            SenderRate::Controlled(control) => control.max.bytes_in(Span::from_secs(1)),
+        };
+        let whole = self.packet_size.0.saturating_sub(if self.retransmission.is_some() { 2 } else { 0 });
+        Bytes(whole.min(second.0.max(1)))
     }
 
     /// Makes the source.
