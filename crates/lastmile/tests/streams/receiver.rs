@@ -287,3 +287,28 @@ fn forged_sources_keep_no_real_one_out() {
         assert!(found.is_some_and(|number| number <= latest), "{proven}, {asks}: {found:?}");
     }
 }
+
+/// Four seconds of a packet each millisecond are gone: a loss event for each round-trip time of 40 ms, of which the last eight count.
+#[test]
+fn an_outage_is_a_loss_to_who_counts_losses() {
+    let mut heard = Heard::new();
+    for number in (0..1_000_u16).chain(5_000..5_100) {
+        let header = RtpHeader { sequence: number, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
+        let (at_micros, rtt) = (u32::from(number) * 1_000, Some(Span::from_millis(40)));
+        let mut bytes = Vec::new();
+        SendTime { at: at_micros, rtt, summary: true, history: false }.write(&header, &mut bytes);
+        bytes.resize(bytes.len() + 400, 0);
+        heard.hears(at(20 + i64::from(number)), Datagram::udp(ends().0, ends().1, bytes));
+    }
+    let rates: Vec<f64> = heard
+        .packets
+        .iter()
+        .flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()).flatten().collect::<Vec<_>>())
+        .filter_map(
+            |packet| if let Rtcp::Tfrc(report) = packet { Some(report.loss_event_rate) } else { None },
+        )
+        .collect();
+    assert_eq!(rates[..20], [0.0; 20]);
+    let last = 1.0 / rates.last().unwrap();
+    assert!((41.0..60.0).contains(&last), "{last}");
+}
