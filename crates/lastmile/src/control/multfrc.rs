@@ -34,6 +34,8 @@ crate::options! {
         window: u32 [1..=1_000] = 8, "our own: theirs is not at hand";
         /// Connections at most; each has a loss history of about 1 kB
         most: u32 [1..=64] = MOST, "our own";
+        /// Count fractions of a connection in the rate too: without, it changes by a whole one
+        fractions: bool = false, "our own; Chen, Zakhor, ICC 2005 (AIO-TFRC), call whole ones the quantization effect";
         /// Whose TFRC: that of RFC 5348, or of ns-2
         preset: Preset = Preset::Rfc, "RFC 5348; ns-2 2.35";
     }
@@ -122,7 +124,8 @@ impl Multfrc {
 
     fn set(&mut self, n: f64) {
         self.n = n.clamp(1.0, f64::from(self.config.most));
-        self.tfrc.connect(self.n as usize);
+        let whole = libm::floor(self.n);
+        self.tfrc.connect(whole as usize, if self.config.fractions { self.n / whole } else { 1.0 });
     }
 }
 

@@ -52,3 +52,13 @@ fn on_a_path_without_losses_it_carries_less_than_one_connection() {
     let (tfrc, came) = (run(path, "tfrc").0, run(path, "multfrc").0);
     assert!(came.arrived < 0.97 * tfrc.arrived && came.arrived > 0.75 * tfrc.arrived, "{came:?}, {tfrc:?}");
 }
+
+/// A quarter of a connection at a time: no queue overflows since a whole one came, whether one is needed or fourteen.
+#[test]
+fn fractions_of_connections_fill_the_path_without_overflowing_it() {
+    for (loss, least) in [(0.0, 9_500.0), (0.002, 9_500.0), (0.02, 9_500.0), (0.05, 9_100.0)] {
+        let (came, _) =
+            run(Path { loss, ..PATH }, "multfrc(fractions=true, alpha=0.25, beta=0.25, window=2)");
+        assert!(came.arrived > least && came.overflowed < 300, "{loss}: {came:?}");
+    }
+}

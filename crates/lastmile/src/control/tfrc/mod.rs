@@ -71,6 +71,7 @@ pub struct Tfrc {
     parameters: Parameters,
     law: Box<dyn Law>,
     connections: Connections,
+    factor: f64,
     receive: ReceiveRate,
     clock: ReceiveClock,
     /// The mean size of packets at the IP layer, in bytes.
@@ -166,6 +167,7 @@ impl Tfrc {
             setting: *setting,
             law: parameters.law(1.0, None),
             connections: Connections::new(parameters.history(), most),
+            factor: 1.0,
             parameters,
             receive: ReceiveRate::default(),
             clock: ReceiveClock::default(),
@@ -190,8 +192,9 @@ impl Tfrc {
         tfrc
     }
 
-    /// The rate is that of so many connections from now on, to which packets are dealt in turn.
-    pub(super) fn connect(&mut self, count: usize) {
+    /// The rate is that of so many connections from now on, to which packets are dealt in turn, times a factor.
+    pub(super) fn connect(&mut self, count: usize, factor: f64) {
+        self.factor = factor;
         let newest = self.sent.max(self.reported);
         self.connections.set(count, newest.map_or(0, |newest| newest.saturating_add(1)));
     }
@@ -366,7 +369,7 @@ impl RateController for Tfrc {
             rtt: sample.map(|sample| sample.as_secs_f64()),
             received,
             loss_event_rate: self.loss_event_rate,
-            times,
+            times: times * self.factor,
             worse: began || self.loss_event_rate > before,
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some()
