@@ -139,7 +139,7 @@ fn a_hand_off_upwards_is_noticed_within_a_window_and_the_rate_is_tenfold_in_10_s
 /// What the old rate put into the queue of the cell has drained once within a window of the hand-off.
 #[test]
 fn a_hand_off_downwards_leaves_no_standing_queue_beyond_a_window() {
-    for control in ["tfrc+probe", "vtp+probe", "sqrt+probe"] {
+    for control in ["tfrc+probe", "vtp+probe", "sqrt+probe", "tfrc(form=receiver)+probe"] {
         let told = run(control, &[]);
         let noticed = told.hand_offs.iter().find(|(at, ..)| *at >= DOWN).copied();
         let (at, from, to) = noticed.unwrap_or_else(|| panic!("{control}: {:?}", told.hand_offs));

@@ -339,7 +339,7 @@ impl Control {
         });
         self.reports.extend(timed.filter(|_| at.is_some()));
         self.reports.push(Report { sent, fate: Fate::Arrived { at, ecn: Ecn::NotEct } });
-        while self.first < number && self.flight.pop_front().is_some() {
+        while self.first <= number && self.flight.pop_front().is_some() {
             self.first += 1;
         }
         let TfrcReport { received, over, loss_event_rate, .. } = *report;
