@@ -73,7 +73,7 @@ pub enum Decision {
         /// Their size.
         size: Bytes,
     },
-    /// Packet pairs tell no capacity: feedback has no times of arrival, or the packets of a pair have the same one.
+    /// Packet pairs tell no capacity: feedback has no times of arrival, the packets of a pair have the same one, or most are lost.
     CapacityUnknown,
     /// The capacity changed as in a hand-off to another network.
     HandOff {

@@ -206,6 +206,25 @@ fn a_jump_of_a_hundredfold_is_one_hand_off() {
     }
 }
 
+/// Of a path that loses one packet of each pair nothing is known but that: packets get the size that suits the rate all the same.
+#[test]
+fn where_every_pair_loses_a_packet_a_window_ends_all_the_same() {
+    let mut pairs = Pairs::new(EXACT);
+    let send = |pairs: &mut Pairs, times: usize| {
+        for _ in 0..times {
+            pairs.send(Rate::ip(150_000), Bytes(1200), Fortune::Lost(1));
+        }
+    };
+    send(&mut pairs, 390);
+    assert_eq!(pairs.decisions, []);
+    send(&mut pairs, 30);
+    assert_eq!(pairs.decisions, [Decision::CapacityUnknown]);
+    let asked: Vec<_> = core::iter::from_fn(|| pairs.controller.poll_action()).collect();
+    // [equation 4] of what two packets in 53 ms make.
+    let Some(Action::PacketSize(Bytes(size))) = asked.first() else { panic!("{asked:?}") };
+    assert!((500..600).contains(size), "{size}");
+}
+
 fn fortunes() -> impl Strategy<Value = Fortune> {
     let held = (0..100_000_000_i64, 0..100_000_000_i64);
     prop_oneof![

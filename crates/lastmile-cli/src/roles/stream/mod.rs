@@ -365,7 +365,7 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
             )
         }
         Decision::CapacityUnknown => {
-            let text = "packet pairs tell no capacity: times of arrival are missing, or too coarse to tell their packets apart";
+            let text = "packet pairs tell no capacity: most are lost, or times of arrival are missing or do not tell their packets apart";
             return (LANES[0], Mood::Bad, text.to_owned());
         }
         Decision::HandOff { from, to } => {

@@ -4,6 +4,10 @@
 //! any controller. Where its Algorithm 1 is meant otherwise than it is printed, and the downward rule, which is ours:
 //! `docs/rate-control.md`.
 
+mod window;
+
+use window::{Capacity, Window};
+
 use super::{
     Action, Decision, Decisions, Fate, Feedback, Output, PacketClass, RateController, Report, RouteChange,
     Sent, Setting, Signal,
@@ -46,85 +50,14 @@ pub const ENTRY: super::Wrapper = super::Wrapper {
     },
 };
 
-/// A capacity is told where the dispersion's error, by the stamps' resolution, is a tenth of it at most: the mean of n pairs has an
-/// error of a step over the root of n. A step that is not drawn anew from pair to pair, since packets leave in its time, is a
-/// quarter at most.
-const STEPS: f64 = 10.0;
-const LEAST_STEPS: f64 = 4.0;
 /// So many arrivals in a row tell how fast they come.
 const RUN: u32 = 8;
 /// A dispersion of more than this is none.
 const MOST: Span = Span::from_secs(60);
 
-/// A capacity for packets of one size.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Capacity {
-    /// Bytes a second.
-    rate: f64,
-    size: Bytes,
-    /// No pair told how much more it is.
-    at_least: bool,
-}
-
-impl Capacity {
-    /// Whether it is more by that factor than a capacity for packets of another size may be: a link takes a time of its own for
-    /// each packet, so that size alone may change the capacity by as much as itself.
-    fn is_more(&self, than: &Capacity, factor: f64) -> bool {
-        let by_size = (self.size.0 as f64 / than.size.0 as f64).max(1.0);
-        !than.at_least && self.rate > factor * than.rate * by_size
-    }
-}
-
 /// Of a packet, as a host could have sent it.
 fn bytes(sent: &Sent) -> u64 {
     sent.size.0.clamp(1, 65_535)
-}
-
-/// The pairs of a window.
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    /// Of their packets, all of them.
-    size: Bytes,
-    /// Those that were measured.
-    pairs: u32,
-    /// The least delay sum T1 + T2 in nanoseconds, from an unknown zero.
-    least: i64,
-    /// How many pairs their stamps cannot tell from that one, and the sum of their dispersions T2 - T1 in nanoseconds.
-    best: (u32, i64),
-    /// How fine stamps of arrival are, at their coarsest.
-    resolution: Span,
-    /// Pairs that this host itself spread, and the sum of their dispersions.
-    spread: (u32, i64),
-}
-
-impl Window {
-    /// Takes a pair in.
-    fn add(&mut self, delay_sum: i64, dispersion: Span) {
-        // Two stamps, each late by a step at most.
-        let alike = self.resolution.as_nanos().max(0).saturating_mul(2);
-        let (first, apart) = (self.pairs == 0, delay_sum.saturating_sub(self.least));
-        if first || apart <= -alike {
-            self.best = (0, 0); // [algorithm 1] the least delay sum
-        }
-        if first || apart < alike {
-            self.best = (self.best.0 + 1, self.best.1.saturating_add(dispersion.as_nanos()));
-            self.least = if first { delay_sum } else { self.least.min(delay_sum) };
-        }
-        self.pairs += 1;
-    }
-
-    /// [equation 1] C = P/T, or what C is at least; nothing where pairs came within a step, as those do that a WLAN or a host
-    /// hands on together.
-    fn capacity(&self) -> Option<Capacity> {
-        let size = self.size;
-        let step = (self.resolution.as_nanos() as f64).max(1.0);
-        let (pairs, sum) = if self.best.0 > 0 { self.best } else { self.spread };
-        let dispersion = sum as f64 / f64::from(pairs.max(1));
-        let exact = dispersion * libm::sqrt(self.best.0.into()) >= STEPS * step;
-        let at_least = !exact || dispersion < LEAST_STEPS * step;
-        let nanos = if at_least { dispersion + step } else { dispersion };
-        (dispersion >= step).then(|| Capacity { rate: 1e9 * size.0 as f64 / nanos, size, at_least })
-    }
 }
 
 /// Slow arrivals in a row: how fast packets left, and how fast they came.
@@ -145,7 +78,6 @@ struct Arrivals {
 /// The first packet of a pair.
 #[derive(Clone, Copy, Debug)]
 struct First {
-    train: u32,
     id: u64,
     size: Bytes,
     left: Time,
@@ -160,14 +92,16 @@ struct Probing {
     /// Never less, and packets never larger.
     least: Rate,
     most: Bytes,
-    /// The number of the next packet to be counted, and how many were since the last pair was asked for.
+    /// The number of the next packet to be counted, how many were since the last pair was asked for, and how many pairs were in the
+    /// window.
     next: u64,
     packets: u32,
+    asked: u32,
     ask: bool,
     /// The host tells of packets when they leave.
     tells: bool,
-    /// When the first packet of the window left, and the bytes after it.
-    sending: Option<(Time, u64)>,
+    /// When the first packet of the window left, zero before that, and the bytes after it.
+    sending: (Time, u64),
     /// The size of packets now, and whether it was told.
     size: Bytes,
     told: bool,
@@ -194,9 +128,10 @@ impl Probing {
             most: setting.packet_size,
             next: 0,
             packets: 0,
+            asked: 0,
             ask: false,
             tells: false,
-            sending: None,
+            sending: (Time::ZERO, 0),
             size: setting.packet_size,
             told: true,
             first: None,
@@ -209,32 +144,35 @@ impl Probing {
         }
     }
 
-    /// A packet left.
-    fn count(&mut self, sent: &Sent) {
+    /// A packet left. Where most pairs are lost a window ends with fewer, or without telling anything.
+    fn count(&mut self, now: Time, sent: &Sent) {
         if sent.id < self.next {
             return;
         }
         self.next = sent.id.saturating_add(1);
         self.packets += 1;
         if self.packets >= self.config.every {
-            (self.packets, self.ask) = (0, true);
+            (self.packets, self.ask, self.asked) = (0, true, self.asked + 1);
         }
-        let (since, before) =
-            self.sending.map_or((sent.at, 0), |(since, so_far)| (since, so_far + bytes(sent)));
-        self.sending = Some((since, before));
+        let (since, so_far) = self.sending;
+        self.sending = if since > Time::ZERO { (since, so_far + bytes(sent)) } else { (sent.at, 0) };
+        let samples = self.config.samples;
+        if self.asked > 2 * samples {
+            if self.window.pairs < samples / 2 {
+                self.window = Window::default();
+            }
+            self.window_ended(now);
+        }
     }
 
     /// A packet of a pair arrived.
     fn on_probe(&mut self, now: Time, sent: Sent, at: Time<Rx>, resolution: Span) {
-        let PacketClass::Probe { train, index, .. } = sent.class else { return };
-        if index == 0 {
-            self.first = Some(First { train, id: sent.id, size: sent.size, left: sent.at, arrived: at });
+        if let PacketClass::Probe { index: 0, .. } = sent.class {
+            self.first = Some(First { id: sent.id, size: sent.size, left: sent.at, arrived: at });
             return;
         }
-        let Some(First { id, size, left, arrived, .. }) = self.first.take_if(|first| first.train == train)
-        else {
-            return;
-        };
+        let Some(First { id, size, left, arrived }) = self.first.take() else { return };
+        // Another packet left between them, or the first of this pair is lost.
         if sent.id != id.wrapping_add(1) || sent.size != size {
             return;
         }
@@ -245,7 +183,7 @@ impl Probing {
         }
         let size = Bytes(bytes(&sent));
         if size != self.window.size {
-            self.window = Window { size, ..Window::default() };
+            self.window = Window::of(size);
         }
         self.window.resolution = self.window.resolution.max(resolution);
         // A host that did not send them back to back may have spread them itself.
@@ -341,8 +279,12 @@ impl Probing {
         let ProbeConfig { every, samples, interval, min_size, full_size, .. } = self.config;
         let most = self.most.0;
         let may = self.output().pacing.bits_per_second() as f64;
-        let (since, sent) = self.sending.take().unwrap_or((now, 0));
-        let sends = if now > since { 8.0 * sent as f64 / (now - since).as_secs_f64() } else { may };
+        let (since, sent) = core::mem::replace(&mut self.sending, (Time::ZERO, 0));
+        let sends = if now > since && since > Time::ZERO {
+            8.0 * sent as f64 / (now - since).as_secs_f64()
+        } else {
+            may
+        };
         let size = may.min(sends) * interval.as_secs_f64() / (8.0 * f64::from(every) * f64::from(samples));
         let least = if full_size { most } else { min_size.0.min(most) };
         self.change(Bytes((size as u64).clamp(least, most)));
@@ -351,7 +293,7 @@ impl Probing {
     /// Begins a window with packets of that size.
     fn change(&mut self, size: Bytes) {
         self.told &= size == self.size;
-        (self.size, self.window) = (size, Window::default());
+        (self.size, self.window, self.asked) = (size, Window::default(), 0);
     }
 
     fn rate(&self, bytes_per_second: f64) -> Rate {
@@ -362,7 +304,7 @@ impl Probing {
 impl RateController for Probing {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
         self.tells = true;
-        self.count(sent);
+        self.count(now, sent);
         self.controller.on_sent(now, sent);
     }
 
@@ -374,7 +316,7 @@ impl RateController for Probing {
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
             if !self.tells {
-                self.count(&sent);
+                self.count(now, &sent);
             }
             let probe = match sent.class {
                 PacketClass::Probe { index, len: 2, .. } => Some(index),
