@@ -11,6 +11,7 @@ mod outputs;
 mod page;
 mod progress;
 mod ran;
+mod ready;
 mod recorder;
 mod replace;
 mod replayed;
@@ -45,6 +46,7 @@ enum Command {
     Lab(commands::lab::Args),
     Sweep(commands::sweep::Args),
     Accuracy(commands::accuracy::Args),
+    Evaluate(commands::evaluate::Args),
     Reproduce(commands::reproduce::Args),
     BenchSim(commands::bench_sim::Args),
     Replay(commands::replay::Args),
@@ -99,6 +101,7 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::Lab(args) => commands::lab::run(args),
         Command::Sweep(args) => commands::sweep::run(args),
         Command::Accuracy(args) => commands::accuracy::run(args),
+        Command::Evaluate(args) => commands::evaluate::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::BenchSim(args) => commands::bench_sim::run(args),
         Command::Replay(args) => commands::replay::run(args),

@@ -7,11 +7,11 @@ use anyhow::anyhow;
 use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
 use lastmile_sim::runs::{Hooks, RunError, SimulatedRun, simulate};
-use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
+use lastmile_sim::scenario::{MAX_TEXT, Override, Scenario};
 
 use crate::exit::Exit;
 use crate::options::estimator;
-use crate::{roles, signals};
+use crate::{ready, roles, signals};
 
 /// Which scenario is to run, and with what.
 #[derive(clap::Args)]
@@ -42,13 +42,15 @@ impl ScenarioArgs {
 
 /// The text of a scenario and what errors call it.
 pub(crate) fn text(name: &str) -> anyhow::Result<(String, String)> {
-    if let Some(text) = builtin_text(name) {
+    if let Some(text) = ready::text(name) {
         return Ok((format!("{name}.toml"), text.to_owned()));
     }
     match read(name) {
         Ok(text) => Ok((name.to_owned(), text)),
-        Err(error) => Err(Exit::Usage
-            .blame(anyhow!("cannot read scenario {name}: {error}; built in are: {}", BUILTIN.join(", ")))),
+        Err(error) => Err(Exit::Usage.blame(anyhow!(
+            "cannot read scenario {name}: {error}; built in are: {}",
+            ready::names().join(", ")
+        ))),
     }
 }
 
@@ -65,7 +67,8 @@ pub(crate) fn load(name: &str) -> anyhow::Result<Scenario> {
     Ok(scenario.0)
 }
 
-fn replaced(set: &str) -> anyhow::Result<Override> {
+/// KEY=VALUE.
+pub(crate) fn replaced(set: &str) -> anyhow::Result<Override> {
     let (key, value) = set.split_once('=').ok_or_else(|| {
         Exit::Usage.blame(anyhow!("--set {set:?}: give a key and its value, such as duration=5 s"))
     })?;
@@ -82,11 +85,19 @@ pub(crate) fn check_choice(method: &Choice) -> Result<(), ChoiceError> {
 /// # Errors
 /// It cannot be run, or a signal came: a run may take minutes.
 pub(crate) fn simulated(scenario: &Scenario, seed: u64) -> anyhow::Result<SimulatedRun> {
+    simulated_with(scenario, seed, Hooks::default())
+}
+
+/// The same with those who look on.
+///
+/// # Errors
+/// See there.
+pub(crate) fn simulated_with(scenario: &Scenario, seed: u64, hooks: Hooks) -> anyhow::Result<SimulatedRun> {
     let interrupted = || Exit::Interrupted.blame(anyhow!("interrupted"));
     if signals::stopped() {
         return Err(interrupted());
     }
-    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..Hooks::default() };
+    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..hooks };
     let run = simulate(scenario, seed, &roles::makers(Span::ZERO, seed), hooks).map_err(blame)?;
     if run.stopped { Err(interrupted()) } else { Ok(run) }
 }

@@ -12,9 +12,9 @@ const OWN: [&str; 4] = [
     "lastmile-cli/src/roles/",
 ];
 
-/// Commands that are a role's own, the lists of commands and of registries, a paper that is about streams, and the library's front
-/// page.
-const NAMING: [(&str, &str); 10] = [
+/// Commands that are a role's own or evaluate it, the lists of commands and of registries, a paper that is about streams, and the library's
+/// front page.
+const NAMING: [(&str, &str); 13] = [
     ("lastmile/src/lib.rs", "measure"),
     ("lastmile-cli/src/commands/accuracy/mod.rs", "measure"),
     ("lastmile-cli/src/commands/accuracy/text.rs", "measure"),
@@ -23,6 +23,9 @@ const NAMING: [(&str, &str); 10] = [
     ("lastmile-cli/src/lib.rs", "stream"),
     ("lastmile-cli/src/commands/registries.rs", "stream"),
     ("lastmile-cli/src/commands/reproduce/lda/cases.rs", "stream"),
+    ("lastmile-cli/src/commands/evaluate/cases.rs", "stream"),
+    ("lastmile-cli/src/commands/evaluate/measure.rs", "stream"),
+    ("lastmile-cli/src/commands/evaluate/path.rs", "stream"),
     ("lastmile-cli/src/commands/receive.rs", "stream"),
     ("lastmile-cli/src/commands/stream.rs", "stream"),
 ];

@@ -41,6 +41,12 @@ impl Stream {
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
+
+    /// A number of the normal distribution with mean 0 and deviation 1 (Box and Muller, 1958).
+    pub fn gaussian(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(core::f64::consts::TAU * self.unit())
+    }
 }
 
 /// FNV-1a over the seed's bytes and the name. std's hashers are not stable between releases.
@@ -85,5 +91,14 @@ mod tests {
         let mut stream = Stream::new(3, "x");
         let mean = (0..100_000).map(|_| stream.exponential(5.0)).sum::<f64>() / 1e5;
         assert!((mean - 5.0).abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn gaussian_draws_have_mean_and_deviation() {
+        let mut stream = Stream::new(1, "x");
+        let draws: Vec<f64> = (0..100_000).map(|_| stream.gaussian()).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod evaluate;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod measure;

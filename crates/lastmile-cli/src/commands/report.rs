@@ -25,7 +25,7 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Draw any result as one HTML page that needs nothing else
 ///
 /// Takes recordings (--record), event files (sim --events), series (sim --series), results of sweeps as JSON lines or CSV,
-/// and what sim, lab, measure, accuracy, bench-sim, conformance and reproduce print with --json.
+/// and what sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate print with --json.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A recording, an event file, a series, a sweep's results, or a command's JSON
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 
 /// What can be drawn, for those who bring something else.
 const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
-    and the JSON of sim, lab, measure, accuracy, bench-sim, conformance and reproduce (--json)";
+    and the JSON of sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate (--json)";
 
 /// The page of whatever the file is; its beginning tells.
 fn draw(file: &Path) -> anyhow::Result<String> {

@@ -1,16 +1,16 @@
 //! `lastmile scenarios`: those that come with the program.
 
 use anyhow::anyhow;
-use lastmile_sim::scenario::{BUILTIN, builtin_text};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::ready;
 use crate::scenarios::load;
 use crate::table::Table;
 
 /// List the scenarios that come with the program, or print one to begin with
 ///
-/// `sim`, `lab` and `sweep` take these names, or files. What may stand in a file: docs/scenarios.md.
+/// `sim`, `lab`, `sweep` and `evaluate` take these names, or files. What may stand in a file: docs/scenarios.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print this one's file
@@ -23,17 +23,18 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if let Some(name) = &args.name {
-        let text = builtin_text(name).ok_or_else(|| {
-            Exit::Usage.blame(anyhow!("no scenario {name:?} is built in; there are: {}", BUILTIN.join(", ")))
+        let text = ready::text(name).ok_or_else(|| {
+            Exit::Usage
+                .blame(anyhow!("no scenario {name:?} is built in; there are: {}", ready::names().join(", ")))
         })?;
         crate::say(text.trim_end());
         return Ok(None);
     }
     let mut table = Table::new(&["scenario", "what it is"]);
     let mut rows = Vec::new();
-    for name in BUILTIN {
+    for name in ready::names() {
         let description = load(name)?.description;
-        table.row([(*name).to_owned(), description.clone()]);
+        table.row([name.to_owned(), description.clone()]);
         rows.push(json!({ "name": name, "description": description }));
     }
     match args.json {

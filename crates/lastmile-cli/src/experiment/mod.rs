@@ -1,5 +1,5 @@
 //! Experiments: cases that are run with the same seeds on all cores, what came of them with its 95 % intervals, and differences
-//! paired by seed. `reproduce` is made of them.
+//! paired by seed. `reproduce` and `evaluate` are made of them.
 
 use std::collections::BTreeMap;
 
@@ -44,6 +44,11 @@ impl Estimate {
             T.get(n - 2).copied().unwrap_or(1.96) * (variance / n as f64).sqrt()
         });
         Some(Estimate { mean, median, half, n })
+    }
+
+    /// Of that number in those runs, as far as they have it.
+    pub(crate) fn mean(runs: &[Numbers], number: &str) -> Option<Estimate> {
+        Estimate::of(&runs.iter().filter_map(|run| run.get(number).copied()).collect::<Vec<_>>())
     }
 
     /// How much more it is in `of` than in `from`, run by run: both in the order of their seeds.

@@ -1,12 +1,12 @@
 //! The JSON documents of commands (`--json`) as pages: `sim`, `lab`, `measure`, `accuracy`, `bench-sim`, `conformance`,
-//! `reproduce`.
+//! `reproduce`, `evaluate`.
 
 use serde_json::{Map, Value};
 
 use super::bars::{Bar, figure};
 use super::html::{esc, page};
-use super::reproduction;
 use super::table::{cell, number, table};
+use super::{evaluation, reproduction};
 use crate::roles;
 
 /// Rows of a table; of more, the first.
@@ -49,6 +49,9 @@ fn kind(document: &Value) -> Option<Kind<'_>> {
 pub(crate) fn draw(file: &str, document: &Value) -> Option<String> {
     if document.as_object().is_some_and(reproduction::is_one) {
         return Some(reproduction::page(document));
+    }
+    if document.as_object().is_some_and(evaluation::is_one) {
+        return Some(evaluation::page(document));
     }
     let body = match kind(document)? {
         Kind::Run(all) => {

@@ -8,6 +8,7 @@ mod bars;
 pub(crate) mod chart;
 pub(crate) mod describe;
 pub(crate) mod document;
+pub(crate) mod evaluation;
 pub(crate) mod html;
 pub(crate) mod lines;
 mod network;

@@ -8,6 +8,8 @@ use super::table::{cell, table};
 
 /// Lines that a chart has colours for.
 const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
+/// A line of more points has no dots.
+const MAX_DOTS: usize = 60;
 
 /// Whether a document is a reproduction's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
@@ -53,7 +55,7 @@ pub(crate) fn page(document: &Value) -> String {
 }
 
 /// A row without its medians, an interval and the paper's number in one cell.
-fn short(row: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn short(row: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for (key, value) in row {
         let beside = |what: &str| row.get(&format!("{key}_{what}")).and_then(Value::as_f64);
@@ -78,7 +80,7 @@ fn digits(value: f64) -> usize {
     if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 }
 }
 
-fn chart(chart: &Value) -> String {
+pub(super) fn chart(chart: &Value) -> String {
     let of = |key: &str| chart.get(key).and_then(Value::as_str).unwrap_or_default();
     let all =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -116,7 +118,9 @@ fn chart(chart: &Value) -> String {
         for point in points.iter().filter(|point| point[3] > point[2]) {
             drawn = drawn.whisker(class, point[0], point[2], point[3], &tip(point));
         }
-        drawn = drawn.points(class, &dots);
+        if dots.len() <= MAX_DOTS {
+            drawn = drawn.points(class, &dots);
+        }
     }
     for (value, what) in &stated {
         drawn = drawn.horizontal("soft", *value, what);

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod evaluate;
 mod json;
 mod own_method;
 mod peers;

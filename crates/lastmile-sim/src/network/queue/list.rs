@@ -45,7 +45,7 @@ macro_rules! disciplines {
             }
 
             /// Its name as files have it.
-            pub(crate) fn kind(&self) -> String {
+            pub fn kind(&self) -> String {
                 kebab(match self { $($(#[$attr])* Discipline::$name(_) => stringify!($name),)+ })
             }
 

@@ -1,0 +1,197 @@
+//! Metrics of rates over time (RFC 8868, section 3; RFC 5166, section 2.3). A rate is a list: the mean over each step of 200 ms. Every
+//! number says what it is of; `docs/evaluate.md` has them in words.
+
+/// Length of a step in seconds (RFC 8868, section 3: rates are measured at intervals of 200 ms).
+pub(super) const STEP_S: f64 = 0.2;
+/// Steps of a second.
+const SECOND: usize = 5;
+/// A rate is stable within this of what it comes to.
+const BAND: f64 = 0.25;
+/// That share of what is left has to be.
+const MOSTLY: f64 = 0.9;
+
+/// The mean.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The steps that lie within a time, in seconds.
+pub(super) fn steps(from_s: f64, to_s: f64) -> std::ops::Range<usize> {
+    // What is a multiple of a step in words may not be one in binary.
+    let from = (from_s.max(0.0) / STEP_S - 1e-6).ceil() as usize;
+    let to = (to_s.max(0.0) / STEP_S + 1e-6).floor() as usize;
+    from..to.max(from)
+}
+
+/// The part of a list that lies there.
+pub(super) fn part(values: &[f64], steps: std::ops::Range<usize>) -> &[f64] {
+    values.get(steps.start.min(values.len())..steps.end.min(values.len())).unwrap_or_default()
+}
+
+/// How long a rate takes, from the first step on, until it is stable: until its means over three seconds are, nine of ten that are left, within
+/// a quarter of what it is in the last third, and it is so itself. In seconds; nothing where that is not before that third.
+pub(super) fn convergence(rates: &[f64]) -> Option<f64> {
+    let first_of_last_third = rates.len() - rates.len() / 3;
+    let stable = mean(&rates[first_of_last_third..]).filter(|rate| *rate > 0.0)?;
+    let near = |rate: f64| (rate / stable - 1.0).abs() <= BAND;
+    let within: Vec<bool> = rates.windows(3 * SECOND).map(|some| mean(some).is_some_and(near)).collect();
+    let mut inside = within.iter().filter(|within| **within).count();
+    for (at, is) in within.iter().enumerate().take(first_of_last_third) {
+        if *is && inside as f64 >= MOSTLY * (within.len() - at) as f64 {
+            let itself = rates[at..].iter().position(|rate| near(*rate)).unwrap_or(0);
+            return Some((at + itself) as f64 * STEP_S);
+        }
+        inside -= usize::from(*is);
+    }
+    None
+}
+
+/// How much a rate varies: the standard deviation of its means over whole seconds, over their mean.
+pub(super) fn variation(rates: &[f64]) -> Option<f64> {
+    let seconds: Vec<f64> = rates.chunks_exact(SECOND).filter_map(mean).collect();
+    let whole = mean(&seconds).filter(|rate| *rate > 0.0 && seconds.len() > 1)?;
+    let variance =
+        seconds.iter().map(|rate| (rate - whole).powi(2)).sum::<f64>() / (seconds.len() - 1) as f64;
+    Some(variance.sqrt() / whole)
+}
+
+/// How often a rate goes from half of its mean to twice its mean, or back (RFC 8868, section 3: watermarks that are a factor of four
+/// apart), as means over two steps.
+pub(super) fn swings(rates: &[f64]) -> Option<usize> {
+    let whole = mean(rates).filter(|rate| *rate > 0.0)?;
+    let (mut swings, mut high) = (0, None);
+    for two in rates.windows(2) {
+        let rate = (two[0] + two[1]) / 2.0;
+        let now = if rate <= whole / 2.0 {
+            false
+        } else if rate >= 2.0 * whole {
+            true
+        } else {
+            continue;
+        };
+        swings += usize::from(high.is_some_and(|high| high != now));
+        high = Some(now);
+    }
+    Some(swings)
+}
+
+/// How alike flows of one class fare while all of them are active: in windows of so many steps the slowest one's rate over the fastest one's
+/// (RFC 5166: the ratio of epsilon-fairness), on the mean of those windows in which at least two are active. `active` says when each is.
+pub(super) fn slowest_over_fastest(flows: &[(&[f64], std::ops::Range<usize>)], window: usize) -> Option<f64> {
+    windows(flows, window, |rates| {
+        let fastest = rates.iter().copied().fold(0.0, f64::max);
+        let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        (fastest > 0.0).then(|| slowest / fastest)
+    })
+}
+
+/// Jain's fairness index, in the same way (RFC 5166, section 2.3.1).
+pub(super) fn jain(flows: &[(&[f64], std::ops::Range<usize>)], window: usize) -> Option<f64> {
+    windows(flows, window, |rates| {
+        let squares = rates.iter().map(|rate| rate * rate).sum::<f64>();
+        (squares > 0.0).then(|| rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * squares))
+    })
+}
+
+fn windows(
+    flows: &[(&[f64], std::ops::Range<usize>)],
+    window: usize,
+    of: impl Fn(&[f64]) -> Option<f64>,
+) -> Option<f64> {
+    let end = flows.iter().map(|(rates, active)| rates.len().min(active.end)).max()?;
+    let each = |window: std::ops::Range<usize>| {
+        let active = flows.iter().filter(|(rates, active)| {
+            active.start <= window.start && window.end <= active.end.min(rates.len())
+        });
+        let rates: Vec<f64> = active.filter_map(|(rates, _)| mean(part(rates, window.clone()))).collect();
+        (rates.len() > 1).then(|| of(&rates)).flatten()
+    };
+    let all: Vec<f64> = (0..end / window).filter_map(|at| each(at * window..(at + 1) * window)).collect();
+    mean(&all)
+}
+
+/// The value below which that share of the sorted values lies, between two by its place.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let place = share * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(below + (above - below) * place.fract())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many seconds at each rate.
+    fn rate(parts: &[(usize, f64)]) -> Vec<f64> {
+        parts.iter().flat_map(|&(seconds, rate)| vec![rate; seconds * SECOND]).collect()
+    }
+
+    #[test]
+    fn steps_lie_within_a_time() {
+        assert_eq!((steps(0.0, 1.0), steps(0.3, 0.9), steps(0.6, 1.2)), (0..5, 2..4, 3..6));
+        assert_eq!((steps(5.0, 3.0), part(&[1.0, 2.0], 1..9)), (25..25, &[2.0][..]));
+        assert_eq!(part(&[], 3..4), &[] as &[f64]);
+    }
+
+    #[test]
+    fn a_rate_has_converged_when_it_stays_near_what_it_comes_to() {
+        // 10 s at 1, then 20 s at 4: three seconds that are mostly at 4 are near it, and the first step at 4 is the one after 10 s.
+        assert_eq!(convergence(&rate(&[(10, 1.0), (20, 4.0)])), Some(10.0));
+        assert_eq!(convergence(&rate(&[(30, 2.0)])), Some(0.0));
+        // From 3 to 5 is within a quarter of 4; 2.8 is not.
+        assert_eq!(convergence(&rate(&[(5, 1.0), (5, 3.0), (5, 5.0), (25, 4.0)])), Some(5.0));
+        assert_eq!(convergence(&rate(&[(5, 1.0), (5, 2.8), (30, 4.0)])), Some(10.0));
+        // Up and down within three seconds is stable.
+        assert_eq!(convergence(&rate(&[(1, 3.2), (1, 4.0), (1, 4.8)].repeat(10))), Some(0.0));
+        // Three seconds outside among many are no matter; many of them are.
+        assert_eq!(convergence(&rate(&[(60, 4.0), (3, 1.0), (60, 4.0)])), Some(0.0));
+        assert_eq!(convergence(&rate(&[(9, 4.0), (6, 1.0), (30, 4.0)])), Some(15.0));
+        // It goes on rising, or up and down for long, until the end.
+        let rising: Vec<f64> = (0..150).map(|step| 1.1_f64.powi(step)).collect();
+        assert_eq!(convergence(&rising), None);
+        assert_eq!(convergence(&rate(&[(6, 1.0), (6, 3.0)].repeat(5))), None);
+        assert_eq!((convergence(&[]), convergence(&[0.0; 50])), (None, None));
+    }
+
+    #[test]
+    fn variation_is_that_of_seconds() {
+        assert_eq!(variation(&rate(&[(10, 3.0)])), Some(0.0));
+        // Means of 1 and 3 around 2, four of them: the variance is 4/3.
+        let expected = (4.0_f64 / 3.0).sqrt() / 2.0;
+        assert!(
+            (variation(&rate(&[(1, 1.0), (1, 3.0), (1, 1.0), (1, 3.0)])).unwrap() - expected).abs() < 1e-12
+        );
+        // Within a second it does not count.
+        assert_eq!(variation(&[1.0, 2.0, 3.0, 4.0, 5.0].repeat(4)), Some(0.0));
+        assert_eq!((variation(&[1.0; 5]), variation(&[0.0; 20])), (None, None));
+    }
+
+    #[test]
+    fn a_swing_is_from_half_of_the_mean_to_twice_the_mean() {
+        // The mean is 1: down at 0.4, up at 2.8, down again; 1.6 and 0.6 in between are neither.
+        assert_eq!(swings(&rate(&[(3, 0.4), (1, 2.8), (1, 0.6), (1, 0.4)])), Some(2));
+        assert_eq!(swings(&rate(&[(1, 0.6), (1, 1.4)].repeat(5))), Some(0));
+        // Steps that are up and down by turns are even over two.
+        assert_eq!(swings(&[0.1, 1.9].repeat(20)), Some(0));
+        assert_eq!(swings(&[]), None);
+    }
+
+    #[test]
+    fn fairness_is_of_windows_in_which_two_are_active() {
+        let (a, b) = (rate(&[(20, 4.0)]), rate(&[(10, 0.0), (5, 1.0), (5, 3.0)]));
+        let flows = [(&a[..], 0..100), (&b[..], 50..100)];
+        // A quarter over five seconds, three quarters over five.
+        assert_eq!(slowest_over_fastest(&flows, 25), Some(0.5));
+        // Over twenty seconds there is no window in which both are active; over ten there is one, with 2 and 4.
+        assert_eq!((slowest_over_fastest(&flows, 100), slowest_over_fastest(&flows, 50)), (None, Some(0.5)));
+        // (1 + 4)^2 / (2 * 17) and (3 + 4)^2 / (2 * 25).
+        assert!((jain(&flows, 25).unwrap() - (25.0 / 34.0 + 49.0 / 50.0) / 2.0).abs() < 1e-12);
+        assert_eq!((jain(&flows[..1], 25), jain(&[], 25)), (None, None));
+    }
+
+    #[test]
+    fn quantiles_lie_between_values() {
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
+        assert_eq!((quantile(&[7.0], 0.95), quantile(&[], 0.5)), (Some(7.0), None));
+    }
+}

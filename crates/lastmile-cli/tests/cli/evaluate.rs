@@ -1,0 +1,201 @@
+//! `lastmile evaluate`: a small evaluation whose numbers are known by hand, its forms, and what cannot be evaluated.
+
+use serde_json::Value;
+
+use super::USAGE;
+use super::json::has_keys;
+use crate::common::{Scratch, lastmile};
+
+/// 1 Mbit/s, of which others have 200 kbit/s.
+const SMALL: &str = r#"
+name = "small"
+duration = "20 s"
+[host.a]
+[host.b]
+[host.other]
+[[link]]
+from = "a"
+to = "r"
+[[link]]
+from = "other"
+to = "r"
+[[link]]
+from = "r"
+to = "b"
+rate = "1 Mbit/s"
+delay = "20 ms"
+queue = "25 kB"
+[[stream]]
+name = "video"
+from = "a"
+to = "b"
+control = "tfrc"
+max_rate = "2 Mbit/s"
+source = "cbr"
+stop = "19 s"
+[[stream]]
+name = "audio"
+from = "a"
+to = "b"
+rate = "50 kbit/s"
+[[traffic]]
+name = "udp"
+kind = "cbr"
+from = "other"
+to = "b"
+rate = "150 kbit/s"
+size = "500 B"
+"#;
+
+/// Whose numbers no change of a scheme moves.
+const FIXED: &str = "fixed(rate=400 kbit/s),fixed(rate=1600 kbit/s)";
+
+fn evaluated(scratch: &Scratch, options: &[&str]) -> crate::common::Ended {
+    let file = scratch.file("small.toml", SMALL);
+    let name = ["evaluate", "--scenario", &file, "--stream", "video", "--controllers", FIXED, "--runs", "2"];
+    lastmile(&[&name[..], options].concat())
+}
+
+#[test]
+fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
+    let scratch = Scratch::new("evaluate");
+    let page = scratch.path("page.html");
+    let ended = evaluated(&scratch, &["--json", "--report", &page]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    has_keys(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
+    assert_eq!((&json["evaluation"], &json["runs"]), (&Value::Null, &2.into()));
+    let scenario = &json["scenarios"][0];
+    has_keys(scenario, "scenario description seconds streams columns rows differences changes charts");
+    assert_eq!(scenario["streams"], serde_json::json!(["video"]));
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row:#}"));
+    let near = |row: usize, key: &str, expected: f64, within: f64| {
+        let found = number(&scenario["rows"][row], key);
+        assert!((found - expected).abs() <= within, "{key} of row {row}: {found}, not {expected}");
+    };
+    // 50 and 150 of 1000 kbit/s are others', so that half of the rest is used. 1600 fills it: of 1800 in all each gets between what others leave
+    // and its share of 1000, since small packets find room where large ones do not.
+    near(0, "utilisation", 50.0, 1.0);
+    near(0, "of_possible", 50.0, 1.0);
+    near(0, "received_kbps", 400.0, 6.0);
+    near(0, "loss", 0.0, 0.0);
+    near(0, "convergence_s", 0.0, 0.0);
+    near(0, "unconverged", 0.0, 0.0);
+    near(0, "variation", 0.0, 1.5);
+    near(0, "swings_per_min", 0.0, 0.0);
+    // A frame of 1667 B is two packets, of which each takes 6.67 ms on the link.
+    near(0, "queueing_p50_ms", 6.67, 0.01);
+    near(1, "utilisation", 105.5, 5.6);
+    near(1, "loss", 47.2, 2.8);
+    // 25 kB wait for 200 ms at 1 Mbit/s.
+    near(1, "queue_ms", 195.0, 12.0);
+    near(1, "queueing_p95_ms", 205.0, 8.0);
+    let delay =
+        number(&scenario["rows"][1], "delay_p95_ms") - number(&scenario["rows"][1], "queueing_p95_ms");
+    assert!((delay - 20.0).abs() < 0.01, "propagation: {delay} ms");
+    near(1, "late", 0.0, 0.0);
+    // Feedback every 50 ms, receiver reports, sender reports not.
+    assert!((5.0..40.0).contains(&number(&scenario["rows"][0], "feedback_kbps")), "{scenario:#}");
+    // Alone it is as alike as nobody, and there is no TCP.
+    assert!(scenario["rows"][0]["jain"].is_null() && scenario["rows"][0]["tcp_share"].is_null());
+    let more = &scenario["differences"][0];
+    assert_eq!(more["controller"], "fixed(rate=1600 kbit/s)");
+    let both = [0, 1].map(|row| number(&scenario["rows"][row], "utilisation"));
+    assert!((number(more, "utilisation") - (both[1] - both[0])).abs() < 1e-9, "{more:#}");
+    assert!(number(more, "utilisation_low") <= number(more, "utilisation_high"));
+    assert_eq!(scenario["changes"][0]["change"], "start");
+    // A shorter playout delay makes all of those late that wait.
+    let late = evaluated(&scratch, &["--json", "--playout", "100 ms"]).json();
+    assert!(number(&late["scenarios"][0]["rows"][1], "late") > 45.0, "{late:#}");
+    // The page, and the same by `report`.
+    let html = std::fs::read_to_string(&page).unwrap();
+    for wanted in ["small", "queueing p95 ms", "Distribution of delays", "More than fixed(rate=400 kbit/s)"] {
+        assert!(html.contains(wanted), "{wanted:?} is missing");
+    }
+    let file = scratch.file("small.json", &ended.stdout);
+    let again = lastmile(&["report", &file, "-o", "-"]);
+    assert_eq!((again.code, again.stdout.trim_end()), (Some(0), html.trim_end()));
+}
+
+#[test]
+fn the_table_is_the_one_that_was() {
+    let scratch = Scratch::new("evaluate-table");
+    let ended = evaluated(&scratch, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/evaluate.txt"), &ended.stdout)
+            .unwrap();
+    }
+    assert_eq!(ended.stdout, include_str!("evaluate.txt"), "UPDATE=1 writes it anew");
+    // Whatever the number of cores.
+    assert_eq!(evaluated(&scratch, &["--threads", "1"]).stdout, ended.stdout);
+}
+
+#[test]
+fn tcp_and_variants_stand_in_the_place_of_what_a_file_has() {
+    let options = ["--scenario", "rfc8867-5.6", "--set", "duration=20 s", "--runs", "1", "--json"];
+    let of = |more: &[&str]| {
+        let ended = lastmile(
+            &[&["evaluate", "--controllers", "fixed(rate=1 Mbit/s),tcp"], &options[..], more].concat(),
+        );
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.json()
+    };
+    let plain = of(&["--stream", "video"]);
+    let rows = &plain["scenarios"][0]["rows"];
+    // Two of TCP, of which the one has 5 s less, share what 1 Mbit/s that yields to nobody leaves half of.
+    let share = |row: usize| rows[row]["tcp_share"].as_f64().unwrap();
+    assert!((40.0..56.0).contains(&share(0)) && (20.0..80.0).contains(&share(1)), "{rows:#}");
+    assert!(rows[1]["loss"].as_f64().unwrap() > 0.0 && rows[1]["late"].is_null(), "{rows:#}");
+    let pie = of(&["--stream", "video", "--queue", "pie", "--jitter", "--loss", "0.05"]);
+    assert_eq!(pie["variants"], serde_json::json!(["pie", "5 % lost at random", "jitter"]));
+    let of_pie = &pie["scenarios"][0]["rows"][0];
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    assert!(number(of_pie, "queue_ms") < number(&rows[0], "queue_ms") / 2.0, "{of_pie:#}");
+    assert!(number(of_pie, "loss") - number(of_pie, "congestion_loss") > 3.0, "{of_pie:#}");
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_refused_with_its_reason() {
+    let scratch = Scratch::new("evaluate-refused");
+    let silent = scratch.file("silent.toml", SMALL.split("[[stream]]").next().unwrap());
+    let small = scratch.file("small.toml", SMALL);
+    let measures = scratch.path("nowhere.toml");
+    for (options, parts) in [
+        (&["--scenario", &small, "--controllers", "wishful"][..], &["--controllers wishful", "tfrc"][..]),
+        (&["--scenario", &small, "--controllers", "tfrc+wishful"], &["wishful", "zbs"]),
+        (&["--scenario", &small, "--controllers", "tfrc(speed=9)"], &["speed", "tfrc"]),
+        (&["--scenario", &small, "--controllers", "tfrc,tfrc"], &["names tfrc twice"]),
+        (&["--scenario", &small, "--controllers", ","], &["names none"]),
+        (&["--scenario", &small, "--runs", "0"], &["--runs", "1..=10000"]),
+        (&["--scenario", &small, "--stream", "audio"], &["small.toml", "\"audio\" is fixed", "control"]),
+        (&["--scenario", &small, "--stream", "picture"], &["\"picture\"", "video, audio"]),
+        (&["--scenario", &small, "--queue", "fastest"], &["--queue", "fastest", "pie"]),
+        (&["--scenario", &small, "--loss", "7"], &["--loss", "0 to 1"]),
+        (&["--scenario", &small, "--set", "link.9.rate=1 Mbit/s"], &["link.9"]),
+        (&["--scenario", &silent], &["silent.toml", "nothing is tested", "[[stream]]"]),
+        (&["--scenario", &measures], &["cannot read scenario", "nowhere.toml"]),
+        (&["--scenario", "rfc8869-3.2-n", "--queue", "pie"], &["rfc8869-3.2-n", "none of a known rate"]),
+        (&["rmcat", "--scenario", &small], &["cannot be used with"]),
+        (&[], &["--scenario FILE", "rmcat"]),
+        (&["everything"], &["everything", "rmcat"]),
+    ] {
+        lastmile(&[&["evaluate"], options].concat()).is_error(USAGE, parts);
+    }
+}
+
+#[test]
+fn every_number_of_an_evaluation_is_documented() {
+    let scratch = Scratch::new("evaluate-documented");
+    let page = include_str!("../../../../docs/evaluate.md");
+    let json = evaluated(&scratch, &["--json"]).json();
+    for metric in json["metrics"].as_array().unwrap() {
+        let name = metric["name"].as_str().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "{name} is missing");
+        assert!(!metric["unit"].as_str().unwrap().is_empty());
+    }
+    let section = include_str!("../../../../docs/json.md").split("## `evaluate`").nth(1).unwrap();
+    for key in "evaluation runs controllers variants playout_ms metrics scenarios streams rows differences changes charts".split(' ') {
+        assert!(section.contains(&format!("`{key}`")), "{key} is missing");
+    }
+}
