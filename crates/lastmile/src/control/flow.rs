@@ -3,6 +3,7 @@
 use super::spacing::Spacing;
 use super::{Sent, Setting};
 use crate::time::{Span, Time};
+use crate::units::Rate;
 
 /// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi), in seconds.
 pub(super) const SLOWEST: f64 = 64.0;
@@ -31,6 +32,8 @@ pub(super) struct Flow {
     reported: Option<u64>,
     spacing: Spacing,
     timer: Option<Time>,
+    /// The receiver asks for no more than that.
+    pub(super) cap: Option<Rate>,
 }
 
 impl Flow {
@@ -43,6 +46,7 @@ impl Flow {
             reported: None,
             spacing: Spacing::default(),
             timer: None,
+            cap: None,
         }
     }
 

@@ -60,4 +60,10 @@ impl Setting {
         let (min, max) = (self.min.bits_per_second(), self.max.bits_per_second());
         if bits.is_nan() { self.min } else { Rate::ip(((bits + 0.5) as u64).clamp(min, max)) }
     }
+
+    /// The same, and no more than the receiver asks for, unless that is less than the least.
+    pub(crate) fn below(&self, cap: Option<Rate>, bytes_per_second: f64) -> Rate {
+        let rate = self.within(bytes_per_second);
+        cap.filter(|cap| *cap < rate).map_or(rate, |cap| if cap > self.min { cap } else { self.min })
+    }
 }

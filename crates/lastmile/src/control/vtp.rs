@@ -240,7 +240,7 @@ impl Vtp {
     }
 
     fn target(&self) -> Rate {
-        self.setting.within(self.rate)
+        self.setting.below(self.flow.cap, self.rate)
     }
 }
 
@@ -305,6 +305,7 @@ impl RateController for Vtp {
     fn on_signal(&mut self, now: Time, signal: Signal) {
         self.flow.at(now);
         match signal {
+            Signal::Remb { rate } => self.flow.cap = Some(rate),
             Signal::Rtt { sample } if sample > Span::ZERO => self.on_rtt(sample),
             Signal::Route { why: RouteChange::MoreCapacity } => {
                 (self.phase, self.least) = (Phase::Start, self.rtt.unwrap_or(f64::INFINITY));

@@ -75,7 +75,7 @@ impl WindowRate {
     }
 
     fn rate(&self) -> Rate {
-        self.setting.within(self.bytes_per_second())
+        self.setting.below(self.flow.cap, self.bytes_per_second())
     }
 
     fn on_rtt(&mut self, sample: Span) {
@@ -182,6 +182,7 @@ impl RateController for WindowRate {
                 self.decreased = None;
                 self.congested(self.flow.now, Congestion::Timeout);
             }
+            Signal::Remb { rate } => self.flow.cap = Some(rate),
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
             _ => {}
         }

@@ -227,6 +227,11 @@ fn silence_stops_every_controller_that_listens() {
         talk(&mut *controller, &mut now, 40);
         let before = controller.output().pacing;
         assert!(before > Rate::ip(500_000), "{}: {before}", scheme.name);
+        // A receiver may ask for no more, but for no less than the least.
+        for (asked, got) in [(400_000, 400_000), (10, 1_000), (10_000_000_000, before.bits_per_second())] {
+            controller.on_signal(now, Signal::Remb { rate: Rate::ip(asked) });
+            assert_eq!(controller.output().pacing, Rate::ip(got), "{}", scheme.name);
+        }
         let silent_until = now + Span::from_secs(600);
         while let Some(at) = controller.poll_timeout().filter(|at| *at < silent_until) {
             let sent = Sent::media(id.replace(id.get() + 1), Bytes(1200), at);

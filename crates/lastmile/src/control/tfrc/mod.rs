@@ -232,12 +232,7 @@ impl Tfrc {
     }
 
     fn rate(&self, paced_bytes: f64) -> Rate {
-        let rate = self.setting.within(paced_bytes / self.paced());
-        match self.cap {
-            Some(cap) if cap < rate && cap > self.setting.min => cap,
-            Some(cap) if cap < rate => self.setting.min,
-            _ => rate,
-        }
+        self.setting.below(self.cap, paced_bytes / self.paced())
     }
 
     /// Takes in what became of each packet; whether a loss event began, and how many times the equation's rate is meant.
