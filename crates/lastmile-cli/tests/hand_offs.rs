@@ -132,6 +132,11 @@ fn a_hand_off_upwards_is_noticed_within_a_window_and_the_rate_is_tenfold_in_10_s
         assert!((from / 150.0 - 1.0).abs() < 0.05 && to > 5.0 * from, "{control}: {:?}", told.hand_offs);
         let (before, after) = (told.sent(UP - 10.0, UP), told.sent(UP + 10.0, UP + 11.0));
         assert!(after >= 10.0 * before, "{control}: {before:.0} to {after:.0} kbit/s");
+        // Nothing that was learnt of the cell makes of a full queue behind the access point a wireless loss.
+        let (sent, arrived) = told.rates[UP as usize + 15..DOWN as usize]
+            .iter()
+            .fold((0.0, 0.0), |sum, rates| (sum.0 + rates.0, sum.1 + rates.1));
+        assert!(arrived == 0.0 || arrived > 0.95 * sent, "{control}: {arrived:.0} of {sent:.0}");
         assert!(told.outcome.hand_offs.is_some_and(|hand_offs| hand_offs >= 2), "{control}");
     }
 }

@@ -47,7 +47,7 @@ crate::options! {
         /// So far above the least round-trip time a loss is congestion whatever a full queue was
         guard: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(5), "quicly, issue 687: 5 ms, for CoDel and its like";
         /// Forget round-trip times when the route changes
-        route_reset: bool = false, "our own";
+        route_reset: bool = true, "our own";
     }
 }
 

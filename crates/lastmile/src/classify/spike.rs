@@ -46,7 +46,7 @@ crate::options! {
         /// Forget the extrema after so long, and after half of that at the earliest
         window: Option<Span> [Span::from_millis(10)..=Span::from_secs(86_400)] = None, "LDA, section IX.B: never";
         /// Forget the extrema when the route changes
-        route_reset: bool = false, "LDA, section IX.B: never";
+        route_reset: bool = true, "our own: LDA knows one route, section IX.B";
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     /// A hand-over to a path 30 ms longer: with its old least delay Spike sees a spike for ever.
     #[test]
     fn a_new_route_is_a_spike_unless_the_extrema_are_forgotten() {
-        for (options, congested) in [("", true), ("route_reset=true", false)] {
+        for (options, congested) in [("route_reset=false", true), ("", false)] {
             let mut spike = super::super::build(&format!("spike({options})").parse().unwrap()).unwrap();
             judged(&mut *spike, [(0, 10_000), (1, 20_000)].map(|(k, d)| arrival(k, 1_000 * k, d)), 1);
             spike.on_route_change();

@@ -71,7 +71,7 @@ crate::options! {
         /// Forget the extrema after so long, and after half of that at the earliest
         window: Option<Span> [Span::from_millis(10)..=Span::from_secs(86_400)] = None, "LDA, section IX.B: never";
         /// Forget what was learnt of a route when it changes
-        route_reset: bool = false, "LDA, section IX.B: never";
+        route_reset: bool = true, "our own: LDA knows one route, section IX.B";
     }
 }
 

@@ -34,7 +34,7 @@ crate::options! {
         /// Judge by the delay of the packet before the loss, in place of the one after it
         before: bool = false, "LDA, section III: rott_i, where P_i is the last packet before the loss";
         /// Forget mean and deviation when the route changes
-        route_reset: bool = false, "LDA: they are forgotten gradually";
+        route_reset: bool = true, "our own: in LDA they are forgotten gradually";
     }
 }
 

@@ -1,6 +1,6 @@
 //! Capacity probing around controllers: hand-offs between 150 kbit/s and 6 Mbit/s, after a minute.
 
-use super::path::{Form, Log, Path};
+use super::path::{Came, Form, Log, Path};
 use lastmile::control::*;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
@@ -10,6 +10,10 @@ const LOW: Rate = Rate::ip(150_000);
 const HIGH: Rate = Rate::ip(6_000_000);
 
 fn run(name: &str, from: Rate, to: Rate) -> Log {
+    watch(name, from, to).1
+}
+
+fn watch(name: &str, from: Rate, to: Rate) -> (Came, Log) {
     let path = Path {
         rate: from,
         then: Some((60, to)),
@@ -21,7 +25,7 @@ fn run(name: &str, from: Rate, to: Rate) -> Log {
         seconds: 120,
         seed: 1,
     };
-    path.watch(name, Form::Sender).1
+    path.watch(name, Form::Sender)
 }
 
 /// When each hand-off was noticed, in seconds, and the capacities before and after in kbit/s.
@@ -45,8 +49,9 @@ fn a_hand_off_upwards_is_noticed_in_a_window_and_the_rate_follows() {
             (from / 150.0 - 1.0).abs() < 0.01 && (to / 6_000.0 - 1.0).abs() < 0.01,
             "{name}: {from}, {to}"
         );
-        let (before, after) = (log.targets[59], log.targets[at as usize + 5]);
-        assert!(after > 20.0 * before, "{name}: {before} to {after}");
+        // Of the slow path's rate: with a classifier more than that is sent there.
+        let after = log.targets[at as usize + 5];
+        assert!(after > 20.0 * log.targets[59].min(150.0), "{name}: {after} after {}", log.targets[59]);
         assert!(log.sizes.iter().any(|(_, size)| (200..=250).contains(&size.0)), "{name}: {:?}", log.sizes);
     }
 }
@@ -69,6 +74,19 @@ fn where_nothing_changes_there_is_no_hand_off() {
         for rate in [LOW, HIGH] {
             assert_eq!(hand_offs(&run(name, rate, rate)), [], "{name}, {rate}");
         }
+    }
+}
+
+/// With the delays of the slow path as a yardstick no queue of the fast one is full: every loss would be the link's.
+#[test]
+fn a_classifier_forgets_the_old_path() {
+    for name in ["tfrc+probe+spike", "vtp+probe+spike-rtt"] {
+        let lost = |name: &str| {
+            let came = watch(name, LOW, HIGH).0;
+            1.0 - came.arrived / came.sent
+        };
+        let (forgets, keeps) = (lost(name), lost(&format!("{name}(route_reset=false)")));
+        assert!(forgets < 0.1 && keeps > 3.0 * forgets, "{name}: {forgets:.3}, {keeps:.3}");
     }
 }
 
