@@ -25,7 +25,7 @@ pub(super) struct Evaluated {
     pub(super) description: String,
     pub(super) seconds: f64,
     /// The tested streams.
-    pub(super) streams: Vec<String>,
+    pub(super) tested: Vec<String>,
     pub(super) runs: Vec<Vec<Measured>>,
 }
 
@@ -161,7 +161,7 @@ impl Evaluation {
             let (_, changes, charts) = changes.json();
             let (columns, rows, _) = means.json();
             json!({
-                "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.streams,
+                "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.tested,
                 "columns": columns, "rows": rows, "differences": differences.json().1, "changes": changes, "charts": charts,
             })
         };

@@ -159,7 +159,7 @@ fn evaluate(
         scenario: of.scenario.name.clone(),
         description: of.scenario.description.clone(),
         seconds: of.scenario.duration.as_secs_f64(),
-        streams: of.streams.clone(),
+        tested: of.streams.clone(),
         runs: found.by_ref().take(contenders.len()).collect(),
     };
     Ok(tested.iter().map(each).collect())
