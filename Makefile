@@ -45,6 +45,7 @@ endif
 # Leave the machine alone meanwhile.
 reproduce: build
 	target/release/lastmile reproduce lda --report target/reproduce-lda.html $(ARGS)
+	target/release/lastmile reproduce tfrc-probe --report target/reproduce-tfrc-probe.html $(ARGS)
 
 # Leaves nothing behind, whatever ends it: hosts are namespaces of its own threads, programs die with them.
 field: build

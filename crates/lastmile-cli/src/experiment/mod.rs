@@ -29,6 +29,11 @@ const T: [f64; 30] = [
 ];
 
 impl Estimate {
+    /// A value that no chance has a part in.
+    pub(crate) fn exactly(mean: f64) -> Estimate {
+        Estimate { mean, median: mean, half: None, n: 1 }
+    }
+
     /// Of values; nothing of none.
     pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
         let n = values.len();

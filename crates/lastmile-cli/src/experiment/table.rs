@@ -1,5 +1,7 @@
 //! An item's table and charts, and its forms: text for people, JSON for programs and for the page.
 
+use lastmile::units::Rate;
+use lastmile_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 
 use super::Estimate;
@@ -63,6 +65,28 @@ pub(crate) struct Chart {
 impl Table {
     pub(crate) fn new(columns: &[&'static str]) -> Table {
         Table { columns: columns.to_vec(), ..Table::default() }
+    }
+
+    /// What lies between the hosts of a scenario: its links one by one, its stations by their access points.
+    pub(crate) fn links(scenario: &Scenario) -> Table {
+        let mut table = Table::new(&["from", "to", "rate", "delay", "queue", "loses packets"]);
+        let of_link = |rate: Option<Rate>| rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+        for link in &scenario.links {
+            let config = &link.config;
+            let of = |vertex| Cell::from(scenario.vertex_name(vertex));
+            let loses = if config.losses.is_empty() { "no" } else { "yes" };
+            let cells =
+                [of_link(config.rate), config.delay.to_string(), config.queue.to_string(), loses.to_owned()];
+            table.row([of(link.from), of(link.to)].into_iter().chain(cells.map(Cell::from)));
+        }
+        for station in scenario.wlans.iter().flat_map(|wlan| &wlan.config.station) {
+            let Some(ap) = &station.ap else { continue };
+            let loses = if station.frame_error > 0.0 || station.channel.is_some() { "yes" } else { "no" };
+            let queue = format!("{} packets", station.queue);
+            let cells = [of_link(station.rate), "-".to_owned(), queue, loses.to_owned()];
+            table.row([ap.clone(), station.name.clone()].into_iter().chain(cells).map(Cell::from));
+        }
+        table
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {

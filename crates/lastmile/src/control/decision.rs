@@ -64,6 +64,9 @@ pub enum Decision {
         rate: Rate,
         /// Their size.
         size: Bytes,
+        /// The least sum of the delays of a pair's two packets, from an unknown zero: of several estimates of one path, that of
+        /// the least is least disturbed.
+        delay_sum: Span,
     },
     /// Packet pairs told that the path's capacity is more than this: times of arrival are too coarse to tell how much, or this
     /// host does not send packets back to back.

@@ -178,7 +178,7 @@ fn a_path_faster_than_the_stamps_gives_a_bound_or_nothing() {
         told
     };
     let is = |told, kbps: f64, tolerance: f64| {
-        let Decision::Capacity { rate, size: Bytes(1500) } = told else { panic!("{told:?}") };
+        let Decision::Capacity { rate, size: Bytes(1500), .. } = told else { panic!("{told:?}") };
         let off = rate.bits_per_second() as f64 / 1e3 / kbps - 1.0;
         assert!(off.abs() <= tolerance, "{told:?} of {kbps}");
     };

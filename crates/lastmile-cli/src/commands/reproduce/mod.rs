@@ -2,6 +2,7 @@
 //!
 //! Here is what every paper needs; what one has, and how it is made, is in a folder of its own.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -19,12 +20,16 @@ use crate::table::Table as Text;
 mod lda;
 mod paper;
 mod results;
+mod tfrc_probe;
 
 use paper::{Case, Claim, How, Item, Paper};
 use results::Results;
 
 /// The papers, which are these lines.
-const PAPERS: &[&Paper] = &[&lda::PAPER];
+const PAPERS: &[&Paper] = &[&lda::PAPER, &tfrc_probe::PAPER];
+
+/// Runs of each case in the simulator.
+const RUNS: u64 = 10;
 
 /// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
 ///
@@ -40,10 +45,10 @@ pub(crate) struct Args {
     /// Make only these, by the names that --list shows; several with commas
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     item: Vec<String>,
-    /// Runs of each case, with seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    runs: u64,
-    /// Simulator; or lab, in real time: one run of each case of the items named
+    /// Runs of each case, with seeds 1 to N [default: 10; in the lab 1, or as many as decide a claim]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    runs: Option<u64>,
+    /// Simulator; or lab, in real time: the items named
     #[arg(long, value_enum, default_value_t = World::Sim)]
     world: World,
     /// Print JSON
@@ -89,15 +94,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return list(&items, args.json);
     }
     let chosen = chosen(&items, &args)?;
-    let cases = chosen.iter().flat_map(|item| cases(item)).collect();
     signals::stop();
     let results = match args.world {
         World::Sim => {
             let pool =
                 rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
-            pool.install(|| Results::simulate(paper, cases, args.runs))?
+            let cases = chosen.iter().flat_map(|item| cases(item)).collect();
+            pool.install(|| Results::simulate(paper, cases, args.runs.unwrap_or(RUNS)))?
         }
-        World::Lab => Results::lab(paper, cases)?,
+        World::Lab => Results::lab(paper, in_lab(&chosen, args.runs))?,
     };
     let document = document(paper, &chosen, &results, &args)?;
     if let Some(file) = &args.report {
@@ -139,6 +144,19 @@ fn chosen<'a>(items: &'a [Item], args: &Args) -> anyhow::Result<Vec<&'a Item>> {
     args.item.iter().map(find).collect()
 }
 
+/// How often each case is run in the lab.
+fn in_lab(chosen: &[&Item], asked: Option<u64>) -> BTreeMap<Case, u64> {
+    let mut runs = BTreeMap::new();
+    for item in chosen {
+        let How::Made(made) = &item.how else { continue };
+        for case in &made.cases {
+            let most = runs.entry(case.clone()).or_insert(1);
+            *most = asked.unwrap_or(made.lab).max(*most);
+        }
+    }
+    runs
+}
+
 fn cases(item: &Item) -> Vec<Case> {
     match &item.how {
         How::Made(made) => made.cases.clone(),
@@ -149,6 +167,7 @@ fn cases(item: &Item) -> Vec<Case> {
 fn list(items: &[Item], json: bool) -> anyhow::Result<Option<Exit>> {
     let state = |item: &Item| match &item.how {
         How::Made(made) if made.apart => "made where it is named".to_owned(),
+        How::Made(made) if made.lab > 1 => format!("made; in the lab {} runs decide", made.lab),
         How::Made(_) => "made".to_owned(),
         How::Waits(what) => format!("waits for {what}"),
         How::Never(why) => format!("cannot be made: {why}"),
@@ -174,6 +193,15 @@ fn list(items: &[Item], json: bool) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
+/// Why a claim is not decided in the world that was asked for.
+fn elsewhere(paper: &Paper, claim: &Claim) -> String {
+    let (name, items) = (paper.name, claim.items.join(","));
+    match claim.world {
+        World::Sim => "is decided in the simulator".to_owned(),
+        World::Lab => format!("is decided by lastmile reproduce {name} --world lab --item {items}"),
+    }
+}
+
 /// All that was found, for programs and for the page.
 fn document(paper: &Paper, chosen: &[&Item], results: &Results, args: &Args) -> anyhow::Result<Value> {
     let statements: toml::Table = paper.statements.parse()?;
@@ -192,8 +220,8 @@ fn document(paper: &Paper, chosen: &[&Item], results: &Results, args: &Args) -> 
         let missing: Vec<_> =
             claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
         let statement = statements.get(claim.id).and_then(toml::Value::as_str);
-        let (holds, ours, why) = match (args.world, missing.first()) {
-            (World::Lab, _) => (None, String::new(), "one run in the lab decides nothing".to_owned()),
+        let (holds, ours, why) = match (claim.world == args.world, missing.first()) {
+            (false, _) => (None, String::new(), elsewhere(paper, claim)),
             (_, Some(id)) => (None, String::new(), format!("needs {id}, which was not asked for")),
             (_, None) => {
                 let verdict = (claim.decide)(results);

@@ -1,12 +1,19 @@
 //! What a reproduction is made of: a paper's tables and figures as items, what it claims, and the runs that both need.
 
+use std::collections::BTreeMap;
+
+use anyhow::anyhow;
+use lastmile::endpoint::Event;
+use lastmile::time::Time;
 use lastmile_sim::roles::Found;
 use lastmile_sim::runs::accounting::NetworkOutcome;
 use lastmile_sim::scenario::{Override, Scenario};
 
+use super::World;
 use super::results::Results;
 use super::table::Table;
 pub(crate) use crate::experiment::Numbers;
+use crate::scenarios;
 
 /// A paper.
 pub(crate) struct Paper {
@@ -23,11 +30,35 @@ pub(crate) struct Paper {
     pub(crate) statements: &'static str,
     /// What is kept of a run.
     pub(crate) measure: fn(&Run<'_>) -> Numbers,
+    /// What of each case's first run is drawn over time.
+    pub(crate) draw: fn(&Run<'_>) -> Lines,
     /// Its tables, its figures, and what else of it is made again.
     pub(crate) items: fn() -> Vec<Item>,
     /// Its claims.
     pub(crate) claims: fn() -> Vec<Claim>,
 }
+
+impl Paper {
+    /// The scenario of a case.
+    ///
+    /// # Errors
+    /// There is no such file, or it has no such key.
+    pub(crate) fn scenario(&self, case: &Case) -> anyhow::Result<Scenario> {
+        let file = self.scenarios.iter().find(|file| file.0 == case.scenario);
+        let text = file.map(|file| file.1).ok_or_else(|| anyhow!("no scenario {}", case.scenario))?;
+        let name = format!("{}.toml", case.scenario);
+        Ok(Scenario::parse_with(&name, text, &case.overrides(), &scenarios::check_choice)?)
+    }
+
+    /// The topology of one of its scenarios, as papers draw it.
+    pub(crate) fn links(&self, scenario: &'static str) -> Table {
+        self.scenario(&Case::new(scenario))
+            .map_or_else(|_| Table::default(), |scenario| Table::links(&scenario))
+    }
+}
+
+/// What of a run is drawn: points by the name of the line.
+pub(crate) type Lines = BTreeMap<&'static str, Vec<(f64, f64)>>;
 
 /// A run that has ended.
 pub(crate) struct Run<'a> {
@@ -35,6 +66,14 @@ pub(crate) struct Run<'a> {
     pub(crate) seed: u64,
     pub(crate) found: &'a Found,
     pub(crate) network: &'a NetworkOutcome,
+    pub(crate) events: &'a [Event],
+}
+
+impl Run<'_> {
+    /// What endpoints of one role decided, with the times on their hosts' clocks.
+    pub(crate) fn decisions<E: 'static>(&self) -> impl Iterator<Item = (Time, &E)> {
+        self.events.iter().filter_map(|event| Some((event.at, event.what.of::<E>()?)))
+    }
 }
 
 /// A scenario of the paper with some of its values replaced: run with each seed.
@@ -96,10 +135,10 @@ pub(crate) struct Item {
 pub(crate) enum How {
     Made(Made),
     /// What it needs does not exist yet.
-    #[expect(dead_code, reason = "of seed 004 everything exists")]
+    #[expect(dead_code, reason = "of seeds 001 and 004 everything exists")]
     Waits(&'static str),
     /// It cannot be made, and why.
-    #[expect(dead_code, reason = "of seed 004 everything can; other papers have photographs")]
+    #[expect(dead_code, reason = "of seeds 001 and 004 everything can; other papers have photographs")]
     Never(&'static str),
 }
 
@@ -109,6 +148,8 @@ pub(crate) struct Made {
     pub(crate) table: Box<dyn Fn(&Results) -> Table>,
     /// Only where it is asked for by name.
     pub(crate) apart: bool,
+    /// Runs of each case in the lab: more than one where these decide a claim.
+    pub(crate) lab: u64,
 }
 
 impl Item {
@@ -120,13 +161,26 @@ impl Item {
         cases: Vec<Case>,
         table: impl Fn(&Results) -> Table + 'static,
     ) -> Item {
-        Item { id, number, shows, how: How::Made(Made { cases, table: Box::new(table), apart: false }) }
+        Item {
+            id,
+            number,
+            shows,
+            how: How::Made(Made { cases, table: Box::new(table), apart: false, lab: 1 }),
+        }
     }
 
     /// The same, only where it is asked for by name.
     pub(crate) fn apart(mut self) -> Item {
         if let How::Made(made) = &mut self.how {
             made.apart = true;
+        }
+        self
+    }
+
+    /// The same, with so many runs of each case in the lab.
+    pub(crate) fn lab(mut self, runs: u64) -> Item {
+        if let How::Made(made) = &mut self.how {
+            made.lab = runs;
         }
         self
     }
@@ -142,6 +196,8 @@ pub(crate) struct Claim {
     pub(crate) id: &'static str,
     /// What the paper says, in numbers where it has them.
     pub(crate) paper: &'static str,
+    /// The world whose runs decide.
+    pub(crate) world: World,
     /// The items whose runs decide.
     pub(crate) items: &'static [&'static str],
     pub(crate) decide: fn(&Results) -> Verdict,
@@ -188,6 +244,20 @@ impl Parts {
             self.missed.push(said.clone());
         }
         self.said.push(said);
+    }
+
+    /// Something to say of it that decides nothing.
+    pub(crate) fn say(&mut self, said: String) {
+        self.said.push(said);
+    }
+
+    /// One of many that have to be so: nothing is said of it unless it is not.
+    pub(crate) fn wants(&mut self, what: &str, holds: Option<bool>) {
+        match holds {
+            None => self.unknown.push(what.to_owned()),
+            Some(true) => {}
+            Some(false) => self.missed.push(format!("not {what}")),
+        }
     }
 
     pub(crate) fn verdict(self) -> Verdict {

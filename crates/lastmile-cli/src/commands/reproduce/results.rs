@@ -7,7 +7,7 @@ use lastmile_net::lab::run::{LabConfig, run as run_lab};
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
-use super::paper::{Case, Numbers, Paper, Run};
+use super::paper::{Case, Lines, Numbers, Paper, Run};
 use crate::commands::lab::blame;
 use crate::exit::Exit;
 pub(crate) use crate::experiment::Estimate;
@@ -19,9 +19,14 @@ use crate::{roles, scenarios, signals};
 /// What came of runs: of each case the numbers of each seed.
 pub(crate) struct Results {
     runs: BTreeMap<Case, Vec<Numbers>>,
+    /// What is drawn of the first.
+    lines: BTreeMap<Case, Lines>,
     /// Seeds 1 to this.
     pub(crate) seeds: u64,
 }
+
+/// How often a run in the lab is tried.
+const ATTEMPTS: u32 = 3;
 
 impl Results {
     /// Runs every case with every seed in the simulator.
@@ -31,43 +36,73 @@ impl Results {
             let (case, scenario) = &all[case];
             let run = scenarios::simulated(scenario, seed)
                 .map_err(|error| error.context(format!("{}, seed {seed}", case.command(paper))))?;
-            let (found, network) = (&run.found, &run.network);
-            Ok((paper.measure)(&Run { scenario, seed, found, network }))
+            let (found, network, events) = (&run.found, &run.network, &run.events[..]);
+            let run = Run { scenario, seed, found, network, events };
+            Ok(((paper.measure)(&run), (seed == 1).then(|| (paper.draw)(&run))))
         })?;
-        Ok(Results { runs: all.into_iter().map(|(case, _)| case).zip(runs).collect(), seeds })
+        let mut results = Results { runs: BTreeMap::new(), lines: BTreeMap::new(), seeds };
+        for ((case, _), runs) in all.into_iter().zip(runs) {
+            let (numbers, lines): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+            results.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
+            results.runs.insert(case, numbers);
+        }
+        Ok(results)
     }
 
-    /// Runs every case once in the lab.
+    /// Runs every case so often in the lab, with seeds from 1. A run that is refused for lateness is tried again twice; one that
+    /// was refused each time has no numbers.
     ///
     /// # Errors
-    /// A run was late, so that its numbers are not to be believed, or could not be.
-    pub(crate) fn lab(paper: &Paper, cases: Vec<Case>) -> anyhow::Result<Results> {
-        let mut runs = BTreeMap::new();
-        let all = checked(paper, cases)?;
-        let progress = Progress::new(&format!("runs of {} in the lab", paper.name), all.len() as u64);
+    /// A run could not be, or all of a case were refused.
+    pub(crate) fn lab(paper: &Paper, cases: BTreeMap<Case, u64>) -> anyhow::Result<Results> {
+        let seeds = cases.values().copied().max().unwrap_or(1);
+        let mut results = Results { runs: BTreeMap::new(), lines: BTreeMap::new(), seeds };
+        let all = checked(paper, cases.keys().cloned().collect())?;
+        let progress = Progress::new(&format!("runs of {} in the lab", paper.name), cases.values().sum());
         let bar = progress.bar();
         for (case, scenario) in all {
-            let seed = 1;
-            let config = LabConfig { seed, realtime: true, hooks: Hooks::default() };
-            let make = roles::makers(KERNEL_NOISE, seed);
-            let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
-            if signals::stopped() {
-                return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+            let mut runs = Vec::new();
+            let mut refused = String::new();
+            for seed in 1..=cases.get(&case).copied().unwrap_or(1) {
+                let mut numbers = None;
+                for _ in 0..ATTEMPTS {
+                    let config = LabConfig { seed, realtime: true, hooks: Hooks::default() };
+                    let make = roles::makers(KERNEL_NOISE, seed);
+                    let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
+                    if signals::stopped() {
+                        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+                    }
+                    if let Some(why) = run.lateness.refused {
+                        refused = why.to_string();
+                        continue;
+                    }
+                    let (found, network, events) = (&run.found, &run.network, &run.events[..]);
+                    let run = Run { scenario: &scenario, seed, found, network, events };
+                    numbers = Some((paper.measure)(&run));
+                    results.lines.entry(case.clone()).or_insert_with(|| (paper.draw)(&run));
+                    break;
+                }
+                runs.push(numbers);
+                bar.inc(1);
             }
-            if let Some(why) = run.lateness.refused {
-                return Err(Exit::NoResult.blame(anyhow!("{}: {why}", case.command(paper))));
+            if runs.iter().all(Option::is_none) {
+                return Err(Exit::NoResult.blame(anyhow!("{}: {refused}", case.command(paper))));
             }
-            let (found, network) = (&run.found, &run.network);
-            runs.insert(case, vec![(paper.measure)(&Run { scenario: &scenario, seed, found, network })]);
-            bar.inc(1);
+            results.runs.insert(case, runs.into_iter().map(Option::unwrap_or_default).collect());
         }
-        Ok(Results { runs, seeds: 1 })
+        Ok(results)
     }
 
     /// That number of a case, run by run in the order of the seeds.
     pub(crate) fn values(&self, case: &Case, number: &str) -> Vec<f64> {
         let runs = self.runs.get(case).into_iter().flatten();
         runs.filter_map(|numbers| numbers.get(number).copied()).collect()
+    }
+
+    /// A line of its first run; nothing of one that was not drawn.
+    pub(crate) fn line(&self, case: &Case, name: &str) -> Vec<(f64, Estimate)> {
+        let points = self.lines.get(case).and_then(|lines| lines.get(name)).into_iter().flatten();
+        points.map(|&(x, y)| (x, Estimate::exactly(y))).collect()
     }
 
     /// Its mean over the runs.
@@ -91,16 +126,11 @@ impl Results {
 pub(super) fn checked(paper: &Paper, mut cases: Vec<Case>) -> anyhow::Result<Vec<(Case, Scenario)>> {
     cases.sort();
     cases.dedup();
-    let read = |case: Case| {
-        let file = paper.scenarios.iter().find(|file| file.0 == case.scenario);
-        let text = file.map(|file| file.1).ok_or_else(|| anyhow!("no scenario {}", case.scenario))?;
-        let name = format!("{}.toml", case.scenario);
-        let scenario = Scenario::parse_with(&name, text, &case.overrides(), &scenarios::check_choice)?;
-        anyhow::Ok((case, scenario))
-    };
+    let read = |case: Case| anyhow::Ok((case.clone(), paper.scenario(&case)?));
     let mut all = cases.into_iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     all.sort_by_key(|(_, scenario)| {
-        core::cmp::Reverse(scenario.conversations().len() + scenario.traffic.len())
+        let flows = scenario.conversations().len() + scenario.traffic.len();
+        core::cmp::Reverse(scenario.duration.as_nanos() * flows as i64)
     });
     Ok(all)
 }
@@ -112,9 +142,9 @@ mod tests {
     #[test]
     fn differences_are_those_of_one_seed() {
         let (a, b) = (Case::new("a"), Case::new("b"));
-        let numbers = |values: [f64; 3]| values.map(|value| Numbers::from([("x", value)])).to_vec();
+        let numbers = |values: [f64; 3]| values.map(|x| Numbers::from([("x", x)])).to_vec();
         let runs = [(a.clone(), numbers([1.0, 10.0, 100.0])), (b.clone(), numbers([0.0, 9.0, 99.0]))].into();
-        let results = Results { runs, seeds: 3 };
+        let results = Results { runs, lines: BTreeMap::new(), seeds: 3 };
         let difference = results.difference(&a, &b, "x").unwrap();
         assert_eq!((difference.mean, difference.half), (1.0, Some(0.0)), "whatever the seeds differ by");
         assert_eq!(results.difference(&a, &b, "y"), None);

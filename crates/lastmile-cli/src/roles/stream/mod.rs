@@ -358,7 +358,9 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
             );
         }
         Decision::Restored { to } => format!("{to} judges again"),
-        Decision::Capacity { rate, size } => format!("the path's capacity is {rate} for packets of {size}"),
+        Decision::Capacity { rate, size, .. } => {
+            format!("the path's capacity is {rate} for packets of {size}")
+        }
         Decision::CapacityAbove { rate, size } => {
             format!(
                 "the path's capacity is more than {rate} for packets of {size}: arrivals are not told more finely"

@@ -201,7 +201,8 @@ impl Probing {
     }
 
     fn window_ended(&mut self, now: Time) {
-        let told = core::mem::take(&mut self.window).capacity();
+        let window = core::mem::take(&mut self.window);
+        let (told, delay_sum) = (window.capacity(), Span::from_nanos(window.least));
         self.cap = None;
         let Some(new) = told else {
             self.unknown();
@@ -210,7 +211,7 @@ impl Probing {
         self.unknown = false;
         let (rate, size) = (self.rate(new.rate), new.size);
         self.decisions.push(match new.at_least {
-            false => Decision::Capacity { rate, size },
+            false => Decision::Capacity { rate, size, delay_sum },
             true => Decision::CapacityAbove { rate, size },
         });
         // [algorithm 1] C > 5 C_old; the first window has nothing to compare with.

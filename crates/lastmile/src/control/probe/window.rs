@@ -36,7 +36,7 @@ pub(super) struct Window {
     /// Those that were measured.
     pub(super) pairs: u32,
     /// The least delay sum T1 + T2 in nanoseconds, from an unknown zero.
-    least: i64,
+    pub(super) least: i64,
     /// How many pairs their stamps cannot tell from that one, and the sum of their dispersions T2 - T1 in nanoseconds.
     best: (u32, i64),
     /// How fine stamps of arrival are, at their coarsest.

@@ -1,5 +1,6 @@
 //! What seed 004 claims, as `papers/lda/claims.toml` words it, decided by medians over the runs.
 
+use super::super::World;
 use super::super::paper::{Case, Claim, Parts, Verdict};
 use super::super::results::Results;
 use super::cases::{
@@ -11,7 +12,8 @@ use super::{FEW, SLOWLY, TOTALS, printed};
 use Topology::{Wb, Wlh};
 
 pub(super) fn claims() -> Vec<Claim> {
-    let claim = |id, paper, items, decide| Claim { id, paper, items, decide, cause: cause(id) };
+    let claim =
+        |id, paper, items, decide| Claim { id, paper, world: World::Sim, items, decide, cause: cause(id) };
     vec![
         claim("l1", "table II", &["table-2"], |results| one_flow(results, "table_2", &|s| case(Wlh, 1, s))),
         claim("l2", "table III", &["table-3"], |results| one_flow(results, "table_3", &|s| case(Wb, 1, s))),

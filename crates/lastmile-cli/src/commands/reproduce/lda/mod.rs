@@ -1,6 +1,6 @@
 //! Seed 004: S. Cen, P. C. Cosman, G. M. Voelker, "End-to-end differentiation of congestion and wireless losses".
 
-use super::paper::{Case, Item, Number, Paper};
+use super::paper::{Case, Item, Lines, Number, Paper};
 use super::table::{Cell, Table};
 use toml::Value;
 
@@ -11,9 +11,7 @@ mod tables;
 mod variants;
 
 use cases::{FLOWS, Preset, SCHEMES, TCP_FREE, Topology, case};
-use tables::{
-    beside_tcp, channel, curves, deviations, links, operations, performance, statistics, uses, variants,
-};
+use tables::{beside_tcp, channel, curves, deviations, operations, performance, statistics, uses, variants};
 use variants::{Variant, sweeps, variant};
 
 /// The paper.
@@ -29,6 +27,7 @@ pub(super) const PAPER: Paper = Paper {
     ],
     statements: include_str!("../../../../papers/lda/claims.toml"),
     measure: cases::measure,
+    draw: |_| Lines::new(),
     items,
     claims: claims::claims,
 };
@@ -92,21 +91,21 @@ fn items() -> Vec<Item> {
             Some(Figure(5)),
             "the topology of the wireless last hop, four flows",
             vec![],
-            |_| links("wlh"),
+            |_| PAPER.links("wlh"),
         ),
         Item::made(
             "figure-6",
             Some(Figure(6)),
             "the topology of the wireless backbone, four flows",
             vec![],
-            |_| links("wb"),
+            |_| PAPER.links("wb"),
         ),
         Item::made(
             "figure-7",
             Some(Figure(7)),
             "the topology of the wireless LAN, four flows",
             vec![],
-            |_| links("lan"),
+            |_| PAPER.links("lan"),
         ),
         Item::made(
             "table-1",

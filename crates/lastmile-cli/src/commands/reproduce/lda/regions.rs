@@ -56,11 +56,6 @@ fn boundaries(from: f64, to: f64, judge: impl Fn(f64) -> Option<LossClass>) -> V
     found
 }
 
-/// A boundary that no chance has a part in.
-fn exactly(mean: f64) -> Estimate {
-    Estimate { mean, median: mean, half: None, n: 1 }
-}
-
 /// Figures 1 and 2: a loss of n packets is wireless where the gap is from the lower boundary to the upper, in units of T_min.
 pub(super) fn spacing(name: &'static str, above: f64) -> Table {
     let mut table = Table::new(&["n", "wireless_from", "wireless_to"]);
@@ -80,8 +75,8 @@ pub(super) fn spacing(name: &'static str, above: f64) -> Table {
             Cell::Exact(at(0), Some(n + 1.0)),
             Cell::Exact(at(1), Some(n + above)),
         ]);
-        lower.extend(at(0).map(|y| (n, exactly(y))));
-        upper.extend(at(1).map(|y| (n, exactly(y))));
+        lower.extend(at(0).map(|y| (n, Estimate::exactly(y))));
+        upper.extend(at(1).map(|y| (n, Estimate::exactly(y))));
     }
     table.chart(Chart {
         title: format!("{name}: wireless between the lines"),
@@ -134,7 +129,7 @@ pub(super) fn zigzag() -> Table {
         let turn = all.windows(2).find(|pair| pair[0].1 != pair[1].1);
         let found = turn.map(|pair| (pair[0].0 + pair[1].0) / 2.0);
         table.row([Cell::from(format!("{n}")), Cell::Exact(found, Some(paper))]);
-        line.extend(found.map(|y| (n as f64, exactly(y))));
+        line.extend(found.map(|y| (n as f64, Estimate::exactly(y))));
     }
     table.chart(Chart {
         title: "zigzag: wireless below the line".into(),

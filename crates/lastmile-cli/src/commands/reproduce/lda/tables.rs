@@ -3,7 +3,6 @@
 use lastmile::classify::CLASSIFIERS;
 use lastmile::time::Span;
 use lastmile_sim::network::loss::{ErrorModel, Jakes};
-use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use toml::Value;
 
@@ -11,7 +10,7 @@ use super::super::paper::{Case, Item, Number};
 use super::super::results::{Estimate, Results};
 use super::super::table::{Cell, Chart, Table};
 use super::cases::{self, FLOWS, Preset, SCHEMES, TCP_FREE, Topology, case, preset};
-use super::{MEASURED, PAPER, TOTALS, figures, grid, number, printed};
+use super::{MEASURED, TOTALS, figures, grid, number, printed};
 
 /// A table of four numbers by scheme, with both kinds of TFRC.
 pub(super) fn performance(
@@ -218,23 +217,6 @@ pub(super) fn beside_tcp(results: &Results) -> Table {
         table.chart(chart(results, &title, y, &TOTALS, &SCHEMES, vec![], "tcp_throughput", &|n, scheme| {
             cases::beside_tcp(n, kbps, scheme)
         }));
-    }
-    table
-}
-
-/// The links of a scenario, as figures 5 to 7 draw them.
-pub(super) fn links(name: &str) -> Table {
-    let mut table = Table::new(&["from", "to", "rate", "delay", "queue", "loses packets"]);
-    let text = PAPER.scenarios.iter().find(|file| file.0 == name).map_or("", |file| file.1);
-    let Ok(scenario) = Scenario::parse(name, text) else { return table };
-    for link in &scenario.links {
-        let config = &link.config;
-        let of = |vertex| Cell::from(scenario.vertex_name(vertex));
-        let rate = config.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
-        let air = if config.losses.is_empty() { "no" } else { "yes" };
-        let cells =
-            [rate, config.delay.to_string(), format!("{}", config.queue), air.to_owned()].map(Cell::from);
-        table.row([of(link.from), of(link.to)].into_iter().chain(cells));
     }
     table
 }
