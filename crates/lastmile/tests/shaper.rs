@@ -9,7 +9,8 @@ use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Value, Warning
 use lastmile::observe::stats;
 use lastmile::units::Rate;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, RngSeed, TestCaseError, TestRng, TestRunner};
 
 const RATE: f64 = 20e6;
 const SIZE: f64 = 1488.0;
@@ -49,11 +50,13 @@ fn measure(method: &str, conditions: Conditions, path: &mut Path) -> Result<Vec<
 struct Cover(usize, usize);
 
 impl Cover {
-    fn count(&mut self, estimate: &Estimate, truth: f64) {
-        let Some(interval) = estimate.interval else { return };
-        self.1 += 1;
+    /// Whether the estimate's interval holds the truth.
+    fn count(&mut self, estimate: &Estimate, truth: f64) -> bool {
+        let Some(interval) = estimate.interval else { return false };
         // Rates are whole bits a second.
-        self.0 += usize::from(bps(interval.low) <= truth + 1.0 && truth <= bps(interval.high) + 1.0);
+        let holds = bps(interval.low) <= truth + 1.0 && truth <= bps(interval.high) + 1.0;
+        (self.0, self.1) = (self.0 + usize::from(holds), self.1 + 1);
+        holds
     }
 
     fn share(&self) -> f64 {
@@ -90,7 +93,7 @@ fn what_is_said_of_shaped_paths_holds() {
                         let (c, s) = (of(&found, Quantity::Capacity), of(&found, Quantity::SustainedRate));
                         match c.value {
                             Value::MoreThan(bound) => assert!(bps(bound) <= of_bursts(&path, c), "{c:?}"),
-                            _ => capacity.count(c, of_bursts(&path, c)),
+                            _ => _ = capacity.count(c, of_bursts(&path, c)),
                         }
                         let last = found.last().filter(|e| e.quantity == Quantity::AvailableBandwidth);
                         let Value::Is(rate) = s.value else {
@@ -228,79 +231,130 @@ fn other_traffic_is_no_shaper() {
     assert!(found == 0 && all_looked < 100, "{found} {all_looked}");
 }
 
+/// A link of e to that bit/s, the shaper's rate as a share of it and its bucket in bytes alike, the others' share of that; a seed, whether
+/// stamps are exact, else how late, and the method.
+type Case = (f64, f64, f64, f64, u32, bool, usize, &'static str);
+
+fn cases() -> impl Strategy<Value = Case> {
+    let methods = prop::sample::select(vec!["wbest", "capprobe"]);
+    (16.2..20.7, -4.0..-0.02, 7.4..12.5, -0.4..0.5, any::<u32>(), any::<bool>(), 0..4_usize, methods)
+}
+
+/// What is said of bursts holds for these, what is said to last does, and a bucket that would have shown is not there. Counts which
+/// intervals hold the capacity, and what lasts.
+fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseError> {
+    let (link, share, bucket, load, seed, exact, late, method) = case;
+    // Of all sizes alike: rates from 0.2 Mbit/s to 1 Gbit/s, a fifth of the buckets end about where trains and bursts do.
+    let (link, bucket) = (libm::exp(link), libm::exp(bucket));
+    let rate = libm::exp(share) * link;
+    let cross = if load < 0.1 { Cross::Idle } else { Cross::Poisson };
+    let mut path = Path::new(link, cross, load * rate, seed.into());
+    path.shaper = Some((rate, bucket));
+    let mut conditions = Conditions::exact(seed.into());
+    if !exact {
+        (conditions, path.jitter) = (Conditions { seed: seed.into(), ..Conditions::default() }, 2_000.0);
+    }
+    if !exact {
+        let period = 125e3;
+        path.interrupts = [
+            Interrupts::Each,
+            Interrupts::Ticks(period),
+            Interrupts::HeldOff(period),
+            Interrupts::Throttled(2.0 * period),
+        ][late];
+    }
+    let Ok(found) = measure(method, conditions, &mut path) else { return Ok(()) };
+    let sustained = of(&found, Quantity::SustainedRate);
+    for estimate in &found {
+        if let (Some(i), Some(rate)) = (estimate.interval, estimate.value.rate())
+            && estimate.quantity != Quantity::AvailableBandwidth
+        {
+            let said = estimate.warnings.iter().any(|warning| warning.code == WarningCode::TooWide);
+            prop_assert_eq!(said, bps(i.high) - bps(i.low) > 0.5 * bps(rate), "{:?}", estimate);
+        }
+        let truth = match estimate.quantity {
+            Quantity::Capacity if exact => Some(of_bursts(&path, estimate)),
+            Quantity::SustainedRate => Some(rate),
+            _ => None,
+        };
+        let held = truth.is_some_and(|truth| {
+            covers[usize::from(estimate.quantity == Quantity::SustainedRate)].count(estimate, truth)
+        });
+        match (estimate.quantity, estimate.value) {
+            (_, Value::MoreThan(bound)) => {
+                prop_assert!(bps(bound) <= of_bursts(&path, estimate), "{estimate:?}")
+            }
+            // Not yet of late stamps: behind a shaper ticks may look like the batches of Wi-Fi, and CapProbe then says 0 bit/s.
+            (Quantity::Capacity, Value::Is(c)) if exact => {
+                let truth = of_bursts(&path, estimate);
+                // Pairs that meet others seldom meet a full bucket, and never one that others keep empty.
+                let least = if cross == Cross::Idle { 0.9 * truth } else { 0.5 * rate };
+                let near = least <= bps(c) && bps(c) <= 1.1 * truth;
+                prop_assert!(held || near, "{estimate:?}, not {truth}");
+            }
+            (Quantity::SustainedRate, Value::Is(lasts)) => {
+                // Where stamps are late sums take the place of medians; others' packets among a burst's lower these, and few
+                // periods of interrupts leave them uncertain.
+                let near = if exact { 0.9..=1.1 } else { 0.75..=1.25 };
+                prop_assert!(held || near.contains(&(bps(lasts) / rate)), "{estimate:?}, not {rate}");
+            }
+            (Quantity::SustainedRate, Value::Unknown) => {
+                let halves = of(&found, Quantity::Capacity).value.rate().is_none_or(|c| rate <= bps(c) / 2.0);
+                prop_assert!(
+                    !halves || estimate.burst.is_none_or(|least| least.0 as f64 <= bucket),
+                    "{estimate:?}"
+                );
+            }
+            (Quantity::AvailableBandwidth, Value::Is(left)) => {
+                let most = sustained.value.rate().map_or_else(|| of_bursts(&path, estimate), bps);
+                // A receiver that takes interrupts by the clock makes a capacity wrong by up to a tenth (`coalescing.rs`).
+                let off = if exact || late == 0 { 1.02 } else { 1.1 };
+                prop_assert!(bps(left) <= most * off, "{left} of {most}: {found:?}");
+                // On an idle path all is left. That does not hold yet where a burst that bears pairs out empties a bucket of its own
+                // size, which the train then meets half full and the next burst full again.
+                let all = cross != Cross::Idle || !exact || bps(left) >= 0.85 * most;
+                prop_assert!(all, "{left} of {most}: {found:?}");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     // The same cases on every machine: about one in some thousands fails, as docs/quantities.md says under "Where it errs".
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(500) })]
 
-    /// For any link, shaper and bucket: what is said of bursts holds for these, what is said to last does, and a bucket that
-    /// would have shown is not there.
     #[test]
-    fn nothing_false_is_said(
-        link in 16.2..20.7_f64, share in -4.0..-0.02_f64, bucket in 7.4..12.5_f64, load in -0.4..0.5_f64, seed in any::<u32>(),
-        exact in any::<bool>(), late in 0..4_usize, method in prop::sample::select(vec!["wbest", "capprobe"]),
-    ) {
-        // Of all sizes alike: rates from 0.2 Mbit/s to 1 Gbit/s, a fifth of the buckets end about where trains and bursts do.
-        let (link, bucket) = (libm::exp(link), libm::exp(bucket));
-        let rate = libm::exp(share) * link;
-        let cross = if load < 0.1 { Cross::Idle } else { Cross::Poisson };
-        let mut path = Path::new(link, cross, load * rate, seed.into());
-        path.shaper = Some((rate, bucket));
-        let mut conditions = Conditions::exact(seed.into());
-        if !exact {
-            (conditions, path.jitter) = (Conditions { seed: seed.into(), ..Conditions::default() }, 2_000.0);
-        }
-        if !exact {
-            let period = 125e3;
-            path.interrupts = [
-                Interrupts::Each,
-                Interrupts::Ticks(period),
-                Interrupts::HeldOff(period),
-                Interrupts::Throttled(2.0 * period),
-            ][late];
-        }
-        let Ok(found) = measure(method, conditions, &mut path) else { return Ok(()) };
-        let sustained = of(&found, Quantity::SustainedRate);
-        for estimate in &found {
-            if let (Some(i), Some(rate)) = (estimate.interval, estimate.value.rate())
-                && estimate.quantity != Quantity::AvailableBandwidth
-            {
-                let said = estimate.warnings.iter().any(|warning| warning.code == WarningCode::TooWide);
-                prop_assert_eq!(said, bps(i.high) - bps(i.low) > 0.5 * bps(rate), "{:?}", estimate);
-            }
-            match (estimate.quantity, estimate.value) {
-                (_, Value::MoreThan(bound)) => prop_assert!(bps(bound) <= of_bursts(&path, estimate), "{estimate:?}"),
-                // Not yet of late stamps: behind a shaper ticks may look like the batches of Wi-Fi, and CapProbe then says 0 bit/s.
-                (Quantity::Capacity, Value::Is(c)) if exact => {
-                    let truth = of_bursts(&path, estimate);
-                    let held = estimate.interval.is_some_and(|i| i.contains(Rate::ip(truth as u64)));
-                    // Pairs that meet others seldom meet a full bucket, and never one that others keep empty.
-                    let least = if cross == Cross::Idle { 0.9 * truth } else { 0.5 * rate };
-                    let near = least <= bps(c) && bps(c) <= 1.1 * truth;
-                    prop_assert!(held || near, "{estimate:?}, not {truth}");
-                }
-                (Quantity::SustainedRate, Value::Is(lasts)) => {
-                    let held = estimate.interval.is_some_and(|i| i.contains(Rate::ip(rate as u64)));
-                    // Where stamps are late sums take the place of medians; others' packets among a burst's lower these, and few
-                    // periods of interrupts leave them uncertain.
-                    let near = if exact { 0.9..=1.1 } else { 0.75..=1.25 };
-                    prop_assert!(held || near.contains(&(bps(lasts) / rate)), "{estimate:?}, not {rate}");
-                }
-                (Quantity::SustainedRate, Value::Unknown) => {
-                    let halves = of(&found, Quantity::Capacity).value.rate().is_none_or(|c| rate <= bps(c) / 2.0);
-                    prop_assert!(!halves || estimate.burst.is_none_or(|least| least.0 as f64 <= bucket), "{estimate:?}");
-                }
-                (Quantity::AvailableBandwidth, Value::Is(left)) => {
-                    let most = sustained.value.rate().map_or_else(|| of_bursts(&path, estimate), bps);
-                    // A receiver that takes interrupts by the clock makes a capacity wrong by up to a tenth (`coalescing.rs`).
-                    let off = if exact || late == 0 { 1.02 } else { 1.1 };
-                    prop_assert!(bps(left) <= most * off, "{left} of {most}: {found:?}");
-                    // On an idle path all is left. That does not hold yet where a burst that bears pairs out empties a bucket of its own
-                    // size, which the train then meets half full and the next burst full again.
-                    let all = cross != Cross::Idle || !exact || bps(left) >= 0.85 * most;
-                    prop_assert!(all, "{left} of {most}: {found:?}");
-                }
-                _ => {}
-            }
+    fn nothing_false_is_said(case in cases()) {
+        nothing_false(case, &mut Default::default())?;
+    }
+}
+
+/// The same of so many others: `LASTMILE_SHAPERS=20000 cargo test -p lastmile --test shaper -- --ignored --nocapture`.
+#[test]
+#[ignore = "it takes minutes, and one in some thousands fails"]
+fn how_often_something_false_is_said() {
+    let n = std::env::var("LASTMILE_SHAPERS").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000);
+    let mut runner = TestRunner::new_with_rng(
+        ProptestConfig::default(),
+        TestRng::from_seed(RngAlgorithm::ChaCha, &[8; 32]),
+    );
+    let (mut failed, mut covers) = (0, <[Cover; 2]>::default());
+    for _ in 0..n {
+        let case = cases().new_tree(&mut runner).unwrap().current();
+        if let Err(why) = nothing_false(case, &mut covers) {
+            failed += 1;
+            eprintln!("{case:?}: {why}");
         }
     }
+    let [capacity, sustained] = covers;
+    eprintln!(
+        "{failed} of {n}; intervals hold the capacity in {:.3} of {}, what lasts in {:.3} of {}",
+        capacity.share(),
+        capacity.1,
+        sustained.share(),
+        sustained.1
+    );
+    assert!(failed * 1_000 <= n, "{failed} of {n}");
 }

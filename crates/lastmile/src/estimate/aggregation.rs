@@ -79,7 +79,7 @@ impl AggregationCheck {
         // Beside others' packets a burst is faster than most pairs, and no faster than those that met none.
         let claim = match met(pairs) {
             Met::Many(rate) => rate,
-            Met::Few | Met::Scattered | Met::TooMany => stats::median(&rates)?,
+            Met::Few | Met::AtLink | Met::Scattered | Met::TooMany => stats::median(&rates)?,
         };
         Some(AggregationCheck { claim, size, coalescing, faster: false, attempts: 0 })
     }

@@ -22,8 +22,8 @@
 //! A = C - (C D_out - B) / D_in, the mean over trains. Each train after the first is sent half way between C and what was left:
 //! its window is longer for the same bytes, and what contends with it is met at nearer the rate at which it would matter.
 
+use crate::estimate::overflow::{OVERFLOWS, losses};
 use crate::estimate::wbest_capacity::Capacity;
-use crate::estimate::wbest_fluid::{OVERFLOWS, losses};
 use crate::estimate::{Refusal, StreamPlan, bits_per_second};
 use crate::observe::StreamVerdict;
 use crate::observe::batch::{Batch, Between};
@@ -202,7 +202,7 @@ impl Batched {
         }
         if record.pattern == Pattern::Train {
             let slot = bits_per_second(self.capacity().rate).time_for(self.size);
-            let by_chance = least.and_then(|least| losses(record, least, slot));
+            let by_chance = least.and_then(|least| losses(record, &[], least, slot));
             if by_chance.is_some_and(|chance| chance < OVERFLOWS) {
                 return Taken::Overflow;
             }

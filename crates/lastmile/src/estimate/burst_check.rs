@@ -85,8 +85,12 @@ pub(super) struct BurstCheck {
 impl BurstCheck {
     /// Whether what pairs say could come from coalescing alone.
     pub(super) fn needed(claim: f64, size: Bytes, coalescing: Span) -> bool {
-        // A receiver never holds a packet back for longer, so that a gap clearly longer is the path's.
-        size.bits() as f64 * 1e9 <= claim * 1.25 * coalescing.as_nanos() as f64
+        size.bits() as f64 * 1e9 <= claim * BurstCheck::made_up(coalescing).as_nanos() as f64
+    }
+
+    /// The longest gap that a receiver may make up: it never holds a packet back for longer, so that one clearly longer is the path's.
+    pub(super) fn made_up(coalescing: Span) -> Span {
+        coalescing.scaled(1.25)
     }
 
     /// About pairs, the last stream of which was `last`, with bursts of packets of `size` bytes and stamps as uncertain as `noise`.

@@ -4,6 +4,9 @@ use crate::observe::pairs::Pair;
 use crate::observe::{skew, stats};
 use crate::time::Span;
 
+/// Two dispersions that differ by so many times what stamps are uncertain by are the same.
+const ALIKE: i64 = 4;
+
 /// The minima over the samples of one size (nanoseconds, relative to the first sample's delay).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Minima {
@@ -16,6 +19,8 @@ pub(super) struct Minima {
     pub(super) dispersion: f64,
     /// Samples that tie with the smallest sum, it included.
     pub(super) tied: usize,
+    /// Of these such as have the dispersion within the stamps' noise.
+    pub(super) alike: usize,
     /// Samples since one of the minima fell.
     pub(super) unchanged: usize,
 }
@@ -57,8 +62,15 @@ impl Minima {
                 .collect();
             minima.dispersion = stats::median(&tied)?;
             minima.tied = tied.len();
+            let noisy = (noise * ALIKE).as_nanos() as f64;
+            minima.alike = tied.iter().filter(|d| (*d - minima.dispersion).abs() <= noisy).count();
         }
         Some(minima)
+    }
+
+    /// How far apart the two packets of a pair that met no traffic at all would come, by the least delays of first and of second packets.
+    pub(super) fn least(&self) -> f64 {
+        self.second.saturating_sub(self.first) as f64
     }
 
     /// How far the best sample is from one that met no traffic at all.

@@ -5,7 +5,7 @@
 //! between. The first group met none. This rule is our own, and neither WBest's nor CapProbe's:
 //!
 //! - The first group reaches from the second smallest dispersion (a single one may be noise) up to [`GROUP`] times that.
-//! - The rule is for cells alone: elsewhere, and where at most a third of the pairs lie above the group, the median stands. A busy
+//! - The rule is for cells alone: where at most a third of the pairs lie above the group, the median stands. A busy
 //!   link behind the narrow one makes groups too, which say nothing of the narrow one. Three things tell them from a cell's:
 //!   - Backoffs are drawn, so that the group's dispersions differ. Packets that leave a link back to back, or that met nothing at it,
 //!     have the same ones.
@@ -39,9 +39,11 @@ const ENOUGH: usize = 10;
 /// What pairs say of others' packets among them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Met {
-    /// At most a third of the pairs met any, or this is no cell: the median stands.
+    /// At most a third of the pairs met any: the median stands.
     Few,
-    /// More did, and whether in a cell or at a busy link behind the narrow one nothing tells: the median stands.
+    /// More did, at a link behind another one ([`tight_link`](super::tight_link)).
+    AtLink,
+    /// More did, and whether in a cell or at a link nothing tells.
     Scattered,
     /// More did; those that met none show this rate, in bit/s.
     Many(f64),
@@ -57,12 +59,15 @@ pub(super) fn met(pairs: &[Pair]) -> Met {
     let Some(&least) = gaps.get(1) else { return Met::Few };
     let last = least * GROUP;
     let (group, above) = gaps.split_at(gaps.partition_point(|gap| *gap <= last));
-    if above.len() * 3 <= gaps.len() || group.len() < SOME {
+    if above.len() * 3 <= gaps.len() {
         return Met::Few;
+    }
+    if group.len() < SOME {
+        return Met::Scattered;
     }
     let parts = above.partition_point(|gap| *gap < least * FRAME);
     if same(group, least * SAME) {
-        return Met::Few;
+        return Met::AtLink;
     }
     if parts as f64 > PARTS * above.len() as f64 {
         return Met::Scattered;
@@ -170,7 +175,7 @@ mod tests {
         ] {
             let told = |_: &u32| {
                 let met = met(&behind_a_busy_link(rate, load, size, &mut random));
-                !matches!(met, Met::Few | Met::Scattered)
+                matches!(met, Met::Many(_) | Met::TooMany)
             };
             let changed = (0..300).filter(told).count();
             assert!(changed < 3, "{changed} of 300 behind {rate} Mbit/s with {load} in {size} B");

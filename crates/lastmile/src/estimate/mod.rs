@@ -11,9 +11,11 @@ mod burst_check;
 mod capprobe_minima;
 mod contention;
 mod method;
+mod overflow;
 mod plan;
 mod result;
 mod shaper;
+mod tight_link;
 mod wbest_capacity;
 mod wbest_fluid;
 

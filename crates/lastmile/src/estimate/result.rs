@@ -215,8 +215,10 @@ pub enum WarningCode {
     BatchedStamps,
     /// Others' packets came between those of most packet pairs.
     Contended,
-    /// Most packet pairs were spread, by others in a cell or by a busy link behind the narrow one.
+    /// Most packet pairs were spread, by others in a cell or at a link.
     Scattered,
+    /// A busy link is behind the narrow one, and what is left there may be less.
+    TightLink,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
     /// The queue of a sender's own interface is part of the path.
@@ -256,6 +258,7 @@ codes! { WarningCode:
     BatchedStamps = "batched-stamps",
     Contended = "contended",
     Scattered = "scattered",
+    TightLink = "tight-link",
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",

@@ -85,6 +85,25 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     (k > 0 && 2 * k <= n).then(|| (sorted[k - 1], sorted[n - k]))
 }
 
+/// How probable it is that of `drawn` out of `all`, `marked` of which are marked, at least `k` are: the hypergeometric tail, and
+/// Fisher's exact test of one side.
+///
+/// ```
+/// // All four drawn from 30 are among the 19 that are marked: 19 over 4 of 30 over 4.
+/// let tail = lastmile::observe::stats::hypergeometric_tail(4, 4, 19, 30);
+/// assert!((tail - 3_876.0 / 27_405.0).abs() < 1e-9);
+/// ```
+pub fn hypergeometric_tail(k: usize, drawn: usize, marked: usize, all: usize) -> f64 {
+    let ways = |n: usize, k: usize| {
+        let log_factorial = |n: usize| libm::lgamma(n as f64 + 1.0);
+        log_factorial(n) - log_factorial(k) - log_factorial(n - k)
+    };
+    let rest = all.saturating_sub(marked);
+    let possible = |x: &usize| drawn - x <= rest;
+    let of = |x: usize| libm::exp(ways(marked, x) + ways(rest, drawn - x) - ways(marked + rest, drawn));
+    (k..=drawn.min(marked)).filter(possible).map(of).sum()
+}
+
 /// The quantile of the standard normal distribution (Wichura's AS 241, the seven-figure version).
 ///
 /// ```

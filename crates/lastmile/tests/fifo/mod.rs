@@ -3,7 +3,7 @@
 //! by eye.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use lastmile::estimate::{Estimator, Outcome, Step, StreamPlan};
+use lastmile::estimate::{Estimator, Outcome, Refusal, Step, StreamPlan};
 use lastmile::report::{Direction, Fate, PacketReport, StreamRecord};
 use lastmile::time::{Span, Time};
 use rand_core::Rng;
@@ -14,6 +14,8 @@ pub(crate) enum Cross {
     Idle,
     Cbr,
     Poisson,
+    /// Gaps of a Pareto distribution of shape 1.9.
+    Pareto,
 }
 
 /// When a receiver takes interrupts; a packet is stamped at the first one after it came.
@@ -56,6 +58,8 @@ pub(crate) struct Path {
     pub(crate) shaper: Option<(f64, f64)>,
     /// What is in it, and when that was.
     tokens: (f64, f64),
+    /// A path that packets take behind this one; others do not.
+    pub(crate) behind: Option<Box<Path>>,
     pub(crate) rx_offset: f64,
     pub(crate) rx_skew: f64,
     pub(crate) resolution: f64,
@@ -94,6 +98,7 @@ impl Path {
             queue: 1e12,
             shaper: None,
             tokens: (f64::INFINITY, 0.0),
+            behind: None,
             rx_offset: 3e9,
             rx_skew: 0.0,
             resolution: 1.0,
@@ -158,10 +163,19 @@ impl Path {
             bits += self.cross_size * 8.0;
             self.next_cross += match self.cross {
                 Cross::Poisson => self.exponential(self.period()),
+                Cross::Pareto => self.period() * 0.9 / 1.9 * libm::pow(1.0 - self.uniform(), -1.0 / 1.9),
                 _ => self.period(),
             };
         }
         bits
+    }
+
+    /// When a packet that came at `t` leaves the last of all paths.
+    fn pass(&mut self, t: f64, bytes: f64) -> f64 {
+        self.run_until(t);
+        self.serve(t, bytes);
+        let left = self.free;
+        self.behind.as_mut().map_or(left, |behind| behind.pass(left, bytes))
     }
 
     /// When a packet that came at `t` is stamped.
@@ -203,6 +217,7 @@ impl Path {
         let stamp = |t: f64, resolution: f64| (libm::round(t / resolution) * resolution) as u64;
         let mut packets = Vec::new();
         let mut cross_bits = 0.0;
+        let mut last = 0.0_f64;
         for (k, (&t, packet)) in departures.iter().zip(&plan.packets).enumerate() {
             let bits = self.run_until(t);
             cross_bits += if k > 0 { bits } else { 0.0 };
@@ -211,7 +226,8 @@ impl Path {
             let fate = if dropped {
                 Fate::Lost
             } else {
-                self.serve(t, packet.size.0 as f64);
+                let left = self.pass(t, packet.size.0 as f64);
+                last = last.max(left);
                 let late = self.uniform() * self.jitter;
                 if self.uniform() < self.loss {
                     Fate::Lost
@@ -221,7 +237,7 @@ impl Path {
                     } else {
                         0.0
                     };
-                    let stamped = self.interrupt(self.free) + late + around;
+                    let stamped = self.interrupt(left) + late + around;
                     let at = stamped * (1.0 + self.rx_skew) + self.rx_offset;
                     Fate::Arrived(Time::from_nanos(stamp(at, self.resolution)))
                 }
@@ -233,7 +249,7 @@ impl Path {
         let window = departures.last().unwrap_or(&0.0) - departures.first().unwrap_or(&0.0);
         self.truths.push((self.sustained() - cross_bits * 1e9 / window).max(0.0));
         self.stream += 1;
-        self.now = self.free.max(*departures.last().unwrap_or(&0.0)) + 10e6;
+        self.now = self.free.max(last).max(*departures.last().unwrap_or(&0.0)) + 10e6;
         self.run_until(self.now);
         StreamRecord {
             stream: self.stream - 1,
@@ -249,8 +265,20 @@ impl Path {
 
     /// Runs a tool to its end. Gives up, as endpoints do, after ten minutes or 1,000 steps.
     pub(crate) fn measure(&mut self, tool: &mut dyn Estimator) -> Outcome {
+        let limit = Span::from_secs(600);
+        let mut left = limit;
         for _ in 0..1_000 {
-            match tool.step() {
+            let step = tool.step();
+            left = left
+                - match &step {
+                    Step::Send(plan) => plan.duration(),
+                    Step::Pause(span) => *span,
+                    Step::Done(_) => Span::ZERO,
+                };
+            if left < Span::ZERO {
+                return Outcome::Refused(Refusal::TimeLimit { limit });
+            }
+            match step {
                 Step::Send(plan) => {
                     let record = self.send(&plan);
                     tool.on_stream(&record);

@@ -13,9 +13,11 @@ use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::contention::{Met, met};
+use crate::estimate::overflow::{OVERFLOWS, least_delay, losses, plateau};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
+use crate::estimate::tight_link::{self, Least};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
-use crate::estimate::wbest_fluid::{OVERFLOWS, faithful_spare, least_delay, losses, plateau, spare};
+use crate::estimate::wbest_fluid::{faithful_spare, spare};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
@@ -127,9 +129,12 @@ pub struct Wbest {
     train_streams: Vec<u32>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
-    /// Trains that must still come through without losses in a full queue, after one whose losses all were; and how probable
-    /// chance makes these.
-    doubt: (u32, f64),
+    /// Trains that must still come through without losses in a full queue, after one whose losses all were.
+    doubt: u32,
+    /// Such trains in a row.
+    doubtful: u32,
+    /// The first streams of the session, against whose losses those of a train are held.
+    seen: Vec<StreamRecord>,
     /// Trains in a row whose delay stopped growing, as at a full queue.
     plateaus: u32,
     /// The least delay of any packet so far.
@@ -148,15 +153,19 @@ pub struct Wbest {
     unseen: Option<Bytes>,
 }
 
-/// After a train whose losses may be a queue's, the last of so many without such losses is believed; a second with them
-/// before that adds to the evidence.
+/// After a train whose losses may be a queue's, the last of so many without such losses is believed.
 const DOUBT: u32 = 2;
+/// So many streams are kept to hold losses against.
+const SEEN: usize = 8;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
 /// What the user should know where others' packets came between those of most pairs.
 const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
-const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
+const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, by a token bucket, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
+const LEAST: &str = "many packet pairs met others' packets at a link: the capacity is from those with the least delay, which met none, and by how much these are off is not known: it has no interval";
+const TIGHT_LINK: &str = "a busy link behind the narrow one brought packet pairs closer together: what is left there may be less than what is said";
+const SPREAD: &str = "others' packets spread the packet pairs, at a busy link or in a cell of Wi-Fi, and too few pairs met none to tell the capacity: measure when others send less, or with more pairs (--pairs)";
 const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less, or with more pairs (--pairs)";
 
 /// What the user should know of a path that delivers in batches.
@@ -182,7 +191,9 @@ impl Wbest {
             trains: Vec::new(),
             train_streams: Vec::new(),
             one_by_one: false,
-            doubt: (0, 1.0),
+            doubt: 0,
+            doubtful: 0,
+            seen: Vec::new(),
             plateaus: 0,
             least_delay: None,
             bound: None,

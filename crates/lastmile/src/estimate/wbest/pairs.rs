@@ -18,6 +18,7 @@ impl Wbest {
             return self.base.waste(verdict, self.config.pair_attempts);
         }
         self.classify(record);
+        self.see(record, verdict);
         self.pairs.extend(PairSet::of(record));
         self.pair_streams.push(record.stream);
         let needed = self.config.pairs.div_ceil(3).max(5);
@@ -68,28 +69,55 @@ impl Wbest {
         let settled = self.config.faithful || self.one_by_one;
         match (!settled).then(check).flatten() {
             Some(check) => self.phase = Phase::Aggregation(check),
-            None => self.settle(),
+            None => self.settle(noise),
         }
     }
 
     /// Ends the pairs: where most met others' packets, the capacity is from those that met none.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, noise: Span) {
         self.phase = Phase::Train;
         if self.config.faithful || self.config.conservative {
             return;
         }
-        match met(&self.pairs.usable) {
-            Met::Few => {}
-            Met::Scattered => self.base.warn(WarningCode::Scattered, SCATTERED),
-            Met::Many(rate) => {
-                self.base.warn(WarningCode::Contended, CONTENDED);
-                self.capacity = Capacity { rate, ..Capacity::default() };
+        let pairs = &self.pairs.usable;
+        let (met, closer) = (met(pairs), tight_link::closer(pairs, noise));
+        match met {
+            Met::Many(rate) => return self.met_none(CONTENDED, WarningCode::Contended, rate),
+            Met::TooMany => return self.more_pairs(CROWDED),
+            Met::Few | Met::AtLink | Met::Scattered => {}
+        }
+        let again = self.pair_streams.len() < self.config.pair_attempts as usize;
+        let late = BurstCheck::made_up(self.base.coalescing());
+        match tight_link::least(pairs, closer || met != Met::Few, noise, late) {
+            Least::Contradicts => return self.more_pairs(SPREAD),
+            Least::Agrees if met != Met::Few && again => return self.more_pairs(SPREAD),
+            Least::Is(gap) => {
+                let rate = self.config.packet_size.bits() as f64 * 1e9 / gap;
+                self.met_none(LEAST, WarningCode::Scattered, rate);
             }
-            Met::TooMany if self.pair_streams.len() < self.config.pair_attempts as usize => {
-                self.phase = Phase::Pairs;
-                self.pause();
+            Least::Agrees | Least::Nothing if met != Met::Few => {
+                self.base.warn(WarningCode::Scattered, SCATTERED);
             }
-            Met::TooMany => self.base.refuse(Refusal::Inconsistent(CROWDED.into())),
+            Least::Proves | Least::Agrees | Least::Nothing => {}
+        }
+        if closer {
+            self.base.warn(WarningCode::TightLink, TIGHT_LINK);
+        }
+    }
+
+    /// Pairs that met none of others' packets show this rate.
+    fn met_none(&mut self, text: &str, code: WarningCode, rate: f64) {
+        self.base.warn(code, text);
+        self.capacity = Capacity { rate, ..Capacity::default() };
+    }
+
+    /// Too few pairs met none of others' packets: sends pairs again, or ends.
+    fn more_pairs(&mut self, why: &str) {
+        if self.pair_streams.len() < self.config.pair_attempts as usize {
+            self.phase = Phase::Pairs;
+            self.pause();
+        } else {
+            self.base.refuse(Refusal::Inconsistent(why.into()));
         }
     }
 
@@ -137,7 +165,7 @@ impl Wbest {
             None => {}
             Some(aggregation::Finding::OneByOne) => {
                 self.one_by_one = true;
-                self.settle();
+                self.settle(noise);
             }
             Some(aggregation::Finding::InBatches(batched)) => self.in_batches(batched),
         }
@@ -157,6 +185,7 @@ impl Wbest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Outcome;
     use crate::observe::testing;
 
     /// What is said of these pairs, which a burst has borne out, and the capacity in Mbit/s.
@@ -169,11 +198,16 @@ mod tests {
         (wbest, rate)
     }
 
+    fn refused(of: &[(u64, u64)]) -> String {
+        let Step::Done(Outcome::Refused(refusal)) = told(of).0.step() else { panic!("it goes on") };
+        refusal.to_string()
+    }
+
     fn says(wbest: &Wbest, code: WarningCode) -> bool {
         wbest.base.said([]).iter().any(|warning| warning.code == code)
     }
 
-    /// A frame of 340 us between two thirds of the pairs, of those every other one two; spread evenly; and alone.
+    /// A frame of 340 us between two thirds of the pairs, of those every other one two; spread evenly; a busy link behind; and alone.
     #[test]
     fn others_between_the_packets_of_pairs_are_said() {
         let backoff = |k: u64| 326 + k % 15 * 9;
@@ -181,12 +215,15 @@ mod tests {
         let (wbest, rate) = told(&met);
         assert!(says(&wbest, WarningCode::Contended) && !says(&wbest, WarningCode::Scattered));
         assert!((rate / 30.6 - 1.0).abs() < 0.05, "{rate}");
-        let (mut wbest, _) = told(&met[..21]);
-        let Step::Done(outcome) = wbest.step() else { panic!("it goes on") };
-        assert!(format!("{outcome:?}").contains("other stations of the cell"), "{outcome:?}");
+        assert!(refused(&met[..21]).contains("other stations of the cell"));
         let spread: Vec<_> = (0..40).map(|k| (0, 326 + k * 15)).collect();
-        let (wbest, _) = told(&spread);
-        assert!(says(&wbest, WarningCode::Scattered) && !says(&wbest, WarningCode::Contended));
+        assert!(refused(&spread).contains("too few pairs met none"));
+        // 10 Mbit/s before 20: one in seven pairs met none, one was brought together, five met two of 1500 B.
+        let behind =
+            |k: u64| [(0, 1_190), (600 + k * 7, 595), (k * 17 % 600, 1_795)][(k as usize % 7).min(2)];
+        let (wbest, rate) = told(&(0..28).map(behind).collect::<Vec<_>>());
+        assert!(says(&wbest, WarningCode::Scattered) && says(&wbest, WarningCode::TightLink));
+        assert!((rate / 10.0 - 1.0).abs() < 0.01, "{rate}");
         let alone: Vec<_> = (0..30).map(|k| (0, backoff(k))).collect();
         let (wbest, rate) = told(&alone);
         assert!(wbest.base.said([]).is_empty() && (rate / 30.6 - 1.0).abs() < 0.05, "{rate}");

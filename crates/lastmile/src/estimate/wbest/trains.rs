@@ -11,20 +11,23 @@ impl Wbest {
             return;
         }
         let plain = !self.config.faithful && self.classifier.is_none();
-        if let Some(chance) = self.least_delay.filter(|_| plain).and_then(|least| losses(record, least, slot))
-        {
+        let least = self.least_delay.filter(|_| plain);
+        let chance = least.and_then(|least| losses(record, &self.seen, least, slot));
+        self.see(record, verdict);
+        if let Some(chance) = chance {
+            self.doubtful += 1;
             // Another train with fewer losses would be no better, only luckier.
-            let both = if self.doubt.0 > 0 { chance * self.doubt.1 } else { chance };
-            if both < OVERFLOWS {
+            if chance < OVERFLOWS || self.doubtful >= self.config.train_attempts {
                 self.base.refuse(Refusal::congested(record));
             }
-            self.doubt = (DOUBT, both);
+            self.doubt = DOUBT;
             return;
         }
-        self.doubt.0 = self.doubt.0.saturating_sub(1);
-        if self.doubt.0 > 0 {
+        self.doubt = self.doubt.saturating_sub(1);
+        if self.doubt > 0 {
             return;
         }
+        self.doubtful = 0;
         if plain && verdict == StreamVerdict::Believed && plateau(record, slot) {
             // Others may only have paused, and do not do so train after train.
             self.plateaus += 1;
@@ -56,6 +59,14 @@ impl Wbest {
         }
         if self.trains.len() >= self.config.trains.max(1) {
             self.finish();
+        }
+    }
+
+    /// Keeps a stream to hold later losses against.
+    pub(super) fn see(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        let tells = matches!(verdict, StreamVerdict::Believed | StreamVerdict::TooLossy);
+        if tells && self.seen.len() < SEEN {
+            self.seen.push(record.clone());
         }
     }
 
@@ -127,7 +138,7 @@ impl Wbest {
         self.suspect = None;
         self.trains.clear();
         self.train_streams.clear();
-        (self.doubt, self.plateaus) = ((0, 1.0), 0);
+        (self.doubt, self.doubtful, self.plateaus) = (0, 0, 0);
         self.phase = Phase::Train;
     }
 
