@@ -108,8 +108,9 @@ struct Probing {
     /// The pair of which the first packet arrived.
     first: Option<First>,
     window: Window,
-    /// What the last window told.
+    /// What the last window told; and that one after it told of far less.
     old: Option<Capacity>,
+    less: bool,
     arrivals: Option<Arrivals>,
     /// What a hand-off downwards left, in bytes a second, until the next estimate; and until when half of that, while what the
     /// old rate put into the queue drains.
@@ -137,6 +138,7 @@ impl Probing {
             first: None,
             window: Window::default(),
             old: None,
+            less: false,
             arrivals: None,
             cap: None,
             unknown: false,
@@ -216,7 +218,13 @@ impl Probing {
         });
         // [algorithm 1] C > 5 C_old; the first window has nothing to compare with.
         let factor = self.config.factor;
-        let changed = self.old.filter(|old| new.is_more(old, factor) || old.is_more(&new, factor));
+        let less = self.old.is_some_and(|old| old.is_more(&new, factor));
+        // A window in which each pair met others tells too little: the next one has to say so as well.
+        if less && !core::mem::replace(&mut self.less, less) {
+            return self.resize(now);
+        }
+        self.less = false;
+        let changed = self.old.filter(|old| less || new.is_more(old, factor));
         // A bound does not take the place of a number, unless the path is another one.
         if changed.is_some() || !new.at_least || self.old.is_none_or(|old| old.at_least) {
             self.old = Some(new);
