@@ -46,6 +46,7 @@ endif
 reproduce: build
 	target/release/lastmile reproduce lda --report target/reproduce-lda.html $(ARGS)
 	target/release/lastmile reproduce tfrc-probe --report target/reproduce-tfrc-probe.html $(ARGS)
+	target/release/lastmile reproduce vtp --report target/reproduce-vtp.html $(ARGS)
 
 # Leaves nothing behind, whatever ends it: hosts are namespaces of its own threads, programs die with them.
 field: build

@@ -28,10 +28,23 @@ const T: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
+/// The same of 99.5 %.
+const T_99: [f64; 30] = [
+    63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947,
+    2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
+];
+
 impl Estimate {
     /// A value that no chance has a part in.
     pub(crate) fn exactly(mean: f64) -> Estimate {
         Estimate { mean, median: mean, half: None, n: 1 }
+    }
+
+    /// With half of the 99 % interval instead.
+    pub(crate) fn at_99(self) -> Estimate {
+        let quantile = |of: &[f64; 30], normal| of.get(self.n.saturating_sub(2)).copied().unwrap_or(normal);
+        let wider = quantile(&T_99, 2.576) / quantile(&T, 1.96);
+        Estimate { half: self.half.map(|half| half * wider), ..self }
     }
 
     /// Of values; nothing of none.
@@ -100,7 +113,9 @@ mod tests {
         let estimate = Estimate::of(&[6.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((estimate.mean, estimate.median, estimate.n), (3.0, 2.5, 4));
         assert!((estimate.half.unwrap() - 3.182 * (14.0_f64 / 12.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Estimate::of(&[5.0]).unwrap().half, None);
+        let wide = estimate.at_99().half.unwrap();
+        assert!((wide - 5.841 * (14.0_f64 / 12.0).sqrt()).abs() < 1e-12, "{wide}");
+        assert_eq!(Estimate::of(&[5.0]).unwrap().at_99(), Estimate::exactly(5.0));
         assert_eq!(Estimate::of(&[]), None);
     }
 

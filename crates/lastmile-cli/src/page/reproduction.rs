@@ -28,7 +28,7 @@ pub(crate) fn page(document: &Value) -> String {
         esc(&of("paper")),
         esc(&of("citation"))
     );
-    body += "<p class=\"soft\">Means over the runs with their 95 % intervals (low, high); the paper's own numbers beside.</p>\n";
+    body += "<p class=\"soft\">Means over the runs with their 95 % intervals (99 % where a column says ci99); the paper's own numbers beside.</p>\n";
     let list = |key: &str| {
         document.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
     };

@@ -51,6 +51,8 @@ crate::options! {
         guard: f64 [0.0..=0.99] = 0.5, "our own: equation 5 has a pole at 2";
         /// Follow equation 5 where the round-trip time falls too, which raises the rate by as much
         falling: bool = false, "our own: VTP, section 3.3, assumes that the queue grows";
+        /// Double the rate each round until the first congestion
+        slow_start: bool = true, "our own: VTP names no start; its section 4 begins in congestion avoidance";
     }
 }
 
@@ -119,9 +121,9 @@ impl Vtp {
     fn new(config: VtpConfig, setting: &Setting) -> Vtp {
         let start = setting.start.map(|start| start.bits_per_second() as f64 / 8.0);
         Vtp {
+            phase: if config.slow_start { Phase::Start } else { Phase::Avoidance },
             config,
             rate: start.unwrap_or(setting.packet_size.0 as f64),
-            phase: Phase::Start,
             achieved: None,
             received: f64::INFINITY,
             rtt: None,
@@ -428,6 +430,9 @@ mod tests {
             (falling(0.11), falling(0.15), falling(0.2), falling(10.0)),
             (455_556.0, 820_000.0, 820_000.0, 820_000.0)
         );
+        let start = |options| full(options, 0.1).config;
+        let phase = |options| Vtp::new(start(options), &Setting::default()).phase;
+        assert_eq!((phase(""), phase("slow_start=false")), (Phase::Start, Phase::Avoidance));
         // Sources that do not fill the rate raise nothing.
         let mut vtp = full("", 0.1);
         vtp.end_round(None);

@@ -21,12 +21,14 @@ mod lda;
 mod paper;
 mod results;
 mod tfrc_probe;
+mod vtp;
+mod watch;
 
 use paper::{Case, Claim, How, Item, Paper};
 use results::Results;
 
 /// The papers, which are these lines.
-const PAPERS: &[&Paper] = &[&lda::PAPER, &tfrc_probe::PAPER];
+const PAPERS: &[&Paper] = &[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER];
 
 /// Runs of each case in the simulator.
 const RUNS: u64 = 10;

@@ -12,6 +12,7 @@ use lastmile_sim::scenario::{Override, Scenario};
 use super::World;
 use super::results::Results;
 use super::table::Table;
+use super::watch::{Seen, Watch};
 pub(crate) use crate::experiment::Numbers;
 use crate::scenarios;
 
@@ -28,6 +29,8 @@ pub(crate) struct Paper {
     pub(crate) scenarios: &'static [(&'static str, &'static str)],
     /// Its claims as TOML: a sentence by each id.
     pub(crate) statements: &'static str,
+    /// What is looked at while a run goes; nothing where its end tells all.
+    pub(crate) watch: Option<Watch>,
     /// What is kept of a run.
     pub(crate) measure: fn(&Run<'_>) -> Numbers,
     /// What of each case's first run is drawn over time.
@@ -67,6 +70,7 @@ pub(crate) struct Run<'a> {
     pub(crate) found: &'a Found,
     pub(crate) network: &'a NetworkOutcome,
     pub(crate) events: &'a [Event],
+    pub(crate) seen: &'a Seen,
 }
 
 impl Run<'_> {
@@ -135,10 +139,8 @@ pub(crate) struct Item {
 pub(crate) enum How {
     Made(Made),
     /// What it needs does not exist yet.
-    #[expect(dead_code, reason = "of seeds 001 and 004 everything exists")]
     Waits(&'static str),
     /// It cannot be made, and why.
-    #[expect(dead_code, reason = "of seeds 001 and 004 everything can; other papers have photographs")]
     Never(&'static str),
 }
 
@@ -167,6 +169,26 @@ impl Item {
             shows,
             how: How::Made(Made { cases, table: Box::new(table), apart: false, lab: 1 }),
         }
+    }
+
+    /// One that waits for what does not exist yet.
+    pub(crate) fn waits(
+        id: &'static str,
+        number: Option<Number>,
+        shows: &'static str,
+        what: &'static str,
+    ) -> Item {
+        Item { id, number, shows, how: How::Waits(what) }
+    }
+
+    /// One that cannot be made, and why.
+    pub(crate) fn never(
+        id: &'static str,
+        number: Option<Number>,
+        shows: &'static str,
+        why: &'static str,
+    ) -> Item {
+        Item { id, number, shows, how: How::Never(why) }
     }
 
     /// The same, only where it is asked for by name.

@@ -8,6 +8,7 @@ use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
 use super::paper::{Case, Lines, Numbers, Paper, Run};
+use super::watch::{Notes, taken};
 use crate::commands::lab::blame;
 use crate::exit::Exit;
 pub(crate) use crate::experiment::Estimate;
@@ -34,10 +35,11 @@ impl Results {
         let all = checked(paper, cases)?;
         let runs = by_seed(&format!("runs of {}", paper.name), all.len(), seeds, |case, seed| {
             let (case, scenario) = &all[case];
-            let run = scenarios::simulated(scenario, seed)
+            let (notes, hooks) = hooks(paper);
+            let run = scenarios::simulated_with(scenario, seed, hooks)
                 .map_err(|error| error.context(format!("{}, seed {seed}", case.command(paper))))?;
             let (found, network, events) = (&run.found, &run.network, &run.events[..]);
-            let run = Run { scenario, seed, found, network, events };
+            let run = Run { scenario, seed, found, network, events, seen: &taken(&notes) };
             Ok(((paper.measure)(&run), (seed == 1).then(|| (paper.draw)(&run))))
         })?;
         let mut results = Results { runs: BTreeMap::new(), lines: BTreeMap::new(), seeds };
@@ -66,7 +68,8 @@ impl Results {
             for seed in 1..=cases.get(&case).copied().unwrap_or(1) {
                 let mut numbers = None;
                 for _ in 0..ATTEMPTS {
-                    let config = LabConfig { seed, realtime: true, hooks: Hooks::default() };
+                    let (notes, hooks) = hooks(paper);
+                    let config = LabConfig { seed, realtime: true, hooks };
                     let make = roles::makers(KERNEL_NOISE, seed);
                     let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
                     if signals::stopped() {
@@ -77,7 +80,8 @@ impl Results {
                         continue;
                     }
                     let (found, network, events) = (&run.found, &run.network, &run.events[..]);
-                    let run = Run { scenario: &scenario, seed, found, network, events };
+                    let seen = &taken(&notes);
+                    let run = Run { scenario: &scenario, seed, found, network, events, seen };
                     numbers = Some((paper.measure)(&run));
                     results.lines.entry(case.clone()).or_insert_with(|| (paper.draw)(&run));
                     break;
@@ -119,6 +123,13 @@ impl Results {
     pub(crate) fn difference(&self, of: &Case, from: &Case, number: &str) -> Option<Estimate> {
         Estimate::difference(self.runs.get(of)?, self.runs.get(from)?, number)
     }
+}
+
+/// Who looks on at a run, and where it is noted.
+fn hooks(paper: &Paper) -> (Notes, Hooks) {
+    let notes = Notes::default();
+    let hooks = paper.watch.map_or_else(Hooks::default, |watch| watch.hooks(&notes));
+    (notes, hooks)
 }
 
 /// The cases, each once, with their scenarios: what is wrong with one is found before any is run. Those that take longest

@@ -18,15 +18,11 @@ pub struct GilbertElliott {
     /// Probability to change from bad to good.
     pub r: f64,
     /// Probability that a packet in the good state arrives.
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     pub k: f64,
     /// Probability that a packet in the bad state arrives.
     #[serde(default)]
     pub h: f64,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl Default for GilbertElliott {

@@ -25,15 +25,11 @@ pub struct MarkovTime {
     #[serde(default)]
     pub loss_good: f64,
     /// Probability that a packet is lost which meets a bad moment.
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     pub loss_bad: f64,
     /// Which moments of a packet count.
     #[serde(default)]
     pub covers: Covers,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl MarkovTime {

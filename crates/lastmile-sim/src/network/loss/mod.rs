@@ -211,6 +211,10 @@ impl Channel {
     }
 }
 
+fn one() -> f64 {
+    1.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! [`TcpConfig`]: the options of a connection.
 
-use lastmile::control::window::LawConfig;
+use lastmile::control::window::{LawConfig, Window};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -51,6 +51,8 @@ pub struct TcpConfig {
     pub header: Bytes,
     /// Segments sent at once at the start; without it two to four (RFC 5681, section 3.1). RFC 6928 allows 10.
     pub initial_window: Option<u32>,
+    /// The slow-start threshold before the first loss, in segments; without it none (RFC 5681, section 3.1).
+    pub initial_ssthresh: Option<u32>,
     /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): no limit on most paths.
     pub max_window: u32,
     /// How long an ACK may wait for a second segment (RFC 1122, section 4.2.3.2: less than 500 ms); zero acknowledges each.
@@ -103,6 +105,7 @@ impl Default for TcpConfig {
             segment: Bytes(1460),
             header: Bytes(40),
             initial_window: None,
+            initial_ssthresh: None,
             max_window: 10_000,
             delayed_ack: Span::from_millis(100),
             ack_gaps_at_once: true,
@@ -203,14 +206,15 @@ impl TcpConfig {
         Ok(())
     }
 
-    /// The initial window, in segments (RFC 5681, section 3.1).
-    pub fn initial_segments(&self) -> u32 {
+    /// The window of a new connection (RFC 5681, section 3.1).
+    pub fn window(&self) -> Window {
         let by_size = match self.segment.0 {
             0..=1095 => 4,
             1096..=2190 => 3,
             _ => 2,
         };
-        self.initial_window.unwrap_or(by_size).max(1)
+        let initial = f64::from(self.initial_window.unwrap_or(by_size));
+        Window { ssthresh: self.initial_ssthresh.map_or(f64::INFINITY, f64::from), ..Window::new(initial) }
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) const PAPER: Paper = Paper {
         ("lan", include_str!("../../../../papers/lda/scenarios/lan.toml")),
     ],
     statements: include_str!("../../../../papers/lda/claims.toml"),
+    watch: None,
     measure: cases::measure,
     draw: |_| Lines::new(),
     items,

@@ -13,7 +13,7 @@ pub(super) fn claims() -> Vec<Claim> {
     let sim = |id, paper, items, decide| claim(id, World::Sim, paper, items, decide);
     let lab = |id, paper, items, decide| claim(id, World::Lab, paper, items, decide);
     vec![
-        sim("p1", "table 2: exact", &["table-2"], |results| asymmetric(results)),
+        sim("p1", "table 2: exact", &["table-2"], asymmetric),
         lab("p2", "table 3", &["table-3"], wired),
         lab("p3", "table 4", &["table-4"], wireless),
         sim(

@@ -28,6 +28,7 @@ pub(super) const PAPER: Paper = Paper {
         ("pair", include_str!("../../../../papers/tfrc-probe/scenarios/pair.toml")),
     ],
     statements: include_str!("../../../../papers/tfrc-probe/claims.toml"),
+    watch: None,
     measure: measure::measure,
     draw: measure::draw,
     items,

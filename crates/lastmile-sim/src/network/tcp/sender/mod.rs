@@ -87,7 +87,7 @@ impl Sender {
             header: config.header.0.clamp(1, 1 << 16) as u32,
             ends,
             law: config.law.law(),
-            window: Window::new(f64::from(config.initial_segments())),
+            window: config.window(),
             rto: RtoTimer::new(&config),
             supply: Supply::new(app, segment, start, stop, random),
             board: Scoreboard::new(if config.recovery == Recovery::Sack1 { 1 } else { DUP_THRESH }),
@@ -148,7 +148,7 @@ impl Sender {
 
     fn new_connection(&mut self) {
         self.law = self.config.law.law();
-        self.window = Window::new(f64::from(self.config.initial_segments()));
+        self.window = self.config.window();
         self.rto = RtoTimer::new(&self.config);
         (self.in_recovery, self.dup_acks, self.inflation) = (false, 0, 0);
         (self.recover, self.timed, self.timed_out) = (None, None, None);
