@@ -83,11 +83,13 @@ pub(super) fn after(samples: u32) -> (&'static str, &'static str) {
     }
 }
 
-/// The runs in which a link's capacity is within a tenth of the truth, and how many there are.
+/// The runs in which a link's capacity is within a tenth of the truth, and how many had so many samples: stamps may be too coarse
+/// for a capacity.
 pub(super) fn near(results: &Results, case: &Case, link: Link, samples: u32) -> (usize, usize) {
-    let found = results.values(case, after(samples).0);
+    let (capacity, time) = after(samples);
+    let found = results.values(case, capacity);
     let near = found.iter().filter(|found| (*found / link.truth() - 1.0).abs() <= 0.1).count();
-    (near, found.len())
+    (near, results.values(case, time).len())
 }
 
 /// Tables 3 and 4 without rows.
