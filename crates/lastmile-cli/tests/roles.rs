@@ -14,7 +14,7 @@ const OWN: [&str; 4] = [
 
 /// Commands that are a role's own or evaluate it, the lists of commands and of registries, papers that are about streams, and the library's
 /// front page.
-const NAMING: [(&str, &str); 14] = [
+const NAMING: [(&str, &str); 15] = [
     ("lastmile/src/lib.rs", "measure"),
     ("lastmile-cli/src/commands/accuracy/mod.rs", "measure"),
     ("lastmile-cli/src/commands/accuracy/text.rs", "measure"),
@@ -23,6 +23,7 @@ const NAMING: [(&str, &str); 14] = [
     ("lastmile-cli/src/lib.rs", "stream"),
     ("lastmile-cli/src/commands/registries.rs", "stream"),
     ("lastmile-cli/src/commands/reproduce/lda/cases.rs", "stream"),
+    ("lastmile-cli/src/commands/reproduce/tfrc_probe/measure.rs", "measure"),
     ("lastmile-cli/src/commands/evaluate/cases.rs", "stream"),
     ("lastmile-cli/src/commands/evaluate/measure.rs", "stream"),
     ("lastmile-cli/src/commands/evaluate/path.rs", "stream"),
