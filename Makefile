@@ -7,7 +7,7 @@ help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
-	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (ten minutes)"
+	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (docs/validation.md; 10 minutes, as root)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
