@@ -117,7 +117,7 @@ pub(crate) struct Case {
     /// Which endpoint is recorded, in the order of the scenario's tables.
     pub(crate) which: usize,
     /// The same over loopback sockets.
-    pub(crate) over_loopback: Box<dyn Fn() -> anyhow::Result<Buffer>>,
+    pub(crate) over_loopback: Box<dyn Fn() -> anyhow::Result<Buffer> + Sync>,
 }
 
 /// What all roles show.

@@ -183,7 +183,7 @@ impl FromStr for Choice {
             None => (text, ""),
             Some((name, rest)) => match rest.trim_end().strip_suffix(')') {
                 Some(inner) => (name, inner),
-                None => return Err(OptionError::new(text, "lacks its closing parenthesis").of(name)),
+                None => return Err(OptionError::new(text, "lacks its closing parenthesis")),
             },
         };
         let mut choice = Choice::named(name.trim());

@@ -126,9 +126,9 @@ fn chosen<'a>(items: &'a [Item], args: &Args) -> anyhow::Result<Vec<&'a Item>> {
     if args.item.is_empty() {
         return match args.world {
             World::Sim => Ok(items.iter().filter(|item| item.by_default()).collect()),
-            World::Lab => {
-                Err(usage("in the lab each run takes minutes: name the items, --item table-2".to_owned()))
-            }
+            World::Lab => Err(usage(
+                "in the lab each run takes minutes: name the items, --item NAME (--list)".to_owned(),
+            )),
         };
     }
     let find = |name: &String| {

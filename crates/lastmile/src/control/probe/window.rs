@@ -53,8 +53,8 @@ impl Window {
 
     /// Takes a pair in.
     pub(super) fn add(&mut self, delay_sum: i64, dispersion: Span) {
-        // Two stamps, each late by a step at most.
-        let alike = self.resolution.as_nanos().max(0).saturating_mul(2);
+        // Two stamps, each late by a step at most; exact ones are alike where they are the same.
+        let alike = self.resolution.as_nanos().max(0).saturating_mul(2).max(1);
         let (first, apart) = (self.pairs == 0, delay_sum.saturating_sub(self.least));
         if first || apart <= -alike {
             self.best = (0, 0); // [algorithm 1] the least delay sum
