@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::observe::stats;
 use rayon::prelude::*;
 
 use crate::progress::Progress;
@@ -22,7 +23,7 @@ pub(crate) struct Estimate {
     pub(crate) n: usize,
 }
 
-/// Quantiles of Student's t, 97.5 %, by degrees of freedom from 1; beyond them the normal's.
+/// Quantiles of Student's t, 97.5 %, by degrees of freedom from 1.
 const T: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -34,6 +35,17 @@ const T_99: [f64; 30] = [
     2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
 ];
 
+/// A quantile of Student's t with these degrees of freedom: of the table, and beyond it the normal one `z` with the first term by which
+/// they differ.
+fn quantile(table: &[f64; 30], z: f64, freedom: usize) -> f64 {
+    let beyond = || z + (z.powi(3) + z) / (4.0 * freedom as f64);
+    freedom.checked_sub(1).and_then(|at| table.get(at)).copied().unwrap_or_else(beyond)
+}
+
+/// The normal distribution's quantiles, of 97.5 and 99.5 %.
+const Z: f64 = 1.959_964;
+const Z_99: f64 = 2.575_829;
+
 impl Estimate {
     /// A value that no chance has a part in.
     pub(crate) fn exactly(mean: f64) -> Estimate {
@@ -42,26 +54,21 @@ impl Estimate {
 
     /// With half of the 99 % interval instead.
     pub(crate) fn at_99(self) -> Estimate {
-        let quantile = |of: &[f64; 30], normal| of.get(self.n.saturating_sub(2)).copied().unwrap_or(normal);
-        let wider = quantile(&T_99, 2.576) / quantile(&T, 1.96);
+        let freedom = self.n.saturating_sub(1).max(1);
+        let wider = quantile(&T_99, Z_99, freedom) / quantile(&T, Z, freedom);
         Estimate { half: self.half.map(|half| half * wider), ..self }
     }
 
     /// Of values; nothing of none.
     pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
         let n = values.len();
-        if n == 0 {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / n as f64;
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
-        let half = (n > 1).then(|| {
-            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-            T.get(n - 2).copied().unwrap_or(1.96) * (variance / n as f64).sqrt()
-        });
-        Some(Estimate { mean, median, half, n })
+        let half = |deviation: f64| quantile(&T, Z, n - 1) * deviation / (n as f64).sqrt();
+        Some(Estimate {
+            mean: stats::mean(values)?,
+            median: stats::median(values)?,
+            half: stats::deviation(values).map(half),
+            n,
+        })
     }
 
     /// Of that number in those runs, as far as they have it.
@@ -117,6 +124,11 @@ mod tests {
         assert!((wide - 5.841 * (14.0_f64 / 12.0).sqrt()).abs() < 1e-12, "{wide}");
         assert_eq!(Estimate::of(&[5.0]).unwrap().at_99(), Estimate::exactly(5.0));
         assert_eq!(Estimate::of(&[]), None);
+        // With 40 degrees of freedom 2.021 and 2.704, with 120 1.980 and 2.617, by the usual tables.
+        for (freedom, t, t_99) in [(40, 2.021, 2.704), (120, 1.980, 2.617)] {
+            assert!((quantile(&T, Z, freedom) - t).abs() < 0.003);
+            assert!((quantile(&T_99, Z_99, freedom) - t_99).abs() < 0.01);
+        }
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::observe::stats::{mean, quantile_of_sorted};
 use lastmile::time::Span;
 use lastmile_sim::roles::Found;
 use lastmile_sim::runs::accounting::NetworkOutcome;
 use lastmile_sim::scenario::Scenario;
 
-use super::metrics::{
-    STEP_S, convergence, jain, mean, part, quantile, slowest_over_fastest, steps, swings, variation,
-};
+use super::metrics::{STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation};
 use super::path::{Change, Flow, Limit, Paths};
 use super::watch::Kept;
 use crate::experiment::Numbers;
@@ -100,10 +99,10 @@ impl Ran<'_> {
         let queueing: Option<Vec<f64>> =
             self.kept.took.iter().map(|took| took.queueing.map(|delay| f64::from(delay) * 1e3)).collect();
         let queueing = sorted(queueing.unwrap_or_default());
-        put("queueing_p50_ms", quantile(&queueing, 0.5));
-        put("queueing_p95_ms", quantile(&queueing, 0.95));
-        put("delay_p50_ms", quantile(&delays, 0.5));
-        put("delay_p95_ms", quantile(&delays, 0.95));
+        put("queueing_p50_ms", quantile_of_sorted(&queueing, 0.5));
+        put("queueing_p95_ms", quantile_of_sorted(&queueing, 0.95));
+        put("delay_p50_ms", quantile_of_sorted(&delays, 0.5));
+        put("delay_p95_ms", quantile_of_sorted(&delays, 0.95));
         self.kept.took = Vec::new();
         Measured {
             numbers,
@@ -117,7 +116,7 @@ impl Ran<'_> {
                 })
             }),
             delay: self.delays(),
-            quantiles: SHARES.iter().filter_map(|&share| quantile(&delays, share)).collect(),
+            quantiles: SHARES.iter().filter_map(|&share| quantile_of_sorted(&delays, share)).collect(),
         }
     }
 

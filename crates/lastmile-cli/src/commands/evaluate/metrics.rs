@@ -1,6 +1,8 @@
 //! Metrics of rates over time (RFC 8868, section 3; RFC 5166, section 2.3). A rate is a list: the mean over each step of 200 ms. Every
 //! number says what it is of; `docs/evaluate.md` has them in words.
 
+use lastmile::observe::stats::{deviation, mean};
+
 /// Length of a step in seconds (RFC 8868, section 3: rates are measured at intervals of 200 ms).
 pub(super) const STEP_S: f64 = 0.2;
 /// Steps of a second.
@@ -9,11 +11,6 @@ const SECOND: usize = 5;
 const BAND: f64 = 0.25;
 /// That share of what is left has to be.
 const MOSTLY: f64 = 0.9;
-
-/// The mean.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
 
 /// The steps that lie within a time, in seconds.
 pub(super) fn steps(from_s: f64, to_s: f64) -> std::ops::Range<usize> {
@@ -49,10 +46,8 @@ pub(super) fn convergence(rates: &[f64]) -> Option<f64> {
 /// How much a rate varies: the standard deviation of its means over whole seconds, over their mean.
 pub(super) fn variation(rates: &[f64]) -> Option<f64> {
     let seconds: Vec<f64> = rates.chunks_exact(SECOND).filter_map(mean).collect();
-    let whole = mean(&seconds).filter(|rate| *rate > 0.0 && seconds.len() > 1)?;
-    let variance =
-        seconds.iter().map(|rate| (rate - whole).powi(2)).sum::<f64>() / (seconds.len() - 1) as f64;
-    Some(variance.sqrt() / whole)
+    let whole = mean(&seconds).filter(|rate| *rate > 0.0)?;
+    Some(deviation(&seconds)? / whole)
 }
 
 /// How often a rate goes from half of its mean to twice its mean, or back (RFC 8868, section 3: watermarks that are a factor of four
@@ -108,13 +103,6 @@ fn windows(
     };
     let all: Vec<f64> = (0..end / window).filter_map(|at| each(at * window..(at + 1) * window)).collect();
     mean(&all)
-}
-
-/// The value below which that share of the sorted values lies, between two by its place.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let place = share * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Some(below + (above - below) * place.fract())
 }
 
 #[cfg(test)]
@@ -187,11 +175,5 @@ mod tests {
         // (1 + 4)^2 / (2 * 17) and (3 + 4)^2 / (2 * 25).
         assert!((jain(&flows, 25).unwrap() - (25.0 / 34.0 + 49.0 / 50.0) / 2.0).abs() < 1e-12);
         assert_eq!((jain(&flows[..1], 25), jain(&[], 25)), (None, None));
-    }
-
-    #[test]
-    fn quantiles_lie_between_values() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
-        assert_eq!((quantile(&[7.0], 0.95), quantile(&[], 0.5)), (Some(7.0), None));
     }
 }

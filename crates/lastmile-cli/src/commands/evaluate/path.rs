@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use lastmile::endpoint::stream::source::{self, Setting};
 use lastmile::endpoint::stream::{SenderConfig, SenderRate};
+use lastmile::observe::stats::mean;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile_sim::scenario::{LinkSpec, Scenario, TrafficSpec};
 
-use super::metrics::{STEP_S, mean, part, steps};
+use super::metrics::{STEP_S, part, steps};
 
 /// Of a link's rate: an unresponsive flow that changes by less is nobody's event.
 const MATTERS: f64 = 0.05;

@@ -2,6 +2,7 @@
 
 use lastmile::control::Decision as Decided;
 use lastmile::endpoint::stream::Decision;
+use lastmile::observe::stats;
 use lastmile::time::Time;
 
 use super::super::paper::{Lines, Numbers, Run};
@@ -246,6 +247,7 @@ fn changed(run: &Run<'_>, told: &Told, put: &mut dyn FnMut(&'static str, f64)) {
         }
     }
     let spans = told.windows.windows(2).map(|pair| pair[1].at - pair[0].at);
+    let median = |values: Vec<f64>| stats::median(&values).unwrap_or(f64::NAN);
     put("window_s", median(spans.collect()));
     let off = told.windows.windows(2).filter_map(|pair| {
         // [equation 4] 1000 bit in a kbit.
@@ -261,9 +263,4 @@ fn nearest(window: &Window) -> Option<f64> {
     let told = window.kbps?;
     let off = |mode: &f64| (told / shortest_exchange(window.size, *mode)).ln().abs();
     MODES.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
