@@ -1,13 +1,14 @@
-//! [`Discriminator`]: a classifier at work. It steps aside while times of arrival are too coarse for it, and its verdicts
-//! are counted, against the truth where a simulation tells it.
+//! [`Discriminator`]: a classifier at work. It steps aside while times of arrival are too coarse for it, and while it takes
+//! more for wireless losses than a wireless link can well have. Its verdicts are counted, against the truth where a simulation
+//! tells it.
 
 use std::collections::BTreeMap;
 
-use super::{Arrival, Classifier, Loss, LossClass, Name, Spike, SpikeRtt};
+use super::{Arrival, Classifier, Lda, Loss, LossClass, Name, Spike, SpikeRtt};
 use crate::control::Decision;
 use crate::options::{Choice, ChoiceError};
 use crate::telemetry::Visitor;
-use crate::time::Span;
+use crate::time::{Span, Time, Tx};
 
 /// How losses were judged, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,14 +89,72 @@ enum Judge {
     Own,
     Spike,
     SpikeRtt,
+    None,
 }
 
 impl Judge {
-    const ALL: [Judge; 3] = [Judge::Own, Judge::Spike, Judge::SpikeRtt];
+    const ALL: [Judge; 4] = [Judge::Own, Judge::Spike, Judge::SpikeRtt, Judge::None];
+}
+
+/// A classifier that takes more than this share of the packets for lost by the wireless link is wrong: what it learnt is of
+/// another queue. Our own; the papers' channels lose a twelfth at most.
+const MOST: f64 = 0.2;
+/// So many packets and so long tell a share.
+const PERIOD: (u32, Span) = (200, Span::from_secs(2));
+
+/// A classifier that is doubted again and again is trusted after twice as many periods each time, as often as this.
+const MOST_DOUBTS: u8 = 6;
+
+/// Whether a classifier is to be believed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubt {
+    /// Of a period: when its first packet was sent, packets, how many were lost and how many of these were judged wireless.
+    began: Time<Tx>,
+    packets: u32,
+    lost: u32,
+    wireless: u32,
+    /// The share that was judged wireless when the doubt came.
+    share: f32,
+    /// How often it came, and how many good periods from now it ends: none where there is no doubt.
+    times: u8,
+    left: u8,
+}
+
+impl Doubt {
+    /// A packet of that time arrived: whether the doubt comes now.
+    fn comes(&mut self, sent: Time<Tx>) -> bool {
+        if self.packets == 0 {
+            self.began = sent;
+        }
+        self.packets += 1;
+        if self.packets < PERIOD.0 || sent - self.began < PERIOD.1 {
+            return false;
+        }
+        let [lost, wireless] =
+            [self.lost, self.wireless].map(|part| f64::from(part) / f64::from(self.packets));
+        (self.packets, self.lost, self.wireless) = (0, 0, 0);
+        let comes = self.left == 0 && wireless > MOST;
+        if comes {
+            (self.share, self.left) = (wireless as f32, 1 << self.times);
+            self.times = (self.times + 1).min(MOST_DOUBTS);
+        } else if lost < MOST / 2.0 {
+            self.left = self.left.saturating_sub(1);
+        }
+        comes
+    }
+
+    fn lost(&mut self, class: LossClass) {
+        self.packets = self.packets.saturating_add(1);
+        self.lost += 1;
+        self.wireless += u32::from(class == LossClass::Wireless);
+    }
 }
 
 /// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
 /// `spike-rtt`.
+///
+/// Where it takes more than a fifth of 200 packets or more, in 2 s or more, for lost by the wireless link, it forgets what it
+/// learnt, and all losses are congestion until less than a tenth are lost: for one such period, and for twice as many each time.
 ///
 /// ```
 /// use lastmile::{classify::*, time::Span};
@@ -107,23 +166,24 @@ impl Judge {
 /// ```
 #[derive(Debug)]
 pub struct Discriminator {
-    name: &'static str,
+    lda: &'static Lda,
     own: Box<dyn Classifier>,
     spike: Spike,
     spike_rtt: SpikeRtt,
     judge: Judge,
+    doubt: Doubt,
     counts: LossCounts,
     /// The packets that each judged.
-    judged: [u64; Judge::ALL.len()],
+    judged: [u32; Judge::ALL.len()],
 }
 
 impl Discriminator {
     /// One that judges by the classifier of that name.
     pub fn new(choice: &Choice) -> Result<Discriminator, ChoiceError> {
-        let name = super::find(&choice.name)?.name;
+        let lda = super::find(&choice.name)?;
         let (own, spike, spike_rtt) = (super::build(choice)?, Spike::default(), SpikeRtt::default());
         let (judge, counts, judged) = (Judge::Own, LossCounts::default(), [0; Judge::ALL.len()]);
-        Ok(Discriminator { name, own, spike, spike_rtt, judge, counts, judged })
+        Ok(Discriminator { lda, own, spike, spike_rtt, judge, doubt: Doubt::default(), counts, judged })
     }
 
     /// Chooses who judges while times of arrival have that resolution, or none; says so if that is another than before.
@@ -132,15 +192,20 @@ impl Discriminator {
             |needs: Span| needs == Span::MAX || resolution.is_some_and(|resolution| resolution <= needs);
         let needs = self.own.resolution_needed();
         let judge = match () {
+            () if self.doubt.left > 0 => Judge::None,
             () if suits(needs) => Judge::Own,
             () if suits(self.spike.resolution_needed()) => Judge::Spike,
             () => Judge::SpikeRtt,
         };
-        if judge == core::mem::replace(&mut self.judge, judge) {
+        let before = core::mem::replace(&mut self.judge, judge);
+        if judge == before {
             return None;
         }
-        let (from, to) = (self.name, self.judge());
+        let (from, to) = (self.lda.name, self.judge());
         Some(match judge {
+            Judge::None => {
+                Decision::Doubted { classifier: self.named(before), wireless: self.doubt.share.into() }
+            }
             Judge::Own => Decision::Restored { to },
             _ => Decision::FellBack { from, to, needs, resolution },
         })
@@ -153,9 +218,10 @@ impl Discriminator {
 
     fn named(&self, judge: Judge) -> &'static str {
         match judge {
-            Judge::Own => self.name,
+            Judge::Own => self.lda.name,
             Judge::Spike => "spike",
             Judge::SpikeRtt => "spike-rtt",
+            Judge::None => "none",
         }
     }
 
@@ -164,6 +230,9 @@ impl Discriminator {
         self.own.on_arrival(arrival);
         self.spike.on_arrival(arrival);
         self.spike_rtt.on_arrival(arrival);
+        if !self.own.is_certain() && self.doubt.comes(arrival.sent) {
+            self.forget();
+        }
     }
 
     /// A packet was lost: why?
@@ -172,14 +241,22 @@ impl Discriminator {
             Judge::Own => self.own.classify(loss),
             Judge::Spike => self.spike.classify(loss),
             Judge::SpikeRtt => self.spike_rtt.classify(loss),
+            Judge::None => LossClass::Congestion,
         };
+        self.doubt.lost(class);
         self.counts.count(class, loss.truth);
-        self.judged[self.judge as usize] += 1;
+        let judged = &mut self.judged[self.judge as usize];
+        *judged = judged.saturating_add(1);
         class
     }
 
     /// The packets take another way.
     pub fn on_route_change(&mut self) {
+        self.doubt = Doubt::default();
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.own.on_route_change();
         self.spike.on_route_change();
         self.spike_rtt.on_route_change();
@@ -197,7 +274,8 @@ impl Discriminator {
         let most = *self.judged.iter().max().unwrap_or(&0);
         let judge = Judge::ALL.into_iter().find(|judge| most > 0 && self.judged[*judge as usize] == most);
         let judge = judge.unwrap_or(self.judge);
-        let judged = Judge::ALL.map(|judge| (self.named(judge).to_owned(), self.judged[judge as usize]));
+        let judged =
+            Judge::ALL.map(|judge| (self.named(judge).to_owned(), self.judged[judge as usize].into()));
         let mut by: BTreeMap<String, u64> = judged.into_iter().filter(|judged| judged.1 > 0).collect();
         if by.len() < 2 {
             by.clear();
@@ -249,6 +327,51 @@ mod tests {
         );
         assert_eq!(discriminator.suit(coarse), None);
         assert_eq!(discriminator.suit(Some(needs)), Some(Decision::Restored { to: "spike" }));
+    }
+
+    /// A packet each 10 ms; every `one_in`th is lost, and delays that do not vary make it the wireless link's.
+    fn losing(discriminator: &mut Discriminator, ids: core::ops::Range<u64>, one_in: u64) -> Vec<Decision> {
+        let mut decided = Vec::new();
+        for id in ids {
+            decided.extend(discriminator.suit(Some(Span::from_nanos(1))));
+            match id % one_in {
+                0 => _ = discriminator.classify(&Loss::of(id, 1)),
+                _ => discriminator.on_arrival(&super::super::testing::arrival(id, 10_000 * id, 5_000)),
+            }
+        }
+        decided
+    }
+
+    /// 2 s are 200 packets here.
+    #[test]
+    fn more_than_a_fifth_of_wireless_losses_is_doubted_until_less_than_a_tenth_is_lost() {
+        let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();
+        assert_eq!(losing(&mut spike, 1..1_000, 6), []);
+        let doubted = losing(&mut spike, 1_000..1_500, 4);
+        let [Decision::Doubted { classifier: "spike", wireless }] = doubted[..] else {
+            panic!("{doubted:?}")
+        };
+        assert!((0.2..0.26).contains(&wireless), "{wireless}");
+        assert_eq!(losing(&mut spike, 1_500..2_500, 8), []);
+        assert_eq!(spike.classify(&Loss::of(2_500, 1)), LossClass::Congestion);
+        assert_eq!(losing(&mut spike, 2_501..3_500, 11), [Decision::Restored { to: "spike" }]);
+        assert_eq!(spike.classify(&Loss::of(3_500, 1)), LossClass::Wireless);
+        // The second time two good periods are asked.
+        let again = losing(&mut spike, 3_501..4_001, 4);
+        assert!(matches!(again[..], [Decision::Doubted { .. }]), "{again:?}");
+        assert_eq!(losing(&mut spike, 4_001..4_210, 11), []);
+        assert_eq!(losing(&mut spike, 4_210..4_800, 11), [Decision::Restored { to: "spike" }]);
+    }
+
+    #[test]
+    fn the_truth_is_not_doubted() {
+        let mut omniscient = Discriminator::new(&"omniscient".parse().unwrap()).unwrap();
+        for id in 0..1_000 {
+            assert_eq!(losing(&mut omniscient, 2 * id + 1..2 * id + 2, 2), []);
+            let truth = Some(LossClass::Wireless);
+            let loss = Loss { truth, ..Loss::of(2 * id + 2, 1) };
+            assert_eq!(omniscient.classify(&loss), LossClass::Wireless);
+        }
     }
 
     #[test]

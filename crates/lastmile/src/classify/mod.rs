@@ -102,6 +102,11 @@ pub trait Classifier: core::fmt::Debug + Send + Sync {
     /// The packets take another way: what was learnt of the old one may be forgotten.
     fn on_route_change(&mut self) {}
 
+    /// Its verdicts are the truth.
+    fn is_certain(&self) -> bool {
+        false
+    }
+
     /// The coarsest stamps of arrival with which it works at the moment; [`Span::MAX`] where it needs none.
     fn resolution_needed(&self) -> Span {
         Span::MAX

@@ -107,6 +107,11 @@ impl<D: Copy + Ord + core::ops::Sub<Output = Span>> SpikeState<D> {
         };
     }
 
+    /// No delay is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.range.get().is_none()
+    }
+
     pub(super) fn verdict(&self) -> LossClass {
         if self.in_spike { LossClass::Congestion } else { LossClass::Wireless }
     }

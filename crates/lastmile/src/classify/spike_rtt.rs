@@ -19,7 +19,6 @@ use crate::time::Span;
 pub struct SpikeRtt {
     config: SpikeConfig,
     state: SpikeState<Span>,
-    measured: bool,
 }
 
 /// Its place in the registry.
@@ -44,13 +43,12 @@ impl SpikeRtt {
 impl Classifier for SpikeRtt {
     fn on_arrival(&mut self, arrival: &Arrival) {
         if let Some(rtt) = arrival.rtt {
-            self.measured = true;
             self.state.take(&self.config, rtt, arrival.sent.as_nanos());
         }
     }
 
     fn classify(&mut self, _: &Loss) -> LossClass {
-        if self.measured { self.state.verdict() } else { LossClass::Congestion }
+        if self.state.is_empty() { LossClass::Congestion } else { self.state.verdict() }
     }
 
     fn on_route_change(&mut self) {

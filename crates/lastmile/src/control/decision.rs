@@ -40,6 +40,14 @@ pub enum Decision {
         /// What the feedback has; nothing where it has no times of arrival.
         resolution: Option<Span>,
     },
+    /// A classifier took more for lost by the wireless link than a link can well lose: all losses are congestion from now on.
+    Doubted {
+        /// Which.
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
+        classifier: classify::Name,
+        /// The share of packets that it judged to be lost by the wireless link.
+        wireless: f64,
+    },
     /// A classifier judges again.
     Restored {
         /// Which.

@@ -108,6 +108,8 @@ struct Vtp {
     rtt: Option<f64>,
     before: Option<f64>,
     least: f64,
+    /// The newest of its samples.
+    latest: Option<f64>,
     round: Round,
     /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
     mark: Option<(Option<Time<Rx>>, Time)>,
@@ -129,6 +131,7 @@ impl Vtp {
             rtt: None,
             before: None,
             least: f64::INFINITY,
+            latest: None,
             round: Round::default(),
             mark: None,
             cut: None,
@@ -152,6 +155,7 @@ impl Vtp {
             self.set(self.rate.max(initial_rate(self.setting.packet_size.0 as f64, sample)));
             self.rtt = Some(sample);
         }
+        self.latest = Some(sample);
         self.least = self.least.min(sample);
         self.round.rtts = (self.round.rtts.0 + sample, self.round.rtts.1.saturating_add(1));
     }
@@ -213,17 +217,23 @@ impl Vtp {
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.least;
         self.set(achieved);
+        // What a window gives up while the queue drains is part of A2; after that a round is the least round-trip time.
+        let is_window = self.config.cut == Cut::Window;
+        let (drained, round) = if is_window { (window - pipe, self.least) } else { (0.0, rtt) };
         let seconds = match self.config.hold {
             // [figure 2] A1 = W/2; A2 = tau (R - R'). TCP is a packet per round above what the path carries.
-            Hold::Areas => window / 2.0 / (before - achieved).max(size / rtt),
+            Hold::Areas => (window / 2.0 - drained) / (before - achieved).max(size / round),
             // [figure 3] A window of P goes on from where TCP's comes to it, a packet per round from W/2.
             Hold::Rounds => (pipe - window / 2.0) / size * self.least,
         };
-        if seconds > 0.0 {
-            let window = (self.config.cut == Cut::Window).then_some(pipe);
-            self.phase =
-                Phase::Held { until: self.flow.now + Span::from_secs_f64(seconds.min(3_600.0)), window };
+        let until = |seconds: f64| self.flow.now + Span::from_secs_f64(seconds.min(3_600.0));
+        if is_window {
+            // To the pipe, or to TCP's half window where that is more; the queue drains for a round, and is seen to in another.
+            let window = Some(pipe.max(window / 2.0));
+            self.phase = Phase::Held { until: until(seconds.max(0.0) + 2.0 * rtt), window };
             self.drain();
+        } else if seconds > 0.0 {
+            self.phase = Phase::Held { until: until(seconds), window: None };
         } else {
             // [section 3.3, step 1] from the window that TCP would have, at what the path carries at most.
             self.set(achieved.min(window / 2.0 / self.least));
@@ -236,7 +246,7 @@ impl Vtp {
 
     /// The rate of a window that was cut, while the queue drains.
     fn drain(&mut self) {
-        if let (Phase::Held { window: Some(window), .. }, Some(rtt)) = (self.phase, self.rtt) {
+        if let (Phase::Held { window: Some(window), .. }, Some(rtt)) = (self.phase, self.latest) {
             self.set(window / rtt);
         }
     }
@@ -376,7 +386,7 @@ mod tests {
         let given = format!("vtp({options})").parse::<crate::options::Choice>().unwrap().options;
         let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
         let mut vtp = Vtp::new(VtpConfig::read(&given).unwrap(), &setting);
-        (vtp.rtt, vtp.before, vtp.least) = (Some(rtt), Some(rtt), 0.05);
+        (vtp.rtt, vtp.before, vtp.latest, vtp.least) = (Some(rtt), Some(rtt), Some(rtt), 0.05);
         (vtp.rate, vtp.achieved, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
         vtp.flow.now = at(1_000.0);
         vtp
@@ -404,8 +414,13 @@ mod tests {
         assert_eq!(cut("hold=rounds", 0.075), (Some(231.0), 400_000.0));
         assert_eq!(cut("hold=rounds", 0.1), (None, 400_000.0));
         assert_eq!(cut("hold=rounds", 0.15), (None, 400_000.0));
-        // A window of P over the round trip of a full queue.
-        assert_eq!(cut("cut=window", 0.1), (Some(2050.0), 200_000.0));
+        // A window of P over the round trip of a full queue, which two rounds drain; then both readings are the same.
+        for hold in ["areas", "rounds"] {
+            let cut = |rtt| cut(&format!("cut=window, hold={hold}"), rtt);
+            assert_eq!(cut(0.075), (Some(381.0), 266_667.0));
+            // TCP's half window is 20.5 and 30.75 packets.
+            assert_eq!((cut(0.1), cut(0.15)), ((Some(200.0), 205_000.0), (Some(300.0), 205_000.0)));
+        }
     }
 
     /// R' of 400 packets a second: a packet more where the round trip stays 100 ms, less where it grew by 10 ms.

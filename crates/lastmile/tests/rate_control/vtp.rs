@@ -24,7 +24,7 @@ fn run(name: &str, loss: f64, queue: u64) -> Came {
 fn it_fills_paths_of_any_buffer_and_hardly_overflows_them() {
     for queue in [12, 25, 50] {
         for (name, fills, overflows) in
-            [("vtp", 4_990.0, 400), ("vtp(hold=rounds)", 4_990.0, 1_300), ("vtp(cut=window)", 4_600.0, 200)]
+            [("vtp", 4_990.0, 400), ("vtp(hold=rounds)", 4_990.0, 1_300), ("vtp(cut=window)", 4_600.0, 250)]
         {
             let came = run(name, 0.0, queue);
             assert!(
@@ -53,11 +53,11 @@ fn wireless_losses_cost_what_they_take() {
     }
 }
 
-/// All losses judged wireless, those of a full queue too: twice what arrives is the most, as TFRC's is.
+/// All losses judged wireless, those of a full queue too: such a classifier is doubted once a fifth is lost.
 #[test]
-fn what_arrives_bounds_the_rate_whatever_a_classifier_says() {
+fn a_classifier_that_is_always_wrong_does_not_double_the_rate() {
     for scheme in ["vtp", "vtp(hold=rounds)", "vtp(cut=window)", "tfrc", "multfrc"] {
         let came = run(&format!("{scheme}+spike-rtt(start=1, end=1)"), 0.0, 25);
-        assert!(came.arrived > 4_900.0 && came.sent <= 2.05 * came.arrived, "{scheme}: {came:?}");
+        assert!(came.arrived > 4_900.0 && came.sent <= 1.12 * came.arrived, "{scheme}: {came:?}");
     }
 }

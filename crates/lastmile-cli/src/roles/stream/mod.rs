@@ -357,6 +357,14 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
                 format!("{to} judges for {from}, which needs stamps of {needs}: {has}"),
             );
         }
+        Decision::Doubted { classifier, wireless } => {
+            let percent = wireless * 100.0;
+            let text = format!(
+                "{classifier} took {percent:.0} % of all packets for lost by the wireless link, more than one can well lose: \
+                 it starts anew, and until less than a tenth are lost every loss is congestion"
+            );
+            return (LANES[0], Mood::Bad, text);
+        }
         Decision::Restored { to } => format!("{to} judges again"),
         Decision::Capacity { rate, size, .. } => {
             format!("the path's capacity is {rate} for packets of {size}")
