@@ -20,7 +20,7 @@ use crate::replace::replace;
 use crate::roles::Recorded;
 use crate::{roles, scenarios, signals};
 
-/// Show it: measure paths whose truth is known, with real packets, within seconds
+/// Show it: measure paths whose truth is known and send video over one that loses packets, with real packets, in a minute
 ///
 /// Needs root or user namespaces for the lab; without them only the simulator is shown, and what is missing is said.
 #[derive(clap::Args)]
@@ -35,36 +35,63 @@ pub(crate) struct Args {
 
 struct Act {
     title: &'static str,
-    path: &'static str,
-    measure: &'static str,
+    what: What,
+}
+
+enum What {
+    /// A measurement, and the link that it is of.
+    Measure { path: &'static str, measure: &'static str },
+    /// A stream under that controller.
+    Video { control: &'static str },
 }
 
 const ACTS: &[Act] = &[
     Act {
         title: "WBest, one train: half a second and 134 kB each way. Forward 4 of 10 Mbit/s are taken by other traffic.",
-        path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
-        measure: "method = \"wbest\"\ndirection = \"both\"",
+        what: What::Measure {
+            path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
+            measure: "method = \"wbest\"\ndirection = \"both\"",
+        },
     },
     Act {
         title: "WBest, four trains: an interval for what is left on average.",
-        path: "rate = \"10 Mbit/s\"",
-        measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",
+        what: What::Measure {
+            path: "rate = \"10 Mbit/s\"",
+            measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",
+        },
     },
     Act {
         title: "CapProbe: the capacity alone, through the same traffic.",
-        path: "rate = \"30 Mbit/s\"",
-        measure: "method = \"capprobe\"\ndirection = \"forward\"",
+        what: What::Measure {
+            path: "rate = \"30 Mbit/s\"",
+            measure: "method = \"capprobe\"\ndirection = \"forward\"",
+        },
+    },
+    Act {
+        title: "Video under TFRC for 20 s over 4 Mbit/s, where 3 % are lost as on a wireless last hop: to TFRC each loss is congestion.",
+        what: What::Video { control: "tfrc" },
+    },
+    Act {
+        title: "The same with a loss classifier in front: what was lost while no queue grew is the wireless link's.",
+        what: What::Video { control: "tfrc+spike" },
     },
 ];
 
 fn scenario(act: &Act) -> anyhow::Result<Scenario> {
-    let text = format!(
-        "name = \"demo\"\nduration = \"8 s\"\nwarm_up = \"0.2 s\"\n[host.home]\n[host.server]\n\
-         [[link]]\nfrom = \"home\"\nto = \"server\"\n{}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n\
-         [[traffic]]\nname = \"others\"\nkind = \"poisson\"\nfrom = \"home\"\nto = \"server\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n\
-         [[measure]]\nfrom = \"home\"\nto = \"server\"\n{}\nstart = \"300 ms\"\n",
-        act.path, act.measure
-    );
+    let link = "[host.home]\n[host.server]\n[[link]]\nfrom = \"home\"\nto = \"server\"\n";
+    let text = match act.what {
+        What::Measure { path, measure } => format!(
+            "name = \"demo\"\nduration = \"8 s\"\nwarm_up = \"0.2 s\"\n{link}{path}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n\
+             [[traffic]]\nname = \"others\"\nkind = \"poisson\"\nfrom = \"home\"\nto = \"server\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n\
+             [[measure]]\nfrom = \"home\"\nto = \"server\"\n{measure}\nstart = \"300 ms\"\n"
+        ),
+        What::Video { control } => format!(
+            "name = \"demo\"\nduration = \"20 s\"\n{link}rate = \"4 Mbit/s\"\ndelay = \"25 ms\"\nqueue = \"25 kB\"\n\
+             losses = [{{ name = \"air\", model = {{ kind = \"bernoulli\", rate = 0.03 }} }}]\nback = {{ losses = [] }}\n\
+             [[stream]]\nname = \"video\"\nfrom = \"home\"\nto = \"server\"\ncontrol = \"{control}\"\n\
+             source = \"codec\"\nframe_rate = 30\nreceipt_times = true\n"
+        ),
+    };
     Scenario::parse("demo", &text).map_err(|error| Exit::Usage.blame(error))
 }
 
@@ -103,7 +130,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if shown < ACTS.len() {
         crate::say("Some runs were not shown, for the reason given; `lastmile doctor` says what to change.");
     }
-    crate::say("Next: `lastmile serve` on one machine, `lastmile measure HOST` on another.");
+    crate::say(
+        "Next: `lastmile serve` on one machine, `lastmile measure HOST` on another; `lastmile receive`, `lastmile stream HOST`.",
+    );
     Ok(None)
 }
 
