@@ -32,10 +32,15 @@ pub(crate) fn page(document: &Value) -> String {
     let list = |key: &str| {
         document.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
     };
-    let claims: Vec<&Map<String, Value>> = list("claims").collect();
+    let claims: Vec<Map<String, Value>> =
+        list("claims").filter(|claim| !waits(claim)).map(in_words).collect();
     if !claims.is_empty() {
         body += "<h2>Claims</h2>\n";
-        body += &table(&claims, &["id", "holds", "claim", "paper", "ours", "why"]);
+        body += &table(&claims.iter().collect::<Vec<_>>(), &["id", "holds", "claim", "paper", "ours", "why"]);
+    }
+    let others = list("claims").filter(|claim| waits(claim)).count();
+    if others > 0 {
+        body += &format!("<p class=\"soft\">{}</p>\n", esc(&elsewhere(others)));
     }
     for item in list("items") {
         let of = |key: &str| item.get(key).map_or_else(String::new, |value| cell(key, value));
@@ -52,6 +57,29 @@ pub(crate) fn page(document: &Value) -> String {
         body += &table(&rows.iter().collect::<Vec<_>>(), &[]);
     }
     html(&of("paper"), &body)
+}
+
+/// Whether a claim waits for items that were not asked for.
+pub(crate) fn is_elsewhere(claim: &Value) -> bool {
+    claim.as_object().is_some_and(waits)
+}
+
+fn waits(claim: &Map<String, Value>) -> bool {
+    claim.get("needs").and_then(Value::as_array).is_some_and(|needs| !needs.is_empty())
+}
+
+/// How many such claims there are.
+pub(crate) fn elsewhere(claims: usize) -> String {
+    match claims {
+        1 => "1 other claim waits for items that were not asked for".to_owned(),
+        claims => format!("{claims} other claims wait for items that were not asked for"),
+    }
+}
+
+/// A claim without what its words say already.
+fn in_words(claim: &Map<String, Value>) -> Map<String, Value> {
+    let own = |key: &&String| !["needs", "without"].contains(&key.as_str());
+    claim.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// A row without its medians, an interval and the paper's number in one cell.

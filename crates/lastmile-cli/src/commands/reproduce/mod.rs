@@ -25,7 +25,7 @@ mod vtp;
 mod watch;
 
 use paper::{Case, Claim, How, Item, Paper};
-use results::Results;
+use results::{Results, Without};
 
 /// The papers, which are these lines.
 const PAPERS: &[&Paper] = &[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER];
@@ -106,7 +106,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
         World::Lab => Results::lab(paper, in_lab(&chosen, args.runs))?,
     };
-    let document = document(paper, &chosen, &results, &args)?;
+    let document = document(paper, &items, &chosen, &results, &args)?;
     if let Some(file) = &args.report {
         let page = reproduction::page(&document);
         replace(file, |out| Ok(out.write_all(page.as_bytes())?))
@@ -205,8 +205,42 @@ fn elsewhere(paper: &Paper, claim: &Claim) -> String {
 }
 
 /// All that was found, for programs and for the page.
-fn document(paper: &Paper, chosen: &[&Item], results: &Results, args: &Args) -> anyhow::Result<Value> {
+fn document(
+    paper: &Paper,
+    items: &[Item],
+    chosen: &[&Item],
+    results: &Results,
+    args: &Args,
+) -> anyhow::Result<Value> {
     let statements: toml::Table = paper.statements.parse()?;
+    let waits = |id: &&&str| {
+        let item = items.iter().find(|item| item.id == **id);
+        item.and_then(|item| if let How::Waits(what) = item.how { Some(what) } else { None })
+    };
+    let claim = |claim: &Claim| {
+        let missing: Vec<_> =
+            claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
+        let undecided = |why: String| (None, String::new(), why, Vec::new());
+        let (holds, ours, why, without) =
+            match (missing.iter().find_map(waits), claim.world == args.world, missing.first()) {
+                (Some(what), ..) => undecided(format!("waits for {what}")),
+                (None, false, _) => undecided(elsewhere(paper, claim)),
+                (None, true, Some(id)) => undecided(format!("needs {id}, which was not asked for")),
+                (None, true, None) => {
+                    let (verdict, without) = results.decide(claim.decide);
+                    let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
+                    let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
+                    let why = why.collect::<Vec<_>>().join(". ");
+                    (verdict.holds, said(verdict.ours, &without), why, without)
+                }
+            };
+        json!({
+            "id": claim.id, "claim": statements.get(claim.id).and_then(toml::Value::as_str),
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "without": without,
+            // Of claims that nobody asked for by naming items.
+            "needs": if args.item.is_empty() { Vec::new() } else { missing },
+        })
+    };
     let items: Vec<Value> = chosen
         .iter()
         .filter_map(|item| {
@@ -218,30 +252,23 @@ fn document(paper: &Paper, chosen: &[&Item], results: &Results, args: &Args) -> 
             }))
         })
         .collect();
-    let claim = |claim: &Claim| {
-        let missing: Vec<_> =
-            claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
-        let statement = statements.get(claim.id).and_then(toml::Value::as_str);
-        let (holds, ours, why) = match (claim.world == args.world, missing.first()) {
-            (false, _) => (None, String::new(), elsewhere(paper, claim)),
-            (_, Some(id)) => (None, String::new(), format!("needs {id}, which was not asked for")),
-            (_, None) => {
-                let verdict = (claim.decide)(results);
-                let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
-                let why = [verdict.why.as_str(), cause]
-                    .map(str::to_owned)
-                    .into_iter()
-                    .filter(|why| !why.is_empty());
-                (verdict.holds, verdict.ours, why.collect::<Vec<_>>().join(". "))
-            }
-        };
-        json!({ "id": claim.id, "claim": statement, "paper": claim.paper, "ours": ours, "holds": holds, "why": why })
-    };
     let world = if args.world == World::Lab { "lab" } else { "sim" };
     Ok(json!({
         "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
         "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
     }))
+}
+
+/// Our numbers, and how many runs had none.
+fn said(ours: String, without: &[Without]) -> String {
+    let each = |Without { number, without, runs }: &Without| {
+        format!(
+            "; no {} in {without} of {runs} run{}",
+            number.replace('_', " "),
+            if *runs == 1 { "" } else { "s" }
+        )
+    };
+    without.iter().map(each).fold(ours, |ours, each| ours + &each)
 }
 
 /// For people.
@@ -252,8 +279,12 @@ fn say(chosen: &[&Item], results: &Results, document: &Value) {
         crate::say(&format!("{}{number}: {}", item.id, item.shows));
         crate::say(&(made.table)(results).text());
     }
-    let mut undecided = Vec::new();
+    let (mut undecided, mut others) = (Vec::new(), 0);
     for claim in document["claims"].as_array().into_iter().flatten() {
+        if reproduction::is_elsewhere(claim) {
+            others += 1;
+            continue;
+        }
         let of = |key: &str| claim[key].as_str().unwrap_or_default();
         let Some(holds) = claim["holds"].as_bool() else {
             undecided.push(format!("{} ({})", of("id"), of("why")));
@@ -265,6 +296,7 @@ fn say(chosen: &[&Item], results: &Results, document: &Value) {
             if holds { "holds" } else { "does not hold" },
             of("claim")
         ));
+        crate::say(&format!("  paper: {}", of("paper")));
         crate::say(&format!("  ours: {}", of("ours")));
         if !holds {
             crate::say(&format!("  why: {}", of("why")));
@@ -272,6 +304,9 @@ fn say(chosen: &[&Item], results: &Results, document: &Value) {
     }
     if !undecided.is_empty() {
         crate::say(&format!("undecided: {}", undecided.join(", ")));
+    }
+    if others > 0 {
+        crate::say(&reproduction::elsewhere(others));
     }
 }
 
@@ -309,6 +344,31 @@ mod tests {
                 assert!(own, "{} is neither the paper's nor our own", claim.id);
                 for id in claim.items {
                     assert!(ids.contains(id), "{}: no item {id}", claim.id);
+                }
+            }
+        }
+    }
+
+    /// What a claim has of the paper is numbers that the paper's folder has too, or words with a bar.
+    #[test]
+    fn every_claim_has_what_the_paper_says() {
+        let numbers = |text: &str| -> Vec<f64> {
+            let digits = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+            digits.filter_map(|digits| digits.trim_matches('.').parse().ok()).collect()
+        };
+        for paper in PAPERS {
+            let known = numbers(paper.numbers);
+            for claim in (paper.claims)() {
+                let id = format!("{} {}: {}", paper.name, claim.id, claim.paper);
+                match &claim.paper {
+                    paper::Stated::Numbers { at, says } => {
+                        assert!(!at.is_empty() && !numbers(says).is_empty(), "{id}");
+                        let unknown = numbers(says).into_iter().find(|number| !known.contains(number));
+                        assert_eq!(unknown, None, "not in figures.toml: {id}");
+                    }
+                    paper::Stated::Words { at, says, bar } => {
+                        assert!(!at.is_empty() && says.contains(' ') && bar.contains(' '), "{id}");
+                    }
                 }
             }
         }

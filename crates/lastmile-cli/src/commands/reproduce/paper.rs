@@ -27,6 +27,8 @@ pub(crate) struct Paper {
     pub(crate) figures: u32,
     /// The scenario files of its folder, by their names.
     pub(crate) scenarios: &'static [(&'static str, &'static str)],
+    /// Its own numbers as TOML.
+    pub(crate) numbers: &'static str,
     /// Its claims as TOML: a sentence by each id.
     pub(crate) statements: &'static str,
     /// What is looked at while a run goes; nothing where its end tells all.
@@ -216,8 +218,8 @@ impl Item {
 /// Something that a paper says, and that runs decide.
 pub(crate) struct Claim {
     pub(crate) id: &'static str,
-    /// What the paper says, in numbers where it has them.
-    pub(crate) paper: &'static str,
+    /// What the paper has of it.
+    pub(crate) paper: Stated,
     /// The world whose runs decide.
     pub(crate) world: World,
     /// The items whose runs decide.
@@ -225,6 +227,34 @@ pub(crate) struct Claim {
     pub(crate) decide: fn(&Results) -> Verdict,
     /// Where it does not hold: the cause, and the variant in which it does, if there is one.
     pub(crate) cause: &'static str,
+}
+
+/// What a paper has of a claim, and where: tables, figures, sections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stated {
+    /// Numbers with their units: each stands in the paper's `figures.toml`.
+    Numbers { at: &'static str, says: String },
+    /// No number. Its words, and the bar of ours that they are taken for.
+    Words { at: &'static str, says: &'static str, bar: &'static str },
+}
+
+impl Stated {
+    pub(crate) fn numbers(at: &'static str, says: impl Into<String>) -> Stated {
+        Stated::Numbers { at, says: says.into() }
+    }
+
+    pub(crate) fn words(at: &'static str, says: &'static str, bar: &'static str) -> Stated {
+        Stated::Words { at, says, bar }
+    }
+}
+
+impl std::fmt::Display for Stated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stated::Numbers { at, says } => write!(f, "{at}: {says}"),
+            Stated::Words { at, says, bar } => write!(f, "{at}, in words: {says}; our bar: {bar}"),
+        }
+    }
 }
 
 /// What came of a claim.
@@ -241,23 +271,44 @@ pub(crate) struct Verdict {
 /// Collects what a claim is about, part by part.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
+    unit: &'static str,
     said: Vec<String>,
     missed: Vec<String>,
     unknown: Vec<String>,
 }
 
 impl Parts {
+    /// Its values are in that unit.
+    pub(crate) fn of(unit: &'static str) -> Parts {
+        Parts { unit, ..Parts::default() }
+    }
+
+    /// With parts in another unit.
+    pub(crate) fn and(mut self, other: Parts) -> Parts {
+        self.said.extend(other.said);
+        self.missed.extend(other.missed);
+        self.unknown.extend(other.unknown);
+        self
+    }
+
     /// A value that has to be so; one that is not known decides nothing.
     pub(crate) fn value(&mut self, what: &str, value: Option<f64>, holds: impl Fn(f64) -> bool, must: &str) {
-        match value {
-            None => self.unknown.push(what.to_owned()),
-            Some(value) => {
-                self.said.push(format!("{what} {value:.1}"));
-                if !holds(value) {
-                    self.missed.push(format!("{what} is {value:.1}, not {must}"));
-                }
-            }
+        let Some(value) = value else { return self.unknown.push(what.to_owned()) };
+        let number = self.number(value);
+        if !holds(value) {
+            self.missed.push(format!("{what} is {number}, not {must}"));
         }
+        self.said.push(format!("{what} {number}"));
+    }
+
+    /// A value beside which others are judged.
+    pub(crate) fn beside(&mut self, what: &str, value: Option<f64>) {
+        self.value(what, value, |_| true, "");
+    }
+
+    fn number(&self, value: f64) -> String {
+        let digits = if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 };
+        format!("{value:.digits$} {}", self.unit).trim_end().to_owned()
     }
 
     /// A statement that has to be true.
@@ -265,11 +316,6 @@ impl Parts {
         if !holds {
             self.missed.push(said.clone());
         }
-        self.said.push(said);
-    }
-
-    /// Something to say of it that decides nothing.
-    pub(crate) fn say(&mut self, said: String) {
         self.said.push(said);
     }
 
@@ -290,5 +336,31 @@ impl Parts {
             }
             (true, holds) => Verdict { holds: Some(holds), ours, why: self.missed.join("; ") },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_said_with_their_units() {
+        let mut parts = Parts::of("%");
+        parts.value("a", Some(64.25), |of| of >= 90.0, "90 or more");
+        parts.beside("b", Some(0.126));
+        let mut times = Parts::of("ms");
+        times.value("c", Some(0.0), |of| of < 1.0, "below 1");
+        let verdict = parts.and(times).verdict();
+        assert_eq!(verdict.ours, "a 64.2 %, b 0.13 %, c 0.0 ms");
+        assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a is 64.2 %, not 90 or more"));
+    }
+
+    #[test]
+    fn what_is_not_known_decides_nothing() {
+        let mut parts = Parts::default();
+        parts.value("a", Some(1.0), |_| false, "more");
+        parts.value("b", None, |_| true, "");
+        let verdict = parts.verdict();
+        assert_eq!((verdict.holds, verdict.why.as_str()), (None, "nothing is known of b"));
     }
 }

@@ -1,27 +1,36 @@
 //! What seed 004 claims, as `papers/lda/claims.toml` words it, decided by medians over the runs.
 
 use super::super::World;
-use super::super::paper::{Case, Claim, Parts, Verdict};
+use super::super::paper::{Case, Claim, Parts, Stated, Verdict};
 use super::super::results::Results;
 use super::cases::{
     FLOWS, Preset, SCHEMES, Topology, beside_tcp, beside_tcp_slowly, case, come_and_go, preset,
 };
 use super::tables::{channels, used};
 use super::variants::Variant;
-use super::{FEW, SLOWLY, TOTALS, printed};
+use super::{FEW, MEASURED, SLOWLY, TOTALS, printed};
 use Topology::{Wb, Wlh};
 
 pub(super) fn claims() -> Vec<Claim> {
     let claim =
         |id, paper, items, decide| Claim { id, paper, world: World::Sim, items, decide, cause: cause(id) };
     vec![
-        claim("l1", "table II", &["table-2"], |results| one_flow(results, "table_2", &|s| case(Wlh, 1, s))),
-        claim("l2", "table III", &["table-3"], |results| one_flow(results, "table_3", &|s| case(Wb, 1, s))),
-        claim("l3", "table VI", &["table-6"], many_flows),
-        claim("l4", "figure 8", &["figure-8"], misjudged_by_two_queues),
-        claim("l5", "figure 9: Mw 100 %", &["figure-9"], no_use_of_gaps),
-        claim("l6", "figure 9: Mc 0", &["figure-9"], |results| {
-            let mut parts = Parts::default();
+        claim("l1", table("table II", "table_2"), &["table-2"], |results| {
+            one_flow(results, "table_2", &|s| case(Wlh, 1, s))
+        }),
+        claim("l2", table("table III", "table_3"), &["table-3"], |results| {
+            one_flow(results, "table_3", &|s| case(Wb, 1, s))
+        }),
+        claim("l3", table("table VI", "table_6"), &["table-6"], many_flows),
+        claim("l4", two_queues(), &["figure-8"], misjudged_by_two_queues),
+        claim(
+            "l5",
+            Stated::numbers("figure 9", "Mw of Biaz and mBiaz about 100 % beyond one flow"),
+            &["figure-9"],
+            no_use_of_gaps,
+        ),
+        claim("l6", Stated::numbers("figure 9", "Mc of Spike near 0 %"), &["figure-9"], |results| {
+            let mut parts = Parts::of("%");
             for n in FLOWS {
                 parts.value(
                     &format!("Mc with {n}"),
@@ -32,15 +41,20 @@ pub(super) fn claims() -> Vec<Claim> {
             }
             parts.verdict()
         }),
-        claim("l7", "TFRC 97 %, TCP 85 %", &["figure-9"], |results| {
-            let mut parts = Parts::default();
-            let of = |scheme| results.median(&case(Wb, 10, scheme), "throughput");
-            parts.value("TFRC", of("tfrc"), |found| (92.0..=100.0).contains(&found), "92 to 100");
-            parts.value("TCP", of("tcp"), |found| (78.0..=92.0).contains(&found), "78 to 92");
-            parts.verdict()
-        }),
-        claim("l8", "figures 11 and 12", &["figure-11", "figure-12"], |results| {
-            let mut parts = Parts::default();
+        claim(
+            "l7",
+            Stated::numbers("figure 9", "TFRC 97 %, TCP 85 % with 10 flows"),
+            &["figure-9"],
+            |results| {
+                let mut parts = Parts::of("%");
+                let of = |scheme| results.median(&case(Wb, 10, scheme), "throughput");
+                parts.value("TFRC", of("tfrc"), |found| (92.0..=100.0).contains(&found), "92 to 100");
+                parts.value("TCP", of("tcp"), |found| (78.0..=92.0).contains(&found), "78 to 92");
+                parts.verdict()
+            },
+        ),
+        claim("l8", close_to_omniscient(), &["figure-11", "figure-12"], |results| {
+            let mut parts = Parts::of("points");
             for (topology, n) in [Wlh, Wb].into_iter().flat_map(|topology| FLOWS.map(|n| (topology, n))) {
                 let over = results.difference(
                     &case(topology, n, "zbs"),
@@ -54,41 +68,53 @@ pub(super) fn claims() -> Vec<Claim> {
         }),
         claim(
             "l9",
-            "figure 13: WLH mBiaz 85, Spike 3; WB Spike 95; one flow mBiaz 98; WB two flows ZigZag 50",
+            Stated::numbers(
+                "figure 13",
+                "WLH mBiaz 85 %, Spike 3 %; WB Spike 95 %; one flow mBiaz over 98 %; WB with two flows ZigZag about 50 %",
+            ),
             &["figure-13"],
             uses,
         ),
-        claim("l10", "figure 14: WB 3-7; WLH above 14, and 7-10", &["figure-14"], fairness),
-        claim("l11", "figure 15", &["figure-15"], friendliness),
-        claim("l12", "sections V-B, V-C, VI", &["losses", "two-state", "delays"], |results| {
-            let mut parts = Parts::default();
+        claim("l10", deviations(), &["figure-14"], fairness),
+        claim("l11", beside_loss_free_tcp(), &["figure-15"], friendliness),
+        claim("l12", order(), &["losses", "two-state", "delays"], |results| {
+            let mut parts = Parts::of("%");
             for variant in [Variant::Medium, Variant::Low, Variant::TwoState, Variant::Delay] {
                 same_order(results, variant, &mut parts);
             }
             parts.verdict()
         }),
-        claim("l13", "section IX-B, expected", &["red"], red),
-        claim("l14", "table I: 7.8, 3.1, 1.0 %; a quarter", &["table-1"], |results| {
-            let mut parts = Parts::default();
-            let [high, medium, low] = channels(results);
-            for (name, found, paper) in [("high", high, 7.8), ("medium", medium, 3.1), ("low", low, 1.0)] {
+        claim("l13", expected_of_red(), &["red"], red),
+        claim(
+            "l14",
+            Stated::numbers(
+                "table I",
+                "7.8, 3.1 and 1.0 % lost; of the loss events about a quarter 2 packets long",
+            ),
+            &["table-1"],
+            |results| {
+                let mut parts = Parts::of("%");
+                let [high, medium, low] = channels(results);
+                for (name, found, paper) in [("high", high, 7.8), ("medium", medium, 3.1), ("low", low, 1.0)]
+                {
+                    parts.value(
+                        name,
+                        found[0].map(|found| found.median),
+                        |found| (found / paper - 1.0).abs() <= 0.1,
+                        &format!("{paper} within a tenth"),
+                    );
+                }
                 parts.value(
-                    name,
-                    found[0].map(|found| found.median),
-                    |found| (found / paper - 1.0).abs() <= 0.1,
-                    &format!("{paper} within a tenth"),
+                    "two frames long",
+                    high[1].map(|found| found.median),
+                    |found| (20.0..=30.0).contains(&found),
+                    "20 to 30",
                 );
-            }
-            parts.value(
-                "two frames long",
-                high[1].map(|found| found.median),
-                |found| (20.0..=30.0).contains(&found),
-                "20 to 30",
-            );
-            parts.verdict()
-        }),
-        claim("l15", "left open", &["come-and-go"], |results| {
-            let mut parts = Parts::default();
+                parts.verdict()
+            },
+        ),
+        claim("l15", left_open(), &["come-and-go"], |results| {
+            let mut parts = Parts::of("points");
             for topology in [Wlh, Wb] {
                 for scheme in ["zbs(window=30 s)", "zbs"] {
                     let over = results.difference(
@@ -103,31 +129,31 @@ pub(super) fn claims() -> Vec<Claim> {
             }
             parts.verdict()
         }),
-        claim("x1", "table II", &["table-2"], |results| {
+        claim("x1", table("table II", "table_2"), &["table-2"], |results| {
             one_flow(results, "table_2", &|s| preset(Wlh, 1, s, Preset::Rfc))
         }),
-        claim("x2", "table III", &["table-3"], |results| {
+        claim("x2", table("table III", "table_3"), &["table-3"], |results| {
             one_flow(results, "table_3", &|s| preset(Wb, 1, s, Preset::Rfc))
         }),
-        claim("x3", "table II", &["by-the-clock"], |results| {
+        claim("x3", table("table II", "table_2"), &["by-the-clock"], |results| {
             one_flow(results, "table_2", &|s| Variant::Frames.of(Wlh, 1, s))
         }),
-        claim("x4", "table III", &["by-the-clock"], |results| {
+        claim("x4", table("table III", "table_3"), &["by-the-clock"], |results| {
             one_flow(results, "table_3", &|s| Variant::Frames.of(Wb, 1, s))
         }),
-        claim("x5", "table II", &["by-the-clock"], |results| {
+        claim("x5", table("table II", "table_2"), &["by-the-clock"], |results| {
             one_flow(results, "table_2", &|s| Variant::HalfFrames.of(Wlh, 1, s))
         }),
-        claim("x6", "table III", &["by-the-clock"], |results| {
+        claim("x6", table("table III", "table_3"), &["by-the-clock"], |results| {
             one_flow(results, "table_3", &|s| Variant::HalfFrames.of(Wb, 1, s))
         }),
-        claim("x10", "figure 15", &["slow-frames"], |results| {
-            let mut parts = Parts::default();
+        claim("x10", beside_loss_free_tcp(), &["slow-frames"], |results| {
+            let mut parts = Parts::of("% of its share");
             at_800(results, &SLOWLY, &beside_tcp_slowly, &mut parts);
             parts.verdict()
         }),
-        claim("x9", "figure 8: ZigZag's Mc is second lowest", &["zigzag"], |results| {
-            let mut parts = Parts::default();
+        claim("x9", two_queues(), &["zigzag"], |results| {
+            let mut parts = Parts::of("points");
             for n in [4, 16] {
                 let mc = |scheme| middle(results, &case(Wlh, n, scheme), "mc");
                 let below = mc("biaz").zip(mc("zigzag(before=true)")).map(|(biaz, zigzag)| biaz - zigzag);
@@ -135,13 +161,78 @@ pub(super) fn claims() -> Vec<Claim> {
             }
             parts.verdict()
         }),
-        claim("x7", "table II", &["by-the-clock"], |results| {
+        claim("x7", table("table II", "table_2"), &["by-the-clock"], |results| {
             one_flow(results, "table_2", &|s| Variant::TenMs.of(Wlh, 1, s))
         }),
-        claim("x8", "table III", &["by-the-clock"], |results| {
+        claim("x8", table("table III", "table_3"), &["by-the-clock"], |results| {
             one_flow(results, "table_3", &|s| Variant::TenMs.of(Wb, 1, s))
         }),
     ]
+}
+
+/// The numbers of a table of the paper.
+fn table(at: &'static str, name: &str) -> Stated {
+    let row = |what: &str| {
+        let of = |scheme: &&str| Some(format!("{scheme} {}", printed(name, what, scheme)?));
+        format!("{what} {}", SCHEMES.iter().filter_map(of).collect::<Vec<_>>().join(", "))
+    };
+    Stated::numbers(at, format!("in %: {}", MEASURED.map(row).join("; ")))
+}
+
+fn two_queues() -> Stated {
+    Stated::words(
+        "section VI-E, figure 8",
+        "WLH with several flows: ZigZag is the best, mBiaz good from four on, Biaz and Spike have a high Mc and congestion loss",
+        "with 4 to 16 flows Mc of ZigZag and mBiaz below that of Biaz and Spike, whose congestion loss is above omniscient's",
+    )
+}
+
+fn close_to_omniscient() -> Stated {
+    Stated::words(
+        "section VII, figures 11 and 12",
+        "ZBS is close to omniscient throughput in both topologies at every flow count",
+        "within 4 points",
+    )
+}
+
+fn deviations() -> Stated {
+    Stated::numbers(
+        "figure 14",
+        "WB 3 to 7 % for all kinds of TFRC; WLH over 14 % for Spike and the Biaz schemes, 7 to 10 % for ZigZag, TFRC and ZBS",
+    )
+}
+
+fn beside_loss_free_tcp() -> Stated {
+    Stated::words(
+        "section VIII-B, figure 15",
+        "omniscient is the most aggressive; the others are friendlier at 0.8 Mbit/s for each than at 0.13, where Spike is the most \
+         aggressive, Biaz and ZBS are friendly",
+        "at 0.13 all but ZigZag within 4 % of omniscient; at 0.8 Spike too, and Biaz and ZBS leave TCP 92 to 108 % of its share",
+    )
+}
+
+fn order() -> Stated {
+    Stated::words(
+        "sections V-B, V-C and VI",
+        "medium and low loss, independent losses and shared delays of 20 to 60 ms leave the order of the schemes as it is",
+        "no two schemes that are more than 3 points apart change places",
+    )
+}
+
+fn expected_of_red() -> Stated {
+    Stated::words(
+        "section IX-B, left open",
+        "RED is expected to have little effect on Biaz, and to harm Spike and ZigZag",
+        "Mc or Mw of Spike and of ZigZag rises by more than Biaz's",
+    )
+}
+
+fn left_open() -> Stated {
+    Stated::words(
+        "section IX-B, left open",
+        "extrema have to be refreshed where flows come and go",
+        "with refreshed extrema ZBS within 4 points of omniscient throughput",
+    )
 }
 
 /// Why a claim does not hold, and in which variant it does. docs/reproduce.md has more.
@@ -172,7 +263,7 @@ fn cause(id: &str) -> &'static str {
 
 /// One flow: each number near the printed one.
 fn one_flow(results: &Results, name: &str, of: &dyn Fn(&str) -> Case) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("%");
     for scheme in SCHEMES {
         for (what, within) in [("throughput", 4.0), ("congestion_loss", 1.5), ("mc", 12.0), ("mw", 12.0)] {
             let Some(paper) = printed(name, what, scheme) else { continue };
@@ -192,7 +283,7 @@ fn middle(results: &Results, case: &Case, what: &str) -> Option<f64> {
 
 /// Table VI.
 fn many_flows(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("%");
     let of = |scheme: &str, what: &str| middle(results, &case(Wlh, 128, scheme), what);
     for scheme in SCHEMES {
         for (what, within) in [("throughput", 3.0), ("mc", 15.0), ("mw", 15.0)] {
@@ -222,7 +313,7 @@ fn many_flows(results: &Results) -> Verdict {
 
 /// WLH with several flows.
 fn misjudged_by_two_queues(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("points");
     for n in FLOWS.into_iter().filter(|&n| n >= 4) {
         let of = |scheme: &str, what: &str| middle(results, &case(Wlh, n, scheme), what);
         let mc = |a: &str, b: &str, pick: fn(f64, f64) -> f64| Some(pick(of(a, "mc")?, of(b, "mc")?));
@@ -251,7 +342,7 @@ fn misjudged_by_two_queues(results: &Results) -> Verdict {
 
 /// WB beyond one flow: gaps say nothing.
 fn no_use_of_gaps(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let (mut parts, mut points) = (Parts::of("%"), Parts::of("points"));
     for n in FLOWS.into_iter().filter(|&n| n > 1) {
         for scheme in ["biaz", "mbiaz"] {
             parts.value(
@@ -263,15 +354,15 @@ fn no_use_of_gaps(results: &Results) -> Verdict {
             let over = results
                 .difference(&case(Wb, n, scheme), &case(Wb, n, "tfrc"), "throughput")
                 .map(|over| over.median);
-            parts.value(&format!("{scheme} {n} over TFRC"), over, |over| over.abs() <= 5.0, "within 5");
+            points.value(&format!("{scheme} {n} over TFRC"), over, |over| over.abs() <= 5.0, "within 5");
         }
     }
-    parts.verdict()
+    parts.and(points).verdict()
 }
 
 /// Figure 13.
 fn uses(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("%");
     let of = |topology, n, scheme| results.median(&case(topology, n, "zbs"), used(scheme));
     for topology in [Wlh, Wb] {
         parts.value(
@@ -300,7 +391,7 @@ fn over(flows: &[u32], of: impl Fn(u32) -> Option<f64>) -> Option<f64> {
 
 /// Figure 14.
 fn fairness(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("%");
     let of = |topology, scheme: &str| {
         over(&FLOWS[1..], |n| results.median(&case(topology, n, scheme), "deviation"))
     };
@@ -318,7 +409,7 @@ fn fairness(results: &Results) -> Verdict {
 
 /// Figure 15: TCP's throughput, the mean over numbers of flows.
 fn friendliness(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("% of its share");
     let of = |scheme: &str| over(&TOTALS, |n| results.median(&beside_tcp(n, 130, scheme), "tcp_throughput"));
     let above = |scheme: &str| Some(of(scheme)? - of("omniscient")?);
     for scheme in ["biaz", "mbiaz", "spike", "zbs"] {
@@ -381,7 +472,7 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
 
 /// What RED adds to Mc or Mw, whichever is more: the mean over topologies and numbers of flows, of which the paper names none.
 fn red(results: &Results) -> Verdict {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of("points");
     let worse = |topology, n, scheme: &str| {
         let (red, tail) = (Variant::Red.of(topology, n, scheme), case(topology, n, scheme));
         let more = |what| Some(middle(results, &red, what)? - middle(results, &tail, what)?);
@@ -391,7 +482,7 @@ fn red(results: &Results) -> Verdict {
         Some((over(&FEW, |n| worse(Wlh, n, scheme))? + over(&FEW, |n| worse(Wb, n, scheme))?) / 2.0)
     };
     let biaz = mean("biaz");
-    parts.value("biaz", biaz, |_| true, "");
+    parts.beside("biaz", biaz);
     for scheme in ["spike", "zigzag"] {
         parts.value(scheme, mean(scheme), |own| biaz.is_some_and(|biaz| own > biaz), "more than Biaz");
     }

@@ -25,6 +25,7 @@ pub(super) const PAPER: Paper = Paper {
         ("wb", include_str!("../../../../papers/lda/scenarios/wb.toml")),
         ("lan", include_str!("../../../../papers/lda/scenarios/lan.toml")),
     ],
+    numbers: include_str!("../../../../papers/lda/figures.toml"),
     statements: include_str!("../../../../papers/lda/claims.toml"),
     watch: None,
     measure: cases::measure,
@@ -44,7 +45,7 @@ const FEW: [u32; 3] = [1, 4, 16];
 
 /// The paper's own numbers.
 fn figures() -> toml::Table {
-    include_str!("../../../../papers/lda/figures.toml").parse().unwrap_or_default()
+    PAPER.numbers.parse().unwrap_or_default()
 }
 
 /// What a table of the paper has for a scheme.

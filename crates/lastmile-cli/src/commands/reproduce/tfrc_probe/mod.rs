@@ -27,6 +27,7 @@ pub(super) const PAPER: Paper = Paper {
         ("increase", include_str!("../../../../papers/tfrc-probe/scenarios/increase.toml")),
         ("pair", include_str!("../../../../papers/tfrc-probe/scenarios/pair.toml")),
     ],
+    numbers: include_str!("../../../../papers/tfrc-probe/figures.toml"),
     statements: include_str!("../../../../papers/tfrc-probe/claims.toml"),
     watch: None,
     measure: measure::measure,
@@ -37,7 +38,7 @@ pub(super) const PAPER: Paper = Paper {
 
 /// The paper's own numbers.
 fn figures() -> toml::Table {
-    include_str!("../../../../papers/tfrc-probe/figures.toml").parse().unwrap_or_default()
+    PAPER.numbers.parse().unwrap_or_default()
 }
 
 /// Runs in the lab that the paper's tables have of each link.

@@ -13,8 +13,8 @@ mod measure;
 mod section_4;
 mod tables;
 
-use cases::{ERRORS, FEW, FIVE, FRACTIONS, RFC, SetUp, WIRELESS, alone, two_of_vtp};
-use tables::{burst_runs, figure_5, figure_7, friendliness, of_runs, stepped};
+use cases::{ERRORS, FEW, FIVE, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS, alone, two_of_vtp};
+use tables::{burst_runs, figure_5, figure_7, friendliness, of_runs, stepped, thresholds};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -26,6 +26,7 @@ pub(super) const PAPER: Paper = Paper {
         ("wlan", include_str!("../../../../papers/vtp/scenarios/wlan.toml")),
         ("wired", include_str!("../../../../papers/vtp/scenarios/wired.toml")),
     ],
+    numbers: include_str!("../../../../papers/vtp/figures.toml"),
     statements: include_str!("../../../../papers/vtp/claims.toml"),
     watch: Some(Watch { step: Span::from_millis(50), packets: true }),
     measure: measure::measure,
@@ -90,6 +91,7 @@ fn items() -> Vec<Item> {
             "figure 6 where MULTFRC counts fractions of connections",
             stepped(SetUp::Rts, &FRACTIONS),
         ),
+        thresholds(&THRESHOLDS),
         of_runs(
             "wired-steps",
             None,

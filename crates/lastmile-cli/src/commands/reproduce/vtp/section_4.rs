@@ -2,7 +2,7 @@
 
 use lastmile_sim::runs::series::SeriesRow;
 
-use super::super::paper::{Case, Item, Lines, Number, Parts, Run};
+use super::super::paper::{Case, Item, Lines, Number, Parts, Run, Verdict};
 use super::super::results::Results;
 use super::super::table::{Cell, Chart, Table};
 use super::cases::{SetUp, alone};
@@ -298,15 +298,16 @@ fn convergence(results: &Results) -> Table {
 }
 
 /// Claim v14, of one of the readings of VTP.
-pub(super) fn converges(results: &Results, scheme: usize) -> Parts {
-    let mut parts = Parts::default();
+pub(super) fn converges(results: &Results, scheme: usize) -> Verdict {
+    let (mut parts, mut rounds) = (Parts::of("%"), Parts::of("rounds"));
     for (buffer, start) in BUFFERS.into_iter().flat_map(|buffer| STARTS.map(|start| (buffer, start))) {
         let of = |scheme| results.median(&case(scheme, buffer, start), "rounds");
+        let what = format!("from {}:{} with {buffer} packets of buffer", start.0, start.1);
+        rounds.beside(&format!("TCP {what}"), of("tcp"));
         let share = of(SCHEMES[scheme]).zip(of("tcp")).map(|(ours, tcp)| 100.0 * ours / tcp);
-        let what = format!("B {buffer}, {}:{}, rounds in % of TCP's", start.0, start.1);
-        parts.value(&what, share, |share| share <= 120.0, "120 or less");
+        parts.value(&format!("VTP {what}, of TCP's"), share, |share| share <= 120.0, "120 or less");
     }
-    parts
+    rounds.and(parts).verdict()
 }
 
 #[cfg(test)]

@@ -213,3 +213,31 @@ pub(super) fn friendliness(
         table
     })
 }
+
+/// MULTFRC with other thresholds, beside cross traffic and beside TCP.
+pub(super) fn thresholds(schemes: &'static [&'static str]) -> Item {
+    let runs = || FEW.into_iter().flat_map(|percent| schemes.iter().map(move |&scheme| (percent, scheme)));
+    let both =
+        |(percent, scheme)| [steps(SetUp::Rts, scheme, percent), beside_tcp(SetUp::Rts, scheme, percent)];
+    let shows = "figures 6 and 9 where MULTFRC closes a connection at a longer queue";
+    Item::made("thresholds", None, shows, runs().flat_map(both).collect(), move |results| {
+        let mut table = Table::new(&[
+            "errors_percent",
+            "scheme",
+            "rate_mbps",
+            "variation_percent",
+            "delay_ms",
+            "beside_tcp_ci99",
+            "tcp_ci99",
+        ]);
+        for (percent, scheme) in runs() {
+            let [alone, beside] = both((percent, scheme));
+            let own = ["rate", "variation", "delay_50"].map(|what| Cell::from(results.mean(&alone, what)));
+            let with =
+                ["throughput", "beside"].map(|what| results.mean(&beside, what).map(|found| found.at_99()));
+            let head = [percent.to_string(), scheme.to_owned()].map(Cell::from);
+            table.row(head.into_iter().chain(own).chain(with.map(Cell::from)));
+        }
+        table
+    })
+}
