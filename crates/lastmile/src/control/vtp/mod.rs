@@ -4,6 +4,10 @@
 //! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
 //! is decided in `docs/rate-control.md`.
 
+mod achieved;
+
+use achieved::Achieved;
+
 use super::flow::{Flow, SLOWEST, initial_rate};
 use super::{
     Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
@@ -101,9 +105,7 @@ struct Vtp {
     /// R.
     rate: f64,
     phase: Phase,
-    /// AR, and of the last round what arrived alone.
-    achieved: Option<f64>,
-    received: f64,
+    achieved: Achieved,
     /// RTT, RTT of the round before, and the least: in seconds.
     rtt: Option<f64>,
     before: Option<f64>,
@@ -111,8 +113,6 @@ struct Vtp {
     /// The newest of its samples.
     latest: Option<f64>,
     round: Round,
-    /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
-    mark: Option<(Option<Time<Rx>>, Time)>,
     /// Losses of packets that were sent before belong to the last cut.
     cut: Option<Time>,
     flow: Flow,
@@ -124,16 +124,14 @@ impl Vtp {
         let start = setting.start.map(|start| start.bits_per_second() as f64 / 8.0);
         Vtp {
             phase: if config.slow_start { Phase::Start } else { Phase::Avoidance },
+            achieved: Achieved::new(config.memory),
             config,
             rate: start.unwrap_or(setting.packet_size.0 as f64),
-            achieved: None,
-            received: f64::INFINITY,
             rtt: None,
             before: None,
             least: f64::INFINITY,
             latest: None,
             round: Round::default(),
-            mark: None,
             cut: None,
             flow: Flow::new(setting),
             decisions: Decisions::default(),
@@ -144,7 +142,7 @@ impl Vtp {
     /// Puts the rate within what can be sent, what is allowed, and twice what arrives, whatever a classifier says of losses
     /// (as RFC 5348, section 4.3, has it).
     fn set(&mut self, rate: f64) {
-        let max = (self.setting.max.bits_per_second() as f64 / 8.0).min(2.0 * self.received);
+        let max = (self.setting.max.bits_per_second() as f64 / 8.0).min(2.0 * self.achieved.received);
         self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.flow.size() / SLOWEST);
     }
 
@@ -160,29 +158,10 @@ impl Vtp {
         self.round.rtts = (self.round.rtts.0 + sample, self.round.rtts.1.saturating_add(1));
     }
 
-    /// AR over the round that ends with the newest arrival [VTP, section 3.2].
-    fn achieve(&mut self, arrived: Option<Time<Rx>>) {
-        if let Some((before, here)) = self.mark.replace((arrived, self.flow.now)) {
-            let local = (self.flow.now - here).as_secs_f64();
-            let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
-            // A receiver's clock does not run at half our speed or at twice it.
-            let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
-            if span > 0.0 {
-                self.received = self.round.bytes as f64 / span;
-                self.achieve_at((self.round.bytes + self.round.lost) as f64 / span);
-            }
-        }
-    }
-
-    fn achieve_at(&mut self, sample: f64) {
-        let memory = self.config.memory;
-        self.achieved = Some(self.achieved.map_or(sample, |past| past + (1.0 - memory) * (sample - past)));
-    }
-
     /// A round ended: its rate and round-trip time are known, and the rate rises.
     fn end_round(&mut self, arrived: Option<Time<Rx>>) {
-        self.achieve(arrived);
-        let Round { rtts: (sum, n), filled, .. } = self.round;
+        let Round { rtts: (sum, n), filled, bytes, lost, .. } = self.round;
+        self.achieved.round_ended(self.flow.now, arrived, bytes, lost);
         self.round = Round { began: self.flow.now, ..Round::default() };
         if n > 0 {
             self.before = self.rtt.replace(sum / f64::from(n));
@@ -213,7 +192,7 @@ impl Vtp {
         let first = self.phase == Phase::Start;
         let Some(rtt) = self.rtt else { return self.set(self.rate / 2.0) };
         let size = self.flow.size();
-        let (before, achieved) = (self.rate, self.achieved.unwrap_or(self.rate / 2.0).min(self.rate));
+        let (before, achieved) = (self.rate, self.achieved.rate.unwrap_or(self.rate / 2.0).min(self.rate));
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.least;
         self.set(achieved);
@@ -296,11 +275,10 @@ impl RateController for Vtp {
             let over = summary.over.as_secs_f64();
             heard = true;
             if over > 0.0 {
-                self.received = summary.received.0 as f64 / over;
-                self.achieve_at(self.received);
+                self.achieved.told(summary.received.0 as f64 / over);
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
-            (ended, self.mark) = (self.flow.now - self.round.began >= rtt, None);
+            ended = self.flow.now - self.round.began >= rtt;
             self.round.filled = true;
             lost = (summary.loss_event_rate > 0.0).then_some(self.flow.now - rtt);
         }
@@ -358,7 +336,7 @@ impl RateController for Vtp {
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.number("rate", "bit/s", self.target().bits_per_second() as f64);
-        self.achieved.into_iter().for_each(|rate| visitor.number("achieved rate", "bit/s", 8.0 * rate));
+        self.achieved.rate.into_iter().for_each(|rate| visitor.number("achieved rate", "bit/s", 8.0 * rate));
         self.rtt.into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt));
         visitor.state(
             "phase",
@@ -387,7 +365,7 @@ mod tests {
         let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
         let mut vtp = Vtp::new(VtpConfig::read(&given).unwrap(), &setting);
         (vtp.rtt, vtp.before, vtp.latest, vtp.least) = (Some(rtt), Some(rtt), Some(rtt), 0.05);
-        (vtp.rate, vtp.achieved, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
+        (vtp.rate, vtp.achieved.rate, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
         vtp.flow.now = at(1_000.0);
         vtp
     }
@@ -458,7 +436,7 @@ mod tests {
     #[test]
     fn wireless_losses_count_as_achieved_and_change_nothing() {
         let mut vtp = full("", 0.1);
-        (vtp.rate, vtp.achieved, vtp.flow.now) = (100_000.0, None, Time::ZERO);
+        (vtp.rate, vtp.achieved.rate, vtp.flow.now) = (100_000.0, None, Time::ZERO);
         let mut slowest: f64 = f64::INFINITY;
         for round in 0..20_u64 {
             let report = |k: u64| {
@@ -480,7 +458,7 @@ mod tests {
             slowest = slowest.min(vtp.rate);
         }
         assert!(slowest >= 100_000.0, "{slowest}");
-        assert!((vtp.achieved.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", vtp.achieved);
+        assert!((vtp.achieved.rate.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", vtp.achieved);
     }
 
     /// A packet in a second, then four in a round-trip time, of a millisecond at least, whatever a peer claims.
@@ -499,7 +477,7 @@ mod tests {
         let mut vtp = full("", 0.1);
         vtp.congested(at(990.0));
         let Phase::Held { until, .. } = vtp.phase else { panic!() };
-        vtp.achieved = Some(300_000.0);
+        vtp.achieved.rate = Some(300_000.0);
         vtp.congested(at(999.0));
         assert_eq!((vtp.rate, vtp.phase), (400_000.0, Phase::Held { until, window: None }));
         vtp.flow.now = at(1_500.0);

@@ -1,0 +1,65 @@
+//! VTP's achieved rate: what the bottleneck carried of a flow, round by round [VTP, section 3.2].
+
+use crate::time::{Rx, Time};
+
+/// AR. Rates are IP bytes a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Achieved {
+    /// The weight of the past.
+    memory: f64,
+    /// AR, with what was lost behind the bottleneck.
+    pub(super) rate: Option<f64>,
+    /// What arrived alone, of the last round; infinite before one ended.
+    pub(super) received: f64,
+    /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
+    mark: Option<(Option<Time<Rx>>, Time)>,
+}
+
+impl Achieved {
+    pub(super) fn new(memory: f64) -> Achieved {
+        Achieved { memory, rate: None, received: f64::INFINITY, mark: None }
+    }
+
+    /// A round ended with that newest arrival: so many bytes arrived, and so many were lost behind the bottleneck.
+    pub(super) fn round_ended(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, lost: u64) {
+        let Some((before, here)) = self.mark.replace((arrived, now)) else { return };
+        let local = (now - here).as_secs_f64();
+        let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
+        // A receiver's clock does not run at half our speed or at twice it.
+        let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
+        if span > 0.0 {
+            self.received = bytes as f64 / span;
+            self.add((bytes + lost) as f64 / span);
+        }
+    }
+
+    /// The receiver tells the rate itself.
+    pub(super) fn told(&mut self, rate: f64) {
+        (self.received, self.mark) = (rate, None);
+        self.add(rate);
+    }
+
+    fn add(&mut self, sample: f64) {
+        self.rate = Some(self.rate.map_or(sample, |past| past + (1.0 - self.memory) * (sample - past)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of 100 ms by our clock; the receiver's says 110, then what cannot be.
+    #[test]
+    fn the_receivers_clock_counts_where_it_can_be_true() {
+        let mut achieved = Achieved::new(0.75);
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let arrived = |ms: u64| Some(Time::<Rx>::from_nanos(ms * 1_000_000));
+        achieved.round_ended(at(100), arrived(5_000), 11_000, 0);
+        assert_eq!((achieved.rate, achieved.received), (None, f64::INFINITY));
+        achieved.round_ended(at(200), arrived(5_110), 9_900, 1_100);
+        assert_eq!((achieved.rate, achieved.received), (Some(100_000.0), 90_000.0));
+        // 100,000 and a quarter of the way to 60,000.
+        achieved.round_ended(at(300), arrived(9_000), 6_000, 0);
+        assert_eq!((achieved.rate, achieved.received), (Some(90_000.0), 60_000.0));
+    }
+}
