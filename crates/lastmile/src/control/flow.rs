@@ -55,6 +55,11 @@ impl Flow {
         self.size.max(1.0)
     }
 
+    /// Whether the host tells of packets that leave.
+    pub(super) fn tells_of_sending(&self) -> bool {
+        self.sent.is_some()
+    }
+
     pub(super) fn at(&mut self, now: Time) {
         self.now = self.now.max(now);
     }

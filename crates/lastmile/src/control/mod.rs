@@ -11,6 +11,7 @@ mod decision;
 mod discriminated;
 mod feedback;
 mod flow;
+mod receive_rate;
 mod setting;
 mod spacing;
 pub mod window;

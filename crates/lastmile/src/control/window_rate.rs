@@ -5,6 +5,7 @@
 //! halves with each timeout, after the law's own answer to the first.
 
 use super::flow::{Flow, SLOWEST, initial_window};
+use super::receive_rate::ReceiveRate;
 use super::window::{Acked, Congestion, Window, WindowLaw};
 use super::{
     Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
@@ -13,7 +14,11 @@ use crate::classify::LossClass;
 use crate::node::Ecn;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
+
+/// What a peer can gain by saying that it held its feedback back: the rate is at most so many times the window in the time since the
+/// newest packet left, or the highest rate at which packets arrived where that is more.
+const AHEAD: f64 = 4.0;
 
 /// How a window becomes a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,13 @@ pub(super) struct WindowRate {
     /// Short and long averages of the round-trip time, in seconds; both with RAP's fine grain, else the first alone.
     rtt: Option<(f64, f64)>,
     shape: Shape,
+    /// What arrived, the highest rate at which it did by this end's clock in bytes a second, and how long ago the newest packet that
+    /// feedback told of had left, in seconds: the round-trip time, and what the peer says that it held its feedback back.
+    receive: ReceiveRate,
+    most_received: f64,
+    ago: f64,
+    /// Bytes that left and were not told of in sums, where the host tells of sending: no more can have arrived.
+    unreported: u64,
     /// Losses of packets that were sent before belong to the last decrease.
     decreased: Option<Time>,
     /// A packet sent at that time or later ends the round.
@@ -51,6 +63,10 @@ impl WindowRate {
             window: Window::new(initial_window(mss) / mss),
             rtt: None,
             shape,
+            receive: ReceiveRate::default(),
+            most_received: 0.0,
+            ago: 0.0,
+            unreported: 0,
             decreased: None,
             round: Time::ZERO,
             backoff: 1.0,
@@ -68,7 +84,7 @@ impl WindowRate {
                 let fine = if self.shape.fine_grain { long / short } else { 1.0 };
                 let packets =
                     if self.shape.fractions { self.window.cwnd } else { libm::floor(self.window.cwnd) };
-                packets * self.flow.size() / short * fine
+                (packets * self.flow.size() / short * fine).min(self.most())
             }
         };
         (rate / self.backoff).max(self.flow.size() / SLOWEST)
@@ -92,6 +108,25 @@ impl WindowRate {
             // RFC 6298's weight; the long one is RAP's.
             Some((short, long)) => (short + (sample - short) / 8.0, long + (sample - long) / 100.0),
         });
+    }
+
+    /// So many bytes arrived since feedback came last, and the newest packet left so long ago, feedback held back or not.
+    fn received(&mut self, bytes: u64, ago: Option<Span>) {
+        self.receive.add(bytes);
+        let rtt = self.rtt.map_or(Span::ZERO, |rtt| Span::from_secs_f64(rtt.0));
+        if let Some((bytes, span)) = self.receive.feedback(self.flow.now.as_nanos(), rtt) {
+            // What comes at one instant was sent over longer: over a millisecond is believed.
+            let seconds = (span as f64 / 1e9).max(1e-3);
+            self.most_received = self.most_received.max(bytes as f64 / seconds);
+        }
+        self.ago = ago.map_or(self.ago, |ago| ago.as_secs_f64());
+    }
+
+    /// The most that is sent whatever a peer says of its feedback, in bytes a second.
+    fn most(&self) -> f64 {
+        let start = self.setting.start.map_or(0.0, |start| start.bits_per_second() as f64 / 8.0);
+        let window = self.window.cwnd * self.flow.size() / self.ago.max(1e-6);
+        start.max(AHEAD * window.max(self.most_received))
     }
 
     /// More than this is never sent, so that the window need not grow beyond.
@@ -130,6 +165,7 @@ impl WindowRate {
 
 impl RateController for WindowRate {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.unreported = self.unreported.saturating_add(sent.size.0);
         if self.flow.on_sent(now, sent) {
             self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
         }
@@ -139,13 +175,15 @@ impl RateController for WindowRate {
         self.flow.on_feedback(now);
         let rtt = feedback.rtt(self.flow.now);
         rtt.into_iter().for_each(|sample| self.on_rtt(sample));
-        let mut heard = false;
+        let newest = feedback.newest().map(|i| self.flow.now - feedback.reports[i].sent.at);
+        let (mut heard, mut came) = (false, 0);
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
             let Some(new) = self.flow.on_report(sent.id) else { continue };
             match fate {
                 Fate::Arrived { ecn, .. } if new => {
                     heard = true;
+                    came = sent.size.0.saturating_add(came);
                     if feedback.receiver.is_none() {
                         self.delivered(&sent, 1.0, rtt);
                     }
@@ -162,13 +200,17 @@ impl RateController for WindowRate {
         if let Some(summary) = feedback.receiver {
             // Sums alone: as many segments as these bytes, and one congestion in a round-trip time.
             let at = self.rtt.map_or(self.flow.now, |rtt| self.flow.now - Span::from_secs_f64(rtt.0));
-            let sent = Sent::media(0, summary.received, at);
-            heard |= summary.received.0 > 0;
-            self.delivered(&sent, (summary.received.0 as f64 / self.flow.size()).min(1e6), rtt);
+            let sends = self.flow.tells_of_sending();
+            came = if sends { summary.received.0.min(self.unreported) } else { summary.received.0 };
+            self.unreported -= came.min(self.unreported);
+            let sent = Sent::media(0, Bytes(came), at);
+            heard |= came > 0;
+            self.delivered(&sent, (came as f64 / self.flow.size()).min(1e6), rtt);
             if summary.loss_event_rate > 0.0 {
                 self.congested(at, Congestion::DupAcks);
             }
         }
+        self.received(came, newest);
         if heard {
             self.backoff = 1.0;
         }
@@ -225,10 +267,9 @@ impl RateController for WindowRate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::LostBy;
     use super::super::window::{Reno, RenoConfig};
+    use super::super::{LostBy, Summary};
     use super::*;
-    use crate::units::Bytes;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
@@ -296,5 +337,36 @@ mod tests {
         ];
         c.on_feedback(at(200), &mut Feedback::exact(&mut reports, None));
         assert_eq!(c.window, before);
+    }
+
+    /// A packet of 1000 B leaves every 8 ms, and six are told of 40 ms after the last of them left. A peer that says that it held this back
+    /// for nearly all of the time is sent four times as much as an honest one at most, not the window in what is left of the time; one
+    /// that tells in sums of more than ever left gains nothing by it.
+    #[test]
+    fn a_peer_that_lies_about_its_feedback_gains_little() {
+        let rate = |hold: Span, sums: Option<u64>| {
+            let mut c = reno();
+            for round in 0..40_u64 {
+                let sent = |k: u64| Sent::media(6 * round + k, Bytes(1000), at(50 * round + 8 * k));
+                (0..6).for_each(|k| c.on_sent(sent(k).at, &sent(k)));
+                let fate = Fate::Arrived { at: None, ecn: Ecn::NotEct };
+                let mut reports: Vec<Report> = (0..6).map(|k| Report { sent: sent(k), fate }).collect();
+                let told = if sums.is_some() { &mut reports[5..] } else { &mut reports[..] };
+                let mut feedback = Feedback { hold, ..Feedback::exact(told, None) };
+                feedback.receiver = sums.map(|bytes| Summary {
+                    received: Bytes(bytes),
+                    over: Span::from_millis(50),
+                    loss_event_rate: 0.0,
+                });
+                c.on_feedback(at(50 * round + 80), &mut feedback);
+            }
+            c.output().pacing.bits_per_second() as f64
+        };
+        let lies = [1, 1_000, 20_000].map(|micros| Span::from_millis(40) - Span::from_micros(micros));
+        for sums in [None, Some(6_000)] {
+            let honest = rate(Span::ZERO, sums);
+            assert!(lies.iter().all(|lie| rate(*lie, sums) <= 4.001 * honest), "{sums:?}: {honest}");
+        }
+        assert_eq!(rate(Span::ZERO, Some(1 << 32)), rate(Span::ZERO, Some(6_000)));
     }
 }

@@ -10,16 +10,19 @@
 //! | `sender` | 4: the allowed rate; `ns2` the same as ns-2 has it |
 //! | `history`, `intervals` | 5: loss events, intervals, discounting |
 //! | `connections` | those of several connections over one stream, for MULTFRC |
-//! | `receive_rate`, `receiver` | 6: X_recv, the receiver |
+//! | `receiver`, `receive_clock` | 6: the receiver, and on which clock its X_recv is; `control::receive_rate` has X_recv |
+//! | `data_limited`, `receive_set` | 8.2: what limited the sender, X_recv_set |
 
 mod connections;
+mod data_limited;
 mod equation;
 mod history;
 mod intervals;
 mod law;
 mod ns2;
 mod options;
-mod receive_rate;
+mod receive_clock;
+mod receive_set;
 mod receiver;
 mod sender;
 
@@ -28,11 +31,13 @@ pub use options::{Form, Preset, TfrcConfig};
 pub use receiver::{Receiver, ReceiverFeedback, ReceiverPacket};
 
 use connections::Connections;
+use data_limited::DataLimited;
 use history::{LossHistory, Now};
 use law::{Facts, Law};
 use options::Parameters;
-use receive_rate::ReceiveRate;
+use receive_clock::ReceiveClock;
 
+use super::receive_rate::ReceiveRate;
 use super::spacing::Spacing;
 use super::{
     Action, Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController,
@@ -42,7 +47,7 @@ use crate::classify::LossClass;
 use crate::node::Ecn;
 use crate::options::{Given, Options};
 use crate::telemetry::Visitor;
-use crate::time::{Rx, Span, Time};
+use crate::time::{Span, Time};
 use crate::units::Rate;
 
 /// Bytes of a loss history.
@@ -97,60 +102,6 @@ pub struct Tfrc {
     forgets_until: Option<Time>,
     now: Time,
     decisions: Decisions,
-}
-
-/// Which clock spans of receiving are measured on: the receiver's while it runs about as fast as ours, else ours.
-#[derive(Clone, Copy, Debug, Default)]
-struct ReceiveClock {
-    nanos: u64,
-    last: Option<(Time, Option<Time<Rx>>)>,
-}
-
-impl ReceiveClock {
-    fn advance(&mut self, now: Time, remote: Option<Time<Rx>>) -> u64 {
-        if let Some((then, before)) = self.last.replace((now, remote)) {
-            let ours = (now - then).max(Span::ZERO);
-            let theirs = remote.zip(before).map(|(remote, before)| remote - before);
-            let believed = theirs.filter(|theirs| *theirs >= ours / 2 && *theirs <= ours * 2).unwrap_or(ours);
-            self.nanos = self.nanos.saturating_add(believed.as_nanos().unsigned_abs());
-        }
-        self.nanos
-    }
-}
-
-/// When the sender was not data-limited [RFC 5348, 8.2.1].
-#[derive(Clone, Copy, Debug, Default)]
-struct DataLimited {
-    /// NotLimited1 and NotLimited2.
-    sent: [Time; 2],
-    /// The newest such packet that was reported, for hosts that do not tell of sending.
-    reported: Option<Time>,
-    /// t_new and t_next.
-    new: Time,
-    next: Time,
-}
-
-impl DataLimited {
-    /// A packet left while there was nothing else that could have been sent.
-    fn on_sent(&mut self, at: Time) {
-        if self.sent[0] <= self.new {
-            self.sent[0] = at;
-        } else if self.sent[1] <= self.next {
-            self.sent[1] = at;
-        }
-    }
-
-    /// Whether all of the round-trip time before the packet sent at `new` was data-limited.
-    fn interval(&mut self, now: Time, new: Time, rtt: Span) -> bool {
-        (self.new, self.next) = (new, now);
-        let old = new - rtt;
-        let within = |at: Time| (old < at || old == Time::ZERO) && at <= new;
-        let limited = !within(self.sent[0]) && !within(self.sent[1]) && !self.reported.is_some_and(within);
-        if self.sent[0] <= new && self.sent[1] > new {
-            self.sent[0] = self.sent[1];
-        }
-        limited
-    }
 }
 
 impl Tfrc {
@@ -443,88 +394,4 @@ impl RateController for Tfrc {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::Bytes;
-
-    fn at(ms: u64) -> Time {
-        Time::from_nanos(ms * 1_000_000)
-    }
-
-    /// [8.2.1] R is 100 ms. The sender was not limited at 1,020; the feedback on what it sent until 1,100 covers that, the one
-    /// on what it sent until 1,250 does not, and neither does that until 1,400, but for what it sent at 1,350.
-    #[test]
-    fn an_interval_is_data_limited_if_all_of_it_is() {
-        let rtt = Span::from_millis(100);
-        let mut limited = DataLimited::default();
-        limited.interval(at(1_010), at(900), rtt);
-        limited.on_sent(at(1_020));
-        assert!(!limited.interval(at(1_200), at(1_100), rtt));
-        assert!(limited.interval(at(1_340), at(1_250), rtt));
-        limited.on_sent(at(1_350));
-        assert!(!limited.interval(at(1_500), at(1_400), rtt));
-        assert!(limited.interval(at(1_700), at(1_600), rtt));
-    }
-
-    /// A receiver whose clock is stepped does not stretch X_recv.
-    #[test]
-    fn the_receivers_clock_is_believed_while_it_runs_like_ours() {
-        let rx = |ms: u64| Some(Time::from_nanos(ms * 1_000_000));
-        let mut clock = ReceiveClock::default();
-        clock.advance(at(0), rx(7_000));
-        assert_eq!(clock.advance(at(100), rx(7_090)), 90_000_000);
-        assert_eq!(clock.advance(at(200), rx(99_000)), 190_000_000);
-        assert_eq!(clock.advance(at(300), rx(1)), 290_000_000);
-        assert_eq!(clock.advance(at(400), None), 390_000_000);
-    }
-
-    fn sending(controller: &mut Tfrc, rounds: core::ops::Range<u64>, per_round: u64, app_limited: bool) {
-        for round in rounds {
-            let sent: Vec<Sent> = (0..per_round)
-                .map(|k| Sent {
-                    app_limited,
-                    ..Sent::media(round * per_round + k, Bytes(1000), at(100 * round + k))
-                })
-                .collect();
-            sent.iter().for_each(|sent| controller.on_sent(sent.at, sent));
-            let came = |sent: &Sent| Report {
-                sent: *sent,
-                fate: Fate::arrived((sent.at + Span::from_millis(20)).as_receiver()),
-            };
-            let mut reports: Vec<Report> = sent.iter().map(came).collect();
-            let now = at(100 * round + 60);
-            controller.on_feedback(now, &mut Feedback::exact(&mut reports, None));
-        }
-    }
-
-    /// Slow start goes to twice what arrives and no further: 10 packets in 100 ms are 800 kbit/s.
-    #[test]
-    fn a_data_limited_sender_keeps_twice_what_it_sent() {
-        let mut tfrc =
-            Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
-        sending(&mut tfrc, 0..50, 10, true);
-        let limited = tfrc.output().pacing.bits_per_second() as f64;
-        assert!((limited / 1_600_000.0 - 1.0).abs() < 0.05, "{limited}");
-        // It falls to one packet in a round: what it may send stays.
-        sending(&mut tfrc, 500..550, 1, true);
-        let kept = tfrc.output().pacing.bits_per_second() as f64;
-        assert!((kept / limited - 1.0).abs() < 0.01, "{kept} after {limited}");
-    }
-
-    #[test]
-    fn packets_that_were_never_sent_are_not_believed() {
-        let mut tfrc =
-            Tfrc::new(&TfrcConfig::default(), &Setting { packet_size: Bytes(1000), ..Setting::default() });
-        sending(&mut tfrc, 0..30, 10, false);
-        let before = tfrc.output().pacing;
-        let forged = |id| Report {
-            sent: Sent::media(id, Bytes(60_000), at(2_990)),
-            fate: Fate::arrived(Time::from_nanos(9)),
-        };
-        for round in 0..20 {
-            let mut reports: Vec<Report> = (1_000..1_100).map(forged).collect();
-            tfrc.on_feedback(at(3_100 + 100 * round), &mut Feedback::exact(&mut reports, None));
-        }
-        assert!(tfrc.output().pacing <= before, "{} after {before}", tfrc.output().pacing);
-    }
-}
+mod tests;

@@ -3,8 +3,8 @@
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
 use super::options::TfrcConfig;
-use super::receive_rate::ReceiveRate;
 use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
+use crate::control::receive_rate::ReceiveRate;
 use crate::control::{Decision, Decisions, LossTruth, Summary};
 use crate::node::Ecn;
 use crate::time::{Span, Time, Tx};

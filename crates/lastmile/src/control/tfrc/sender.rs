@@ -2,63 +2,15 @@
 
 use super::equation::Equation;
 use super::law::{Facts, Law, after};
+use super::receive_set::ReceiveSet;
 use crate::control::flow::initial_rate;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 
 /// t_mbi: the longest between two packets, in seconds.
 const T_MBI: f64 = 64.0;
-/// Entries of X_recv_set. RFC 5348, section 8.2.2, finds three enough at one feedback in a round-trip time; more feedback needs
-/// more to hold the largest of two round-trip times.
-const KEPT: usize = 8;
 /// The nofeedback timer before the first round-trip sample [RFC 5348, 4.2].
 const FIRST_TIMER: Span = Span::from_secs(2);
-
-/// Recent values of X_recv, with their times.
-#[derive(Clone, Copy, Debug)]
-struct ReceiveSet {
-    entries: [(Time, f64); KEPT],
-    known: usize,
-}
-
-impl ReceiveSet {
-    fn of(now: Time, value: f64) -> ReceiveSet {
-        ReceiveSet { entries: [(now, value); KEPT], known: 1 }
-    }
-
-    fn max(&self) -> f64 {
-        self.entries[..self.known].iter().fold(0.0, |max, entry| max.max(entry.1))
-    }
-
-    /// Update X_recv_set() [RFC 5348, 4.3 and 8.2.2].
-    fn update(&mut self, now: Time, received: f64, rtt: f64) {
-        if self.known == KEPT {
-            // The largest is what counts.
-            let least =
-                (0..KEPT).min_by(|&a, &b| self.entries[a].1.total_cmp(&self.entries[b].1)).unwrap_or(0);
-            self.entries[least..].rotate_left(1);
-            self.known -= 1;
-        }
-        self.entries[self.known] = (now, received);
-        self.known += 1;
-        let young = |entry: &(Time, f64)| (now - entry.0).as_secs_f64() <= 2.0 * rtt;
-        let mut kept = 0;
-        for i in 0..self.known {
-            // The newest stays in any case.
-            if young(&self.entries[i]) || i + 1 == self.known {
-                self.entries[kept] = self.entries[i];
-                kept += 1;
-            }
-        }
-        self.known = kept;
-    }
-
-    /// Maximize X_recv_set() [RFC 5348, 4.3].
-    fn maximize(&mut self, now: Time, received: f64) {
-        let known = self.entries[..self.known].iter().map(|entry| entry.1).filter(|value| value.is_finite());
-        *self = ReceiveSet::of(now, known.fold(received, f64::max));
-    }
-}
 
 /// What users can change of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,7 +132,7 @@ impl Law for RfcSender {
                 None if self.received.max().is_infinite() => self.allowed,
                 None => 2.0 * self.received.max(),
                 Some(received) if facts.data_limited && facts.worse => {
-                    self.received.entries[..self.received.known].iter_mut().for_each(|entry| entry.1 /= 2.0);
+                    self.received.halve();
                     self.received.maximize(now, 0.85 * received);
                     self.received.max()
                 }
