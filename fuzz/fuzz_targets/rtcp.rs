@@ -1,10 +1,11 @@
-//! RTCP datagrams, with congestion control feedback and reports of TFRC's receiver: what was read is written and read again as the same.
+//! RTCP datagrams, with congestion control feedback, reports of TFRC's receiver and names of schemes: what was read is written and read
+//! again as the same, and of a name a receiver is made or refused.
 #![no_main]
 
+use lastmile::control::{Composition, build_receiver};
 use lastmile::wire::{
     ReportBlock, Rtcp, write_feedback, write_goodbye, write_nack, write_receipt_times, write_receiver_report,
-    write_sender_report,
-    write_tfrc_report,
+    write_sender_report, write_tfrc_report, write_tfrc_scheme,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -40,6 +41,12 @@ fuzz_target!(|data: &[u8]| {
             Rtcp::Tfrc(report) => {
                 assert!((0.0..=1.0).contains(&report.loss_event_rate));
                 write_tfrc_report(&mut out, &report);
+            }
+            Rtcp::TfrcScheme(scheme) => {
+                if let Ok(composition) = scheme.name.parse::<Composition>() {
+                    let _ = build_receiver(&composition, None);
+                }
+                write_tfrc_scheme(&mut out, &scheme);
             }
             Rtcp::Nack(nack) => {
                 // A mask may name what another word names: as a set they are the same.

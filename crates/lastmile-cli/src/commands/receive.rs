@@ -1,7 +1,6 @@
 //! `lastmile receive`: the receiving end of streams on this host.
 
 use anyhow::anyhow;
-use lastmile::control::Composition;
 use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
 use lastmile::time::Span;
 
@@ -9,13 +8,14 @@ use crate::exit::Exit;
 use crate::live::LiveArgs;
 use crate::network::{MEDIA_PORT, SocketArgs, random_seed};
 use crate::options::KERNEL_NOISE;
-use crate::roles::{self, stream, stream::result::Receiving};
+use crate::roles::{self, stream, stream::receiving::Receiving};
 use crate::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
-/// A source is answered once two of its packets came in sequence, and never with more bytes than came from it. Runs until Ctrl-C,
-/// for one stream after another or several at once; with --once to the end of the first.
+/// A source is answered once two of its packets came in sequence, and never with more bytes than came from it. A sender with
+/// `tfrc(form=receiver)+zbs` or the like has its losses counted, and judged, here. Runs until Ctrl-C, for one stream after another or
+/// several at once; with --once to the end of the first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// UDP port, of media and RTCP (RFC 5761)
@@ -30,9 +30,6 @@ pub(crate) struct Args {
     /// Ask for lost packets again (RFC 4585) while they are of use, for so long (`stream --retransmit`)
     #[arg(long, value_name = "TIME")]
     nack: Option<Span>,
-    /// What counts losses for senders of `tfrc(form=receiver)`, with the classifier in front, such as `tfrc(form=receiver)+zbs`
-    #[arg(long, value_name = "NAME")]
-    control: Option<Composition>,
     /// End with the first stream
     #[arg(long)]
     once: bool,
@@ -46,11 +43,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    if let Some(control) = args.control.as_ref().filter(|control| !control.at_receiver()) {
-        return Err(Exit::Usage.blame(anyhow!(
-            "--control: with {control} the sender counts losses, not the receiver: tfrc(form=receiver)"
-        )));
-    }
     let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
     let mut driver = args.socket.driver(sockets)?;
@@ -62,7 +54,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         receipt_times: args.receipt_times,
         nack: args.nack.map(|within| within.max(Span::ZERO)),
         resolution: KERNEL_NOISE,
-        control: args.control,
         ..ReceiverConfig::new(ssrc)
     };
     let (header, endpoint) = stream::receiver(config)?;
@@ -77,8 +68,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let looked_at = crate::is_looked_at(args.json);
     let written = live.run(&mut driver, None, |event| {
         let line = receiving.take(event);
-        let says =
-            matches!(event.what.of(), Some(Decision::SourceFound { .. } | Decision::SourceLeft { .. }));
+        let says = matches!(
+            event.what.of(),
+            Some(Decision::SourceFound { .. } | Decision::SchemeNamed { .. } | Decision::SourceLeft { .. })
+        );
         match (line, args.json) {
             (_, true) => crate::say(&serde_json::to_string(event).unwrap_or_default()),
             (Some(line), _) if looked_at => crate::look(&line),

@@ -13,12 +13,13 @@ use lastmile::node::Ecn;
 use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
+use lastmile::wire::MAX_SCHEME_NAME;
 
 use crate::exit::Exit;
 use crate::live::LiveArgs;
 use crate::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
 use crate::options::bytes;
-use crate::roles::stream::{self, result::Sending};
+use crate::roles::stream::{self, sending::Sending};
 use crate::signals;
 
 /// What a stream may use unless --max says otherwise: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -132,6 +133,10 @@ impl Args {
         let checked = config.setting(self.packet_size).check();
         checked.map_err(|error| Exit::Usage.blame(anyhow!(error.spelled(flag))))?;
         config.build(self.packet_size).map_err(|error| Exit::Usage.blame(anyhow!("--control: {error}")))?;
+        if config.control.at_receiver() && config.control.to_string().len() > MAX_SCHEME_NAME {
+            let most = format!("a receiver is told of {MAX_SCHEME_NAME} bytes at most");
+            return Err(Exit::Usage.blame(anyhow!("--control: {} is too long: {most}", config.control)));
+        }
         Ok(SenderRate::Controlled(config))
     }
 
@@ -211,14 +216,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Usage
             .blame(anyhow!("--rate: a frame has too many packets: lower it, or raise --frame-rate")));
     }
-    if let SenderRate::Controlled(control) = &config.rate
-        && let (true, Some(judge)) = (control.control.at_receiver(), &control.control.classifier)
-    {
-        crate::note(&format!(
-            "{judge} judges at the receiver, which has to be told: lastmile receive --control '{}'",
-            control.control
-        ));
-    }
     if let SenderRate::Controlled(ControlConfig {
         control: Composition { wrapper: Some(probe), .. }, ..
     }) = &config.rate
@@ -247,6 +244,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     } else {
         crate::say(&sending.table());
         sending.refused().into_iter().for_each(crate::note);
+        sending.miscounted().iter().for_each(|why| crate::note(why));
     }
     written?;
     Ok(sending.exit(interrupted))

@@ -71,7 +71,7 @@ fn stream(to: &str, options: &[&str]) -> Ended {
 }
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged lost loss lost_congestion \
-                    lost_wireless marked capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
+                    lost_wireless scheme_heeded marked capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
                     bytes media_bytes report_bytes bytes_received feedback_packets ended refused";
 
 #[test]
@@ -138,18 +138,21 @@ fn a_controller_finds_a_rate_below_the_most_and_names_what_it_judged() {
     assert!(text.contains("\"why\":\"goodbye\""), "{text}");
 }
 
+/// The sender names the classifier, and the receiver judges by it.
 #[test]
 fn receiver_based_tfrc_streams_too() {
-    let receiver =
-        Receiver::start(&["--once", "--feedback", "rtt", "--control", "tfrc(form=receiver)+spike"]);
-    let options =
-        ["--control", "tfrc(form=receiver)", "--start", "500 kbit/s", "--max", "2 Mbit/s", "--seconds", "2"];
+    let receiver = Receiver::start(&["--once", "--feedback", "rtt"]);
+    let control = ["--control", "tfrc(form=receiver, preset=ns-2)+spike"];
+    let options = [&control[..], &["--start", "500 kbit/s", "--max", "2 Mbit/s", "--seconds", "2"]].concat();
     let ended = stream(&receiver.address, &[&options[..], &["--json"]].concat());
     let json = ended.json();
     assert_eq!((ended.code, &json["ended"]), (Some(0), &"stop".into()), "{json:#}");
     // It rose from where it began, so that reports of the receiver's came.
     assert!(json["target_bps"].as_u64().unwrap() > 600_000, "{json:#}");
-    assert_eq!(receiver.ended().0, Some(0));
+    assert_eq!((&json["scheme_heeded"], ended.stderr.as_str()), (&true.into(), ""), "{ended:?}");
+    let (code, text) = receiver.ended();
+    assert_eq!(code, Some(0));
+    assert!(text.contains("are counted by tfrc(form=receiver, preset=ns-2)+spike"), "{text}");
 }
 
 #[test]
@@ -281,7 +284,6 @@ fn what_cannot_be_streamed_is_refused() {
         stream("127.0.0.1", options).is_error(USAGE, parts);
     }
     lastmile(&["receive", "--feedback", "6 s"]).is_error(USAGE, &["--feedback", "5 s"]);
-    lastmile(&["receive", "--control", "tfrc+spike"]).is_error(USAGE, &["tfrc+spike", "form=receiver"]);
     lastmile(&["receive", "--bind", "192.0.2.77"]).is_error(USAGE, &["192.0.2.77"]);
     for group in ["224.0.0.1", "255.255.255.255", "ff02::1"] {
         stream(group, &[]).is_error(USAGE, &[group, "a group of hosts"]);

@@ -208,6 +208,10 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
     setting.check().map_err(|error| error.of(scheme.name))?;
     let controller =
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
+    if composition.at_receiver() {
+        // Its classifier stands there: whether there is one is known here too.
+        build_receiver(composition, None)?;
+    }
     let usual = scheme.classifier.map(Choice::named);
     let controller = match composition.classifier.as_ref().or(usual.as_ref()) {
         _ if composition.at_receiver() => controller,
@@ -221,15 +225,16 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
 
 /// Makes the receiving side of a scheme, with its classifier in front, where losses are counted at the receiver; it gives
 /// feedback every so often, or once in a round-trip time.
-pub fn build_receiver(
-    composition: &Composition,
-    every: Option<Span>,
-) -> Result<Option<tfrc::Receiver>, ChoiceError> {
+///
+/// # Errors
+/// Losses are counted at the sender, or an option or the classifier cannot be.
+pub fn build_receiver(composition: &Composition, every: Option<Span>) -> Result<tfrc::Receiver, ChoiceError> {
     if !composition.at_receiver() {
-        return Ok(None);
+        let why = "counts losses at the sender, not at the receiver: tfrc(form=receiver)";
+        return Err(OptionError::new(composition.to_string(), why).into());
     }
     let Choice { name, options } = &composition.controller;
     let config = tfrc::TfrcConfig::read(options).map_err(|error| error.of(name))?;
     let classifier = composition.classifier.as_ref().map(classify::Discriminator::new).transpose()?;
-    Ok(Some(tfrc::Receiver::new(&config, classifier, every)))
+    Ok(tfrc::Receiver::new(&config, classifier, every))
 }

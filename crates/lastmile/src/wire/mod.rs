@@ -82,7 +82,10 @@ pub use stamp::{
     sequence_of, tlv_area, tlv_area_mut,
 };
 pub use standard::{ClassOfService, ControlCode, ReflectedControl, ReturnPath, ReversePathEcn};
-pub use tfrc::{SEND_TIME_LEN, SendTime, TfrcReport, write_tfrc_report};
+pub use tfrc::{
+    MAX_SCHEME_NAME, SEND_TIME_LEN, SendTime, TfrcReport, TfrcScheme, scheme_check, write_tfrc_report,
+    write_tfrc_scheme,
+};
 pub use tlv::{
     Reflected, TLV_HEADER_LEN, Tlv, TlvFlags, TlvMut, TlvType, TlvValue, Tlvs, Verdict, fail_integrity,
     reflect_tlvs,

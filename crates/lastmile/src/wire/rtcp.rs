@@ -8,7 +8,7 @@ use super::ccfb::{FEEDBACK_FORMAT, Feedback};
 use super::extended::{EXTENDED_REPORT, ExtendedReport};
 use super::nack::{NACK_FORMAT, Nack};
 use super::rtp::{VERSION, version};
-use super::tfrc::{APPLICATION, NAME, TfrcReport};
+use super::tfrc::{APPLICATION, NAME, REPORT, SCHEME, TfrcReport, TfrcScheme};
 
 /// Packet types of RFC 3550, section 12.1, and RFC 4585, section 9.
 const SENDER_REPORT: u8 = 200;
@@ -105,6 +105,8 @@ pub enum Rtcp<'a> {
     Extended(ExtendedReport<'a>),
     /// A report of TFRC's receiver: ours, in an APP packet.
     Tfrc(TfrcReport),
+    /// The scheme by which losses are to be counted: ours as well.
+    TfrcScheme(TfrcScheme<'a>),
     /// These sources leave.
     Goodbye(Sources<'a>),
     /// Another type of packet.
@@ -199,8 +201,11 @@ impl<'a> Rtcp<'a> {
             }
             TRANSPORT_FEEDBACK if count == usize::from(NACK_FORMAT) => Rtcp::Nack(Nack::parse(packet)?),
             EXTENDED_REPORT => Rtcp::Extended(ExtendedReport::parse(packet)?),
-            APPLICATION if packet.get(8..12) == Some(&NAME) && count == 0 => {
+            APPLICATION if packet.get(8..12) == Some(&NAME) && count == usize::from(REPORT) => {
                 Rtcp::Tfrc(TfrcReport::parse(packet)?)
+            }
+            APPLICATION if packet.get(8..12) == Some(&NAME) && count == usize::from(SCHEME) => {
+                Rtcp::TfrcScheme(TfrcScheme::parse(packet)?)
             }
             kind => Rtcp::Other { kind },
         })

@@ -1,6 +1,7 @@
 //! What receiver-based TFRC says beyond RTP and its reports (RFC 5348, section 3.2): formats of our own. In data packets the
 //! time of sending and the sender's round-trip time, as a header extension (RFC 8285, one-byte headers); in feedback an APP
-//! packet (RFC 3550, section 6.7). `docs/protocol.md` draws both.
+//! packet (RFC 3550, section 6.7), and another one in which a sender names the scheme that is to count losses. `docs/protocol.md`
+//! draws all of them.
 
 use super::WireError;
 use super::rtcp::packet;
@@ -23,8 +24,14 @@ const SUMMARY: u32 = 1 << 23;
 /// The type of APP packets, and which one is ours.
 pub(super) const APPLICATION: u8 = 204;
 pub(super) const NAME: [u8; 4] = *b"TFRC";
-/// Bytes of ours, with the header.
+/// Subtypes of ours: reports, and names of schemes.
+pub(super) const REPORT: u8 = 0;
+pub(super) const SCHEME: u8 = 1;
+/// Bytes of a report, with the header, and those of a packet before the name in it.
 pub(super) const REPORT_LEN: usize = 40;
+const SCHEME_HEAD: usize = 12;
+/// The longest name of a scheme in bytes.
+pub const MAX_SCHEME_NAME: usize = 252;
 
 /// What a data packet says of its sender (RFC 5348, section 3.2.1).
 ///
@@ -95,9 +102,10 @@ impl SendTime {
 /// What a receiver says of one source (RFC 5348, section 3.2.2).
 ///
 /// ```
-/// use lastmile::{time::Span, units::Bytes, wire::{Rtcp, TfrcReport, write_tfrc_report}};
+/// use lastmile::{time::Span, units::Bytes, wire::{Rtcp, TfrcReport, scheme_check, write_tfrc_report}};
+/// let scheme = scheme_check("tfrc(form=receiver)+zbs");
 /// let report = TfrcReport {
-///     ssrc: 9, source: 7, sequence: 65_535, echo: 5, delay: Span::from_micros(120),
+///     ssrc: 9, source: 7, sequence: 65_535, scheme, echo: 5, delay: Span::from_micros(120),
 ///     received: Bytes(50_000), over: Span::from_millis(50), loss_event_rate: 0.2,
 /// };
 /// let mut bytes = Vec::new();
@@ -112,6 +120,8 @@ pub struct TfrcReport {
     pub source: u32,
     /// The sequence number of the newest packet.
     pub sequence: u16,
+    /// By which scheme losses are counted: [`scheme_check`] of its name.
+    pub scheme: u16,
     /// The send time in it: `t_recvdata`.
     pub echo: u32,
     /// How long ago it arrived, to a microsecond: `t_delay`.
@@ -134,6 +144,7 @@ impl TfrcReport {
             ssrc: word(4),
             source: word(12),
             sequence: super::be16(all, 16),
+            scheme: super::be16(all, 18),
             echo: word(20),
             delay: span(word(24)),
             received: Bytes(word(28).into()),
@@ -145,12 +156,12 @@ impl TfrcReport {
 
 /// Appends a report; what is out of range becomes the nearest that can be said.
 pub fn write_tfrc_report(out: &mut Vec<u8>, report: &TfrcReport) {
-    packet(out, 0, APPLICATION, |out| {
+    packet(out, REPORT, APPLICATION, |out| {
         out.extend(report.ssrc.to_be_bytes());
         out.extend(NAME);
         out.extend(report.source.to_be_bytes());
         out.extend(report.sequence.to_be_bytes());
-        out.extend([0, 0]);
+        out.extend(report.scheme.to_be_bytes());
         let p = report.loss_event_rate;
         // A loss event rate above zero is never said to be none: that ends slow start.
         let p = if p > 0.0 { ((p * 4_294_967_295.0 + 0.5) as u32).max(1) } else { 0 };
@@ -159,6 +170,56 @@ pub fn write_tfrc_report(out: &mut Vec<u8>, report: &TfrcReport) {
             out.extend(word.to_be_bytes());
         }
     });
+}
+
+/// A sender names the scheme by which its losses are to be counted: `tfrc(form=receiver)` with its options, and the classifier in front.
+///
+/// ```
+/// use lastmile::wire::{Rtcp, TfrcScheme, write_tfrc_scheme};
+/// let scheme = TfrcScheme { source: 7, name: "tfrc(form=receiver)+zbs" };
+/// let mut bytes = Vec::new();
+/// write_tfrc_scheme(&mut bytes, &scheme);
+/// assert_eq!(Rtcp::all(&bytes).next(), Some(Ok(Rtcp::TfrcScheme(scheme))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TfrcScheme<'a> {
+    /// The source.
+    pub source: u32,
+    /// The scheme's name, of 1 to [`MAX_SCHEME_NAME`] bytes without zeros.
+    pub name: &'a str,
+}
+
+impl<'a> TfrcScheme<'a> {
+    /// Reads a whole packet, whose type and name are right.
+    pub(super) fn parse(packet: &'a [u8]) -> Result<TfrcScheme<'a>, WireError> {
+        let short =
+            WireError::Truncated { what: "the name of a TFRC scheme", need: SCHEME_HEAD, have: packet.len() };
+        let head: &[u8; SCHEME_HEAD] = packet.first_chunk().ok_or(short)?;
+        // Zeros fill the last word.
+        let text = packet[SCHEME_HEAD..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let name = core::str::from_utf8(text).ok().filter(|name| (1..=MAX_SCHEME_NAME).contains(&name.len()));
+        let wrong = WireError::Value { what: "the name of a TFRC scheme", value: text.len() as u64 };
+        Ok(TfrcScheme { source: super::be32(head, 4), name: name.ok_or(wrong)? })
+    }
+}
+
+/// Appends the name of a scheme; nothing where it is longer than [`MAX_SCHEME_NAME`].
+pub fn write_tfrc_scheme(out: &mut Vec<u8>, scheme: &TfrcScheme<'_>) {
+    if scheme.name.len() > MAX_SCHEME_NAME {
+        return;
+    }
+    packet(out, SCHEME, APPLICATION, |out| {
+        out.extend(scheme.source.to_be_bytes());
+        out.extend(NAME);
+        out.extend(scheme.name.as_bytes());
+    });
+}
+
+/// By what reports tell schemes apart: FNV-1a of 32 bits over the name, its halves joined by exclusive or.
+pub fn scheme_check(name: &str) -> u16 {
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash >> 16) as u16 ^ hash as u16
 }
 
 fn micros(span: Span) -> u32 {
@@ -216,6 +277,7 @@ mod tests {
             ssrc: 1,
             source: 2,
             sequence: 3,
+            scheme: 6,
             echo: 4,
             delay: Span::from_nanos(-5),
             received: Bytes(u64::MAX),
@@ -235,6 +297,28 @@ mod tests {
         for (p, wanted) in [(f64::NAN, 0.0), (-1.0, 0.0), (7.0, 1.0), (1.0, 1.0), (0.0, 0.0)] {
             assert_eq!(read(&TfrcReport { loss_event_rate: p, ..report }).loss_event_rate, wanted, "{p}");
         }
+    }
+
+    /// FNV-1a's own test vectors: of nothing 811c9dc5, of "a" e40c292c, of "foobar" bf9cf968.
+    #[test]
+    fn names_of_schemes_are_told_apart_and_only_possible_ones_are_read() {
+        assert_eq!(
+            ["", "a", "foobar"].map(scheme_check),
+            [0x811c ^ 0x9dc5, 0xe40c ^ 0x292c, 0xbf9c ^ 0xf968]
+        );
+        let mut bytes = Vec::new();
+        write_tfrc_scheme(&mut bytes, &TfrcScheme { source: 7, name: "tfrc+" });
+        assert_eq!(bytes, [&[0x81, APPLICATION, 0, 4, 0, 0, 0, 7][..], b"TFRCtfrc+\0\0\0"].concat());
+        for wrong in [&[][..], &[0; 4], &[0xff; 4], &[b'a'; 256]] {
+            let mut bytes = Vec::new();
+            packet(&mut bytes, SCHEME, APPLICATION, |out| {
+                out.extend([&[0, 0, 0, 7][..], &NAME, wrong].concat())
+            });
+            assert!(matches!(Rtcp::all(&bytes).next(), Some(Err(WireError::Value { .. }))), "{wrong:?}");
+        }
+        bytes.clear();
+        write_tfrc_scheme(&mut bytes, &TfrcScheme { source: 7, name: &"a".repeat(253) });
+        assert!(bytes.is_empty());
     }
 
     #[test]

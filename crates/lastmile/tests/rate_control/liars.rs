@@ -104,6 +104,7 @@ proptest! {
                     ssrc: 9,
                     source: 7,
                     sequence,
+                    scheme: *delay as u16,
                     echo: *delay,
                     delay: Span::from_micros((*delay).into()),
                     received: Bytes((*received).into()),

@@ -5,16 +5,17 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::{
-    Decision, End, Left, Received, Receiver, ReceiverConfig, Retransmission, Sender, SenderConfig, Sent,
-    SourceConfig,
+    ControlConfig, Decision, End, Left, Received, Receiver, ReceiverConfig, Retransmission, Sender,
+    SenderConfig, SenderRate, Sent, SourceConfig,
 };
 use lastmile::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId};
 use lastmile::options::Choice;
 use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::{
-    ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, SendTime, SenderInfo, is_rtcp, write_feedback,
-    write_goodbye, write_nack, write_name, write_receipt_times, write_receiver_report, write_sender_report,
+    ReportBlock, Reported, Rtcp, RtpHeader, RtpPacket, SendTime, SenderInfo, TfrcScheme, is_rtcp,
+    scheme_check, write_feedback, write_goodbye, write_nack, write_name, write_receipt_times,
+    write_receiver_report, write_sender_report, write_tfrc_scheme,
 };
 use proptest::prelude::*;
 

@@ -288,17 +288,124 @@ fn forged_sources_keep_no_real_one_out() {
     }
 }
 
+/// A packet that asks for reports of TFRC's receiver; 40 ms there and back.
+fn asking(from: SocketAddr, number: u16) -> Datagram {
+    let header = RtpHeader { sequence: number, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
+    let (at_micros, rtt) = (u32::from(number) * 1_000, Some(Span::from_millis(40)));
+    let mut bytes = Vec::new();
+    SendTime { at: at_micros, rtt, summary: true, history: false }.write(&header, &mut bytes);
+    bytes.resize(bytes.len() + 400, 0);
+    Datagram::udp(from, ends().1, bytes)
+}
+
+/// Names are taken from proven sources that ask for reports, each source's first that can be, and no others.
+#[test]
+fn a_scheme_is_named_once_by_a_proven_source() {
+    const USUAL: &str = "tfrc(form=receiver)";
+    const ZBS: &str = "tfrc(form=receiver)+zbs";
+    let (from, to) = ends();
+    let naming = |from, names: &[&str]| {
+        let mut bytes = Vec::new();
+        write_sender_report(&mut bytes, OURS, &SenderInfo::default(), &[]);
+        names.iter().for_each(|name| write_tfrc_scheme(&mut bytes, &TfrcScheme { source: OURS, name }));
+        Datagram::udp(from, to, bytes)
+    };
+    let stranger = (from.ip(), from.port() + 1).into();
+    let refused =
+        ["tfrc+zbs", "vtp", "tfrc(form=receiver)+wishful", "tfrc(form=receiver)+omniscient", "x(", "+"];
+    // By whom before the first packet, after it, and after the second; and how losses are counted then.
+    type Named<'a> = (SocketAddr, &'a [&'a str]);
+    let cases: [([Named<'_>; 3], &str); 7] = [
+        ([(from, &[]), (from, &[]), (from, &[])], USUAL),
+        ([(from, &[ZBS]), (from, &[]), (from, &[])], USUAL),
+        ([(from, &[]), (from, &[ZBS]), (from, &[])], USUAL),
+        ([(from, &[]), (from, &[]), (stranger, &[ZBS])], USUAL),
+        ([(from, &[]), (from, &[]), (from, &refused)], USUAL),
+        ([(from, &[]), (from, &[]), (from, &[ZBS])], ZBS),
+        ([(from, &[]), (from, &refused), (from, &[ZBS, "tfrc(form=receiver)+spike"])], ZBS),
+    ];
+    for (named, scheme) in cases {
+        let mut heard = Heard::new();
+        for (number, (from, names)) in named.into_iter().enumerate() {
+            heard.hears(at(20 + number as i64), naming(from, names));
+            heard.hears(at(20 + number as i64), asking(ends().0, number as u16));
+        }
+        heard.input(at(100), Input::Wake);
+        let reports = heard.packets.iter().flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()));
+        let last = reports.flatten().filter_map(|packet| match packet {
+            Rtcp::Tfrc(report) => Some(report.scheme),
+            _ => None,
+        });
+        assert_eq!(last.last(), Some(scheme_check(scheme)), "{named:?}");
+        assert!(heard.bytes_out() <= heard.bytes_in);
+    }
+}
+
+/// Two streams of one peer miss the same numbers. Until it is known which stream repeats which, only one of them asks for a number
+/// (RFC 4588, section 5.3); a packet of a stream that repeats the second never counts for the first.
+#[test]
+fn what_comes_again_counts_for_its_own_stream() {
+    const STREAMS: [u32; 2] = [7, 17];
+    let (from, to) = ends();
+    let within = Some(Span::from_millis(400));
+    let mut receiver =
+        Receiver::new(ReceiverConfig { epoch: EPOCH, nack: within, ..ReceiverConfig::new(9) }).unwrap();
+    let mut run = |now: Time, packet: Option<(u32, u8, u16, u16)>| {
+        let input = packet.map_or(Input::Wake, |(ssrc, payload_type, sequence, original)| {
+            let mut bytes = Vec::new();
+            RtpHeader { marker: false, payload_type, sequence, timestamp: 0, ssrc }.write(&mut bytes);
+            bytes.extend(original.to_be_bytes());
+            bytes.resize(400, 0);
+            Input::Datagram { port: PortId(0), at: now, datagram: Datagram::udp(from, to, bytes) }
+        });
+        receiver.handle(now, input);
+        let (packets, decisions, _) = drain(&mut receiver, now);
+        let mut asked = Vec::new();
+        for (_, datagram) in packets {
+            for packet in Rtcp::all(datagram.payload.udp().unwrap()).flatten() {
+                if let Rtcp::Nack(nack) = packet {
+                    asked.extend(nack.lost().map(|number| (nack.ssrc, number)));
+                }
+            }
+        }
+        (asked, decisions)
+    };
+    for number in [0, 1, 2, 4, 5, 6] {
+        STREAMS.iter().for_each(|ssrc| drop(run(at(i64::from(number)), Some((*ssrc, 96, number, 0)))));
+    }
+    let (asked, _) = run(at(15), None);
+    let [(first, 3)] = asked[..] else { panic!("{asked:?}") };
+    let second = STREAMS[usize::from(first == STREAMS[0])];
+    // A stream that repeats has one number more than the other.
+    run(at(20), Some((first + 1, 97, 0, 3)));
+    let (asked, _) = run(at(40), None);
+    assert_eq!(asked, [(second, 3)]);
+    run(at(50), Some((second + 1, 97, 0, 3)));
+    for number in [7, 9, 10] {
+        STREAMS.iter().for_each(|ssrc| drop(run(at(50 + i64::from(number)), Some((*ssrc, 96, number, 0)))));
+    }
+    // Both ask at once, and only the second is answered.
+    let (mut asked, _) = run(at(75), None);
+    asked.sort_unstable();
+    assert_eq!(asked, STREAMS.map(|ssrc| (ssrc, 8)));
+    run(at(80), Some((STREAMS[1] + 1, 97, 1, 8)));
+    receiver.handle(at(90), Input::Interrupted);
+    let (_, decisions, _) = drain(&mut receiver, at(90));
+    let recovered = |of: u32| {
+        decisions.iter().find_map(|what| match what {
+            Decision::SourceLeft { ssrc, received, .. } if *ssrc == of => Some(received.recovered),
+            _ => None,
+        })
+    };
+    assert_eq!(STREAMS.map(recovered), [Some(1), Some(2)]);
+}
+
 /// Four seconds of a packet each millisecond are gone: a loss event for each round-trip time of 40 ms, of which the last eight count.
 #[test]
 fn an_outage_is_a_loss_to_who_counts_losses() {
     let mut heard = Heard::new();
     for number in (0..1_000_u16).chain(5_000..5_100) {
-        let header = RtpHeader { sequence: number, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
-        let (at_micros, rtt) = (u32::from(number) * 1_000, Some(Span::from_millis(40)));
-        let mut bytes = Vec::new();
-        SendTime { at: at_micros, rtt, summary: true, history: false }.write(&header, &mut bytes);
-        bytes.resize(bytes.len() + 400, 0);
-        heard.hears(at(20 + i64::from(number)), Datagram::udp(ends().0, ends().1, bytes));
+        heard.hears(at(20 + i64::from(number)), asking(ends().0, number));
     }
     let rates: Vec<f64> = heard
         .packets

@@ -10,12 +10,23 @@ struct Path {
     delay: fn(u64) -> Span,
 }
 
-/// What each end says when a stream has run over that path.
-fn over(path: &Path, stop: Time) -> (Sent, Received, u64) {
-    let (mut sender, mut receiver) = (sender(stop), receiver());
+/// What came of a stream over a path.
+struct Came {
+    sent: Sent,
+    received: Received,
+    /// Packets that the path marked.
+    marked: u64,
+    decisions: Vec<Decision>,
+    /// The loss event rate in each report of TFRC's receiver, and how many names of schemes went to it.
+    loss_event_rates: Vec<f64>,
+    named: usize,
+}
+
+fn over(path: &Path, mut sender: Sender) -> Came {
+    let mut receiver = receiver();
     let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
-    let (mut order, mut media, mut marked) = (0, 0, 0);
-    let (mut sent, mut received) = (None, None);
+    let (mut order, mut media, mut marked, mut named) = (0, 0, 0, 0);
+    let (mut all, mut loss_event_rates) = (Vec::new(), Vec::new());
     let mut wakes = [Some(Time::ZERO); 2];
     loop {
         let next = queue.keys().next().map(|&(at, _)| at);
@@ -32,21 +43,22 @@ fn over(path: &Path, stop: Time) -> (Sent, Received, u64) {
             drain(&mut sender, now)
         };
         wakes[usize::from(to_receiver)] = wake;
-        for decision in decisions {
-            match decision {
-                Decision::MediaEnded { sent: what, .. } => sent = Some(what),
-                Decision::SourceLeft { received: what, .. } => received = Some(what),
-                _ => {}
-            }
-        }
+        all.extend(decisions);
         for (left, mut datagram) in packets {
             let mut came = left + Span::from_millis(20);
             let mut copies = 1;
+            let payload = datagram.payload.udp().unwrap();
+            for packet in Rtcp::all(payload).filter(|_| is_rtcp(payload)).flatten() {
+                match packet {
+                    Rtcp::Tfrc(report) => loss_event_rates.push(report.loss_event_rate),
+                    Rtcp::TfrcScheme(_) => named += 1,
+                    _ => {}
+                }
+            }
             if to_receiver {
                 (datagram.from, datagram.to) = (ends().1, ends().0);
             } else {
-                (datagram.from, datagram.to) = ends();
-                if !is_rtcp(datagram.payload.udp().unwrap()) {
+                if !is_rtcp(payload) {
                     media += 1;
                     came += (path.delay)(media);
                     if path.mark > 0 && media % path.mark == 0 {
@@ -58,6 +70,7 @@ fn over(path: &Path, stop: Time) -> (Sent, Received, u64) {
                     }
                     marked += u64::from(copies > 0 && datagram.ecn == Ecn::Ce);
                 }
+                (datagram.from, datagram.to) = ends();
             }
             for _ in 0..copies {
                 order += 1;
@@ -66,13 +79,19 @@ fn over(path: &Path, stop: Time) -> (Sent, Received, u64) {
             }
         }
     }
-    (sent.unwrap(), received.unwrap(), marked)
+    let ended =
+        |what: &Decision| if let Decision::MediaEnded { sent, .. } = what { Some(*sent) } else { None };
+    let left = |what: &Decision| {
+        if let Decision::SourceLeft { received, .. } = what { Some(*received) } else { None }
+    };
+    let (sent, received) = (all.iter().find_map(ended).unwrap(), all.iter().find_map(left).unwrap());
+    Came { sent, received, marked, decisions: all, loss_event_rates, named }
 }
 
 #[test]
 fn both_ends_count_what_the_path_did() {
     let plain = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
-    let (sent, received, _) = over(&plain, at(10_000));
+    let Came { sent, received, .. } = over(&plain, sender(at(10_000)));
     assert_eq!(
         (received.packets, received.lost, received.duplicates, received.marked),
         (sent.packets, 0, 0, 0)
@@ -84,7 +103,8 @@ fn both_ends_count_what_the_path_did() {
         0..2_400 if number.is_multiple_of(3) => Span::from_millis(15),
         _ => Span::ZERO,
     };
-    let (sent, received, marked) = over(&Path { lose: 10, mark: 7, copy: 4, delay: late }, at(10_000));
+    let path = Path { lose: 10, mark: 7, copy: 4, delay: late };
+    let Came { sent, received, marked, .. } = over(&path, sender(at(10_000)));
     let lost = sent.packets / 10;
     // The last may be among the lost: nobody knows that it was sent.
     assert!(received.lost == lost || received.lost + 1 == lost, "{} of {lost}", received.lost);
@@ -92,4 +112,44 @@ fn both_ends_count_what_the_path_did() {
     assert_eq!((received.marked, sent.marked, sent.acknowledged), (marked, marked, received.packets));
     assert_eq!(received.duplicates, sent.packets / 4 - sent.packets / 20);
     assert!(received.out_of_order > sent.packets / 5, "{}", received.out_of_order);
+}
+
+/// Every 20th packet is lost on a path whose queue only the first ten met. The receiver has not been told of a classifier; the sender
+/// names `spike`, which judges by the delays that the link lost them, and the loss event rate falls to none.
+#[test]
+fn the_classifier_that_a_sender_names_judges_at_the_receiver() {
+    let delay = |number| if number < 10 { Span::from_millis(10) } else { Span::ZERO };
+    let path = Path { lose: 20, mark: 0, copy: 0, delay };
+    let came = |control: &str| {
+        let control = ControlConfig {
+            start: Some(Rate::ip(500_000)),
+            max: Rate::ip(2_000_000),
+            ..ControlConfig::new(control.parse().unwrap())
+        };
+        let config = SenderConfig { rate: SenderRate::Controlled(control), ..config(at(10_000)) };
+        over(&path, Sender::new(config).unwrap())
+    };
+    let scheme = |came: &Came| {
+        let told = came.decisions.iter().filter_map(|what| match what {
+            Decision::SchemeHeeded { heeded } => Some(heeded.to_string()),
+            Decision::SchemeNamed { scheme, .. } => Some(scheme.to_string()),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let unjudged = came("tfrc(form=receiver)");
+    let p = *unjudged.loss_event_rates.last().unwrap();
+    assert!((0.03..0.06).contains(&p), "{p}");
+    assert_eq!((scheme(&unjudged), unjudged.named), (vec![], 0));
+    let judged = came("tfrc(form=receiver)+spike");
+    let rates = &judged.loss_event_rates;
+    assert!(rates.len() > 100 && rates[rates.len() / 10..].iter().all(|p| *p == 0.0), "{rates:?}");
+    assert!(judged.sent.packets > 2 * unjudged.sent.packets, "{:?} {:?}", judged.sent, unjudged.sent);
+    assert_eq!(scheme(&judged), ["false", "tfrc(form=receiver)+spike", "true"]);
+    assert_eq!(judged.named, 1);
+    let verdicts = judged.decisions.iter().any(|what| match what {
+        Decision::LossesJudged(verdicts) => verdicts.classifier == "spike" && verdicts.wireless > 20,
+        _ => false,
+    });
+    assert!(verdicts, "{:?}", judged.decisions);
 }

@@ -103,6 +103,12 @@ impl Receiver {
         self.reported = 0.0;
     }
 
+    /// Counts losses as `other` does from now on: its history begins anew, with its classifier.
+    pub fn follow(&mut self, other: Receiver) {
+        (self.fresh, self.discriminator) = (other.fresh, other.discriminator);
+        self.forget();
+    }
+
     /// A data packet arrived; `truth` is the simulator's side channel [RFC 5348, 6.1].
     pub fn on_packet(&mut self, now: Time, packet: &ReceiverPacket, truth: Option<&dyn LossTruth>) {
         let ReceiverPacket { number, size, sent, rtt, ecn } = *packet;

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::MAX_AWAITED;
 use super::source::{self, FrameSource};
+use super::summary::Scheme;
 use crate::control::{self, Composition, RateController, Setting};
 use crate::node::Ecn;
 use crate::options::{Choice, ChoiceError, OptionError};
@@ -146,10 +147,10 @@ impl ControlConfig {
         ControlConfig { control, min, start, max, timed: false }
     }
 
-    /// What packets carry beside the header: whether of the time, and whether they ask for reports of the receiver's.
-    pub(super) fn carries(&self) -> (bool, bool) {
-        let at_receiver = self.control.at_receiver();
-        (self.timed || at_receiver, at_receiver)
+    /// Whether packets carry the time, and the scheme by which the receiver is to count losses, where it is asked to.
+    pub(super) fn carries(&self) -> (bool, Option<Scheme>) {
+        let scheme = self.control.at_receiver().then(|| Scheme::new(self.control.to_string()));
+        (self.timed || scheme.is_some(), scheme)
     }
 
     /// The limits, for packets of that size at most.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::event::Decision;
 use super::receipts::{ReceiptClock, TICK};
-use super::summary::micros;
+use super::summary::{Scheme, micros};
 use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
 use crate::control::{self, Fate, LossTruth, LostBy, PacketClass, RateController, Report, Source, Summary};
@@ -104,8 +104,9 @@ pub(super) struct Control {
     told: Rate,
     /// The simulator's side channel.
     truth: Option<Arc<dyn LossTruth>>,
-    /// What packets carry beside the header: whether of the time, and whether they ask for reports of the receiver's.
-    carries: (bool, bool),
+    /// Whether packets carry the time, and the scheme by which the receiver is asked to count losses, where it is.
+    timed: bool,
+    pub(super) scheme: Option<Scheme>,
     /// The round-trip time that they carry, and which of the receiver's loss histories.
     rtt: Option<Span>,
     pub(super) history: bool,
@@ -117,7 +118,7 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn new(
         controller: Box<dyn RateController>,
-        carries: (bool, bool),
+        (timed, scheme): (bool, Option<Scheme>),
         truth: Option<Arc<dyn LossTruth>>,
     ) -> Control {
         let told = controller.output().target;
@@ -141,7 +142,8 @@ impl Control {
             lost: 0,
             lost_wireless: 0,
             truth,
-            carries,
+            timed,
+            scheme,
             rtt: None,
             history: false,
         }
@@ -156,8 +158,8 @@ impl Control {
 
     /// What a packet that leaves then carries beside the header.
     pub(super) fn stamp(&self, due: Time) -> Option<SendTime> {
-        let (timed, summary) = self.carries;
-        timed.then(|| SendTime { at: micros(due), rtt: self.rtt, summary, history: self.history })
+        let (rtt, summary, history) = (self.rtt, self.scheme.is_some(), self.history);
+        self.timed.then(|| SendTime { at: micros(due), rtt, summary, history })
     }
 
     /// What was decided since it was last asked.
@@ -321,7 +323,7 @@ impl Control {
     /// A report of TFRC's receiver came; whether it tells of what was sent, and was asked for. When its newest packet left, this
     /// end knows better than its echo.
     pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) -> bool {
-        let newer = |id: &u64| self.carries.1 && self.highest.is_none_or(|before| *id > before);
+        let newer = |id: &u64| self.scheme.is_some() && self.highest.is_none_or(|before| *id > before);
         let number = self.numbers[0].id(report.sequence).filter(newer);
         let place = number.and_then(|number| number.checked_sub(self.first));
         let known = place.and_then(|place| self.flight.get(usize::try_from(place).ok()?));

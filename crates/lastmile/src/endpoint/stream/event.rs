@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use crate::classify::Verdicts;
-use crate::control;
+use crate::control::{self, Composition};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
@@ -164,6 +164,20 @@ pub enum Decision {
         why: Left,
         /// What came of it.
         received: Received,
+    },
+    /// A source named the scheme by which its losses are counted from now on (`tfrc(form=receiver)`).
+    SchemeNamed {
+        /// Its address.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+        /// The scheme.
+        scheme: Composition,
+    },
+    /// Reports of TFRC's receiver tell by which scheme it counts losses: not by the sender's, which is named to it; or by that after all.
+    SchemeHeeded {
+        /// Whether it is the sender's.
+        heeded: bool,
     },
     /// How losses were judged in all: told by whoever judges, right before the stream's end.
     LossesJudged(Verdicts),

@@ -37,8 +37,9 @@ pub(super) struct Source {
     /// Two packets have come in sequence.
     pub(super) known: bool,
     pub(super) received: Received,
-    /// It repeats packets of another one (RFC 4588).
+    /// It repeats packets of another one (RFC 4588), and of which, once that is known.
     pub(super) repeats: bool,
+    pub(super) original: Option<u32>,
     /// What it is asked for again, where it is.
     pub(super) missing: Option<Missing>,
     /// IP bytes that came from it, of media or not, and that went back.
@@ -80,6 +81,7 @@ impl Source {
             own,
             ssrc: header.ssrc,
             repeats,
+            original: None,
             missing: config.nack.filter(|_| !repeats).map(Missing::new),
             highest: base - 1,
             base,
@@ -183,6 +185,11 @@ impl Source {
     /// When it is to be asked for something.
     pub(super) fn asks(&self) -> Option<Time> {
         self.missing.as_ref().filter(|_| self.known)?.wake()
+    }
+
+    /// Whether it was asked for this packet, and that has not come.
+    pub(super) fn awaits(&self, low: u16) -> bool {
+        self.missing.as_ref().is_some_and(|missing| missing.asked().any(|asked| asked == low))
     }
 
     /// Whether this packet was missing, and what it carries is of use.

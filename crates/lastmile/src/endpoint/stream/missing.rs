@@ -29,6 +29,8 @@ pub(super) struct Missing {
 struct Asked {
     since: Time,
     last: Option<Time>,
+    /// When it was last left to another source of its peer, which asks for the same number.
+    left: Option<Time>,
 }
 
 impl Missing {
@@ -39,7 +41,9 @@ impl Missing {
     /// These are missing as of now.
     pub(super) fn gap(&mut self, now: Time, numbers: core::ops::Range<u64>) {
         let first = numbers.start.max(numbers.end.saturating_sub(MAX_MISSING as u64));
-        self.packets.extend((first..numbers.end).map(|number| (number, Asked { since: now, last: None })));
+        self.packets.extend(
+            (first..numbers.end).map(|number| (number, Asked { since: now, last: None, left: None })),
+        );
         while self.packets.len() > MAX_MISSING {
             self.packets.pop_first();
         }
@@ -48,6 +52,11 @@ impl Missing {
     /// One came after all.
     pub(super) fn came(&mut self, number: u64) {
         self.packets.remove(&number);
+    }
+
+    /// The numbers that were asked for and have not come.
+    pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
+        self.packets.iter().filter(|(_, asked)| asked.last.is_some()).map(|(number, _)| *number as u16)
     }
 
     /// One was sent again; whether it was missing, and is of use. `highest` is the highest number that came.
@@ -62,13 +71,19 @@ impl Missing {
         now <= asked.since + self.within
     }
 
-    /// The numbers to ask for now, and how many of them are asked for the first time. What is of no use any more is forgotten.
-    pub(super) fn due(&mut self, now: Time) -> (Vec<u16>, u64) {
+    /// The numbers to ask for now but for `others`, and how many of them are asked for the first time. What is of no use any more is
+    /// forgotten.
+    pub(super) fn due(&mut self, now: Time, others: &[u16]) -> (Vec<u16>, u64) {
         let (within, again) = (self.within, self.again());
         self.packets.retain(|_, asked| now <= asked.since + within);
-        let due = self.packets.iter_mut().filter(|(_, asked)| asked.due(again) <= now).take(MAX_ASKED);
+        let due = self.packets.iter_mut().filter(|(_, asked)| asked.due(again) <= now);
+        let free = due.filter_map(|(number, asked)| {
+            let taken = others.contains(&(*number as u16));
+            asked.left = taken.then_some(now);
+            (!taken).then_some((number, asked))
+        });
         let mut first = 0;
-        let numbers = due.map(|(number, asked)| {
+        let numbers = free.take(MAX_ASKED).map(|(number, asked)| {
             first += u64::from(asked.last.replace(now).is_none());
             *number as u16
         });
@@ -88,7 +103,8 @@ impl Missing {
 
 impl Asked {
     fn due(&self, again: Span) -> Time {
-        self.last.map_or(self.since + REORDERED, |last| last + again)
+        let due = self.last.map_or(self.since + REORDERED, |last| last + again);
+        self.left.map_or(due, |left| due.max(left + SHORTEST))
     }
 }
 
@@ -105,13 +121,22 @@ mod tests {
         let mut missing = Missing::new(Span::from_millis(300));
         missing.gap(at(0), 65_536..65_539);
         missing.came(65_538);
-        assert_eq!((missing.due(at(9)), missing.wake()), ((vec![], 0), Some(at(10))));
-        assert_eq!(missing.due(at(10)), (vec![0, 1], 2));
+        assert_eq!((missing.due(at(9), &[]), missing.wake()), ((vec![], 0), Some(at(10))));
+        assert_eq!(missing.due(at(10), &[]), (vec![0, 1], 2));
         assert!(missing.repeated(at(50), 0, 65_540) && !missing.repeated(at(51), 0, 65_540));
         // The answer took 40 ms: it is asked for again after 60 ms.
-        assert_eq!((missing.due(at(69)), missing.due(at(70))), ((vec![], 0), (vec![1], 0)));
-        assert_eq!(missing.due(at(301)), (vec![], 0));
+        assert_eq!((missing.due(at(69), &[]), missing.due(at(70), &[])), ((vec![], 0), (vec![1], 0)));
+        assert_eq!(missing.due(at(301), &[]), (vec![], 0));
         assert_eq!(missing.wake(), None);
+    }
+
+    #[test]
+    fn what_another_source_asks_for_is_left_to_it_for_a_while() {
+        let mut missing = Missing::new(Span::from_millis(300));
+        missing.gap(at(0), 5..7);
+        assert_eq!((missing.due(at(10), &[5]), missing.wake()), ((vec![6], 1), Some(at(30))));
+        assert_eq!(missing.asked().collect::<Vec<_>>(), [6]);
+        assert_eq!(missing.due(at(30), &[]), (vec![5], 1));
     }
 
     #[test]
@@ -127,7 +152,7 @@ mod tests {
         missing.gap(at(0), 0..100_000);
         missing.gap(at(1), 100_001..100_010);
         assert_eq!(missing.packets.len(), MAX_MISSING);
-        let (asked, first) = missing.due(at(11));
+        let (asked, first) = missing.due(at(11), &[]);
         assert_eq!((asked.len(), first), (MAX_ASKED, MAX_ASKED as u64));
     }
 }

@@ -8,6 +8,7 @@
 //! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
 //! whose feedback stops ends.
 
+mod answers;
 mod breaker;
 mod config;
 mod control;

@@ -12,7 +12,8 @@ use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 use crate::wire::{
-    RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, write_goodbye, write_name, write_sender_report,
+    RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, TfrcScheme, write_goodbye, write_name,
+    write_sender_report, write_tfrc_scheme,
 };
 
 /// Packets of a train that a controller asks for: more are not sent.
@@ -191,6 +192,9 @@ impl Sender {
             if leaves {
                 write_goodbye(&mut bytes, ssrc);
             }
+        }
+        if let Some(name) = self.unheeded().filter(|_| !leaves) {
+            write_tfrc_scheme(&mut bytes, &TfrcScheme { source: self.config.ssrc, name });
         }
         self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
         self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);

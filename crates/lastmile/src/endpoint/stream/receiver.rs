@@ -7,17 +7,18 @@ use std::sync::Arc;
 use super::config::refuse_without_truth;
 use super::event::{Decision, Left};
 use super::heard::Source;
+use super::missing::Missing;
 use super::receiver_config::ReceiverConfig;
 use super::summary::Counting;
 use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
-use crate::control::LossTruth;
+use crate::control::{Composition, LossTruth};
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::wire::{
-    Rtcp, RtpHeader, RtpPacket, SendTime, is_rtcp, original, write_goodbye, write_nack, write_name,
-    write_receiver_report,
+    Rtcp, RtpHeader, RtpPacket, SendTime, TfrcScheme, is_rtcp, original, write_goodbye, write_nack,
+    write_name, write_receiver_report,
 };
 
 /// Sources at a time. Where there are as many, one that comes takes the place of that which was silent for longest, of those
@@ -55,7 +56,7 @@ impl Receiver {
 
     fn with(config: ReceiverConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Receiver, ChoiceError> {
         // Each source gets one of its own, later.
-        config.counting()?;
+        config.counting(&config.scheme())?;
         Ok(Receiver { config, truth, sources: Vec::new(), out: VecDeque::new() })
     }
 
@@ -75,17 +76,13 @@ impl Receiver {
                 // What repeats packets of a proven source is told of from its first packet on.
                 let proven = |other: &Source| other.known && other.peer == source.peer;
                 source.known = source.repeats && self.sources.iter().any(proven);
-                if !source.repeats
-                    && SendTime::of(&packet).is_some_and(|stamp| stamp.summary)
-                    && let Ok(receiver) = self.config.counting()
-                {
-                    source.counting =
-                        Some(Counting::new(receiver, self.truth.clone(), self.config.resolution));
+                if !source.repeats && SendTime::of(&packet).is_some_and(|stamp| stamp.summary) {
+                    source.counting = self.counting();
                 }
                 source.take(at, &packet, size, datagram.ecn);
                 self.sources.push(source);
             }
-            return self.on_repeated(now, datagram, &packet);
+            return self.on_repeated(now, datagram.from, &packet);
         };
         let source = &mut self.sources[place];
         source.last_heard = now;
@@ -102,22 +99,63 @@ impl Receiver {
         if source.known && !was_known && !source.repeats {
             self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
         }
-        self.on_repeated(now, datagram, &packet);
+        self.on_repeated(now, datagram.from, &packet);
     }
 
-    /// A packet that repeats another one may be what a source of the same peer is missing.
-    fn on_repeated(&mut self, now: Time, datagram: &Datagram, packet: &RtpPacket<'_>) {
+    /// What counts the losses of one more source.
+    fn counting(&self) -> Option<Counting> {
+        let scheme = self.config.scheme();
+        let receiver = self.config.counting(&scheme).ok()?;
+        Some(Counting::new(receiver, &scheme.to_string(), self.truth.clone(), self.config.resolution))
+    }
+
+    /// A source names the scheme by which its losses are to be counted: once, and once it is proven.
+    fn on_scheme(&mut self, peer: SocketAddr, scheme: &TfrcScheme<'_>) {
+        let Some(place) = self.source(peer, scheme.source).filter(|place| self.sources[*place].known) else {
+            return;
+        };
+        let Ok(composition) = scheme.name.parse::<Composition>() else { return };
+        let Some(counting) = self.sources[place].counting.as_mut().filter(|counting| counting.is_open())
+        else {
+            return;
+        };
+        if self.truth.is_none() && refuse_without_truth(Some(&composition)).is_err() {
+            return;
+        }
+        if let Ok(receiver) = self.config.counting(&composition) {
+            counting.follow(receiver, scheme.name);
+            let (ssrc, scheme) = (scheme.source, composition);
+            self.out.push_back(Output::Event(Decision::SchemeNamed { peer, ssrc, scheme }));
+        }
+    }
+
+    /// A packet that repeats another one may be what a source of the same peer misses: that whose packets it repeated before, else the
+    /// one that asked for this one (RFC 4588, section 5.3).
+    fn on_repeated(&mut self, now: Time, peer: SocketAddr, packet: &RtpPacket<'_>) {
         if self.config.nack.is_none() || packet.header.payload_type != RETRANSMITTED {
             return;
         }
         let Some((number, _)) = original(packet) else { return };
-        let sources = self.sources.iter_mut().filter(|source| source.peer == datagram.from);
-        for source in sources {
-            if source.repeated(now, number) {
-                source.received.recovered += 1;
-                return;
-            }
+        let own = self.source(peer, packet.header.ssrc);
+        let found = match own.and_then(|own| self.sources[own].original) {
+            Some(ssrc) => self.source(peer, ssrc),
+            None => self.unresolved(peer).find(|place| self.sources[*place].awaits(number)),
+        };
+        let Some(of) = found else { return };
+        if let Some(own) = own {
+            self.sources[own].original = Some(self.sources[of].ssrc);
         }
+        if self.sources[of].repeated(now, number) {
+            self.sources[of].received.recovered += 1;
+        }
+    }
+
+    /// A peer's sources of which it is not known by which other they are repeated.
+    fn unresolved(&self, peer: SocketAddr) -> impl Iterator<Item = usize> {
+        let own = move |(_, source): &(usize, &Source)| source.peer == peer;
+        let resolved = move |ssrc| self.sources.iter().any(|s| s.peer == peer && s.original == Some(ssrc));
+        let all = self.sources.iter().enumerate().filter(own);
+        all.filter(move |(_, source)| !source.repeats && !resolved(source.ssrc)).map(|(place, _)| place)
     }
 
     /// Where a source stands.
@@ -160,6 +198,7 @@ impl Receiver {
                         self.leave(place, Left::Goodbye);
                     }
                 }
+                Rtcp::TfrcScheme(scheme) => self.on_scheme(datagram.from, &scheme),
                 _ => {}
             }
         }
@@ -186,8 +225,16 @@ impl Receiver {
 
     /// Asks for packets that are missing.
     fn ask(&mut self, now: Time, place: usize) {
+        // No two requests for one number, or nobody could tell whose packet comes.
+        let peer = self.sources[place].peer;
+        let open = self.unresolved(peer).any(|other| other == place);
+        let others = self.unresolved(peer).filter(|other| open && *other != place);
+        let asked = |other: usize| self.sources[other].missing.iter().flat_map(Missing::asked);
+        let taken: Vec<u16> = others.flat_map(asked).collect();
         let source = &mut self.sources[place];
-        let Some((lost, first)) = source.missing.as_mut().map(|missing| missing.due(now)) else { return };
+        let Some((lost, first)) = source.missing.as_mut().map(|missing| missing.due(now, &taken)) else {
+            return;
+        };
         let mut bytes = Vec::new();
         write_nack(&mut bytes, self.config.ssrc, source.ssrc, &lost);
         if !bytes.is_empty() && self.send(now, place, bytes) {

@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 
 use crate::control::{self, Composition, tfrc};
-use crate::options::ChoiceError;
+use crate::options::{Choice, ChoiceError};
 use crate::time::{Epoch, Span};
 
 /// How often feedback may come.
@@ -101,7 +101,8 @@ pub struct ReceiverConfig {
     pub nack: Option<Span>,
     /// How fine its stamps of arrival are.
     pub resolution: Span,
-    /// `tfrc(form=receiver)` with its options and the classifier in front, for sources that ask for it; nothing for RFC 5348's.
+    /// `tfrc(form=receiver)` with its options and the classifier in front, of sources that ask for reports and have named no
+    /// scheme; nothing for RFC 5348's.
     pub control: Option<Composition>,
 }
 
@@ -119,14 +120,18 @@ impl ReceiverConfig {
         }
     }
 
-    /// What counts losses of a source that asks for it.
-    pub(super) fn counting(&self) -> Result<tfrc::Receiver, ChoiceError> {
+    /// By which scheme losses are counted until a source names one.
+    pub(super) fn scheme(&self) -> Composition {
+        let usual = || Composition::of(Choice::named("tfrc").with("form", "receiver"));
+        self.control.clone().unwrap_or_else(usual)
+    }
+
+    /// What counts losses by that scheme.
+    pub(super) fn counting(&self, scheme: &Composition) -> Result<tfrc::Receiver, ChoiceError> {
         let every = match self.feedback {
             FeedbackInterval::Every(span) => Some(span),
             FeedbackInterval::RoundTrip => None,
         };
-        let built =
-            self.control.as_ref().map(|control| control::build_receiver(control, every)).transpose()?;
-        Ok(built.flatten().unwrap_or_else(|| tfrc::Receiver::new(&tfrc::TfrcConfig::default(), None, every)))
+        control::build_receiver(scheme, every)
     }
 }

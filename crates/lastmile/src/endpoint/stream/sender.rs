@@ -1,22 +1,21 @@
-//! The sending end: when it does what, and what it makes of feedback.
+//! The sending end: its state, and when it does what. What it makes of answers is in `answers`, what it sends in `outgoing`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::breaker::{Breakers, Heard, Verdict};
+use super::REPORT_EVERY;
+use super::breaker::Breakers;
 use super::config::{SenderConfig, SenderRate, refuse_without_truth};
 use super::control::Control;
 use super::event::{Decision, End, Sent};
 use super::frames::Frames;
 use super::repeater::Repeater;
-use super::{REPORT_EVERY, from_peer, middle, nearest, ntp};
 use crate::control::{LossTruth, RateController, Setting, Signal};
 use crate::endpoint::Endpoint;
-use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, TransmitId};
+use crate::node::{Ecn, Failure, Input, Node, Output, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
-use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, is_rtcp};
 
 /// Feedback that is still on its way is waited for so long after the last packet.
 const LINGER: Span = Span::from_secs(1);
@@ -29,7 +28,7 @@ const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if it is told so again so much later, and nothing was
 /// heard of the receiver between: one error may be of the past, or forged.
 const REFUSED: Span = Span::from_secs(1);
-/// What the last report takes, by IPv6, with that of repetitions. of media, and also of packets that were sent again.
+/// What the last report takes, by IPv6: on media alone, and on packets that were sent again too.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
 /// A packet that was sent.
@@ -55,19 +54,19 @@ pub struct Sender {
     pub(super) payload: u64,
     /// The number of the first packet that is still awaited, and what is known of each from there on.
     pub(super) awaited: (u64, VecDeque<Awaited>),
-    next_report: Time,
-    last_feedback: Time,
+    pub(super) next_report: Time,
+    pub(super) last_feedback: Time,
     /// The latest departure that was asked for.
     pub(super) planned_until: Time,
     /// The receiver's number, once it was heard.
-    receiver: Option<u32>,
+    pub(super) receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
-    refused: Option<(Time, End)>,
+    pub(super) refused: Option<(Time, End)>,
     /// Round-trip time, by the last receiver report.
     pub(super) rtt: Option<Span>,
     pub(super) control: Option<Control>,
     pub(super) repeater: Option<Repeater>,
-    breakers: Option<Breakers>,
+    pub(super) breakers: Option<Breakers>,
     pub(super) out: VecDeque<Output<Decision>>,
 }
 
@@ -109,7 +108,7 @@ impl Sender {
         config: SenderConfig,
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
-        Sender::with(config, Some(Control::new(controller, (false, false), None)))
+        Sender::with(config, Some(Control::new(controller, (false, None), None)))
     }
 
     fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
@@ -168,6 +167,17 @@ impl Sender {
         self.config.max_bytes.is_none_or(|most| sent + size + last <= most)
     }
 
+    /// What a report takes at most that is not the last.
+    fn report_size(&self) -> Bytes {
+        let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
+        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name)
+    }
+
+    /// The scheme that is to be named to the receiver, where it counts losses by another.
+    pub(super) fn unheeded(&self) -> Option<&str> {
+        self.control.as_ref()?.scheme.as_ref()?.unheeded()
+    }
+
     /// Whether nothing is sent any more.
     pub(super) fn ended(&self) -> bool {
         self.ended.is_some()
@@ -196,118 +206,6 @@ impl Sender {
         self.finished = true;
     }
 
-    fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
-        let own = self.config.ssrc;
-        let Some(bytes) = from_peer(datagram, self.config.peer).filter(|bytes| is_rtcp(bytes)) else {
-            return;
-        };
-        self.sent.feedback_packets += 1;
-        self.sent.feedback_bytes += datagram.ip_size();
-        if let Some(control) = &mut self.control {
-            control.receipts.clear();
-        }
-        for packet in Rtcp::all(bytes).map_while(Result::ok) {
-            match packet {
-                Rtcp::Extended(report) => {
-                    if let Some(control) = &mut self.control {
-                        report.receipt_times().for_each(|block| control.receipts.read(&block));
-                    }
-                }
-                Rtcp::Feedback(feedback) => {
-                    let repeats = self.repeater.as_ref().map(Repeater::ssrc);
-                    for block in feedback.blocks() {
-                        let stream = usize::from(block.ssrc != own);
-                        if stream == 1 && repeats != Some(block.ssrc) {
-                            continue;
-                        }
-                        let mut news = false;
-                        if let Some(control) = &mut self.control {
-                            news = control.on_feedback(now, &block, feedback.at(), stream);
-                            (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
-                        }
-                        if stream == 0 {
-                            self.rtt = self.measured(now, &block).or(self.rtt);
-                        }
-                        for (low, told) in block.reports().filter(|(_, told)| told.received && stream == 0) {
-                            news |= self.acknowledge(low, told.ecn);
-                        }
-                        if news {
-                            self.heard(now, feedback.ssrc());
-                        }
-                    }
-                }
-                Rtcp::Tfrc(report)
-                    if report.source == own
-                        && self.control.as_mut().is_some_and(|control| control.on_report(now, &report)) =>
-                {
-                    self.heard(now, report.ssrc);
-                }
-                Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
-                    if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
-                        self.heard(now, ssrc);
-                        let passed = middle(ntp(self.config.epoch, now))
-                            .wrapping_sub(block.last_report)
-                            .wrapping_sub(block.delay);
-                        // Half of the range is the past: what a stepped clock or a liar says is no round trip.
-                        let rtt = (block.last_report != 0 && passed < 1 << 31)
-                            .then(|| Span::from_nanos(((u64::from(passed) * 1_000_000_000) >> 16) as i64));
-                        let jitter = Span::from_nanos(
-                            (u64::from(block.jitter) * 1_000_000_000 / u64::from(super::CLOCK_RATE)) as i64,
-                        );
-                        self.rtt = rtt.or(self.rtt);
-                        let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
-                        self.out.push_back(Output::Event(reported));
-                        self.check(now, &block);
-                    }
-                }
-                Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
-                    self.heard(now, nack.sender);
-                    nack.lost().for_each(|low| self.send_again(now, low));
-                }
-                Rtcp::Goodbye(sources) if sources.iter().any(|ssrc| self.receiver == Some(ssrc)) => {
-                    self.end(now, End::PeerLeft);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Hears the circuit breakers: a controller's rate is cut to a tenth once, and then the stream ends.
-    fn check(&mut self, now: Time, block: &ReportBlock) {
-        let (fraction_lost, highest) = (block.fraction_lost, block.highest);
-        let heard =
-            Heard { fraction_lost, highest, rtt: self.rtt, sent: (self.sent.packets, self.sent.bytes.0) };
-        let Some(breakers) = self.breakers.as_mut().filter(|_| self.ended.is_none()) else { return };
-        let Some(verdict) = breakers.on_report(now, &heard) else { return };
-        let bits = |bytes: f64| Rate::ip((bytes * 8.0) as u64);
-        let (why, rates, loss, rtt) = match verdict {
-            Verdict::Resolved => {
-                if let Some(control) = &mut self.control {
-                    control.ceiling = None;
-                }
-                return;
-            }
-            Verdict::MediaTimeout { .. } => (End::MediaTimeout, None, None, None),
-            Verdict::Congestion { rate, most, loss, rtt } => {
-                (End::Congestion, Some((bits(rate), bits(most))), Some(loss), Some(Span::from_secs_f64(rtt)))
-            }
-        };
-        let mut ends = true;
-        if let (Some(control), Verdict::Congestion { rate, .. }) = (&mut self.control, verdict)
-            && breakers.reduce(now)
-        {
-            (control.ceiling, ends) = (Some(bits(rate / 10.0)), false);
-        }
-        self.out.push_back(Output::Event(Decision::CircuitBroken { why, ends, rates, loss, rtt }));
-        if ends {
-            self.end(now, why);
-        }
-    }
-
-    fn heard(&mut self, now: Time, receiver: u32) {
-        (self.last_feedback, self.receiver, self.refused) = (now, Some(receiver), None);
-    }
-
     fn on_failure(&mut self, now: Time, reason: Failure) {
         let why = match reason {
             Failure::PortClosed => End::PortClosed,
@@ -319,33 +217,6 @@ impl Sender {
         if now >= since + REFUSED {
             self.end(now, why);
         }
-    }
-
-    /// What is known of a packet that was sent lately.
-    fn awaited(&mut self, low: u16) -> Option<&mut Awaited> {
-        let number = nearest(self.sent.packets.checked_sub(1)?, low)?;
-        self.awaited.1.get_mut(usize::try_from(number.checked_sub(self.awaited.0)?).ok()?)
-    }
-
-    /// The round-trip time of the newest packet that feedback tells of, to a millisecond.
-    fn measured(&mut self, now: Time, block: &FeedbackBlock<'_>) -> Option<Span> {
-        let newest = block.reports().filter_map(|(low, told)| Some((told.before_report()?, low))).min()?;
-        let left = self.awaited(newest.1)?.at;
-        Some(now - left - newest.0).filter(|rtt| *rtt > Span::ZERO)
-    }
-
-    /// Takes note that a packet arrived, of those that were sent; whether that was not known.
-    fn acknowledge(&mut self, low: u16, ecn: Ecn) -> bool {
-        let Some(packet) = self.awaited(low) else { return false };
-        // A copy of it may come without the mark.
-        let known = packet.arrived.filter(|known| *known == Ecn::Ce).unwrap_or(ecn);
-        let (size, before) = (packet.size, packet.arrived.replace(known));
-        if before.is_none() {
-            self.sent.acknowledged += 1;
-            self.sent.acknowledged_bytes += size;
-        }
-        self.sent.marked += u64::from(known == Ecn::Ce && before != Some(Ecn::Ce));
-        before.is_none()
     }
 
     fn on_time(&mut self, now: Time) {
@@ -384,7 +255,7 @@ impl Sender {
             control.decisions(&mut self.out);
         }
         if self.started && now >= self.next_report {
-            if !self.affords(LAST_REPORT[usize::from(self.repeater.is_some())]) {
+            if !self.affords(self.report_size()) {
                 return self.end(now, End::ByteLimit);
             }
             self.report(now, false);

@@ -1,5 +1,6 @@
 //! Receiver-based TFRC between the ends of a stream: packets bring the sender's time and round-trip time, and reports of X_recv
-//! and the loss event rate go back. The law and the loss history are those of [`control::tfrc`](crate::control::tfrc).
+//! and the loss event rate go back. The law and the loss history are those of [`control::tfrc`](crate::control::tfrc). By which scheme
+//! losses are counted the sender names, where reports say that they are counted by another.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::control::tfrc::{Receiver, ReceiverPacket};
 use crate::node::Ecn;
 use crate::time::{Span, Time, Tx};
 use crate::units::Bytes;
-use crate::wire::{SendTime, TfrcReport};
+use crate::wire::{SendTime, TfrcReport, scheme_check};
 
 /// A moment as packets carry it: microseconds modulo 2^32.
 pub(super) fn micros(at: Time) -> u32 {
@@ -21,6 +22,8 @@ pub(super) fn micros(at: Time) -> u32 {
 #[derive(Debug)]
 pub(super) struct Counting {
     receiver: Receiver,
+    /// The check of the scheme's name by which they are counted, and whether the source named it.
+    scheme: (u16, bool),
     truth: Option<Arc<dyn LossTruth>>,
     /// The newest time that a packet brought, as it was written and unwrapped, in microseconds.
     sent: Option<(u32, u64)>,
@@ -31,9 +34,26 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// With the simulator's side channel, if there is one, and stamps of arrival that are so fine.
-    pub(super) fn new(receiver: Receiver, truth: Option<Arc<dyn LossTruth>>, resolution: Span) -> Counting {
-        Counting { receiver, truth, sent: None, resolution, newest: None }
+    /// By that scheme, with the simulator's side channel, if there is one, and stamps of arrival that are so fine.
+    pub(super) fn new(
+        receiver: Receiver,
+        scheme: &str,
+        truth: Option<Arc<dyn LossTruth>>,
+        resolution: Span,
+    ) -> Counting {
+        let scheme = (scheme_check(scheme), false);
+        Counting { receiver, scheme, truth, sent: None, resolution, newest: None }
+    }
+
+    /// Whether the source may still name a scheme: each names one.
+    pub(super) fn is_open(&self) -> bool {
+        !self.scheme.1
+    }
+
+    /// The source named the scheme by which `receiver` counts.
+    pub(super) fn follow(&mut self, receiver: Receiver, scheme: &str) {
+        self.scheme = (scheme_check(scheme), true);
+        self.receiver.follow(receiver);
     }
 
     /// A packet arrived that had not come before.
@@ -70,6 +90,7 @@ impl Counting {
             ssrc,
             source,
             sequence: told.newest.0 as u16,
+            scheme: self.scheme.0,
             echo: (told.newest.1.as_nanos() / 1_000) as u32,
             delay: told.delay,
             received: told.summary.received,
@@ -86,5 +107,36 @@ impl Counting {
     /// How losses were judged, where a classifier does.
     pub(super) fn verdicts(&self) -> Option<Verdicts> {
         self.receiver.verdicts()
+    }
+}
+
+/// The scheme by which a sender wants its losses counted.
+#[derive(Debug)]
+pub(super) struct Scheme {
+    name: String,
+    check: u16,
+    /// Whether the newest report was counted by it.
+    pub(super) heeded: Option<bool>,
+}
+
+impl Scheme {
+    pub(super) fn new(name: String) -> Scheme {
+        Scheme { check: scheme_check(&name), name, heeded: None }
+    }
+
+    /// A report came. Whether the scheme is heeded, where that is news: at first a scheme is thought to be.
+    pub(super) fn heard(&mut self, report: &TfrcReport) -> Option<bool> {
+        // Until a second packet came a receiver takes no name.
+        if report.sequence == 0 {
+            return None;
+        }
+        let heeded = report.scheme == self.check;
+        let before = self.heeded.replace(heeded).unwrap_or(true);
+        (before != heeded).then_some(heeded)
+    }
+
+    /// What is to be named to the receiver.
+    pub(super) fn unheeded(&self) -> Option<&str> {
+        (self.heeded == Some(false)).then_some(&self.name)
     }
 }

@@ -1,10 +1,10 @@
-//! What came of a stream over real sockets, as its sender and its receiver saw it: a row each, and a line each second.
+//! What came of a stream over real sockets, as its sender saw it: a row, and a line each second.
 
 use std::net::SocketAddr;
 
 use lastmile::control;
 use lastmile::endpoint::Event;
-use lastmile::endpoint::stream::{Decision, End, Left, Received, SenderConfig, SenderRate, Sent};
+use lastmile::endpoint::stream::{Decision, End, SenderConfig, SenderRate, Sent};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::runs::flows::as_rate;
@@ -29,6 +29,7 @@ pub(crate) struct Sending {
     loss: Option<f64>,
     lost_congestion: Option<u64>,
     lost_wireless: Option<u64>,
+    scheme_heeded: Option<bool>,
     marked: u64,
     capacity_bps: Option<u64>,
     capacity_above_bps: Option<u64>,
@@ -80,6 +81,7 @@ impl Sending {
             loss: None,
             lost_congestion: None,
             lost_wireless: None,
+            scheme_heeded: control.filter(|control| control.at_receiver()).map(|_| true),
             marked: 0,
             capacity_bps: None,
             capacity_above_bps: None,
@@ -100,7 +102,8 @@ impl Sending {
             before: (Time::ZERO, Sent::default()),
             rtts: (Span::ZERO, 0),
             last_rtt: None,
-            discriminates: control.is_some_and(|control| control.classifier.is_some()),
+            discriminates: control
+                .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
         }
     }
 
@@ -137,6 +140,10 @@ impl Sending {
                 self.loss =
                     self.lost.filter(|_| self.packets > 0).map(|lost| lost as f64 / self.packets as f64);
                 self.refused = self.why_not();
+                None
+            }
+            Decision::SchemeHeeded { heeded } => {
+                self.scheme_heeded = Some(*heeded);
                 None
             }
             Decision::Control(decision) => self.take_controlled(decision),
@@ -258,6 +265,15 @@ impl Sending {
         self.refused.as_deref()
     }
 
+    /// What is to be known of who counted losses, where that was not as asked.
+    pub(crate) fn miscounted(&self) -> Option<String> {
+        let (control, peer) = (self.control.as_ref()?, self.peer);
+        let why = format!(
+            "{peer} did not count losses as {control} asks: it is of another version, or does not know the name"
+        );
+        self.scheme_heeded.filter(|heeded| !heeded).map(|_| why)
+    }
+
     /// The exit code that it deserves.
     pub(crate) fn exit(&self, interrupted: bool) -> Option<Exit> {
         match interrupted {
@@ -323,108 +339,10 @@ impl Sending {
     }
 }
 
-fn milliseconds(seconds: Option<f64>) -> String {
+pub(super) fn milliseconds(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1} ms", seconds * 1e3))
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
-}
-
-/// Streams of which no table is kept any longer: a receiver may run for years.
-const MAX_ROWS: usize = 1_000;
-
-/// What a receiver knows of its sources.
-#[derive(Default)]
-pub(crate) struct Receiving {
-    /// What came of each source at its last line.
-    under_way: Vec<((SocketAddr, u32), Received)>,
-    /// Those that left.
-    left: Vec<(SocketAddr, u32, Left, Received)>,
-}
-
-impl Receiving {
-    /// Takes in what was decided; a line each second for people who look on.
-    pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
-        match event.what.of::<Decision>()? {
-            Decision::SourceProgress { peer, ssrc, received } => {
-                let place = self.under_way.iter().position(|(source, _)| *source == (*peer, *ssrc));
-                let place = place.unwrap_or_else(|| {
-                    let nothing = Received { last: received.first, ..Received::default() };
-                    self.under_way.push(((*peer, *ssrc), nothing));
-                    self.under_way.len() - 1
-                });
-                let before = core::mem::replace(&mut self.under_way[place].1, *received);
-                let seconds = (received.last - before.last).as_secs_f64();
-                let rate = as_rate((received.bytes - before.bytes).bits() as f64 / seconds.max(1e-3));
-                Some(format!(
-                    "{:4.0} s  {peer}  received {rate}  lost {} of {}  jitter {}",
-                    (received.last - received.first).as_secs_f64(),
-                    received.lost,
-                    received.packets + received.lost,
-                    received.jitter
-                ))
-            }
-            Decision::SourceLeft { peer, ssrc, why, received } => {
-                self.under_way.retain(|(source, _)| *source != (*peer, *ssrc));
-                if self.left.len() < MAX_ROWS {
-                    self.left.push((*peer, *ssrc, *why, *received));
-                }
-                None
-            }
-            _ => None,
-        }
-    }
-
-    /// How many sources have left.
-    pub(crate) fn streams(&self) -> usize {
-        self.left.len()
-    }
-
-    /// Who fell silent without a goodbye, of those that left.
-    pub(crate) fn silent(&self) -> Option<SocketAddr> {
-        self.left.iter().find(|(.., why, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
-    }
-
-    /// A table for people.
-    pub(crate) fn table(&self) -> String {
-        let mut table = Table::new(&[
-            "from",
-            ">received (IP)",
-            ">packets",
-            ">lost",
-            ">loss",
-            ">jitter",
-            ">marked",
-            ">seconds",
-            ">media",
-            ">feedback",
-            "ended",
-        ]);
-        for (peer, _, why, received) in &self.left {
-            let seconds = (received.last - received.first).as_secs_f64();
-            let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
-            let expected = received.packets + received.lost;
-            table.row([
-                peer.to_string(),
-                rate.unwrap_or_else(|| "-".to_owned()),
-                received.packets.to_string(),
-                received.lost.to_string(),
-                percent((expected > 0).then(|| received.lost as f64 / expected as f64)),
-                milliseconds(Some(received.jitter.as_secs_f64())),
-                received.marked.to_string(),
-                format!("{seconds:.2}"),
-                received.bytes.to_string(),
-                received.feedback_bytes.to_string(),
-                match why {
-                    Left::Goodbye => "by its sender",
-                    Left::Silent => "silent for 10 s",
-                    Left::Displaced => "made room",
-                    _ => "here",
-                }
-                .to_owned(),
-            ]);
-        }
-        table.text()
-    }
 }

@@ -1,0 +1,167 @@
+//! What a sender makes of what comes back: feedback, reports, requests for lost packets, goodbyes.
+
+use super::breaker::{Heard, Verdict};
+use super::event::{Decision, End};
+use super::repeater::Repeater;
+use super::sender::{Awaited, Sender};
+use super::{CLOCK_RATE, from_peer, middle, nearest, ntp};
+use crate::node::{Datagram, Ecn, Output};
+use crate::time::{Span, Time};
+use crate::units::Rate;
+use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, TfrcReport, is_rtcp};
+
+impl Sender {
+    pub(super) fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
+        let own = self.config.ssrc;
+        let Some(bytes) = from_peer(datagram, self.config.peer).filter(|bytes| is_rtcp(bytes)) else {
+            return;
+        };
+        self.sent.feedback_packets += 1;
+        self.sent.feedback_bytes += datagram.ip_size();
+        if let Some(control) = &mut self.control {
+            control.receipts.clear();
+        }
+        for packet in Rtcp::all(bytes).map_while(Result::ok) {
+            match packet {
+                Rtcp::Extended(report) => {
+                    if let Some(control) = &mut self.control {
+                        report.receipt_times().for_each(|block| control.receipts.read(&block));
+                    }
+                }
+                Rtcp::Feedback(feedback) => {
+                    let repeats = self.repeater.as_ref().map(Repeater::ssrc);
+                    for block in feedback.blocks() {
+                        let stream = usize::from(block.ssrc != own);
+                        if stream == 1 && repeats != Some(block.ssrc) {
+                            continue;
+                        }
+                        let mut news = false;
+                        if let Some(control) = &mut self.control {
+                            news = control.on_feedback(now, &block, feedback.at(), stream);
+                            (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
+                        }
+                        if stream == 0 {
+                            self.rtt = self.measured(now, &block).or(self.rtt);
+                        }
+                        for (low, told) in block.reports().filter(|(_, told)| told.received && stream == 0) {
+                            news |= self.acknowledge(low, told.ecn);
+                        }
+                        if news {
+                            self.heard(now, feedback.ssrc());
+                        }
+                    }
+                }
+                Rtcp::Tfrc(report) if report.source == own => self.on_summary(now, &report),
+                Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
+                    if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
+                        self.heard(now, ssrc);
+                        let passed = middle(ntp(self.config.epoch, now))
+                            .wrapping_sub(block.last_report)
+                            .wrapping_sub(block.delay);
+                        // Half of the range is the past: what a stepped clock or a liar says is no round trip.
+                        let rtt = (block.last_report != 0 && passed < 1 << 31)
+                            .then(|| Span::from_nanos(((u64::from(passed) * 1_000_000_000) >> 16) as i64));
+                        let jitter = Span::from_nanos(
+                            (u64::from(block.jitter) * 1_000_000_000 / u64::from(CLOCK_RATE)) as i64,
+                        );
+                        self.rtt = rtt.or(self.rtt);
+                        let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
+                        self.out.push_back(Output::Event(reported));
+                        self.check(now, &block);
+                    }
+                }
+                Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
+                    self.heard(now, nack.sender);
+                    nack.lost().for_each(|low| self.send_again(now, low));
+                }
+                Rtcp::Goodbye(sources) if sources.iter().any(|ssrc| self.receiver == Some(ssrc)) => {
+                    self.end(now, End::PeerLeft);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A report of TFRC's receiver came. Where it counts losses by another scheme than this end's, that is named to it at once, and
+    /// again in each report until it is heeded.
+    fn on_summary(&mut self, now: Time, report: &TfrcReport) {
+        let Some(control) = &mut self.control else { return };
+        if !control.on_report(now, report) {
+            return;
+        }
+        if let Some(scheme) = &mut control.scheme {
+            let first = scheme.heeded.is_none();
+            if let Some(heeded) = scheme.heard(report) {
+                self.out.push_back(Output::Event(Decision::SchemeHeeded { heeded }));
+                if first {
+                    self.next_report = now;
+                }
+            }
+        }
+        self.heard(now, report.ssrc);
+    }
+
+    /// Hears the circuit breakers: a controller's rate is cut to a tenth once, and then the stream ends.
+    fn check(&mut self, now: Time, block: &ReportBlock) {
+        let (fraction_lost, highest) = (block.fraction_lost, block.highest);
+        let heard =
+            Heard { fraction_lost, highest, rtt: self.rtt, sent: (self.sent.packets, self.sent.bytes.0) };
+        let ended = self.ended();
+        let Some(breakers) = self.breakers.as_mut().filter(|_| !ended) else { return };
+        let Some(verdict) = breakers.on_report(now, &heard) else { return };
+        let bits = |bytes: f64| Rate::ip((bytes * 8.0) as u64);
+        let (why, rates, loss, rtt) = match verdict {
+            Verdict::Resolved => {
+                if let Some(control) = &mut self.control {
+                    control.ceiling = None;
+                }
+                return;
+            }
+            Verdict::MediaTimeout { .. } => (End::MediaTimeout, None, None, None),
+            Verdict::Congestion { rate, most, loss, rtt } => {
+                (End::Congestion, Some((bits(rate), bits(most))), Some(loss), Some(Span::from_secs_f64(rtt)))
+            }
+        };
+        let mut ends = true;
+        if let (Some(control), Verdict::Congestion { rate, .. }) = (&mut self.control, verdict)
+            && breakers.reduce(now)
+        {
+            (control.ceiling, ends) = (Some(bits(rate / 10.0)), false);
+        }
+        self.out.push_back(Output::Event(Decision::CircuitBroken { why, ends, rates, loss, rtt }));
+        if ends {
+            self.end(now, why);
+        }
+    }
+
+    fn heard(&mut self, now: Time, receiver: u32) {
+        (self.last_feedback, self.receiver, self.refused) = (now, Some(receiver), None);
+    }
+
+    /// What is known of a packet that was sent lately.
+    fn awaited(&mut self, low: u16) -> Option<&mut Awaited> {
+        let number = nearest(self.sent.packets.checked_sub(1)?, low)?;
+        self.awaited.1.get_mut(usize::try_from(number.checked_sub(self.awaited.0)?).ok()?)
+    }
+
+    /// The round-trip time of the newest packet that feedback tells of, to a millisecond.
+    fn measured(&mut self, now: Time, block: &FeedbackBlock<'_>) -> Option<Span> {
+        let newest = block.reports().filter_map(|(low, told)| Some((told.before_report()?, low))).min()?;
+        let left = self.awaited(newest.1)?.at;
+        Some(now - left - newest.0).filter(|rtt| *rtt > Span::ZERO)
+    }
+
+    /// Takes note that a packet arrived, of those that were sent; whether that was not known.
+    fn acknowledge(&mut self, low: u16, ecn: Ecn) -> bool {
+        let Some(packet) = self.awaited(low) else { return false };
+        // A copy of it may come without the mark.
+        let known = packet.arrived.filter(|known| *known == Ecn::Ce).unwrap_or(ecn);
+        let (size, before) = (packet.size, packet.arrived.replace(known));
+        if before.is_none() {
+            self.sent.acknowledged += 1;
+            self.sent.acknowledged_bytes += size;
+        }
+        self.sent.marked += u64::from(known == Ecn::Ce && before != Some(Ecn::Ce));
+        before.is_none()
+    }
+}
