@@ -62,6 +62,10 @@ wrong="$wrong || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"
 tshark -n -r "$work/tcp.pcapng" -Y "$wrong" >"$work/wrong" 2>/dev/null
 [ ! -s "$work/wrong" ] || { cat "$work/wrong"; exit 1; }
 [ "$(tshark -n -r "$work/tcp.pcapng" -Y tcp.analysis.retransmission 2>/dev/null | wc -l)" -gt 0 ]
+target/release/lastmile sim rfc8867-5.1 --set stream.0.control=tfrc+probe --set "duration=20 s" --pcap "$work/rtp.pcapng" --pcap-at s >/dev/null
+rtp() { tshark -n --enable-heuristic rtp_udp --enable-heuristic rtcp_udp -r "$work/rtp.pcapng" -Y "$1" 2>/dev/null | wc -l; }
+[ "$(rtp '_ws.malformed || rtp.padding == 1')" -eq 0 ]
+[ "$(rtp rtp)" -gt 1000 ] && [ "$(rtp rtcp)" -gt 30 ]
 
 port=18630
 for mode in O A; do

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
 pub(crate) const HELP: &str = "\
 Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
 3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; 130 interrupted.";
@@ -55,23 +57,22 @@ pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
     !shown.contains(&error.kind())
 }
 
-/// What is wrong with the arguments, in one line: what clap says of it and its tips, and which help to ask for.
-pub(crate) fn usage(error: &clap::Error) -> anyhow::Error {
+/// What is wrong with the arguments, in one line: what clap says of it and its tips, and which help to ask for. `command` is the word
+/// after the program's name.
+pub(crate) fn usage(error: &clap::Error, command: Option<&str>) -> anyhow::Error {
     let text = error.render().to_string();
     let mut parts: Vec<String> = Vec::new();
-    let mut help = String::from("lastmile");
-    for paragraph in text.split("\n\n") {
-        if let Some(usage) = paragraph.trim_start().strip_prefix("Usage: ") {
-            // The words up to the first option or argument: the command.
-            let words = usage.split_whitespace().take_while(|w| !w.starts_with(['[', '<', '-', '{']));
-            help = words.collect::<Vec<_>>().join(" ");
-        } else if !paragraph.trim_start().starts_with("For more information") {
+    for paragraph in text.split("\n\n").map(str::trim_start) {
+        if !paragraph.starts_with("Usage: ") && !paragraph.starts_with("For more information") {
             let lines = paragraph.lines().map(|line| line.trim().trim_start_matches("tip: "));
             let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
             parts.push(line.trim_start_matches("error: ").to_owned());
         }
     }
     parts.retain(|part| !part.is_empty());
+    let program = crate::Cli::command();
+    let known = command.filter(|name| program.find_subcommand(name).is_some());
+    let help = known.map_or_else(|| "lastmile".to_owned(), |name| format!("lastmile {name}"));
     Exit::Usage.blame(anyhow::anyhow!("{}; see {help} --help", parts.join("; ")))
 }
 
@@ -111,13 +112,19 @@ mod tests {
         let said = |line: &str| {
             let error = crate::Cli::try_parse_from(line.split(' ')).err().expect(line);
             assert!(is_usage_error(&error), "{line}");
-            one_line(&usage(&error))
+            one_line(&usage(&error, line.split(' ').nth(1)))
         };
         for (line, parts) in [
             ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
             ("lastmile measure h --tarins 4", &["'--tarins'", "'--trains'", "see lastmile measure --help"]),
-            ("lastmile measure h --max-seconds x", &["--max-seconds", "'x'", "invalid float"]),
-            ("lastmile measure h --direction up", &["--direction", "'up'", "possible values: forward"]),
+            (
+                "lastmile measure h --max-seconds x",
+                &["--max-seconds", "'x'", "invalid float", "see lastmile measure --help"],
+            ),
+            (
+                "lastmile measure h --direction up",
+                &["--direction", "'up'", "possible values: forward", "see lastmile measure --help"],
+            ),
             ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
             ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),
             ("lastmile measure h i", &["'i'", "see lastmile measure --help"]),

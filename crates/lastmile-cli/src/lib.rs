@@ -85,7 +85,7 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Ok(cli) => cli,
         // Help and the version are asked for, or stand in for a command.
         Err(error) if !exit::is_usage_error(&error) => error.exit(),
-        Err(error) => return exit::code(Err(exit::usage(&error))),
+        Err(error) => return exit::code(Err(exit::usage(&error, std::env::args().nth(1).as_deref()))),
     };
     if cli.command.needs_lab() {
         // While there is only this thread. Where it is refused, the lab itself says what is missing.

@@ -8,7 +8,10 @@ use rayon::prelude::*;
 
 use crate::progress::Progress;
 
+mod args;
 pub(crate) mod table;
+
+pub(crate) use args::{ExperimentArgs, Threads};
 
 /// What is kept of a run: numbers by their names.
 pub(crate) type Numbers = BTreeMap<&'static str, f64>;

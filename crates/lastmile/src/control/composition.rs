@@ -4,7 +4,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::WRAPPERS;
+use super::{CONTROLLERS, WRAPPERS};
+use crate::classify::CLASSIFIERS;
 use crate::options::{Choice, OptionError, Scalar, split_outside};
 
 /// A controller, what stands around it, and the classifier in front of it, each with the options given to it.
@@ -78,8 +79,17 @@ impl FromStr for Composition {
     type Err = OptionError;
 
     fn from_str(text: &str) -> Result<Composition, OptionError> {
-        let mut parts = split_outside(text, '+').map(str::parse::<Choice>);
         let wrong = |reason: &str| Err(OptionError::new(text, reason));
+        if text.trim().is_empty() {
+            return wrong("names no rate controller");
+        }
+        if split_outside(text, '+').any(|part| part.trim().is_empty()) {
+            return wrong("has a + with no name beside it");
+        }
+        if let Some(ordered) = ordered(text) {
+            return wrong(&format!("is in another order than names compose in: {ordered}"));
+        }
+        let mut parts = split_outside(text, '+').map(str::parse::<Choice>);
         let Some(controller) = parts.next() else { return wrong("names no rate controller") };
         let mut controller = controller?;
         let mut next = parts.next().transpose()?;
@@ -97,6 +107,26 @@ impl FromStr for Composition {
         }
         Ok(Composition { controller, wrapper, classifier })
     }
+}
+
+/// The same names in the order in which they compose, where that is another: the controller, what stands around it, the classifier.
+fn ordered(text: &str) -> Option<String> {
+    let rank = |part: &&str| {
+        let name = part.split('(').next().unwrap_or_default().trim();
+        let is = |known: &str| known == name;
+        if CONTROLLERS.iter().any(|entry| is(entry.name)) || ALIASES.iter().any(|alias| is(alias.name)) {
+            return Some(0);
+        }
+        if WRAPPERS.iter().any(|entry| is(entry.name)) {
+            return Some(1);
+        }
+        CLASSIFIERS.iter().any(|entry| is(entry.name)).then_some(2)
+    };
+    let parts: Vec<&str> = split_outside(text, '+').map(str::trim).collect();
+    let ranks: Vec<u8> = parts.iter().map(rank).collect::<Option<_>>()?;
+    let mut places: Vec<usize> = (0..parts.len()).collect();
+    places.sort_by_key(|place| ranks[*place]);
+    (!ranks.is_sorted()).then(|| places.iter().map(|place| parts[*place]).collect::<Vec<_>>().join("+"))
 }
 
 impl fmt::Display for Composition {
@@ -145,6 +175,13 @@ mod tests {
     fn what_makes_no_controller_is_refused_with_a_reason() {
         for (text, said) in [
             ("", "names no rate controller"),
+            ("tfrc++zbs", "tfrc++zbs has a + with no name beside it"),
+            ("tfrc+", "tfrc+ has a + with no name beside it"),
+            ("probe+vtp", "probe+vtp is in another order than names compose in: vtp+probe"),
+            (
+                "spike(start=0.4)+tfrc+probe",
+                "spike(start=0.4)+tfrc+probe is in another order than names compose in: tfrc+probe+spike(start=0.4)",
+            ),
             ("a+b+c", "a+b+c has more than one loss classifier"),
             ("tfrc-wireless+zbs", "tfrc-wireless+zbs has two loss classifiers"),
         ] {

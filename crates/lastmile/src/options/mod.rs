@@ -187,7 +187,7 @@ impl FromStr for Choice {
             },
         };
         let mut choice = Choice::named(name.trim());
-        for part in split_outside(rest, ',') {
+        for part in split_outside(rest, ',').filter(|part| !part.trim().is_empty()) {
             let Some((option, value)) = part.split_once('=') else {
                 let error = OptionError::new(part.trim(), "has no value: write it as name=value");
                 return Err(error.of(&choice.name));
@@ -198,12 +198,13 @@ impl FromStr for Choice {
     }
 }
 
-/// The parts between separators that stand in no parentheses; none of an empty text.
+/// The parts between separators that stand in no parentheses, empty ones too; none of a text that is nothing but space.
 ///
 /// ```
 /// use lastmile::options::split_outside;
-/// let parts: Vec<_> = split_outside("wbest(trains=1, pairs=9),capprobe", ',').collect();
-/// assert_eq!(parts, ["wbest(trains=1, pairs=9)", "capprobe"]);
+/// let parts: Vec<_> = split_outside("wbest(trains=1, pairs=9),,capprobe", ',').collect();
+/// assert_eq!(parts, ["wbest(trains=1, pairs=9)", "", "capprobe"]);
+/// assert_eq!(split_outside(" ", ',').count(), 0);
 /// ```
 pub fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
@@ -215,7 +216,8 @@ pub fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> 
         }
         c == separator && depth == 0
     });
-    parts.filter(|part| !part.trim().is_empty())
+    let none = text.trim().is_empty();
+    parts.filter(move |_| !none)
 }
 
 /// What is wrong with an option, and what is possible instead.

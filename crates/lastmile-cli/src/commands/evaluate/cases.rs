@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use lastmile::control::{CONTROLLERS, Composition, Setting, build};
 use lastmile::endpoint::stream::SenderRate;
+use lastmile::node::Ecn;
 use lastmile::options::split_outside;
 use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
@@ -44,8 +45,9 @@ pub(super) fn contenders(list: Option<&str>) -> anyhow::Result<Vec<Contender>> {
     };
     let list = list.map_or_else(all, str::to_owned);
     let mut contenders: Vec<Contender> = Vec::new();
-    for name in split_outside(&list, ',').map(str::trim) {
+    for (at, name) in split_outside(&list, ',').map(str::trim).enumerate() {
         let contender = match name {
+            "" => return Err(usage(format!("--controllers {list:?}: name {} of the list is empty", at + 1))),
             TCP => Contender::Tcp,
             _ => Contender::Controller(
                 name.parse().map_err(|error| usage(format!("--controllers {name}: {error}")))?,
@@ -136,6 +138,12 @@ impl Tested {
         Ok(Tested { scenario, file, text, overrides, tables, streams })
     }
 
+    /// Whether packets of a tested stream leave with that codepoint.
+    pub(super) fn sends(&self, ecn: Ecn) -> bool {
+        let mut specs = self.scenario.roles.stream.iter();
+        specs.any(|spec| spec.sender.ecn == ecn && self.streams.contains(&spec.name))
+    }
+
     /// The scenario in which that contender has the tested streams.
     pub(super) fn with(&self, contender: &Contender, variants: &Variants) -> anyhow::Result<Scenario> {
         let mut scenario = match contender {
@@ -204,7 +212,13 @@ mod tests {
             ("tfrc,wishful", "--controllers wishful: there is no rate controller \"wishful\""),
             ("tfrc+wishful", "--controllers tfrc+wishful: there is no loss classifier"),
             ("tfrc,vtp,tfrc", "--controllers names tfrc twice"),
-            (" , ", "--controllers names none"),
+            (" ", "--controllers names none"),
+            ("vtp,,tfrc", "--controllers \"vtp,,tfrc\": name 2 of the list is empty"),
+            ("vtp,", "--controllers \"vtp,\": name 2 of the list is empty"),
+            (
+                "probe+vtp",
+                "--controllers probe+vtp: probe+vtp is in another order than names compose in: vtp+probe",
+            ),
         ] {
             let error = contenders(Some(list)).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");

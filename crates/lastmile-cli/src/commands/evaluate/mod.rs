@@ -1,21 +1,16 @@
 //! `lastmile evaluate`: rate controllers over anybody's path, or over those of RFC 8867 and RFC 8869, compared seed by seed.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
 use lastmile_sim::scenario::Scenario;
-use serde_json::Value;
 
 use crate::exit::Exit;
-use crate::experiment::by_seed;
-use crate::page::evaluation;
+use crate::experiment::{ExperimentArgs, by_seed};
 use crate::ready::RMCAT;
-use crate::replace::replace;
-use crate::{scenarios, signals};
+use crate::{page, scenarios, signals};
 
 mod cases;
 mod document;
@@ -35,8 +30,8 @@ use variants::Variants;
 /// Compare rate controllers over a path, seed by seed
 ///
 /// Every controller has the tested streams of a scenario in turn, with the same seeds: those [[stream]] tables whose `control` is another
-/// than `fixed`, or those that --stream names. Numbers are means over the runs with their 95 % intervals; differences from the first
-/// controller are paired by seed. What each number is of: docs/evaluate.md.
+/// than `fixed`, or those that --stream names. Numbers are means over the runs, 5 of each unless --runs says otherwise, with their 95 %
+/// intervals; differences from the first controller are paired by seed. What each number is of: docs/evaluate.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)
@@ -49,9 +44,6 @@ pub(crate) struct Args {
     /// all controllers but fixed
     #[arg(long, value_name = "LIST")]
     controllers: Option<String>,
-    /// Runs of each, with seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    runs: u64,
     /// A [[stream]] that is tested, by its name; may be given several times
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
@@ -70,16 +62,12 @@ pub(crate) struct Args {
     /// One-way delay beyond which a packet is too late to be played
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Write a page with tables and charts
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
-    /// Cores to use; all if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
 }
+
+/// Runs of each case.
+const RUNS: u64 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Suite {
@@ -101,6 +89,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     for name in names {
         let overrides = args.set.iter().map(|set| scenarios::replaced(set)).collect::<anyhow::Result<_>>()?;
         let one = Tested::load(name, overrides, &args.stream)?;
+        variants.check(name, &one)?;
         if variants.reach(&one) {
             tested.push(one);
         } else if args.suite.is_some() {
@@ -114,23 +103,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     signals::stop();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
-    let found = pool.install(|| evaluate(&tested, &contenders, &variants, &args))?;
+    let runs = args.experiment.runs.unwrap_or(RUNS);
+    let pool = args.experiment.threads.pool()?;
+    let found = pool.install(|| evaluate(&tested, &contenders, &variants, runs, args.playout))?;
     let evaluation = Evaluation {
         suite: args.suite.map(|_| "rmcat"),
-        runs: args.runs,
+        runs,
         contenders: contenders.iter().map(ToString::to_string).collect(),
         variants: variants.names(),
         playout: args.playout,
     };
     let document = evaluation.document(&found);
-    if let Some(file) = &args.report {
-        write(file, &document)?;
-    }
-    match args.json {
-        true => crate::say(&serde_json::to_string_pretty(&document)?),
-        false => evaluation.say(&found),
-    }
+    args.experiment.show(&document, page::evaluation::page, || evaluation.say(&found))?;
     Ok(None)
 }
 
@@ -139,7 +123,8 @@ fn evaluate(
     tested: &[Tested],
     contenders: &[Contender],
     variants: &Variants,
-    args: &Args,
+    runs: u64,
+    playout: Span,
 ) -> anyhow::Result<Vec<Evaluated>> {
     let mut cases = Vec::new();
     for of in tested {
@@ -147,9 +132,9 @@ fn evaluate(
             cases.push((of, of.with(contender, variants)?));
         }
     }
-    let mut found = by_seed("runs", cases.len(), args.runs, |case, seed| {
+    let mut found = by_seed("runs", cases.len(), runs, |case, seed| {
         let (of, scenario) = &cases[case];
-        one(of, scenario, seed, variants, args.playout).map_err(|error| {
+        one(of, scenario, seed, variants, playout).map_err(|error| {
             let contender = &contenders[case % contenders.len()];
             error.context(format!("{} with {contender}, seed {seed}", of.scenario.name))
         })
@@ -180,11 +165,4 @@ fn one(
     let run = scenarios::simulated_with(&jittered, seed, hooks)?;
     let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Ran { scenario, paths: &paths, kept, found: &run.found, network: &run.network, playout }.measured())
-}
-
-fn write(file: &Path, document: &Value) -> anyhow::Result<()> {
-    let page = evaluation::page(document);
-    replace(file, |out| Ok(out.write_all(page.as_bytes())?))
-        .with_context(|| format!("cannot write {}", file.display()))
-        .map_err(|error| Exit::Usage.blame(error))
 }

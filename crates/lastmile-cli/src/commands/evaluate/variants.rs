@@ -1,6 +1,7 @@
 //! Variants of a path (RFC 8868, section 4): another queue discipline, losses, and jitter.
 
 use anyhow::anyhow;
+use lastmile::node::Ecn;
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::link::Change;
 use lastmile_sim::network::loss::{Bernoulli, Loss};
@@ -57,6 +58,15 @@ impl Variants {
         let queue = self.queue.as_ref().map(Discipline::kind);
         let loss = self.loss.map(|share| format!("{} % lost at random", 100.0 * share));
         [queue, loss, self.jitter.then(|| "jitter".to_owned())].into_iter().flatten().collect()
+    }
+
+    /// Refuses a queue that would be drop-tail to this scenario's tested streams: `step` marks ECT(1) alone and drops nothing.
+    pub(super) fn check(&self, name: &str, of: &Tested) -> anyhow::Result<()> {
+        if matches!(self.queue, Some(Discipline::Step(_))) && !of.sends(Ecn::Ect1) {
+            let why = "marks packets with ECT(1) alone and drops none early, and no tested stream sends them: give one `ecn = \"ect1\"`";
+            return Err(Exit::Usage.blame(anyhow!("{name}: --queue step {why}")));
+        }
+        Ok(())
     }
 
     /// Whether they change anything about a scenario, or are not meant to.
@@ -141,6 +151,7 @@ fn limits(scenario: &Scenario, tested: &[String]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::scenarios;
+    use lastmile_sim::scenario::Override;
 
     #[test]
     fn jitter_is_the_rfc_s_and_the_same_at_one_seed() {
@@ -190,5 +201,10 @@ mod tests {
         let said = |queue, loss| Variants::new(queue, loss, false).unwrap_err().to_string();
         assert!(said(Some("fastest"), None).contains("no queue discipline \"fastest\"; known: drop-tail"));
         assert!(said(None, Some(1.5)).contains("0 to 1, not 1.5"));
+        let step = Variants::new(Some("step"), None, false).unwrap();
+        let of = |set: Vec<Override>| Tested::load("rfc8867-5.1", set, &[]).unwrap();
+        let error = step.check("rfc8867-5.1", &of(Vec::new())).unwrap_err().to_string();
+        assert!(error.starts_with("rfc8867-5.1: --queue step marks packets with ECT(1) alone"), "{error}");
+        step.check("rfc8867-5.1", &of(vec![Override::new("stream.0.ecn", "ect1")])).unwrap();
     }
 }

@@ -3,17 +3,14 @@
 //! Here is what every paper needs; what one has, and how it is made, is in a folder of its own.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::experiment::table;
+use crate::experiment::{ExperimentArgs, table};
 use crate::page::reproduction;
-use crate::replace::replace;
 use crate::signals;
 use crate::table::Table as Text;
 
@@ -35,7 +32,8 @@ const RUNS: u64 = 10;
 
 /// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
 ///
-/// Numbers are means over the runs with their 95 % intervals; the paper's stand in brackets. Claims are decided by medians.
+/// Numbers are means over the runs with their 95 % intervals; the paper's stand in brackets. Claims are decided by medians. Each case is
+/// run 10 times unless --runs says otherwise; in the lab once, or as often as decides a claim.
 /// The scenarios and the paper's numbers are in the folder `papers` of the sources.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -47,21 +45,11 @@ pub(crate) struct Args {
     /// Make only these, by the names that --list shows; several with commas
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     item: Vec<String>,
-    /// Runs of each case, with seeds 1 to N [default: 10; in the lab 1, or as many as decide a claim]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    runs: Option<u64>,
     /// Simulator; or lab, in real time: the items named
     #[arg(long, value_enum, default_value_t = World::Sim)]
     world: World,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Write a page with tables, charts and claims
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
-    /// Cores to use; all if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,30 +81,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         paper.ok_or_else(|| Exit::Usage.blame(anyhow!("there is no paper {name:?}; known: {}", known())))?;
     let items = (paper.items)();
     if args.list {
-        return list(&items, args.json);
+        return list(&items, args.experiment.json);
     }
     let chosen = chosen(&items, &args)?;
     signals::stop();
     let results = match args.world {
         World::Sim => {
-            let pool =
-                rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
+            let pool = args.experiment.threads.pool()?;
             let cases = chosen.iter().flat_map(|item| cases(item)).collect();
-            pool.install(|| Results::simulate(paper, cases, args.runs.unwrap_or(RUNS)))?
+            pool.install(|| Results::simulate(paper, cases, args.experiment.runs.unwrap_or(RUNS)))?
         }
-        World::Lab => Results::lab(paper, in_lab(&chosen, args.runs))?,
+        World::Lab => Results::lab(paper, in_lab(&chosen, args.experiment.runs))?,
     };
     let document = document(paper, &items, &chosen, &results, &args)?;
-    if let Some(file) = &args.report {
-        let page = reproduction::page(&document);
-        replace(file, |out| Ok(out.write_all(page.as_bytes())?))
-            .with_context(|| format!("cannot write {}", file.display()))
-            .map_err(|error| Exit::Usage.blame(error))?;
-    }
-    match args.json {
-        true => crate::say(&serde_json::to_string_pretty(&document)?),
-        false => say(&chosen, &results, &document),
-    }
+    args.experiment.show(&document, reproduction::page, || say(&chosen, &results, &document))?;
     Ok(None)
 }
 

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
+use crate::experiment::Threads;
 use crate::journal::{self, Journal, Rows};
 use crate::progress::Progress;
 use crate::replace::{is_special, replace};
@@ -47,9 +48,8 @@ pub(crate) struct Args {
     /// JSON lines, or CSV
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Cores to use; all if left out
-    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let sweep = Sweep { parameters, seeds };
     let plan = sweep.plan(&file, &text, &scenarios::check_choice).map_err(|e| Exit::Usage.blame(e))?;
     signals::stop();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0).into()).build()?;
+    let pool = args.threads.pool()?;
     let traces = pool.install(|| checked(&plan))?;
     let journal = match &args.output {
         // A device or a pipe keeps nothing to go on from.
@@ -238,7 +238,7 @@ mod tests {
             seeds: Some(4),
             output: Some(dir.join(output)),
             format: Format::Jsonl,
-            threads: Some(threads),
+            threads: Threads { threads: Some(threads) },
         })
     }
 

@@ -1,0 +1,63 @@
+//! The options of commands that run experiments, and how these show what came of them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::replace::replace;
+
+/// How many cores runs are spread over.
+#[derive(clap::Args)]
+pub(crate) struct Threads {
+    /// Cores to use; all if left out
+    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}
+
+impl Threads {
+    /// Threads on so many cores.
+    pub(crate) fn pool(&self) -> anyhow::Result<rayon::ThreadPool> {
+        Ok(rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0).into()).build()?)
+    }
+}
+
+/// What every command that makes a document of many runs can be told.
+#[derive(clap::Args)]
+pub(crate) struct ExperimentArgs {
+    /// Runs of each case, with seeds 1 to N; how many where it is left out stands above
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) runs: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with tables and charts
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+impl ExperimentArgs {
+    /// Writes the page, where one is wanted, and prints the document for programs or, by `say`, for people.
+    pub(crate) fn show(
+        &self,
+        document: &Value,
+        page: fn(&Value) -> String,
+        say: impl FnOnce(),
+    ) -> anyhow::Result<()> {
+        if let Some(file) = &self.report {
+            let page = page(document);
+            replace(file, |out| Ok(out.write_all(page.as_bytes())?))
+                .with_context(|| format!("cannot write {}", file.display()))
+                .map_err(|error| Exit::Usage.blame(error))?;
+        }
+        match self.json {
+            true => crate::say(&serde_json::to_string_pretty(document)?),
+            false => say(),
+        }
+        Ok(())
+    }
+}
