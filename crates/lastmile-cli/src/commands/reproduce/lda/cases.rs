@@ -169,10 +169,50 @@ pub(super) fn beside_tcp(n: u32, kbps: u32, scheme: &str) -> Case {
         .fold(case, |case, key| case.set(key, n / 2))
 }
 
-/// The same at 800 kbit/s for each, with losses in frames of 381 bytes at 150 kbit/s by the clock, whatever the link's rate.
-pub(super) fn beside_tcp_slowly(n: u32, scheme: &str) -> Case {
-    let case = losses(Topology::Wlh, beside_tcp(n, 800, scheme), "rate", "150 kbit/s");
-    losses(Topology::Wlh, case, "per_packet", false)
+/// The TCP of that name as ns-2 had it in 2000: a clock of 100 ms, no limited transmit, one segment at the start, an ACK for each.
+pub(super) fn tcp_of_2000(case: Case, flow: &str) -> Case {
+    let key = |key: &str| format!("traffic.{flow}.tcp.{key}");
+    case.set(key("tick"), "100 ms")
+        .set(key("limited_transmit"), false)
+        .set(key("initial_window"), 1)
+        .set(key("delayed_ack"), "0 s")
+}
+
+/// Other set-ups than section VIII-B's at 800 kbit/s for each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BesideTcp {
+    /// Losses in frames of 381 bytes at 150 kbit/s by the clock, whatever the link's rate.
+    SlowFrames,
+    /// The queues of the last links as they are at 130 kbit/s.
+    ShortQueues,
+    /// [`tcp_of_2000`].
+    OldTcp,
+}
+
+impl BesideTcp {
+    pub(super) const ALL: [BesideTcp; 3] = [BesideTcp::SlowFrames, BesideTcp::ShortQueues, BesideTcp::OldTcp];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            BesideTcp::SlowFrames => "frames of 20 ms",
+            BesideTcp::ShortQueues => "last links with six packets",
+            BesideTcp::OldTcp => "TCP of 2000",
+        }
+    }
+
+    pub(super) fn of(self, n: u32, scheme: &str) -> Case {
+        let case = beside_tcp(n, 800, scheme);
+        match self {
+            BesideTcp::SlowFrames => {
+                let case = losses(Topology::Wlh, case, "rate", "150 kbit/s");
+                losses(Topology::Wlh, case, "per_packet", false)
+            }
+            BesideTcp::ShortQueues => {
+                ["link.1.queue", "link.2.queue"].into_iter().fold(case, |case, key| case.set(key, queue(150)))
+            }
+            BesideTcp::OldTcp => tcp_of_2000(case, "free"),
+        }
+    }
 }
 
 /// Four flows, and in half of the time four more.

@@ -12,7 +12,7 @@ mod variants;
 
 use cases::{FLOWS, Preset, SCHEMES, TCP_FREE, Topology, case};
 use tables::{beside_tcp, channel, curves, deviations, operations, performance, statistics, uses, variants};
-use variants::{Variant, sweeps, variant};
+use variants::{Variant, beside_tcp_otherwise, old_tcp, sweeps, variant};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -31,7 +31,7 @@ pub(super) const PAPER: Paper = Paper {
     measure: cases::measure,
     draw: |_| Lines::new(),
     items,
-    claims: claims::claims,
+    claims: || claims::claims().into_iter().chain(variants::claims()).collect(),
 };
 
 /// What is measured of flows, in percent: as the tables have it.
@@ -112,7 +112,7 @@ fn items() -> Vec<Item> {
         Item::made(
             "table-1",
             Some(InTable(1)),
-            "the fading channel: frames of 381 bytes on 150 kbit/s, 6000 s for each seed",
+            "the fading channel: frames of 381 bytes on 150 kbit/s, 18,000 s for each seed",
             vec![],
             channel,
         ),
@@ -196,21 +196,8 @@ fn items() -> Vec<Item> {
             &[Variant::Frames, Variant::HalfFrames, Variant::TenMs],
         ),
         variant("red", "section IX-B: RED, beside drop-tail", &FEW, &[Variant::Red]),
-        Item::made(
-            "slow-frames",
-            None,
-            "section VIII-B read otherwise: at 800 kbit/s for each, losses in frames of 20 ms as at 130",
-            SLOWLY.iter().flat_map(|&n| SCHEMES.map(|scheme| cases::beside_tcp_slowly(n, scheme))).collect(),
-            |results| {
-                let mut table = Table::new(&["flows", "scheme", "tcp_throughput", "throughput"]);
-                for (n, scheme) in SLOWLY.into_iter().flat_map(|n| SCHEMES.map(|scheme| (n, scheme))) {
-                    let case = cases::beside_tcp_slowly(n, scheme);
-                    let cells = ["tcp_throughput", "throughput"].map(|what| results.mean(&case, what).into());
-                    table.row([n.to_string(), scheme.to_owned()].map(Cell::from).into_iter().chain(cells));
-                }
-                table
-            },
-        ),
+        beside_tcp_otherwise(),
+        old_tcp(),
         Item::made(
             "zigzag",
             None,
@@ -266,8 +253,6 @@ fn items() -> Vec<Item> {
         ),
     ]
 }
-
-const SLOWLY: [u32; 2] = [2, 8];
 
 /// By the packet after the loss, and by the one before.
 const ZIGZAGS: [&str; 2] = ["zigzag", "zigzag(before=true)"];

@@ -1,9 +1,11 @@
-//! Other set-ups than those of the tables and figures, and other constants than the paper's.
+//! Other set-ups than those of the tables and figures, which claims hold in them, and other constants than the paper's.
 
-use super::super::paper::{Case, Item};
+use super::super::paper::{Case, Claim, Item, Parts, Stated};
 use super::super::table::{Cell, Table};
-use super::cases::{self, SCHEMES, Topology, case};
+use super::cases::{self, BesideTcp, Preset, SCHEMES, Topology, case, preset};
+use super::claims::{at_800, beside_loss_free_tcp, decided, middle, one_flow, table, two_queues};
 use super::{MEASURED, grid};
+use Topology::{Wb, Wlh};
 
 /// Another set-up than the one that tables and figures have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,123 @@ pub(super) fn variant(
         }
         table
     })
+}
+
+/// Flows beside TCP in other set-ups, TCP among them, and the schemes of claim l11 with TFRC, which leaves TCP the most.
+const BESIDE: ([u32; 2], [&str; 5]) = ([2, 8], ["tfrc", "omniscient", "biaz", "spike", "zbs"]);
+
+/// Figure 15 at 800 kbit/s for each, in other set-ups.
+pub(super) fn beside_tcp_otherwise() -> Item {
+    let rows = || {
+        let of = |setup| BESIDE.0.into_iter().flat_map(move |n| BESIDE.1.map(move |s| (setup, n, s)));
+        BesideTcp::ALL.into_iter().flat_map(of)
+    };
+    let shows = "section VIII-B read otherwise, at 800 kbit/s for each: losses in frames of 20 ms as at 130, last links with queues of six \
+                 packets as at 130, TCP as ns-2 had it in 2000";
+    let cases = rows().map(|(setup, n, scheme)| setup.of(n, scheme)).collect();
+    Item::made("beside-tcp", None, shows, cases, move |results| {
+        let mut table = Table::new(&["set-up", "flows", "scheme", "tcp_throughput", "throughput"]);
+        for (setup, n, scheme) in rows() {
+            let cells =
+                ["tcp_throughput", "throughput"].map(|what| results.mean(&setup.of(n, scheme), what).into());
+            let head = [setup.name().to_owned(), n.to_string(), scheme.to_owned()];
+            table.row(head.map(Cell::from).into_iter().chain(cells));
+        }
+        table
+    })
+}
+
+/// Where TCP is looked at, and what the paper says of its throughput: tables II and III, section VI-D.
+const TCP: [(Topology, u32, f64); 3] = [(Wlh, 1, 55.0), (Wb, 1, 23.0), (Wb, 10, 85.0)];
+
+/// TCP as it is everywhere else, and as ns-2 had it in 2000.
+pub(super) fn old_tcp() -> Item {
+    let of = |topology, n, old: bool| {
+        let case = case(topology, n, "tcp");
+        if old { cases::tcp_of_2000(case, "flow") } else { case }
+    };
+    let both = TCP.into_iter().flat_map(|tcp| [(tcp, false), (tcp, true)]);
+    let cases = both.clone().map(|((topology, n, _), old)| of(topology, n, old)).collect();
+    let shows = "TCP as ns-2 had it in 2000: ticks of 100 ms, no limited transmit, one segment at the start, an ACK for each";
+    Item::made("old-tcp", None, shows, cases, move |results| {
+        let mut table = Table::new(&["topology", "flows", "set-up", "throughput", "congestion_loss"]);
+        for ((topology, n, paper), old) in both.clone() {
+            let case = of(topology, n, old);
+            let name = if old { "TCP of 2000" } else { "as in the figures" };
+            let head = [topology.name().to_owned(), n.to_string(), name.to_owned()].map(Cell::from);
+            table.row(head.into_iter().chain([
+                (results.mean(&case, "throughput"), Some(paper)).into(),
+                results.mean(&case, "congestion_loss").into(),
+            ]));
+        }
+        table
+    })
+}
+
+/// Claims of the paper in other set-ups.
+pub(super) fn claims() -> Vec<Claim> {
+    let clock = &["by-the-clock"];
+    vec![
+        decided("x1", table("table II", "table_2"), &["table-2"], |results| {
+            one_flow(results, "table_2", &|s| preset(Wlh, 1, s, Preset::Rfc))
+        }),
+        decided("x2", table("table III", "table_3"), &["table-3"], |results| {
+            one_flow(results, "table_3", &|s| preset(Wb, 1, s, Preset::Rfc))
+        }),
+        decided("x3", table("table II", "table_2"), clock, |results| {
+            one_flow(results, "table_2", &|s| Variant::Frames.of(Wlh, 1, s))
+        }),
+        decided("x4", table("table III", "table_3"), clock, |results| {
+            one_flow(results, "table_3", &|s| Variant::Frames.of(Wb, 1, s))
+        }),
+        decided("x5", table("table II", "table_2"), clock, |results| {
+            one_flow(results, "table_2", &|s| Variant::HalfFrames.of(Wlh, 1, s))
+        }),
+        decided("x6", table("table III", "table_3"), clock, |results| {
+            one_flow(results, "table_3", &|s| Variant::HalfFrames.of(Wb, 1, s))
+        }),
+        decided("x7", table("table II", "table_2"), clock, |results| {
+            one_flow(results, "table_2", &|s| Variant::TenMs.of(Wlh, 1, s))
+        }),
+        decided("x8", table("table III", "table_3"), clock, |results| {
+            one_flow(results, "table_3", &|s| Variant::TenMs.of(Wb, 1, s))
+        }),
+        decided("x9", two_queues(), &["zigzag"], |results| {
+            let mut parts = Parts::of("points");
+            for n in [4, 16] {
+                let mc = |scheme| middle(results, &case(Wlh, n, scheme), "mc");
+                let below = mc("biaz").zip(mc("zigzag(before=true)")).map(|(biaz, zigzag)| biaz - zigzag);
+                parts.value(&format!("{n} flows: below Biaz's by"), below, |below| below > 0.0, "below");
+            }
+            parts.verdict()
+        }),
+        decided("x10", beside_loss_free_tcp(), &["beside-tcp"], |results| {
+            at_800(results, &BESIDE.0, &|n, s| BesideTcp::SlowFrames.of(n, s))
+        }),
+        decided("x11", beside_loss_free_tcp(), &["beside-tcp"], |results| {
+            at_800(results, &BESIDE.0, &|n, s| BesideTcp::ShortQueues.of(n, s))
+        }),
+        decided("x12", beside_loss_free_tcp(), &["beside-tcp"], |results| {
+            at_800(results, &BESIDE.0, &|n, s| BesideTcp::OldTcp.of(n, s))
+        }),
+        decided(
+            "x13",
+            Stated::numbers("tables II and III, figure 9", "TCP 55, 23 and 85 %"),
+            &["old-tcp"],
+            |results| {
+                let mut parts = Parts::of("%");
+                for (topology, n, paper) in TCP {
+                    let found =
+                        results.median(&cases::tcp_of_2000(case(topology, n, "tcp"), "flow"), "throughput");
+                    let within = if n == 1 { 4.0 } else { 7.0 };
+                    let what = format!("{} {n}", topology.name());
+                    let must = format!("{paper} ± {within}");
+                    parts.value(&what, found, |found| (found - paper).abs() <= within, &must);
+                }
+                parts.verdict()
+            },
+        ),
+    ]
 }
 
 /// Section III: the constants that the paper chose, and others, in the topology that it chose them in.
