@@ -123,7 +123,7 @@ pub enum Action {
     ForgetLosses,
 }
 
-/// How many decisions wait for a host that does not fetch them; older ones are dropped.
+/// How many decisions wait for a host that does not fetch them; the oldest verdict on losses is dropped, or else the oldest.
 const WAITING: usize = 64;
 
 /// Decisions that wait to be fetched. Takes no memory after it was made.
@@ -147,12 +147,31 @@ impl Decisions {
             return;
         }
         if self.0.len() == WAITING {
-            self.0.pop_front();
+            let verdict = |waiting: &Decision| matches!(waiting, Decision::LossJudged { .. });
+            self.0.remove(self.0.iter().position(verdict).unwrap_or(0));
         }
         self.0.push_back(decision);
     }
 
     pub(crate) fn pop(&mut self) -> Option<Decision> {
         self.0.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_make_room_for_other_decisions() {
+        let mut decisions = Decisions::default();
+        let judged = |id| Decision::LossJudged { id, packets: 1, class: LossClass::Congestion, by: "none" };
+        decisions.push(judged(0));
+        decisions.push(Decision::CapacityUnknown);
+        (1..100).for_each(|k| decisions.push(judged(2 * k)));
+        let waiting: Vec<Decision> = core::iter::from_fn(|| decisions.pop()).collect();
+        assert_eq!((waiting.len(), waiting[0], waiting[1]), (WAITING, Decision::CapacityUnknown, judged(74)));
+        (0..100).for_each(|_| decisions.push(Decision::CapacityUnknown));
+        assert_eq!(decisions.0.len(), WAITING);
     }
 }
