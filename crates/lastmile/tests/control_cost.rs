@@ -96,7 +96,11 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
             let judged = u64::from(classifier.or(scheme.classifier).is_some());
             let parts = 1 + judged + u64::from(composition.wrapper.is_some());
             let places = 64 * size_of::<Decision>() as u64 * parts;
-            let histories = if scheme.name == "multfrc" { multfrc::HISTORY as u64 } else { 0 };
+            let histories = match scheme.name {
+                "tfrc" => tfrc::LOSS_HISTORY,
+                "multfrc" => multfrc::HISTORY,
+                _ => 0,
+            } as u64;
             let kept = bytes - places.min(bytes);
             assert!(kept <= 4096 + histories, "{composition}: {bytes} B, {places} of them for decisions");
             let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);

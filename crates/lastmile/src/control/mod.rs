@@ -47,12 +47,15 @@ pub struct Output {
     pub padding: Rate,
     /// The controller would learn from more packets than the sources make.
     pub keep_probing: bool,
+    /// The round-trip time that it goes by, where packets are to tell it to the receiver (RFC 5348, section 3.2.1).
+    pub rtt: Option<Span>,
 }
 
 impl Output {
     /// One rate for sources and pacer, and nothing else.
     pub fn rate(rate: Rate) -> Output {
-        Output { target: rate, pacing: rate, window: None, padding: Rate::ip(0), keep_probing: false }
+        let padding = Rate::ip(0);
+        Output { target: rate, pacing: rate, window: None, padding, keep_probing: false, rtt: None }
     }
 }
 

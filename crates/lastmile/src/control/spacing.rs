@@ -16,11 +16,13 @@ const FIRST: Span = Span::from_millis(200);
 pub(super) struct Spacing {
     last: Option<Time>,
     longest: Span,
+    /// The last three, newest first.
+    gaps: [Span; 3],
 }
 
 impl Default for Spacing {
     fn default() -> Spacing {
-        Spacing { last: None, longest: FIRST }
+        Spacing { last: None, longest: FIRST, gaps: [FIRST; 3] }
     }
 }
 
@@ -30,7 +32,15 @@ impl Spacing {
         if let Some(last) = self.last.replace(now) {
             let gap = (now - last).max(Span::ZERO).min(MOST);
             self.longest = gap.max(self.longest - gap / 8);
+            self.gaps = [gap, self.gaps[0], self.gaps[1]];
         }
+    }
+
+    /// The usual time between feedback messages, in seconds, the median of three: one that is lost does not make it longer.
+    pub(super) fn usual(&self) -> f64 {
+        let mut gaps = self.gaps;
+        gaps.sort_unstable();
+        gaps[1].as_secs_f64()
     }
 
     /// Seconds by which feedback is further apart than a round-trip time in seconds.
@@ -58,5 +68,16 @@ mod tests {
         assert_eq!(spacing.beyond(0.1), 0.0);
         spacing.heard(at(60_000));
         assert_eq!(spacing.beyond(0.0), 1.0);
+    }
+
+    #[test]
+    fn a_message_that_is_lost_is_not_usual() {
+        let at = |ms: i64| Time::ZERO + Span::from_millis(ms);
+        let mut spacing = Spacing::default();
+        assert_eq!(spacing.usual(), 0.2);
+        for n in (0..60).filter(|n| n % 4 != 3) {
+            spacing.heard(at(50 * n));
+        }
+        assert_eq!(spacing.usual(), 0.05);
     }
 }

@@ -29,7 +29,7 @@ pub struct Reported {
     pub received: bool,
     /// Its ECN codepoint as it arrived.
     pub ecn: Ecn,
-    /// How long before the report it arrived, in 1/1024 s; not known where it arrived too long before it, or after.
+    /// How long before the report it arrived, in 1/1024 s: 8189 at most, 8190 for longer. Not known where it arrived after it.
     pub ago: Option<u16>,
 }
 
@@ -38,13 +38,14 @@ impl Reported {
     pub fn arrived(ecn: Ecn, ago: Option<Span>) -> Reported {
         let units =
             ago.filter(|ago| *ago >= Span::ZERO).map(|ago| i128::from(ago.as_nanos()) * 1024 / 1_000_000_000);
-        let ago = units.and_then(|units| u16::try_from(units).ok()).filter(|units| *units < TOO_LONG_AGO);
+        let ago = units.map(|units| u16::try_from(units).unwrap_or(u16::MAX).min(TOO_LONG_AGO));
         Reported { received: true, ecn, ago }
     }
 
     /// How long before the report it arrived, to 1/1024 s.
     pub fn before_report(&self) -> Option<Span> {
-        self.ago.map(|ago| Span::from_nanos(i64::from(ago) * 1_000_000_000 / 1024))
+        let known = self.ago.filter(|ago| *ago < TOO_LONG_AGO);
+        known.map(|ago| Span::from_nanos(i64::from(ago) * 1_000_000_000 / 1024))
     }
 
     fn bits(self) -> u16 {
@@ -59,7 +60,7 @@ impl Reported {
             true => Reported {
                 received: true,
                 ecn: Ecn::from_bits((bits >> 13) as u8),
-                ago: Some(bits & 0x1fff).filter(|ago| *ago < TOO_LONG_AGO),
+                ago: Some(bits & 0x1fff).filter(|ago| *ago != UNKNOWN),
             },
             false => Reported::default(),
         }
@@ -196,7 +197,8 @@ mod tests {
         let blocks: Vec<_> = feedback.blocks().collect();
         assert_eq!((feedback.ssrc(), feedback.at(), blocks.len()), (1, 0x1_8000, 2));
         let half = Reported { received: true, ecn: Ecn::Ect0, ago: Some(512) };
-        let long = Reported { received: true, ecn: Ecn::Ce, ago: None };
+        let long = Reported::arrived(Ecn::Ce, Some(Span::from_secs(9)));
+        assert_eq!((long.ago, long.before_report()), (Some(TOO_LONG_AGO), None));
         let told: Vec<_> = blocks[0].reports().collect();
         assert_eq!(told, [(3, half), (4, Reported::default()), (5, long)]);
         assert_eq!((blocks[1].ssrc, blocks[1].reports().count()), (9, 0));
@@ -219,6 +221,12 @@ mod tests {
         assert_eq!(ago(Span::from_millis(250)), Some(Span::from_millis(250)));
         assert_eq!(ago(Span::from_secs(8)), None);
         assert_eq!(ago(Span::from_nanos(-1)), None);
+        // [3.1] What is too long ago is said to be, and what came after the report is not known.
+        let bits = |span| Reported::arrived(Ecn::NotEct, Some(span)).bits();
+        assert_eq!(
+            (bits(Span::from_secs(8)), bits(Span::from_nanos(-1))),
+            (0x8000 | 0x1ffe, 0x8000 | 0x1fff)
+        );
         // To the unit below: 8189 of them are the most.
         assert_eq!(ago(Span::from_nanos(7_998_000_000)), Some(Span::from_nanos(7_997_070_312)));
     }

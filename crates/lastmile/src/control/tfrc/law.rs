@@ -21,6 +21,8 @@ pub(super) struct Facts {
     pub(super) data_limited: bool,
     /// By how much feedback is further apart than a round-trip time.
     pub(super) spacing: f64,
+    /// The usual time between the messages of a receiver that counts losses.
+    pub(super) every: Option<f64>,
     /// s: the mean segment size.
     pub(super) segment: f64,
     /// The largest rate that the user allows.

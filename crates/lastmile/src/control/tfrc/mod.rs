@@ -51,7 +51,7 @@ use crate::time::{Span, Time};
 use crate::units::Rate;
 
 /// Bytes of a loss history.
-pub(super) const LOSS_HISTORY: usize = size_of::<LossHistory>();
+pub const LOSS_HISTORY: usize = size_of::<LossHistory>();
 
 /// Its place in the registry.
 pub const ENTRY: Controller = Controller {
@@ -321,6 +321,7 @@ impl RateController for Tfrc {
             data_limited: received.is_some()
                 && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
             spacing: self.spacing.beyond(rtt.as_secs_f64()),
+            every: feedback.receiver.map(|_| self.spacing.usual()),
             segment: self.segment(),
             max: self.setting.max.bits_per_second() as f64 / 8.0,
         };
@@ -381,7 +382,8 @@ impl RateController for Tfrc {
     fn output(&self) -> Output {
         let (allowed, instantaneous) = (self.law.allowed(), self.law.instantaneous());
         let target = self.rate(allowed.min(instantaneous));
-        Output { pacing: self.rate(instantaneous), ..Output::rate(target) }
+        let rtt = self.law.rtt().map(Span::from_secs_f64);
+        Output { pacing: self.rate(instantaneous), rtt, ..Output::rate(target) }
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {

@@ -6,6 +6,7 @@
 //! - In slow start a doubling is spread over the packets of a round-trip time.
 //! - Up to the equation's rate it rises by a segment per round-trip time in each; down it follows at once.
 //! - The nofeedback timer is max(2 R, 2 s / X) and halves the rate.
+//! - A receiver's feedback is sent by the packet that comes a round-trip time after the last one, or half as long again after it.
 //! - The round-trip times' memory is 0.95; the instantaneous rate follows their square roots outside slow start.
 //!
 //! That packets are lost at the first one out of sequence, are paced without 32 bytes of header, and history is discounted to
@@ -138,7 +139,7 @@ impl Ns2Sender {
 
 impl Law for Ns2Sender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
-        (self.segment, self.spacing) = (facts.segment, facts.spacing);
+        self.segment = facts.segment;
         self.round += 1;
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
@@ -149,6 +150,8 @@ impl Law for Ns2Sender {
             self.ticks.take(sample);
         }
         let Some(rtt) = self.rtt else { return };
+        // A receiver's message that is lost makes the timer expire; that they come less often than ns-2's does not.
+        self.spacing = facts.every.map_or(facts.spacing, |every| (2.0 * every - 3.0 * rtt).max(0.0));
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
         let one = facts.times * self.segment / rtt;
@@ -265,6 +268,7 @@ mod tests {
             worse: false,
             data_limited: false,
             spacing: 0.0,
+            every: None,
             segment: 1000.0,
             max: 1e9,
         }
@@ -296,6 +300,16 @@ mod tests {
         assert!((s.instantaneous() - 60_000.0).abs() < 1e-6);
         (0..9).for_each(|_| s.on_packet());
         assert!((s.instantaneous() - 80_000.0).abs() < 1e-6);
+    }
+
+    /// A message that is lost makes the timer expire, and feedback every 200 ms where R is 100 does not.
+    #[test]
+    fn the_timer_waits_for_two_round_trips() {
+        let mut s = Ns2Sender::new(0.95, 1000.0, Some(200_000.0));
+        for (ms, every, expires) in [(100, Some(0.12), 300), (200, Some(0.2), 500), (300, None, 500)] {
+            s.on_feedback(at(ms), &Facts { every, ..facts(200_000.0, 0.0) });
+            assert_eq!(s.no_feedback_at(), Some(at(expires)), "{every:?}");
+        }
     }
 
     /// At 1 %: 1000 / (0.1 * 0.0816497 + 0.3 * 0.1837117 * 0.01 * 1.0032) = 114,707 B/s.

@@ -2,7 +2,7 @@
 
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
-use super::options::TfrcConfig;
+use super::options::{Preset, TfrcConfig};
 use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
 use crate::control::receive_rate::ReceiveRate;
 use crate::control::{Decision, Decisions, LossTruth, Summary};
@@ -12,6 +12,9 @@ use crate::units::Bytes;
 
 /// Packets of one gap that are judged one by one; those of a longer one, an outage, are judged at once.
 const JUDGED: u64 = 3_000;
+
+/// Feedback is no closer together than that.
+const LEAST: Span = Span::from_millis(1);
 
 /// A data packet, as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,10 @@ pub struct Receiver {
     /// p as it was reported last.
     reported: f64,
     due: Option<Time>,
+    /// Feedback waits for the packet that comes a round-trip time after the last one, and at most half as long again.
+    patient: bool,
+    /// When feedback was given last.
+    given: Option<Time>,
     /// Data packets came since the last feedback; feedback was due and there were none.
     came: bool,
     waiting: bool,
@@ -91,6 +98,8 @@ impl Receiver {
             most_received: 0.0,
             reported: 0.0,
             due: None,
+            patient: config.preset == Preset::Ns2 && every.is_none(),
+            given: None,
             came: false,
             waiting: true,
             decisions: Decisions::default(),
@@ -142,8 +151,9 @@ impl Receiver {
         self.began(event);
         self.came = true;
         let rose = self.history.loss_event_rate() > self.reported;
+        let late = self.patient && self.given.is_some_and(|given| now >= given + rtt.max(LEAST));
         // [6.3] Every packet is answered until one brings a round-trip time.
-        if self.waiting || unknown || rose {
+        if self.waiting || unknown || rose || late {
             self.due = Some(now);
         }
     }
@@ -212,8 +222,9 @@ impl Receiver {
         self.due.filter(|&due| due <= now)?;
         let (newest, arrived) = self.newest?;
         let rtt = self.rtt.unwrap_or(Span::ZERO);
-        self.due =
-            Some(now + self.every.or(self.rtt).unwrap_or(Span::from_secs(1)).max(Span::from_millis(1)));
+        let round = if self.patient { self.rtt.map(|rtt| rtt * 3 / 2) } else { self.rtt };
+        self.due = Some(now + self.every.or(round).unwrap_or(Span::from_secs(1)).max(LEAST));
+        self.given = Some(now);
         self.waiting = !core::mem::take(&mut self.came);
         if self.waiting {
             return None;
@@ -276,6 +287,29 @@ mod tests {
             receiver.poll_feedback(now);
         }
         (receiver.loss_event_rate(), core::iter::from_fn(|| receiver.poll_decision()).collect())
+    }
+
+    /// Packets every 30 ms with a round-trip time of 100 ms, until 900 ms: when feedback is given.
+    fn feedback_at(preset: Preset) -> Vec<u64> {
+        let config = TfrcConfig { preset, ..TfrcConfig::default() };
+        let mut receiver = Receiver::new(&config, None, None);
+        let given = |ms: u64| {
+            let now = Time::from_nanos(ms * 1_000_000);
+            if ms.is_multiple_of(30) && ms <= 900 {
+                let (sent, rtt) = (Time::from_nanos(ms * 1_000_000), Some(Span::from_millis(100)));
+                let packet =
+                    ReceiverPacket { number: ms / 30, size: Bytes(1000), sent, rtt, ecn: Ecn::NotEct };
+                receiver.on_packet(now, &packet, None);
+            }
+            receiver.poll_feedback(now).map(|_| ms)
+        };
+        (0..1_300).filter_map(given).collect()
+    }
+
+    #[test]
+    fn feedback_comes_each_round_trip_and_in_ns_2_with_a_packet() {
+        assert_eq!(feedback_at(Preset::Rfc), [0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
+        assert_eq!(feedback_at(Preset::Ns2), [0, 120, 240, 360, 480, 600, 720, 840, 990]);
     }
 
     /// A loss event begins with each round-trip time of an outage: intervals of 41 packets, and the last of up to 45.

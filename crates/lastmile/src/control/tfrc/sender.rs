@@ -229,6 +229,7 @@ mod tests {
             worse: false,
             data_limited: false,
             spacing: 0.0,
+            every: None,
             segment: 1000.0,
             max: 1e9,
         }
