@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{Arrival, Classifier, Lda, Loss, LossClass, Name, Spike, SpikeRtt};
 use crate::control::Decision;
-use crate::options::{Choice, ChoiceError};
+use crate::options::{Choice, ChoiceError, Given, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time, Tx};
 
@@ -96,9 +96,14 @@ impl Judge {
     const ALL: [Judge; 4] = [Judge::Own, Judge::Spike, Judge::SpikeRtt, Judge::None];
 }
 
-/// A classifier that takes more than this share of the packets for lost by the wireless link is wrong: what it learnt is of
-/// another queue. Our own; the papers' channels lose a twelfth at most.
-const MOST: f64 = 0.2;
+crate::options! {
+    /// What each classifier can be told beside its own options.
+    pub struct DoubtConfig {
+        /// Do not believe it once it takes more than this share of all packets for lost by the wireless link; 1 is never
+        doubt: f64 [0.0..=1.0] = 0.2, "our own: the papers' channels lose a twelfth at most";
+    }
+}
+
 /// So many packets and so long tell a share.
 const PERIOD: (u32, Span) = (200, Span::from_secs(2));
 
@@ -113,7 +118,8 @@ struct Doubt {
     packets: u32,
     lost: u32,
     wireless: u32,
-    /// The share that was judged wireless when the doubt came.
+    /// The share that is too much, and the one that was when the doubt came.
+    most: f32,
     share: f32,
     /// How often it came, and how many good periods from now it ends: none where there is no doubt.
     times: u8,
@@ -121,6 +127,11 @@ struct Doubt {
 }
 
 impl Doubt {
+    /// None yet.
+    fn over(most: f32) -> Doubt {
+        Doubt { most, ..Doubt::default() }
+    }
+
     /// A packet of that time arrived: whether the doubt comes now.
     fn comes(&mut self, sent: Time<Tx>) -> bool {
         if self.packets == 0 {
@@ -130,14 +141,13 @@ impl Doubt {
         if self.packets < PERIOD.0 || sent - self.began < PERIOD.1 {
             return false;
         }
-        let [lost, wireless] =
-            [self.lost, self.wireless].map(|part| f64::from(part) / f64::from(self.packets));
+        let [lost, wireless] = [self.lost, self.wireless].map(|part| part as f32 / self.packets as f32);
         (self.packets, self.lost, self.wireless) = (0, 0, 0);
-        let comes = self.left == 0 && wireless > MOST;
+        let comes = self.left == 0 && wireless > self.most;
         if comes {
-            (self.share, self.left) = (wireless as f32, 1 << self.times);
+            (self.share, self.left) = (wireless, 1 << self.times);
             self.times = (self.times + 1).min(MOST_DOUBTS);
-        } else if lost < MOST / 2.0 {
+        } else if lost < self.most / 2.0 {
             self.left = self.left.saturating_sub(1);
         }
         comes
@@ -153,8 +163,8 @@ impl Doubt {
 /// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
 /// `spike-rtt`.
 ///
-/// Where it takes more than a fifth of 200 packets or more, in 2 s or more, for lost by the wireless link, it forgets what it
-/// learnt, and all losses are congestion until less than a tenth are lost: for one such period, and for twice as many each time.
+/// Where it takes more than `doubt` of 200 packets or more, in 2 s or more, for lost by the wireless link, it forgets what it
+/// learnt, and all losses are congestion until less than half of that are lost: for one such period, and for twice as many each time.
 ///
 /// ```
 /// use lastmile::{classify::*, time::Span};
@@ -178,12 +188,31 @@ pub struct Discriminator {
 }
 
 impl Discriminator {
-    /// One that judges by the classifier of that name.
+    /// One that judges by the classifier of that name, with its options and those of [`DoubtConfig`].
     pub fn new(choice: &Choice) -> Result<Discriminator, ChoiceError> {
         let lda = super::find(&choice.name)?;
+        let mut config = DoubtConfig::default();
+        let (ours, own): (Given, Given) = choice
+            .options
+            .clone()
+            .into_iter()
+            .partition(|(name, _)| DoubtConfig::OPTIONS.iter().any(|opt| opt.name == name));
+        for (name, value) in ours {
+            config.set(&name, &value).map_err(|error| error.of(lda.name))?;
+        }
+        let choice = &Choice { name: choice.name.clone(), options: own };
         let (own, spike, spike_rtt) = (super::build(choice)?, Spike::default(), SpikeRtt::default());
         let (judge, counts, judged) = (Judge::Own, LossCounts::default(), [0; Judge::ALL.len()]);
-        Ok(Discriminator { lda, own, spike, spike_rtt, judge, doubt: Doubt::default(), counts, judged })
+        Ok(Discriminator {
+            lda,
+            own,
+            spike,
+            spike_rtt,
+            judge,
+            doubt: Doubt::over(config.doubt as f32),
+            counts,
+            judged,
+        })
     }
 
     /// Chooses who judges while times of arrival have that resolution, or none; says so if that is another than before.
@@ -252,7 +281,7 @@ impl Discriminator {
 
     /// The packets take another way.
     pub fn on_route_change(&mut self) {
-        self.doubt = Doubt::default();
+        self.doubt = Doubt::over(self.doubt.most);
         self.forget();
     }
 
@@ -361,6 +390,14 @@ mod tests {
         assert!(matches!(again[..], [Decision::Doubted { .. }]), "{again:?}");
         assert_eq!(losing(&mut spike, 4_001..4_210, 11), []);
         assert_eq!(losing(&mut spike, 4_210..4_800, 11), [Decision::Restored { to: "spike" }]);
+    }
+
+    #[test]
+    fn a_doubt_of_one_is_never() {
+        let mut spike = Discriminator::new(&"spike(doubt=1, start=0.4)".parse().unwrap()).unwrap();
+        assert_eq!(losing(&mut spike, 0..2_000, 2), []);
+        let refused = Discriminator::new(&"spike(doubt=2)".parse().unwrap()).unwrap_err();
+        assert_eq!(refused.to_string(), "doubt of spike must be 0 to 1, not 2");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod spacing;
 mod testing;
 
 pub use biaz::Biaz;
-pub use discriminator::{Discriminator, LossCounts, Verdicts};
+pub use discriminator::{Discriminator, DoubtConfig, LossCounts, Verdicts};
 pub use fq_rtt::{FqRtt, FqRttConfig};
 pub use none::NoClassifier;
 pub use omniscient::Omniscient;

@@ -1,5 +1,6 @@
 //! The runs of seed 004: topologies, numbers of flows, schemes, and what is kept of a run.
 
+use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
 use lastmile_sim::roles::stream::StreamOutcome;
 use lastmile_sim::scenario::Scenario;
@@ -31,13 +32,20 @@ impl Preset {
         }
     }
 
-    /// The controller with a classifier in front. The paper's ns-2 (2001) put no header on the wire beside the 762 bytes.
+    /// The controller with a classifier in front, which the paper never doubts. Its ns-2 (2001) put no header on the wire beside the
+    /// 762 bytes.
     fn control(self, scheme: &str) -> String {
         let tfrc = match self {
             Preset::Ns2 => "tfrc(form=receiver,preset=ns-2,header=0)",
             Preset::Rfc => "tfrc(form=receiver)",
         };
-        if scheme == "tfrc" { tfrc.to_owned() } else { format!("{tfrc}+{scheme}") }
+        match scheme {
+            "tfrc" => tfrc.to_owned(),
+            _ => {
+                let classifier: Choice = scheme.parse().expect("a scheme of this file");
+                format!("{tfrc}+{}", classifier.with("doubt", "1"))
+            }
+        }
     }
 }
 
