@@ -296,7 +296,7 @@ impl Parts {
         let Some(value) = value else { return self.unknown.push(what.to_owned()) };
         let number = self.number(value);
         if !holds(value) {
-            self.missed.push(format!("{what} is {number}, not {must}"));
+            self.missed.push(format!("{what} {number}, not {must}"));
         }
         self.said.push(format!("{what} {number}"));
     }
@@ -352,7 +352,7 @@ mod tests {
         times.value("c", Some(0.0), |of| of < 1.0, "below 1");
         let verdict = parts.and(times).verdict();
         assert_eq!(verdict.ours, "a 64.2 %, b 0.13 %, c 0.0 ms");
-        assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a is 64.2 %, not 90 or more"));
+        assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a 64.2 %, not 90 or more"));
     }
 
     #[test]

@@ -182,7 +182,7 @@ fn near_in_most(results: &Results, links: &[Link], samples: &[u32], case: &dyn F
             let share = (runs as u64 >= IN_LAB).then(|| 100.0 * near as f64 / runs as f64);
             let what = format!("{} after {samples} samples", link.name());
             medians.beside(&what, results.median(&case(*link), after(samples).0));
-            parts.value(&format!("{what} near in"), share, |share| share >= 80.0, "80 or more");
+            parts.value(&format!("{what}, near"), share, |share| share >= 80.0, "80 or more");
         }
     }
     medians.and(parts).verdict()
@@ -220,7 +220,7 @@ fn times(results: &Results, case: &dyn Fn(Link) -> Case) -> Verdict {
     for link in FAST_FIRST {
         // Bytes sent from the twentieth pair to the hundredth, over those of equation 3, in percent.
         let sent = results.median(&case(link), "equation_3").map(|sent| 100.0 * sent);
-        let what = format!("{}: R t is", link.name());
+        let what = format!("{}: R t", link.name());
         shares.value(&what, sent, |sent| (90.0..=110.0).contains(&sent), "90 to 110");
     }
     parts.and(shares).verdict()
