@@ -210,7 +210,7 @@ fn cause(id: &str) -> &'static str {
         "l1" => {
             "Cause: the paper does not say how recorded frames meet packets. Played back packet by packet, so that a quarter of the \
              loss events are two packets long (section VI-D), losses give WB's TFRC what is printed, and WLH's more; ns-2 2.35 has \
-             the same of the same losses, 88.0 and 36.1. x1, x3 and x7 have other readings"
+             the same of the same losses, 88.0 and 36.1. x1 and x7 hold; x3 has another reading"
         }
         "l2" => {
             "Cause: every run of mBiaz leaves slow start at the third of the link that TFRC has. There the queue is empty, the gap \
