@@ -106,6 +106,8 @@ crate::options! {
 
 /// So many packets and so long tell a share.
 const PERIOD: (u32, Span) = (200, Span::from_secs(2));
+/// So many such periods in a row make a doubt: now and then a burst of losses fills one.
+const IN_A_ROW: u8 = 2;
 
 /// A classifier that is doubted again and again is trusted after twice as many periods each time, as often as this.
 const MOST_DOUBTS: u8 = 6;
@@ -114,16 +116,21 @@ const MOST_DOUBTS: u8 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubt {
     /// Of a period: when its first packet was sent, packets, how many were lost and how many of these were judged wireless.
-    began: Time<Tx>,
+    began: Option<Time<Tx>>,
     packets: u32,
     lost: u32,
     wireless: u32,
-    /// The share that is too much, and the one that was when the doubt came.
+    /// The share that is too much; the one that was when the doubt came, and the packets a second.
     most: f32,
     share: f32,
+    rate: f32,
     /// How often it came, and how many good periods from now it ends: none where there is no doubt.
     times: u8,
     left: u8,
+    /// How many periods in a row told of too much.
+    row: u8,
+    /// The doubt was wrong: the link does lose so much.
+    sure: bool,
 }
 
 impl Doubt {
@@ -134,21 +141,28 @@ impl Doubt {
 
     /// A packet of that time arrived: whether the doubt comes now.
     fn comes(&mut self, sent: Time<Tx>) -> bool {
-        if self.packets == 0 {
-            self.began = sent;
-        }
-        self.packets += 1;
-        if self.packets < PERIOD.0 || sent - self.began < PERIOD.1 {
+        let began = *self.began.get_or_insert(sent);
+        self.packets = self.packets.saturating_add(1);
+        if self.packets < PERIOD.0 || sent - began < PERIOD.1 {
             return false;
         }
         let [lost, wireless] = [self.lost, self.wireless].map(|part| part as f32 / self.packets as f32);
-        (self.packets, self.lost, self.wireless) = (0, 0, 0);
-        let comes = self.left == 0 && wireless > self.most;
+        let rate = self.packets as f32 / (sent - began).as_secs_f64() as f32;
+        (self.began, self.packets, self.lost, self.wireless) = (None, 0, 0, 0);
+        if self.left > 0 {
+            if lost < self.most / 2.0 {
+                self.left -= 1;
+            } else if rate < self.rate / 2.0 && lost > 0.75 * self.share {
+                // A full queue would lose less of half the rate.
+                (self.left, self.sure) = (0, true);
+            }
+            return false;
+        }
+        self.row = if wireless > self.most && !self.sure { self.row + 1 } else { 0 };
+        let comes = self.row == IN_A_ROW;
         if comes {
-            (self.share, self.left) = (wireless, 1 << self.times);
+            (self.share, self.rate, self.left, self.row) = (wireless, rate, 1 << self.times, 0);
             self.times = (self.times + 1).min(MOST_DOUBTS);
-        } else if lost < self.most / 2.0 {
-            self.left = self.left.saturating_sub(1);
         }
         comes
     }
@@ -163,8 +177,9 @@ impl Doubt {
 /// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
 /// `spike-rtt`.
 ///
-/// Where it takes more than `doubt` of 200 packets or more, in 2 s or more, for lost by the wireless link, it forgets what it
-/// learnt, and all losses are congestion until less than half of that are lost: for one such period, and for twice as many each time.
+/// Where it takes more than `doubt` of 200 packets or more, in 2 s or more, twice in a row, for lost by the wireless link, it forgets
+/// what it learnt, and all losses are congestion until less than half of that are lost: for one such period, and for twice as many each
+/// time. Where as many are lost at half the rate, they are the link's, and it is not doubted again before the route changes.
 ///
 /// ```
 /// use lastmile::{classify::*, time::Span};
@@ -376,20 +391,20 @@ mod tests {
     fn more_than_a_fifth_of_wireless_losses_is_doubted_until_less_than_a_tenth_is_lost() {
         let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();
         assert_eq!(losing(&mut spike, 1..1_000, 6), []);
-        let doubted = losing(&mut spike, 1_000..1_500, 4);
+        let doubted = losing(&mut spike, 1_000..1_700, 4);
         let [Decision::Doubted { classifier: "spike", wireless }] = doubted[..] else {
             panic!("{doubted:?}")
         };
         assert!((0.2..0.26).contains(&wireless), "{wireless}");
-        assert_eq!(losing(&mut spike, 1_500..2_500, 8), []);
+        assert_eq!(losing(&mut spike, 1_700..2_500, 8), []);
         assert_eq!(spike.classify(&Loss::of(2_500, 1)), LossClass::Congestion);
         assert_eq!(losing(&mut spike, 2_501..3_500, 11), [Decision::Restored { to: "spike" }]);
         assert_eq!(spike.classify(&Loss::of(3_500, 1)), LossClass::Wireless);
         // The second time two good periods are asked.
-        let again = losing(&mut spike, 3_501..4_001, 4);
+        let again = losing(&mut spike, 3_501..4_201, 4);
         assert!(matches!(again[..], [Decision::Doubted { .. }]), "{again:?}");
-        assert_eq!(losing(&mut spike, 4_001..4_210, 11), []);
-        assert_eq!(losing(&mut spike, 4_210..4_800, 11), [Decision::Restored { to: "spike" }]);
+        assert_eq!(losing(&mut spike, 4_201..4_410, 11), []);
+        assert_eq!(losing(&mut spike, 4_410..5_000, 11), [Decision::Restored { to: "spike" }]);
     }
 
     #[test]
@@ -398,6 +413,39 @@ mod tests {
         assert_eq!(losing(&mut spike, 0..2_000, 2), []);
         let refused = Discriminator::new(&"spike(doubt=2)".parse().unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "doubt of spike must be 0 to 1, not 2");
+    }
+
+    /// 1000 packets in a second, of which 500 in a row are lost, each 4 s: 21 % of some periods of 2 s. The first begins with a loss.
+    #[test]
+    fn bursts_are_not_doubted() {
+        let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();
+        for id in 0..60_000 {
+            assert_eq!(spike.suit(Some(Span::from_nanos(1))), None, "{id}");
+            match id % 4_000 {
+                0..500 => _ = spike.classify(&Loss::of(id, 1)),
+                _ => spike.on_arrival(&super::super::testing::arrival(id, 1_000 * id, 5_000)),
+            }
+        }
+        assert_eq!(spike.counts().congestion, 0);
+    }
+
+    /// A quarter is lost of 100 packets in a second, and of 40 in a second as well.
+    #[test]
+    fn what_does_not_fall_with_the_rate_is_the_links() {
+        let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();
+        assert!(matches!(losing(&mut spike, 1..700, 4)[..], [Decision::Doubted { .. }]));
+        for id in 700..1_400 {
+            match id % 4 {
+                0 => _ = spike.classify(&Loss::of(id, 1)),
+                _ => spike.on_arrival(&super::super::testing::arrival(
+                    id,
+                    7_000_000 + 25_000 * (id - 700),
+                    5_000,
+                )),
+            }
+        }
+        assert_eq!(spike.suit(Some(Span::from_nanos(1))), Some(Decision::Restored { to: "spike" }));
+        assert_eq!(losing(&mut spike, 3_000..6_000, 4), []);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::flow::{Flow, SLOWEST, initial_window};
 use super::receive_rate::ReceiveRate;
-use super::window::{Acked, Congestion, Window, WindowLaw};
+use super::window::{Acked, Congestion, MIN_SSTHRESH, Window, WindowLaw};
 use super::{
     Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
 };
@@ -226,6 +226,11 @@ impl RateController for WindowRate {
             }
             Signal::Remb { rate } => self.flow.cap = Some(rate),
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
+            // What flies is of the old path: its window says nothing of this one, and some laws would take minutes to cut it.
+            Signal::Route { why: RouteChange::LessCapacity } => {
+                self.window.reduce_to(MIN_SSTHRESH, Congestion::Timeout);
+                self.decreased = Some(self.flow.now);
+            }
             _ => {}
         }
     }
