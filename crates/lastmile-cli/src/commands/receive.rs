@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
 use lastmile::time::Span;
 
+use super::stream::of_use;
 use crate::exit::Exit;
 use crate::live::LiveArgs;
 use crate::network::{MEDIA_PORT, SocketArgs, random_seed};
@@ -43,6 +44,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some(within) = args.nack {
+        of_use("--nack", within)?;
+    }
     let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
     let mut driver = args.socket.driver(sockets)?;
@@ -52,7 +56,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         feedback: args.feedback,
         epoch: driver.epoch(),
         receipt_times: args.receipt_times,
-        nack: args.nack.map(|within| within.max(Span::ZERO)),
+        nack: args.nack,
         resolution: KERNEL_NOISE,
         ..ReceiverConfig::new(ssrc)
     };

@@ -169,6 +169,9 @@ impl Args {
         {
             return wrong(format!("{name} must be more than 0, not {s}"));
         }
+        if let Some(within) = self.retransmit {
+            of_use("--retransmit", within)?;
+        }
         if !(0.0..=1.0).contains(&self.retransmit_share) {
             return wrong(format!("--retransmit-share must be 0 to 1, not {}", self.retransmit_share));
         }
@@ -180,6 +183,16 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Refuses a time in which no lost packet can be asked for.
+pub(super) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
+    let shortest = Retransmission::SHORTEST;
+    if within >= shortest {
+        return Ok(());
+    }
+    let why = "a packet is asked for 10 ms after a later one came";
+    Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {

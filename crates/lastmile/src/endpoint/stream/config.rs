@@ -90,6 +90,8 @@ pub struct Retransmission {
 impl Retransmission {
     /// The usual share: a quarter of the media's bytes.
     pub const SHARE: f64 = 0.25;
+    /// The shortest time that is of any use: a packet is asked for 10 ms after a later one came.
+    pub const SHORTEST: Span = Span::from_millis(11);
 
     /// For that long, the usual share.
     pub fn within(ssrc: u32, within: Span) -> Retransmission {
