@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use lastmile::endpoint::{AnyEndpoint, Endpoint, Event};
 use lastmile::node::{Input, Recorded};
 use lastmile::time::Time;
@@ -16,7 +16,7 @@ use lastmile_net::recording::{Header, SharedRecorder};
 use crate::exit::Exit;
 use crate::page::Run;
 use crate::recorder;
-use crate::replace::replace;
+use crate::replace::{self, replace};
 use crate::signals;
 use crate::spool::Spool;
 
@@ -45,6 +45,7 @@ pub(crate) struct Live {
 impl LiveArgs {
     /// Opens the files of an endpoint; the header is what it can be built from again.
     pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
+        self.html.as_deref().map_or(Ok(()), replace::check)?;
         let recorder = self.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
         let create = |file: &PathBuf| {
             let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
@@ -106,10 +107,8 @@ impl Live {
             written = written.map_err(|error| std::io::Error::other(format!("{}: {error}", file.display())));
         }
         let written = written.map_err(|error| anyhow!("the file of events is not complete: {error}"));
-        let drawn = page.map_or(Ok(()), |(file, run)| {
-            let cannot = || format!("cannot write {}", file.display());
-            replace(&file, |out| Ok(out.write_all(run.page().as_bytes())?)).with_context(cannot)
-        });
+        let drawn = page
+            .map_or(Ok(()), |(file, run)| replace(&file, |out| Ok(out.write_all(run.page().as_bytes())?)));
         Ok(recorded.and(written).and(drawn).map_err(|error| Exit::Machine.blame(error)))
     }
 }

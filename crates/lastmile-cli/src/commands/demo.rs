@@ -16,7 +16,7 @@ use lastmile_sim::scenario::Scenario;
 use crate::exit::Exit;
 use crate::options::KERNEL_NOISE;
 use crate::recorder::ScenarioRecorder;
-use crate::replace::replace;
+use crate::replace::{self, replace};
 use crate::roles::Recorded;
 use crate::{roles, scenarios, signals};
 
@@ -96,6 +96,7 @@ fn scenario(act: &Act) -> anyhow::Result<Scenario> {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    args.html.as_deref().map_or(Ok(()), replace::check)?;
     signals::stop();
     crate::say(
         "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time.",
@@ -192,7 +193,7 @@ fn draw(page: &Path) -> anyhow::Result<()> {
     let recording = page.with_extension("jsonl");
     let run = crate::page::Run::read(&recording.display().to_string(), Reader::open(&recording)?)?;
     replace(page, |file| Ok(file.write_all(run.page().as_bytes())?))
-        .map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", page.display())))
+        .map_err(|error| Exit::Machine.blame(error))
 }
 
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {

@@ -48,7 +48,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     }
     replace(&output, |file| Ok(file.write_all(page.as_bytes())?))
-        .with_context(|| format!("cannot write {}", output.display()))
         .map_err(|error| Exit::Usage.blame(error))?;
     crate::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
     Ok(None)

@@ -3,11 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use serde_json::Value;
 
 use crate::exit::Exit;
-use crate::replace::replace;
+use crate::replace::{self, replace};
 
 /// How many cores runs are spread over.
 #[derive(clap::Args)]
@@ -41,23 +40,25 @@ pub(crate) struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
-    /// Writes the page, where one is wanted, and prints the document for programs or, by `say`, for people.
+    /// Refuses a page that cannot be written, before anything is run.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.report.as_deref().map_or(Ok(()), replace::check)
+    }
+
+    /// Writes the page, where one is wanted, of a place that was checked, and prints the document for programs or, by `say`, for people.
     pub(crate) fn show(
         &self,
         document: &Value,
         page: fn(&Value) -> String,
         say: impl FnOnce(),
     ) -> anyhow::Result<()> {
-        if let Some(file) = &self.report {
-            let page = page(document);
-            replace(file, |out| Ok(out.write_all(page.as_bytes())?))
-                .with_context(|| format!("cannot write {}", file.display()))
-                .map_err(|error| Exit::Usage.blame(error))?;
-        }
+        let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
+        let written = self.report.as_ref().map_or(Ok(()), write);
         match self.json {
             true => crate::say(&serde_json::to_string_pretty(document)?),
             false => say(),
         }
-        Ok(())
+        // Results are there whatever became of the page.
+        written.map_err(|error| Exit::Machine.blame(error))
     }
 }

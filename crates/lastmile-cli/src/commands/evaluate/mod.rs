@@ -102,6 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             return Err(Exit::Usage.blame(anyhow!("{name}: {why}")));
         }
     }
+    args.experiment.check()?;
     signals::stop();
     let runs = args.experiment.runs.unwrap_or(RUNS);
     let pool = args.experiment.threads.pool()?;

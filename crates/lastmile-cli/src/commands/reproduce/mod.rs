@@ -84,6 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return list(&items, args.experiment.json);
     }
     let chosen = chosen(&items, &args)?;
+    args.experiment.check()?;
     signals::stop();
     let results = match args.world {
         World::Sim => {

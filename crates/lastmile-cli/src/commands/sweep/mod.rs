@@ -113,9 +113,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 results = write(file, &journal, plan.sweep(), args.format)?;
                 Ok(())
             });
-            written.map_err(|error| {
-                Exit::Machine.blame(error.context(format!("cannot write {}", path.display())))
-            })?;
+            written.map_err(|error| Exit::Machine.blame(error))?;
             journal.remove();
             crate::say(&format!("{} runs, {results} results in {}", plan.runs(), path.display()));
         }
