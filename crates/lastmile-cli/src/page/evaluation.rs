@@ -34,6 +34,10 @@ pub(crate) fn page(document: &Value) -> String {
         body +=
             &format!("<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n", esc(&of("scenario")), esc(&of("description")));
         body += &rows("rows");
+        if !of("alike").is_empty() {
+            let why = "nothing that is random in the scenario reaches them: their intervals do not say how sure a number is";
+            body += &format!("<p class=\"soft\">All runs are alike of {}: {why}.</p>\n", esc(&of("alike")));
+        }
         let charts = scenario.get("charts").and_then(Value::as_array).into_iter().flatten();
         let charts: String = charts.map(chart).collect();
         body += &format!("<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n");

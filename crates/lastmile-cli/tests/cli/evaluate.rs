@@ -47,6 +47,22 @@ rate = "150 kbit/s"
 size = "500 B"
 "#;
 
+/// A stream over the air alone, beside nothing that is random.
+const AIR: &str = r#"
+name = "air"
+duration = "8 s"
+[host.ap]
+[host.phone]
+[[wlan]]
+standard = "g"
+station = [{ name = "ap" }, { name = "phone", ap = "ap", rate = "54 Mbit/s" }]
+[[stream]]
+name = "video"
+from = "ap"
+to = "phone"
+control = "tfrc"
+"#;
+
 /// Whose numbers no change of a scheme moves.
 const FIXED: &str = "fixed(rate=400 kbit/s),fixed(rate=1600 kbit/s)";
 
@@ -66,7 +82,11 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     has_keys(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
     assert_eq!((&json["evaluation"], &json["runs"]), (&Value::Null, &2.into()));
     let scenario = &json["scenarios"][0];
-    has_keys(scenario, "scenario description seconds streams columns rows differences changes charts");
+    has_keys(
+        scenario,
+        "scenario description seconds streams columns rows differences changes charts alike values",
+    );
+    assert_eq!(scenario["alike"], serde_json::json!([]));
     assert_eq!(scenario["streams"], serde_json::json!(["video"]));
     let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key}: {row:#}"));
     let near = |row: usize, key: &str, expected: f64, within: f64| {
@@ -100,6 +120,11 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     assert!(scenario["rows"][0]["jain"].is_null() && scenario["rows"][0]["tcp_share"].is_null());
     let more = &scenario["differences"][0];
     assert_eq!(more["controller"], "fixed(rate=1600 kbit/s)");
+    // What the mean is of.
+    let values = &scenario["values"]["fixed(rate=1600 kbit/s)"]["loss"];
+    let values: Vec<f64> = values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    assert!(values.len() == 2 && values[0] != values[1], "{values:?}");
+    near(1, "loss", values.iter().sum::<f64>() / 2.0, 1e-9);
     let both = [0, 1].map(|row| number(&scenario["rows"][row], "utilisation"));
     assert!((number(more, "utilisation") - (both[1] - both[0])).abs() < 1e-9, "{more:#}");
     assert!(number(more, "utilisation_low") <= number(more, "utilisation_high"));
@@ -132,6 +157,29 @@ fn the_table_is_the_one_that_was() {
 }
 
 #[test]
+fn runs_that_are_alike_are_said_to_be() {
+    let scratch = Scratch::new("evaluate-alike");
+    let text = SMALL.split("[[stream]]\nname = \"audio\"").next().unwrap();
+    let file = scratch.file("alone.toml", text);
+    let of = |more: &[&str]| {
+        let ended = lastmile(&[&["evaluate", "--scenario", &file, "--controllers", "tfrc"], more].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    };
+    let said = "all runs are alike of tfrc: nothing that is random in the scenario reaches them";
+    let ended = of(&["--runs", "2"]);
+    assert!(
+        ended.stdout.contains(said) && ended.stdout.contains("`start_within` of [[stream]]"),
+        "{ended:?}"
+    );
+    let scenario = &of(&["--runs", "2", "--json"]).json()["scenarios"][0];
+    assert_eq!(scenario["alike"], serde_json::json!(["tfrc"]));
+    // One run is like no other, and losses are drawn.
+    assert!(!of(&["--runs", "1"]).stdout.contains("alike"));
+    assert!(!of(&["--runs", "2", "--loss", "0.01"]).stdout.contains("alike"));
+}
+
+#[test]
 fn tcp_and_variants_stand_in_the_place_of_what_a_file_has() {
     let options = ["--scenario", "rfc8867-5.6", "--set", "duration=20 s", "--runs", "1", "--json"];
     let of = |more: &[&str]| {
@@ -160,12 +208,21 @@ fn what_cannot_be_evaluated_is_refused_with_its_reason() {
     let scratch = Scratch::new("evaluate-refused");
     let silent = scratch.file("silent.toml", SMALL.split("[[stream]]").next().unwrap());
     let small = scratch.file("small.toml", SMALL);
+    let air = scratch.file("air.toml", AIR);
     let measures = scratch.path("nowhere.toml");
     for (options, parts) in [
         (&["--scenario", &small, "--controllers", "wishful"][..], &["--controllers wishful", "tfrc"][..]),
         (&["--scenario", &small, "--controllers", "tfrc+wishful"], &["wishful", "zbs"]),
         (&["--scenario", &small, "--controllers", "tfrc(speed=9)"], &["speed", "tfrc"]),
         (&["--scenario", &small, "--controllers", "tfrc,tfrc"], &["names tfrc twice"]),
+        (
+            &["--scenario", &small, "--controllers", "vtp,vtp(hold=areas)"],
+            &["one controller twice: vtp and vtp(hold=areas) are the same"],
+        ),
+        (
+            &["--scenario", &air, "--jitter"],
+            &["air.toml: --jitter is that of a [[link]]", "\"video\", only a WLAN"],
+        ),
         (&["--scenario", &small, "--controllers", ","], &["name 1 of the list is empty"]),
         (&["--scenario", &small, "--runs", "0"], &["--runs", "1..=10000"]),
         (&["--scenario", &small, "--stream", "audio"], &["small.toml", "\"audio\" is fixed", "control"]),
@@ -196,7 +253,7 @@ fn every_number_of_an_evaluation_is_documented() {
         assert!(!metric["unit"].as_str().unwrap().is_empty());
     }
     let section = include_str!("../../../../docs/json.md").split("## `evaluate`").nth(1).unwrap();
-    for key in "evaluation runs controllers variants playout_ms metrics scenarios streams rows differences changes charts".split(' ') {
+    for key in "evaluation runs controllers variants playout_ms metrics scenarios streams rows differences changes charts alike values".split(' ') {
         assert!(section.contains(&format!("`{key}`")), "{key} is missing");
     }
 }

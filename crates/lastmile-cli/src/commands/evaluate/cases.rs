@@ -1,10 +1,11 @@
 //! What is run: scenarios whose tested streams have one controller after the other, or bulk TCP in their place.
 
 use anyhow::anyhow;
-use lastmile::control::{CONTROLLERS, Composition, Setting, build};
+use lastmile::classify::CLASSIFIERS;
+use lastmile::control::{CONTROLLERS, Composition, Setting, WRAPPERS, build};
 use lastmile::endpoint::stream::SenderRate;
 use lastmile::node::Ecn;
-use lastmile::options::split_outside;
+use lastmile::options::{Choice, Entry, find, split_outside, used};
 use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
@@ -25,6 +26,27 @@ pub(super) enum Contender {
     Controller(Composition),
     /// TCP with as much as goes, RFC 8869's yardstick (section 3.2.4).
     Tcp,
+}
+
+impl Contender {
+    /// The controller with all its options and those of what stands around it: two that are alike have the same.
+    fn spelled_out(&self) -> Option<Composition> {
+        let Contender::Controller(composition) = self else { return None };
+        let mut all = composition.clone();
+        let scheme = find(CONTROLLERS, &all.controller.name).ok();
+        all.classifier = all.classifier.or_else(|| Some(Choice::named(scheme?.classifier?)));
+        spell(CONTROLLERS, &mut all.controller);
+        all.wrapper.iter_mut().for_each(|wrapper| spell(WRAPPERS, wrapper));
+        all.classifier.iter_mut().for_each(|classifier| spell(CLASSIFIERS, classifier));
+        Some(all)
+    }
+}
+
+/// Gives a choice the defaults of the options that it leaves out.
+fn spell<E: Entry>(registry: &[&'static E], choice: &mut Choice) {
+    if let Ok(entry) = find(registry, &choice.name) {
+        choice.options = used(entry.options(), &choice.options);
+    }
 }
 
 impl core::fmt::Display for Contender {
@@ -57,8 +79,13 @@ pub(super) fn contenders(list: Option<&str>) -> anyhow::Result<Vec<Contender>> {
             build(composition, &Setting::default())
                 .map_err(|error| usage(format!("--controllers {name}: {error}")))?;
         }
-        if contenders.contains(&contender) {
-            return Err(usage(format!("--controllers names {contender} twice")));
+        if let Some(before) = contenders.iter().find(|before| before.spelled_out() == contender.spelled_out())
+        {
+            let twice = match *before == contender {
+                true => format!("{contender} twice"),
+                false => format!("one controller twice: {before} and {contender} are the same"),
+            };
+            return Err(usage(format!("--controllers names {twice}")));
         }
         contenders.push(contender);
     }
@@ -138,6 +165,12 @@ impl Tested {
         Ok(Tested { scenario, file, text, overrides, tables, streams })
     }
 
+    /// The tested streams: each by its name, and from which host to which.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (&str, usize, usize)> {
+        let own = self.scenario.roles.stream.iter().filter(|spec| self.streams.contains(&spec.name));
+        own.map(|spec| (spec.name.as_str(), spec.from, spec.to))
+    }
+
     /// Whether packets of a tested stream leave with that codepoint.
     pub(super) fn sends(&self, ecn: Ecn) -> bool {
         let mut specs = self.scenario.roles.stream.iter();
@@ -202,6 +235,8 @@ mod tests {
             names(Some(list)),
             ["tfrc(header=0, preset=ns-2)+zbs", "vtp", "fixed(rate=1 Mbit/s)", "tcp"]
         );
+        // Options that are another preset's are no defaults.
+        assert_eq!(names(Some("tfrc,tfrc(preset=ns-2),tfrc(memory=0.5),vtp(hold=rounds)")).len(), 4);
         let all = names(None);
         assert!(all.len() >= 5 && all[0] == "tfrc" && !all.contains(&"fixed".to_owned()), "{all:?}");
     }
@@ -212,6 +247,11 @@ mod tests {
             ("tfrc,wishful", "--controllers wishful: there is no rate controller \"wishful\""),
             ("tfrc+wishful", "--controllers tfrc+wishful: there is no loss classifier"),
             ("tfrc,vtp,tfrc", "--controllers names tfrc twice"),
+            (
+                "vtp,vtp(hold=areas)",
+                "--controllers names one controller twice: vtp and vtp(hold=areas) are the same",
+            ),
+            ("tcp,tcp", "--controllers names tcp twice"),
             (" ", "--controllers names none"),
             ("vtp,,tfrc", "--controllers \"vtp,,tfrc\": name 2 of the list is empty"),
             ("vtp,", "--controllers \"vtp,\": name 2 of the list is empty"),

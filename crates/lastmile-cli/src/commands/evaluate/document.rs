@@ -34,6 +34,23 @@ impl Evaluated {
         self.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect()
     }
 
+    /// Whose runs all have the same numbers, whatever their seeds.
+    fn alike<'a>(&'a self, contenders: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let alike =
+            |runs: &[Measured]| runs.len() > 1 && runs.iter().all(|run| run.numbers == runs[0].numbers);
+        let all = contenders.iter().zip(&self.runs);
+        all.filter(move |(_, runs)| alike(runs)).map(|(contender, _)| contender.as_str())
+    }
+
+    /// Every number of every run: by controller and name, in the order of the seeds; null where a run has none.
+    fn values(&self, contenders: &[String]) -> Value {
+        let of = |runs: &Vec<Measured>| {
+            let each = |name| runs.iter().map(|run| run.numbers.get(name).copied()).collect::<Vec<_>>();
+            self.metrics().iter().map(|metric| (metric.name, each(metric.name))).collect::<BTreeMap<_, _>>()
+        };
+        json!(contenders.iter().zip(self.runs.iter().map(of)).collect::<BTreeMap<_, _>>())
+    }
+
     /// The metrics that any run has.
     fn metrics(&self) -> Vec<&'static Metric> {
         let has = |name: &str| self.runs.iter().flatten().any(|run| run.numbers.contains_key(name));
@@ -121,6 +138,10 @@ impl Evaluated {
     }
 }
 
+/// Why runs are alike, and what that says of their intervals.
+const ALIKE: &str = "nothing that is random in the scenario reaches them, so that ±0.0 does not say how sure a number is; \
+    `start_within` of [[stream]] draws when a stream starts";
+
 /// What of the runs stands in a cell.
 type Of<'a> = dyn Fn(usize, &'static str) -> Option<Estimate> + 'a;
 
@@ -163,6 +184,7 @@ impl Evaluation {
             json!({
                 "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.tested,
                 "columns": columns, "rows": rows, "differences": differences.json().1, "changes": changes, "charts": charts,
+                "alike": found.alike(&self.contenders).collect::<Vec<_>>(), "values": found.values(&self.contenders),
             })
         };
         let metric =
@@ -194,6 +216,10 @@ impl Evaluation {
             if self.contenders.len() > 1 {
                 crate::say(&format!("more than {}, seed by seed:", self.contenders[0]));
                 crate::say(differences.text().trim_end());
+            }
+            let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
+            if !alike.is_empty() {
+                crate::say(&format!("all runs are alike of {alike}: {ALIKE}"));
             }
         }
         crate::say(

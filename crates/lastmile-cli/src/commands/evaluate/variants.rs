@@ -60,11 +60,17 @@ impl Variants {
         [queue, loss, self.jitter.then(|| "jitter".to_owned())].into_iter().flatten().collect()
     }
 
-    /// Refuses a queue that would be drop-tail to this scenario's tested streams: `step` marks ECT(1) alone and drops nothing.
+    /// Refuses what would change nothing for a tested stream of this scenario: jitter where its way has no link that jitter is of, and the
+    /// queue `step`, which marks ECT(1) alone and drops nothing.
     pub(super) fn check(&self, name: &str, of: &Tested) -> anyhow::Result<()> {
         if matches!(self.queue, Some(Discipline::Step(_))) && !of.sends(Ecn::Ect1) {
             let why = "marks packets with ECT(1) alone and drops none early, and no tested stream sends them: give one `ecn = \"ect1\"`";
             return Err(Exit::Usage.blame(anyhow!("{name}: --queue step {why}")));
+        }
+        let airborne = of.ends().find(|&(_, from, to)| first_link(&of.scenario, from, to).is_none());
+        if let Some((stream, ..)) = airborne.filter(|_| self.jitter) {
+            let why = format!("is that of a [[link]], and there is none on the way of {stream:?}");
+            return Err(Exit::Usage.blame(anyhow!("{name}: --jitter {why}, only a WLAN")));
         }
         Ok(())
     }
@@ -104,9 +110,7 @@ impl Variants {
         let mut first: Vec<usize> = ends
             .into_iter()
             .flat_map(|(from, to)| [(from, to), (to, from)])
-            .filter_map(|(from, to)| {
-                scenario.path(from, to)?.into_iter().find(|&link| link < scenario.links.len())
-            })
+            .filter_map(|(from, to)| first_link(scenario, from, to))
             .collect();
         first.sort_unstable();
         first.dedup();
@@ -135,6 +139,11 @@ impl Variants {
             config.schedule.extend(jitter);
         }
     }
+}
+
+/// The first link from a host to another that is no WLAN's.
+fn first_link(scenario: &Scenario, from: usize, to: usize) -> Option<usize> {
+    scenario.path(from, to)?.into_iter().find(|&link| link < scenario.links.len())
 }
 
 /// The links that limit these streams.
@@ -206,5 +215,9 @@ mod tests {
         let error = step.check("rfc8867-5.1", &of(Vec::new())).unwrap_err().to_string();
         assert!(error.starts_with("rfc8867-5.1: --queue step marks packets with ECT(1) alone"), "{error}");
         step.check("rfc8867-5.1", &of(vec![Override::new("stream.0.ecn", "ect1")])).unwrap();
+        let jitter = Variants { jitter: true, ..Variants::default() };
+        for name in crate::ready::RMCAT {
+            jitter.check(name, &Tested::load(name, Vec::new(), &[]).unwrap()).unwrap();
+        }
     }
 }
