@@ -191,8 +191,8 @@ impl Vtp {
         self.cut = Some(self.flow.now);
         let first = self.phase == Phase::Start;
         let Some(rtt) = self.rtt else { return self.set(self.rate / 2.0) };
-        // An outage makes one round's time long, and no window of it.
-        let rtt = self.before.map_or(rtt, |before| before.min(rtt));
+        // No queue doubles in a round: an outage makes one long, and no window of it.
+        let rtt = self.before.filter(|before| rtt > 2.0 * before).unwrap_or(rtt);
         let size = self.flow.size();
         let (before, achieved) = (self.rate, self.achieved.rate.unwrap_or(self.rate / 2.0).min(self.rate));
         let window = before * rtt; // [equation 2] in bytes
