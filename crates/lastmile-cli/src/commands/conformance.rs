@@ -173,7 +173,10 @@ type Recording = Result<(Buffer, Option<String>), String>;
 fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
     match world {
         World::Sim | World::Lab => record_scenario(case, world),
-        World::Real => Ok(Ok(((case.over_loopback)()?, None))),
+        World::Real => {
+            let run = (case.over_loopback)();
+            Ok(Ok((run.map_err(|error| error.context(format!("{} {}", case.kind, case.name)))?, None)))
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use lastmile::endpoint::{AnyEndpoint, Decided, Endpoints, any};
 use lastmile::event::Event;
 use lastmile::node::{Input, PortId, Recorded};
@@ -13,6 +15,9 @@ use lastmile_net::recording::SharedRecorder;
 use lastmile_net::udp::{UdpConfig, UdpSocket};
 
 use crate::signals;
+
+/// No run takes longer.
+const MOST: Duration = Duration::from_secs(60);
 
 /// A recording in memory.
 #[derive(Clone, Default)]
@@ -77,7 +82,13 @@ pub(super) fn loopback(
             recorder.event(&Event { node: 0, ..event.what.clone().event(event.at, 0) });
         }
     };
-    driver.run(&mut host, &mut decided, signals::stop(), |host| host.is_finished(PortId(1)))?;
+    let began = Instant::now();
+    driver.run(&mut host, &mut decided, signals::stop(), |host| {
+        host.is_finished(PortId(1)) || began.elapsed() > MOST
+    })?;
+    if began.elapsed() > MOST {
+        bail!("a run over the loopback did not end within {} s", MOST.as_secs());
+    }
     if host.is_finished(PortId(1)) {
         // What answers is told that it is over; of what has finished nothing comes any more.
         driver.interrupt(&mut host, &mut decided);

@@ -58,6 +58,6 @@ fn wireless_losses_cost_what_they_take() {
 fn a_classifier_that_is_always_wrong_does_not_double_the_rate() {
     for scheme in ["vtp", "vtp(hold=rounds)", "vtp(cut=window)", "tfrc", "multfrc"] {
         let came = run(&format!("{scheme}+spike-rtt(start=1, end=1)"), 0.0, 25);
-        assert!(came.arrived > 4_900.0 && came.sent <= 1.12 * came.arrived, "{scheme}: {came:?}");
+        assert!(came.arrived > 4_900.0 && came.sent <= 1.2 * came.arrived, "{scheme}: {came:?}");
     }
 }
