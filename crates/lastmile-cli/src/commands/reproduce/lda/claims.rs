@@ -223,6 +223,9 @@ fn cause(id: &str) -> &'static str {
              delay of the packet before the loss, P_i in the paper's words, its Mc is the paper's: x9. Spike's congestion loss is \
              below omniscient's in the paper's table VI too, 1.9 against 5.3"
         }
+        "l8" => {
+            "Cause: with two flows in the backbone ZBS uses ZigZag for a third of the time (l9), which alone has half of the link"
+        }
         "l11" => {
             "Cause: at 930 kbit/s it is TCP that decides. TCP fills what others leave, and below two thirds of its last link Biaz, and \
              ZBS with mBiaz, take every loss for congestion. Spike holds the shared queue below half of its range, so that TCP loses \
