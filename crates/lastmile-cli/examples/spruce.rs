@@ -110,5 +110,5 @@ impl Estimator for Spruce {
 }
 
 fn main() -> std::process::ExitCode {
-    lastmile_cli::run(&[&ENTRY])
+    lastmile_cli::run(lastmile_cli::Own { methods: &[&ENTRY], ..lastmile_cli::Own::default() })
 }

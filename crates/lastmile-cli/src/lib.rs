@@ -24,7 +24,10 @@ mod table;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lastmile::estimate::Method;
+use lastmile::classify::{CLASSIFIERS, Lda};
+use lastmile::control::{CONTROLLERS, Controller, WRAPPERS, Wrapper};
+use lastmile::endpoint::stream::source::{SOURCES, Source};
+use lastmile::estimate::{METHODS, Method};
 
 /// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
 #[derive(Parser)]
@@ -78,9 +81,37 @@ impl Command {
     }
 }
 
-/// Runs the program with the arguments of the process: with the methods of `more` beside those that come with it.
-pub fn run(more: &[&'static Method]) -> ExitCode {
-    options::register(more);
+/// What a program adds to the names that come with this one.
+///
+/// ```no_run
+/// # let my_method: &'static lastmile::estimate::Method = lastmile::estimate::METHODS[0];
+/// lastmile_cli::run(lastmile_cli::Own { methods: &[my_method], ..lastmile_cli::Own::default() });
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own<'a> {
+    /// Methods by which a path can be measured.
+    pub methods: &'a [&'static Method],
+    /// Loss classifiers.
+    pub classifiers: &'a [&'static Lda],
+    /// Rate controllers.
+    pub controllers: &'a [&'static Controller],
+    /// What can stand around a rate controller.
+    pub wrappers: &'a [&'static Wrapper],
+    /// Sources of a stream's frames.
+    pub sources: &'a [&'static Source],
+}
+
+/// Runs the program with the arguments of the process, once in a process: its names are added to the registries of `lastmile`.
+pub fn run(own: Own<'_>) -> ExitCode {
+    let added = METHODS
+        .add(own.methods)
+        .and_then(|()| CLASSIFIERS.add(own.classifiers))
+        .and_then(|()| CONTROLLERS.add(own.controllers))
+        .and_then(|()| WRAPPERS.add(own.wrappers))
+        .and_then(|()| SOURCES.add(own.sources));
+    if let Err(error) = added {
+        return exit::code(Err(exit::Exit::Machine.blame(error)));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and the version are asked for, or stand in for a command.
@@ -106,12 +137,10 @@ pub fn run(more: &[&'static Method]) -> ExitCode {
         Command::BenchSim(args) => commands::bench_sim::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Conformance(args) => commands::conformance::run(args),
-        Command::Methods(args) => commands::registries::run(args, options::methods()),
-        Command::Classifiers(args) => commands::registries::run(args, lastmile::classify::CLASSIFIERS),
+        Command::Methods(args) => commands::registries::run(args, &METHODS),
+        Command::Classifiers(args) => commands::registries::run(args, &CLASSIFIERS),
         Command::Controllers(args) => commands::registries::controllers(args),
-        Command::Sources(args) => {
-            commands::registries::run(args, lastmile::endpoint::stream::source::SOURCES)
-        }
+        Command::Sources(args) => commands::registries::run(args, &SOURCES),
         Command::Scenarios(args) => commands::scenarios::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),

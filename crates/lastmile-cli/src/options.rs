@@ -1,27 +1,13 @@
 //! The options of methods on the command line: every option that a registered method declares is one here.
 
-use std::sync::OnceLock;
-
 use anyhow::anyhow;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
-use lastmile::estimate::{Conditions, Estimator, METHODS, Method};
+use lastmile::estimate::{Conditions, Estimator, METHODS};
 use lastmile::options::{self, Choice, ChoiceError, Kind, Opt, Scalar};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
 use crate::exit::Exit;
-
-static ALL: OnceLock<Vec<&'static Method>> = OnceLock::new();
-
-/// Adds methods to those that come with the program; once, before anything else.
-pub(crate) fn register(more: &[&'static Method]) {
-    let _ = ALL.set(METHODS.iter().chain(more).copied().collect());
-}
-
-/// All registered methods.
-pub(crate) fn methods() -> &'static [&'static Method] {
-    ALL.get_or_init(|| METHODS.to_vec())
-}
 
 /// The method's state machine; `noise` is the uncertainty of stamps beyond their resolution.
 pub(crate) fn estimator(choice: &Choice, noise: Span, seed: u64) -> Result<Box<dyn Estimator>, ChoiceError> {
@@ -30,7 +16,7 @@ pub(crate) fn estimator(choice: &Choice, noise: Span, seed: u64) -> Result<Box<d
         Span::ZERO => Conditions::exact(seed),
         _ => Conditions { timing_noise: noise, seed, ..Conditions::default() },
     };
-    options::find(methods(), &choice.name)?.build(&choice.options, &conditions)
+    METHODS.find(&choice.name)?.build(&choice.options, &conditions)
 }
 
 /// What is wrong with a choice, in the words of the command line.
@@ -44,7 +30,7 @@ pub(crate) fn refused(error: &ChoiceError) -> anyhow::Error {
 
 /// All options of a method as they were in force.
 pub(crate) fn used(choice: &Choice) -> options::Given {
-    let method = methods().iter().find(|method| method.name == choice.name);
+    let method = METHODS.iter().find(|method| method.name == choice.name);
     method.map_or_else(|| choice.options.clone(), |method| options::used(method.options, &choice.options))
 }
 
@@ -59,7 +45,7 @@ pub(crate) struct MethodLists(pub(crate) Vec<Choice>);
 /// The options of all methods, each name once, with the methods that have it.
 fn union() -> Vec<(&'static Opt, Vec<(&'static str, &'static Opt)>)> {
     let mut all: Vec<(&Opt, Vec<(&str, &Opt)>)> = Vec::new();
-    for method in methods() {
+    for method in METHODS.iter() {
         for opt in method.options {
             match all.iter_mut().find(|(first, _)| first.name == opt.name) {
                 Some((_, owners)) => owners.push((method.name, opt)),
@@ -242,7 +228,7 @@ mod tests {
         for name in ["measure", "replay", "accuracy"] {
             let command = crate::Cli::command();
             let command = command.find_subcommand(name).unwrap();
-            for opt in methods().iter().flat_map(|method| method.options) {
+            for opt in METHODS.iter().flat_map(|method| method.options) {
                 let arg = command.get_arguments().find(|arg| arg.get_long() == Some(opt.flag().as_str()));
                 let help = arg.and_then(Arg::get_help).map(ToString::to_string).unwrap_or_default();
                 assert!(help.contains(opt.help), "--{} of {name}: {help}", opt.flag());

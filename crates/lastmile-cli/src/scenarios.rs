@@ -4,14 +4,13 @@ use std::fs;
 use std::io::Read;
 
 use anyhow::anyhow;
-use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, RunError, SimulatedRun, simulate};
 use lastmile_sim::scenario::{MAX_TEXT, Override, Scenario};
 
 use crate::exit::Exit;
-use crate::options::estimator;
-use crate::{ready, roles, signals};
+use crate::{ready, signals};
 
 /// Which scenario is to run, and with what.
 #[derive(clap::Args)]
@@ -33,7 +32,7 @@ impl ScenarioArgs {
     pub(crate) fn load(&self) -> anyhow::Result<(Scenario, u64)> {
         let (file, text) = text(&self.name)?;
         let overrides = self.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
-        let scenario = Scenario::parse_with(&file, &text, &overrides, &check_choice);
+        let scenario = Scenario::parse_with(&file, &text, &overrides);
         let scenario = scenario.map_err(|error| Exit::Usage.blame(error))?;
         let seed = self.seed.unwrap_or(scenario.seed);
         Ok((scenario, seed))
@@ -75,11 +74,6 @@ pub(crate) fn replaced(set: &str) -> anyhow::Result<Override> {
     Ok(Override::new(key.trim(), value.trim()))
 }
 
-/// Whether a scenario may name that method with these options.
-pub(crate) fn check_choice(method: &Choice) -> Result<(), ChoiceError> {
-    estimator(method, Span::ZERO, 0).map(drop)
-}
-
 /// Runs a scenario in virtual time, with nobody who looks on.
 ///
 /// # Errors
@@ -98,7 +92,7 @@ pub(crate) fn simulated_with(scenario: &Scenario, seed: u64, hooks: Hooks) -> an
         return Err(interrupted());
     }
     let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..hooks };
-    let run = simulate(scenario, seed, &roles::makers(Span::ZERO, seed), hooks).map_err(blame)?;
+    let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), hooks).map_err(blame)?;
     if run.stopped { Err(interrupted()) } else { Ok(run) }
 }
 

@@ -69,7 +69,7 @@ struct Told {
 fn run(control: &str, set: &[(&str, &str)]) -> Told {
     let set: Vec<_> = [("stream.0.control", control)].iter().chain(set).copied().collect();
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
-    let scenario = Scenario::parse_with("hand-offs.toml", PATH, &set, &|_| Ok(())).unwrap();
+    let scenario = Scenario::parse_with("hand-offs.toml", PATH, &set).unwrap();
     let mut run = simulate(&scenario, 1, &Makers::default(), Hooks::default()).unwrap();
     let seconds = |at: Time| (at - Time::ZERO).as_secs_f64();
     let outcome = run.found.stream.outcomes.remove(0);

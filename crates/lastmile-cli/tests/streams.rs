@@ -33,7 +33,7 @@ frame_rate = 1000
 /// What came of it, and how often no feedback came for too long.
 fn run(set: &[(&str, &str)], seed: u64) -> (StreamOutcome, usize) {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
-    let scenario = Scenario::parse_with("path.toml", PATH, &set, &|_| Ok(())).unwrap();
+    let scenario = Scenario::parse_with("path.toml", PATH, &set).unwrap();
     let run = simulate(&scenario, seed, &Makers::default(), Hooks::default()).unwrap();
     let silent = |event: &&lastmile::endpoint::Event| {
         matches!(event.what.of(), Some(Decision::Control(control::Decision::NoFeedback { .. })))

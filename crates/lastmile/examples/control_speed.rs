@@ -55,7 +55,7 @@ fn cost(composition: &Composition) -> f64 {
 
 fn main() {
     let mut worst: (f64, String) = (0.0, String::new());
-    for scheme in CONTROLLERS {
+    for scheme in CONTROLLERS.iter() {
         let classifiers = CLASSIFIERS.iter().map(|lda| (None, Some(Choice::named(lda.name))));
         let probe = |classifier: &str| (Some(Choice::named("probe")), Some(Choice::named(classifier)));
         let alone = [(None, None), (Some(Choice::named("probe")), None), probe("zbs")];

@@ -41,7 +41,7 @@ proptest! {
         options in any::<bool>(),
         resolution in prop::option::of(0..100_000_000_i64),
     ) {
-        for lda in CLASSIFIERS {
+        for lda in CLASSIFIERS.iter() {
             let mut choice = Choice::named(lda.name);
             for opt in lda.options {
                 if let ("window", Some(ms)) = (opt.name, window) {
@@ -73,7 +73,7 @@ proptest! {
         steps in prop::collection::vec((1..50_000_000_u64, 0..40_000_000_u64, 1..4_u64), 2..200),
         offset in 0..1_700_000_000_000_000_000_u64,
     ) {
-        for lda in CLASSIFIERS {
+        for lda in CLASSIFIERS.iter() {
             let verdicts = |offset: u64| {
                 let mut classifier = build(&Choice::named(lda.name)).unwrap();
                 let (mut now, mut free, mut seq) = (1_000_000_000_u64, 0_u64, 0_u64);
@@ -99,7 +99,7 @@ proptest! {
 /// All together stay far below the 4 kB that a controller and its classifier may take.
 #[test]
 fn states_are_small() {
-    for lda in CLASSIFIERS {
+    for lda in CLASSIFIERS.iter() {
         assert!(lda.cost.state <= 1024, "{}: {} B", lda.name, lda.cost.state);
     }
     assert!(size_of::<Discriminator>() <= 1024, "{}", size_of::<Discriminator>());

@@ -80,7 +80,7 @@ fn talk(
 #[test]
 fn a_report_allocates_nothing_and_the_state_is_small() {
     let none: Option<&str> = None;
-    for scheme in CONTROLLERS {
+    for scheme in CONTROLLERS.iter() {
         for classifier in [none].into_iter().chain(CLASSIFIERS.iter().map(|lda| Some(lda.name))) {
             let composition = Composition {
                 classifier: classifier.map(Choice::named),

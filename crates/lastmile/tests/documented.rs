@@ -48,18 +48,18 @@ fn table(out: &mut String, options: &[Opt]) {
 #[test]
 fn the_page_of_methods_is_what_the_tables_say() {
     let mut page = HEAD.to_owned();
-    for method in METHODS {
+    for method in METHODS.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", method.name, method.about, method.paper).unwrap();
         table(&mut page, method.options);
     }
     page.push_str("\n# Loss classifiers\n");
-    for lda in CLASSIFIERS {
+    for lda in CLASSIFIERS.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", lda.name, lda.about, lda.paper).unwrap();
         writeln!(page, "Stamps of arrival: {}.\n", lda.resolution).unwrap();
         table(&mut page, lda.options);
     }
     page.push_str(CONTROL);
-    for scheme in CONTROLLERS {
+    for scheme in CONTROLLERS.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", scheme.name, scheme.about, scheme.paper).unwrap();
         writeln!(page, "Needs {}; where its host knows less: {}.\n", scheme.needs, scheme.below).unwrap();
         if let Some(name) = scheme.classifier {
@@ -68,12 +68,12 @@ fn the_page_of_methods_is_what_the_tables_say() {
         table(&mut page, scheme.options);
     }
     page.push_str("\n# Around a rate controller\n\n`tfrc+probe`, `tfrc+probe+zbs`.\n");
-    for wrapper in WRAPPERS {
+    for wrapper in WRAPPERS.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", wrapper.name, wrapper.about, wrapper.paper).unwrap();
         table(&mut page, wrapper.options);
     }
     page.push_str(SOURCES_HEAD);
-    for source in SOURCES {
+    for source in SOURCES.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", source.name, source.about, source.paper).unwrap();
         table(&mut page, source.options);
     }

@@ -138,7 +138,7 @@ proptest! {
 
     #[test]
     fn every_method_survives(wild in wild(), trains in 1_usize..6, faithful in any::<bool>(), others in any::<bool>(), spike in any::<bool>()) {
-        for method in METHODS {
+        for method in METHODS.iter() {
             let mut choice = Choice::named(method.name);
             for opt in method.options {
                 choice = match (opt.kind, opt.name) {

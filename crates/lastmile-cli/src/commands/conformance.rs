@@ -6,6 +6,7 @@ use lastmile::time::Span;
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, World};
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::simulate;
 use lastmile_sim::scenario::Scenario;
 use serde::Serialize;
@@ -187,14 +188,14 @@ fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
 fn record_scenario(case: &Case, world: World) -> anyhow::Result<Recording> {
     let noise = if world == World::Lab { KERNEL_NOISE } else { Span::ZERO };
     let text = [CANONICAL, &case.table].concat();
-    let scenario = Scenario::parse_with("conformance", &text, &[], &scenarios::check_choice)?;
+    let scenario = Scenario::parse_with("conformance", &text, &[])?;
     let mut late = None;
     // A lab that was late is tried again; even then its recording must replay.
     for _ in 0..TRIES {
         let buffer = Buffer::default();
         let what = Recorded { world, noise, method_seed: 0 };
         let (recorder, hooks) = ScenarioRecorder::begin(buffer.clone(), &scenario, case.which, what);
-        let make = roles::makers(noise, 0);
+        let make = Makers::registered(noise, 0);
         let (events, found, refused) = if world == World::Sim {
             let run = simulate(&scenario, 1, &make, hooks).map_err(scenarios::blame)?;
             (run.events, run.found, None)

@@ -10,6 +10,7 @@ use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, World};
 use lastmile_net::sched;
 use lastmile_sim::roles::Found;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
@@ -162,7 +163,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
                 (Some(recorder), hooks)
             }
         };
-        let make = roles::makers(KERNEL_NOISE, seed);
+        let make = Makers::registered(KERNEL_NOISE, seed);
         let run = match run_lab(scenario, &make, LabConfig { seed, realtime, hooks }, signals::stop()) {
             Ok(run) => run,
             Err(LabRunError::Lab(error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }))) => {
@@ -197,7 +198,7 @@ fn draw(page: &Path) -> anyhow::Result<()> {
 }
 
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
-    let run = simulate(scenario, seed, &roles::makers(Span::ZERO, seed), Hooks::default());
+    let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
     say_results(scenario, &run.found);
     crate::say("");

@@ -7,6 +7,7 @@ use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::World;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::scenario::Scenario;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use crate::options::KERNEL_NOISE;
 use crate::outputs::OutputArgs;
 use crate::ran::Ran;
 use crate::scenarios::ScenarioArgs;
-use crate::{roles, scenarios, signals};
+use crate::{scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
 ///
@@ -52,7 +53,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     can_be_had(&args, &scenario, &programs)?;
     let (outputs, hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Lab, seed)?;
     let (code, run) = if programs.is_empty() {
-        let make = roles::makers(KERNEL_NOISE, seed);
+        let make = Makers::registered(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };
         (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {

@@ -4,7 +4,7 @@ use lastmile::classify::Lda;
 use lastmile::control::{ALIASES, CONTROLLERS, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::Source;
 use lastmile::estimate::Method;
-use lastmile::options::{Entry, Opt, find};
+use lastmile::options::{Entry, Opt, Registry};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
@@ -154,18 +154,18 @@ impl Listed for Wrapper {
 pub(crate) fn controllers(args: Args) -> anyhow::Result<Option<Exit>> {
     let is_wrapper = |name: &String| WRAPPERS.iter().any(|wrapper| wrapper.name == name);
     if args.name.as_ref().is_some_and(is_wrapper) {
-        return run(args, WRAPPERS);
+        return run(args, &WRAPPERS);
     }
     let both = args.name.is_none() && !args.json;
-    run(args, CONTROLLERS)?;
+    run(args, &CONTROLLERS)?;
     if both {
         crate::say("");
-        run(Args { name: None, json: false }, WRAPPERS)?;
+        run(Args { name: None, json: false }, &WRAPPERS)?;
     }
     Ok(None)
 }
 
-pub(crate) fn run<E: Listed>(args: Args, registry: &[&'static E]) -> anyhow::Result<Option<Exit>> {
+pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Result<Option<Exit>> {
     let for_programs = |entry: &E| {
         let (about, paper) = entry.about();
         let mut json =
@@ -176,13 +176,13 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &[&'static E]) -> anyhow::Res
         json
     };
     if let Some(name) = &args.name {
-        let entry = find(registry, name).map_err(|error| Exit::Usage.blame(error))?;
+        let entry = registry.find(name).map_err(|error| Exit::Usage.blame(error))?;
         let (about, paper) = entry.about();
         let head = format!("{}: {about} ({paper})\n{}", entry.name(), entry.line());
         return say(args.json, &for_programs(entry), &format!("{head}\n\n{}", table(entry.options())));
     }
     let mut table = Table::new(&[E::COLUMNS, &["how"]].concat());
-    for entry in registry {
+    for entry in registry.iter() {
         let mut cells = entry.columns();
         cells.insert(0, entry.name().to_owned());
         cells.push(entry.about().0.to_owned());

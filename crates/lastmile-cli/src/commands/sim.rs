@@ -2,6 +2,7 @@
 
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::simulate;
 
 use crate::exit::Exit;
@@ -9,7 +10,7 @@ use crate::outputs::OutputArgs;
 use crate::progress::Progress;
 use crate::ran::Ran;
 use crate::scenarios::ScenarioArgs;
-use crate::{roles, scenarios, signals};
+use crate::{scenarios, signals};
 
 /// Run a scenario's measurements in virtual time, beside the truth from its queues
 #[derive(clap::Args)]
@@ -34,7 +35,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         signals::goes_on()
     }));
     // Simulated stamps have their resolution and no other error.
-    let run = simulate(&scenario, seed, &roles::makers(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
+    let run =
+        simulate(&scenario, seed, &Makers::registered(Span::ZERO, seed), hooks).map_err(scenarios::blame)?;
     drop(progress);
     let written = outputs.finish(&run.events, &run.found, run.engine.now());
     let ran = Ran::new(&scenario, &run.found, &run.network);

@@ -25,7 +25,6 @@ pub(crate) use loopback::Buffer;
 // The list of roles, which is these lines. The first is what recordings hold that name none.
 pub(crate) mod measure;
 pub(crate) mod stream;
-pub(crate) use measure::makers;
 const ROLES: &[&dyn Role] = &[&measure::Measuring, &stream::Streaming];
 
 /// What the program asks of a role.

@@ -19,7 +19,7 @@ fn short(name: &str, duration: &str) -> Scenario {
     let overrides = [Override::new("duration", duration), Override::new("warm_up", "100 ms")];
     let text = builtin_text(name).expect("a ready scenario");
     let text = text.split("[[measure]]").next().expect("what is before");
-    Scenario::parse_with(name, text, &overrides, &|_| Ok(())).expect("scenario")
+    Scenario::parse_with(name, text, &overrides).expect("scenario")
 }
 
 fn in_lab(scenario: &Scenario, seed: u64, stop: &AtomicBool) -> LabRun {

@@ -104,7 +104,7 @@ macro_rules! roles {
             $($name: Vec<<$role as Role>::Raw>),+
         }
 
-        /// What makes the state machines that tables ask for. By default nothing does, and tables that need it are refused.
+        /// What makes the state machines that tables ask for.
         #[derive(Clone, Default)]
         pub struct Makers {
             $(/// Of the role that the field is named after.

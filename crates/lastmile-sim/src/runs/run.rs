@@ -109,6 +109,22 @@ impl Recorded {
     }
 }
 
+impl Scenario {
+    /// Runs it in virtual time with the registered methods and controllers, and nobody who looks on.
+    ///
+    /// ```
+    /// let run = lastmile_sim::scenario::builtin("path").unwrap().run(1)?;
+    /// assert!(!run.found.measure.outcomes.is_empty());
+    /// # Ok::<(), lastmile_sim::runs::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run(&self, seed: u64) -> Result<SimulatedRun, RunError> {
+        simulate(self, seed, &Makers::registered(Span::ZERO, seed), Hooks::default())
+    }
+}
+
 /// Runs a scenario in virtual time, until its duration is over. What its endpoints have not done by then they are told to
 /// end.
 ///

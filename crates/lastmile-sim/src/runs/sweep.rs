@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::scenario::{CheckChoice, Override, Scenario, ScenarioError};
+use crate::scenario::{Override, Scenario, ScenarioError};
 
 /// What varies.
 ///
@@ -17,7 +17,7 @@ use crate::scenario::{CheckChoice, Override, Scenario, ScenarioError};
 ///     ],
 ///     seeds: vec![1, 2],
 /// };
-/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
+/// let plan = sweep.plan("path.toml", builtin_text("path").unwrap())?;
 /// assert_eq!((plan.runs(), plan.combinations()), (12, 6));
 /// // The last parameter turns fastest but for the seed.
 /// assert_eq!(plan.scenario(plan.combination_of(2))?.traffic[0].rate.to_string(), "4 Mbit/s");
@@ -107,18 +107,12 @@ pub struct Plan<'a> {
     sweep: &'a Sweep,
     file: &'a str,
     text: &'a str,
-    check_choice: &'a CheckChoice<'a>,
     combinations: usize,
 }
 
 impl Sweep {
     /// Refuses sweeps that cannot be, whatever the scenario says. Combinations are checked when they are asked for.
-    pub fn plan<'a>(
-        &'a self,
-        file: &'a str,
-        text: &'a str,
-        check_choice: &'a CheckChoice<'a>,
-    ) -> Result<Plan<'a>, SweepError> {
+    pub fn plan<'a>(&'a self, file: &'a str, text: &'a str) -> Result<Plan<'a>, SweepError> {
         for (at, parameter) in self.parameters.iter().enumerate() {
             if parameter.values.is_empty() {
                 return Err(SweepError::NoValues(parameter.key.clone()));
@@ -137,7 +131,7 @@ impl Sweep {
         if total > MAX_RUNS {
             return Err(SweepError::TooMany(total));
         }
-        Ok(Plan { sweep: self, file, text, check_choice, combinations: combinations as usize })
+        Ok(Plan { sweep: self, file, text, combinations: combinations as usize })
     }
 }
 
@@ -168,7 +162,7 @@ impl Plan<'_> {
     /// The combination is no scenario.
     pub fn scenario(&self, combination: usize) -> Result<Scenario, SweepError> {
         let overrides = self.overrides(combination);
-        Scenario::parse_with(self.file, self.text, &overrides, self.check_choice)
+        Scenario::parse_with(self.file, self.text, &overrides)
             .map_err(|error| SweepError::Scenario { label: label(&overrides), error })
     }
 
@@ -208,7 +202,7 @@ mod tests {
     use crate::scenario::builtin_text;
 
     fn runs(sweep: &Sweep) -> Result<Vec<Run>, SweepError> {
-        let plan = sweep.plan("path.toml", builtin_text("path").unwrap(), &|_| Ok(()))?;
+        let plan = sweep.plan("path.toml", builtin_text("path").unwrap())?;
         (0..plan.runs())
             .map(|index| Ok(plan.run(index, plan.scenario(plan.combination_of(index))?.into())))
             .collect()

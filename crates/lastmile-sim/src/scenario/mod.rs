@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use lastmile::node::PortId;
-use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::Span;
 
 use crate::network::engine::Budget;
@@ -65,24 +64,15 @@ pub struct Scenario {
     pub roles: Roles,
 }
 
-/// Is asked whether there is what a table chooses by name, and it takes these options; says what is wrong otherwise.
-pub type CheckChoice<'a> = dyn Fn(&Choice) -> Result<(), ChoiceError> + Sync + 'a;
-
 impl Scenario {
-    /// Reads and checks a scenario; `file` is what errors call it. Any choice is taken.
+    /// Reads and checks a scenario; `file` is what errors call it.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        Scenario::parse_with(file, text, &[], &|_| Ok(()))
+        Scenario::parse_with(file, text, &[])
     }
 
-    /// Reads and checks a scenario in which some values are replaced. `check_choice` is asked about what tables choose
-    /// of the methods that whoever runs it has.
-    pub fn parse_with(
-        file: &str,
-        text: &str,
-        overrides: &[Override],
-        check_choice: &CheckChoice<'_>,
-    ) -> Result<Scenario, ScenarioError> {
-        check::load(file, text, overrides, check_choice)
+    /// Reads and checks a scenario in which some values are replaced.
+    pub fn parse_with(file: &str, text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+        check::load(file, text, overrides)
     }
 
     /// The number of a host.

@@ -25,7 +25,7 @@ pub struct Rig {
 impl Rig {
     pub fn new(text: &str, overrides: &[(&str, &str)], seed: u64) -> Rig {
         let overrides: Vec<_> = overrides.iter().map(|&(key, value)| Override::new(key, value)).collect();
-        let scenario = Scenario::parse_with("oracle.toml", text, &overrides, &|_| Ok(()))
+        let scenario = Scenario::parse_with("oracle.toml", text, &overrides)
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let simulation = build(&scenario, seed, vec![]).unwrap();
         Rig { scenario, simulation }

@@ -16,7 +16,7 @@ const DEFAULTS: [(&str, &str); 3] =
 fn run(control: &str, loss: &str, path: &[(&str, &str)], seed: u64) -> StreamOutcome {
     let set = [("stream.0.control", control), ("link.0.losses.0.model.rate", loss)];
     let set: Vec<_> = set.iter().chain(path).map(|&(key, value)| Override::new(key, value)).collect();
-    let scenario = Scenario::parse_with("tfrc.toml", PATH, &set, &|_| Ok(())).unwrap();
+    let scenario = Scenario::parse_with("tfrc.toml", PATH, &set).unwrap();
     let run = simulate(&scenario, seed, &Makers::default(), Hooks::default()).unwrap();
     run.found.stream.outcomes[0].clone()
 }

@@ -5,15 +5,12 @@
 
 use std::fmt::Write;
 
-use lastmile::estimate::Conditions;
-use lastmile::options::Choice;
 use lastmile_sim::scenario::{BUILTIN, Override, Scenario, ScenarioError, builtin_text};
 
 const FILE: &str = "tests/bad/x.toml";
 
 fn parse(text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
-    let known = |method: &Choice| lastmile::estimate::build(method, &Conditions::default()).map(drop);
-    Scenario::parse_with(FILE, text, overrides, &known)
+    Scenario::parse_with(FILE, text, overrides)
 }
 
 fn said(text: &str) -> String {

@@ -8,7 +8,7 @@ const SHORT: &str = include_str!("../scenarios/copies.toml");
 
 fn parse(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
-    Scenario::parse_with("copies.toml", text, &set, &|_| Ok(())).map_err(|error| error.to_string())
+    Scenario::parse_with("copies.toml", text, &set).map_err(|error| error.to_string())
 }
 
 #[test]

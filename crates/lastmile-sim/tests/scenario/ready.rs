@@ -70,7 +70,7 @@ fn all_of_them_can_have_programs_at_every_host() {
 /// `conformance` and the tests of the program run every method, and count on it.
 #[test]
 fn with_its_brief_options_no_method_takes_more_than_3_s() {
-    for method in METHODS {
+    for method in METHODS.iter() {
         let choice =
             method.brief.iter().fold(Choice::named(method.name), |c, (name, value)| c.with(name, value));
         let ways: &[&str] =

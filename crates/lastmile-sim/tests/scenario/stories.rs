@@ -54,7 +54,7 @@ pub(crate) fn makers() -> Makers {
 
 pub(crate) fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
-    Scenario::parse_with(name, builtin_text(name).unwrap_or(name), &set, &|_| Ok(())).unwrap()
+    Scenario::parse_with(name, builtin_text(name).unwrap_or(name), &set).unwrap()
 }
 
 /// What came of it, as the paths of expectations find it.

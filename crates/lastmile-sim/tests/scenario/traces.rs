@@ -15,7 +15,7 @@ fn departures(set: &[(&str, &str)]) -> Vec<f64> {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
     let file = format!("{FOLDER}/link.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let scenario = Scenario::parse_with(&file, &text, &set, &|_| Ok(())).unwrap();
+    let scenario = Scenario::parse_with(&file, &text, &set).unwrap();
     let mut simulation = build(&scenario, 1, vec![]).unwrap();
     let found = Arc::new(Mutex::new(Vec::new()));
     let (told, link) = (Arc::clone(&found), simulation.links[0]);

@@ -209,7 +209,7 @@ options::registry! {
     /// let of = |name| lastmile::classify::CLASSIFIERS.iter().find(|lda| lda.name == name).unwrap();
     /// assert!(of("spike").cost.state < of("zbs").cost.state, "ZBS has Spike in it");
     /// ```
-    pub const CLASSIFIERS: Lda;
+    pub static CLASSIFIERS: Lda;
     spike,
     biaz,
     mbiaz,
@@ -232,7 +232,7 @@ pub(crate) fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 fn find(name: &str) -> Result<&'static Lda, ChoiceError> {
-    options::find(CLASSIFIERS, name)
+    CLASSIFIERS.find(name)
 }
 
 /// Makes the algorithm of that name, with the options given to it.

@@ -164,7 +164,7 @@ impl Entry for Wrapper {
 
 options::registry! {
     /// What can stand around a scheme: `tfrc+probe`, `tfrc+probe+zbs`.
-    pub const WRAPPERS: Wrapper;
+    pub static WRAPPERS: Wrapper;
     probe,
 }
 
@@ -188,7 +188,7 @@ options::registry! {
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
     /// assert_eq!(names, ["tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
     /// ```
-    pub const CONTROLLERS: Controller;
+    pub static CONTROLLERS: Controller;
     tfrc,
     multfrc,
     vtp,
@@ -207,7 +207,7 @@ options::registry! {
 /// # Ok::<(), lastmile::options::OptionError>(())
 /// ```
 pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn RateController>, ChoiceError> {
-    let scheme = options::find(CONTROLLERS, &composition.controller.name)?;
+    let scheme = CONTROLLERS.find(&composition.controller.name)?;
     setting.check().map_err(|error| error.of(scheme.name))?;
     let controller =
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
@@ -222,7 +222,7 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
         Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
     };
     let Some(choice) = &composition.wrapper else { return Ok(controller) };
-    let wrapper = options::find(WRAPPERS, &choice.name)?;
+    let wrapper = WRAPPERS.find(&choice.name)?;
     (wrapper.make)(&choice.options, setting, controller).map_err(|error| error.of(wrapper.name).into())
 }
 

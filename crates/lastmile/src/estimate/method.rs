@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn tables_are_complete_and_their_values_possible() {
-        for method in METHODS {
+        for method in METHODS.iter() {
             for opt in method.options {
                 let what = format!("{} of {}", opt.name, method.name);
                 assert!(

@@ -39,7 +39,7 @@ options::registry! {
     /// let names: Vec<&str> = lastmile::estimate::METHODS.iter().map(|m| m.name).collect();
     /// assert_eq!(names, ["wbest", "capprobe"]);
     /// ```
-    pub const METHODS: Method;
+    pub static METHODS: Method;
     wbest,
     capprobe,
 }
@@ -55,7 +55,7 @@ options::registry! {
 /// # Ok::<(), lastmile::options::OptionError>(())
 /// ```
 pub fn build(choice: &Choice, conditions: &Conditions) -> Result<Box<dyn Estimator>, ChoiceError> {
-    options::find(METHODS, &choice.name)?.build(&choice.options, conditions)
+    METHODS.find(&choice.name)?.build(&choice.options, conditions)
 }
 
 /// What an estimator wants next.

@@ -8,8 +8,10 @@ mod names;
 mod types;
 
 use core::fmt;
+use core::ops::Deref;
 use core::str::FromStr;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 pub use types::{OptionType, possible, read_within};
 
@@ -300,14 +302,58 @@ pub trait Entry {
     fn options(&self) -> &'static [Opt];
 }
 
-/// The entry of that name.
-pub fn find<E: Entry>(registry: &[&'static E], name: &str) -> Result<&'static E, ChoiceError> {
-    registry.iter().copied().find(|entry| entry.name() == name).ok_or_else(|| ChoiceError::Unknown {
-        what: E::WHAT,
-        name: name.to_owned(),
-        known: registry.iter().map(|entry| entry.name()).collect(),
-    })
+/// What is registered under a name: what comes with this crate, and what a program adds to it.
+///
+/// ```
+/// use lastmile::control::CONTROLLERS;
+/// assert_eq!(CONTROLLERS[0].name, "tfrc");
+/// assert!(CONTROLLERS.find("wishful").is_err());
+/// ```
+#[derive(Debug)]
+pub struct Registry<E: 'static> {
+    own: &'static [&'static E],
+    all: OnceLock<Vec<&'static E>>,
 }
+
+impl<E: Entry> Registry<E> {
+    /// A registry of the entries that come with the crate.
+    pub(crate) const fn new(own: &'static [&'static E]) -> Registry<E> {
+        Registry { own, all: OnceLock::new() }
+    }
+
+    /// Adds a program's own entries, once and before any name is looked up: names are read from texts everywhere.
+    ///
+    /// # Errors
+    /// Entries were added before; nothing is changed.
+    pub fn add(&self, more: &[&'static E]) -> Result<(), AddedBefore> {
+        let all = self.own.iter().chain(more).copied().collect();
+        self.all.set(all).map_err(|_| AddedBefore(E::WHAT))
+    }
+
+    /// The entry of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, name: &str) -> Result<&'static E, ChoiceError> {
+        self.iter().copied().find(|entry| entry.name() == name).ok_or_else(|| ChoiceError::Unknown {
+            what: E::WHAT,
+            name: name.to_owned(),
+            known: self.iter().map(|entry| entry.name()).collect(),
+        })
+    }
+}
+
+impl<E> Deref for Registry<E> {
+    type Target = [&'static E];
+    fn deref(&self) -> &[&'static E] {
+        self.all.get().map_or(self.own, Vec::as_slice)
+    }
+}
+
+/// Entries can be added to a registry once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the registry has got its {0}s already: add all of them at once")]
+pub struct AddedBefore(&'static str);
 
 /// All options of an entry: what was given, and the defaults of the others that have one.
 pub fn used(options: &[Opt], given: &Given) -> Given {
@@ -467,10 +513,11 @@ macro_rules! options {
 
 /// Declares the files of algorithms and lists what they register: each `name` is a module with a constant `ENTRY`.
 macro_rules! registry {
-    ($(#[$about:meta])* $vis:vis const $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
+    ($(#[$about:meta])* $vis:vis static $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
         $($(#[$module])* pub mod $name;)*
         $(#[$about])*
-        $vis const $LIST: &[&$Entry] = &[$(&$name::ENTRY,)*];
+        $vis static $LIST: $crate::options::Registry<$Entry> =
+            $crate::options::Registry::new(&[$(&$name::ENTRY,)*]);
     };
 }
 pub(crate) use registry;

@@ -9,6 +9,7 @@ use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
+use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::{Outcome, sessions};
 use lastmile_sim::runs::twin::Over;
 use lastmile_sim::runs::{Hooks, simulate};
@@ -19,7 +20,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::options::{self, KERNEL_NOISE, MethodLists};
 use crate::roles::measure::result::relative_error;
-use crate::{roles, scenarios, signals};
+use crate::{scenarios, signals};
 
 mod text;
 
@@ -274,12 +275,12 @@ fn row(args: &Args, world: World, path: &Path, method: &Choice, bar: &ProgressBa
         let seed = args.seed.wrapping_mul(1_000_003).wrapping_add(k as u64);
         let (outcomes, refused, moved) = match world {
             World::Sim => {
-                let make = roles::makers(Span::ZERO, seed);
+                let make = Makers::registered(Span::ZERO, seed);
                 let run = simulate(scenario, seed, &make, Hooks::default()).map_err(scenarios::blame)?;
                 (run.found.measure.outcomes, None, None)
             }
             World::Lab => {
-                let make = roles::makers(KERNEL_NOISE, seed);
+                let make = Makers::registered(KERNEL_NOISE, seed);
                 let config = LabConfig { seed, realtime: args.realtime, ..LabConfig::default() };
                 let run = run_lab(scenario, &make, config, signals::stop()).map_err(super::lab::blame)?;
                 (run.found.measure.outcomes, run.lateness.refused.map(|why| why.to_string()), run.moved)

@@ -5,7 +5,7 @@ use lastmile::classify::CLASSIFIERS;
 use lastmile::control::{CONTROLLERS, Composition, Setting, WRAPPERS, build};
 use lastmile::endpoint::stream::SenderRate;
 use lastmile::node::Ecn;
-use lastmile::options::{Choice, Entry, find, split_outside, used};
+use lastmile::options::{Choice, Entry, Registry, split_outside, used};
 use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
@@ -33,18 +33,18 @@ impl Contender {
     fn spelled_out(&self) -> Option<Composition> {
         let Contender::Controller(composition) = self else { return None };
         let mut all = composition.clone();
-        let scheme = find(CONTROLLERS, &all.controller.name).ok();
+        let scheme = CONTROLLERS.find(&all.controller.name).ok();
         all.classifier = all.classifier.or_else(|| Some(Choice::named(scheme?.classifier?)));
-        spell(CONTROLLERS, &mut all.controller);
-        all.wrapper.iter_mut().for_each(|wrapper| spell(WRAPPERS, wrapper));
-        all.classifier.iter_mut().for_each(|classifier| spell(CLASSIFIERS, classifier));
+        spell(&CONTROLLERS, &mut all.controller);
+        all.wrapper.iter_mut().for_each(|wrapper| spell(&WRAPPERS, wrapper));
+        all.classifier.iter_mut().for_each(|classifier| spell(&CLASSIFIERS, classifier));
         Some(all)
     }
 }
 
 /// Gives a choice the defaults of the options that it leaves out.
-fn spell<E: Entry>(registry: &[&'static E], choice: &mut Choice) {
-    if let Ok(entry) = find(registry, &choice.name) {
+fn spell<E: Entry>(registry: &Registry<E>, choice: &mut Choice) {
+    if let Ok(entry) = registry.find(&choice.name) {
         choice.options = used(entry.options(), &choice.options);
     }
 }
@@ -113,8 +113,8 @@ impl Tested {
     /// Of that file or ready scenario: the streams of these names, or all whose rate a controller sets that answers the network.
     pub(super) fn load(name: &str, overrides: Vec<Override>, streams: &[String]) -> anyhow::Result<Tested> {
         let (file, text) = scenarios::text(name)?;
-        let scenario = Scenario::parse_with(&file, &text, &overrides, &scenarios::check_choice)
-            .map_err(|error| Exit::Usage.blame(error))?;
+        let scenario =
+            Scenario::parse_with(&file, &text, &overrides).map_err(|error| Exit::Usage.blame(error))?;
         let usage = |text: String| Exit::Usage.blame(anyhow!("{file}: {text}"));
         let document: toml::Table =
             text.parse().map_err(|error: toml::de::Error| usage(error.to_string()))?;
@@ -187,7 +187,7 @@ impl Tested {
                     .iter()
                     .map(|table| Override::new(format!("stream.{table}.control"), composition.to_string()));
                 let overrides: Vec<Override> = self.overrides.iter().cloned().chain(own).collect();
-                Scenario::parse_with(&self.file, &self.text, &overrides, &scenarios::check_choice)
+                Scenario::parse_with(&self.file, &self.text, &overrides)
                     .map_err(|error| Exit::Usage.blame(error))?
             }
         };

@@ -14,7 +14,6 @@ use super::results::Results;
 use super::table::Table;
 use super::watch::{Seen, Watch};
 pub(crate) use crate::experiment::Numbers;
-use crate::scenarios;
 
 /// A paper.
 pub(crate) struct Paper {
@@ -52,7 +51,7 @@ impl Paper {
         let file = self.scenarios.iter().find(|file| file.0 == case.scenario);
         let text = file.map(|file| file.1).ok_or_else(|| anyhow!("no scenario {}", case.scenario))?;
         let name = format!("{}.toml", case.scenario);
-        Ok(Scenario::parse_with(&name, text, &case.overrides(), &scenarios::check_choice)?)
+        Ok(Scenario::parse_with(&name, text, &case.overrides())?)
     }
 
     /// The topology of one of its scenarios, as papers draw it.

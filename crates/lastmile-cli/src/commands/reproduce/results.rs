@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
@@ -16,7 +17,7 @@ pub(crate) use crate::experiment::Estimate;
 use crate::experiment::by_seed;
 use crate::options::KERNEL_NOISE;
 use crate::progress::Progress;
-use crate::{roles, scenarios, signals};
+use crate::{scenarios, signals};
 
 /// What came of runs: of each case the numbers of each seed.
 pub(crate) struct Results {
@@ -87,7 +88,7 @@ impl Results {
                 for _ in 0..ATTEMPTS {
                     let (notes, hooks) = hooks(paper);
                     let config = LabConfig { seed, realtime: true, hooks };
-                    let make = roles::makers(KERNEL_NOISE, seed);
+                    let make = Makers::registered(KERNEL_NOISE, seed);
                     let run = run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?;
                     if signals::stopped() {
                         return Err(Exit::Interrupted.blame(anyhow!("interrupted")));

@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         (n, false) => (1..=n.unwrap_or(1)).collect(),
     };
     let sweep = Sweep { parameters, seeds };
-    let plan = sweep.plan(&file, &text, &scenarios::check_choice).map_err(|e| Exit::Usage.blame(e))?;
+    let plan = sweep.plan(&file, &text).map_err(|e| Exit::Usage.blame(e))?;
     signals::stop();
     let pool = args.threads.pool()?;
     let traces = pool.install(|| checked(&plan))?;
@@ -255,7 +255,7 @@ mod tests {
         let (file, text) = (dir.join("s.toml").display().to_string(), SCENARIO);
         let parameters = vec![parameter("traffic.t.rate=1 Mbit/s,4 Mbit/s,9 Mbit/s").unwrap()];
         let plan = Sweep { parameters, seeds: (1..=4).collect() };
-        let plan = plan.plan(&file, text, &scenarios::check_choice).unwrap();
+        let plan = plan.plan(&file, text).unwrap();
         let which = fingerprint(text, &plan, checked(&plan).unwrap());
         let journal = Journal::open(&dir.join("cut"), which, plan.runs()).unwrap();
         for index in [7, 0, 11] {
@@ -279,7 +279,7 @@ mod tests {
         let of = |packets: &str| {
             let text = format!("{}{ends}packets = \"{packets}\"\n", &SCENARIO[..from]);
             let sweep = Sweep { seeds: vec![1, 2], ..Sweep::default() };
-            checked(&sweep.plan("s.toml", &text, &scenarios::check_choice).unwrap()).unwrap()
+            checked(&sweep.plan("s.toml", &text).unwrap()).unwrap()
         };
         assert_eq!(of("0 100"), of("0 100"));
         assert!(of("0 100") != of("0 101") && of("0 100") != of("0.1 100"));

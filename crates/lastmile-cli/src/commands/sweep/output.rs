@@ -164,7 +164,7 @@ mod tests {
     fn only_results_of_the_same_sweep_are_its_own() {
         let parameters = vec![Parameter::new("link.0.rate", ["5 Mbit/s", "6 Mbit/s"])];
         let sweep = Sweep { parameters, seeds: vec![1] };
-        let plan = sweep.plan("path", builtin_text("path").unwrap(), &|_| Ok(())).unwrap();
+        let plan = sweep.plan("path", builtin_text("path").unwrap()).unwrap();
         let is = |text: &str| is_of(text.as_bytes(), &plan);
         let row = |run: usize, key: &str, value: &str| {
             format!("{{\"run\":{run},\"seed\":1,\"{key}\":\"{value}\",\"flow\":\"x\"}}\n")

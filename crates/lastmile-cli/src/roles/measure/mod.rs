@@ -9,13 +9,13 @@ use lastmile::endpoint::measure::{
     Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
-use lastmile::estimate::{Estimate, Outcome, replay as replay_streams};
+use lastmile::estimate::{Estimate, METHODS, Outcome, replay as replay_streams};
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
+use lastmile_sim::roles::Found;
 use lastmile_sim::roles::measure::{MeasureSpec, sessions};
-use lastmile_sim::roles::{Found, Makers};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ impl Role for Measuring {
             over_loopback: Box::new(move || over_loopback(&method, direction)),
         };
         let mut cases = Vec::new();
-        for method in options::methods() {
+        for method in METHODS.iter() {
             let mut choice = Choice::named(method.name);
             if !full {
                 choice = method.brief.iter().fold(choice, |choice, (name, value)| choice.with(name, value));
@@ -163,13 +163,6 @@ fn shown(rows: &[Row]) -> Shown {
         table,
         exit: None,
     }
-}
-
-/// Makes a scenario's methods; `noise` is the uncertainty of stamps beyond their resolution.
-pub(crate) fn makers(noise: Span, seed: u64) -> Makers {
-    Makers::measuring(move |spec| {
-        options::estimator(&spec.method, noise, seed).map_err(|error| error.to_string())
-    })
 }
 
 /// Runs a method on the streams of each direction that the recording holds.

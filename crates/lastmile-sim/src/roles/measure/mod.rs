@@ -1,5 +1,6 @@
 //! Measuring: `[[measure]]`, probers and reflectors, and what was found beside the truth.
 
+use lastmile::estimate::{Conditions, build};
 use lastmile::options::{Choice, ChoiceError, Given};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
@@ -109,7 +110,7 @@ impl Role for Measuring {
             let method: Result<Choice, _> = raw.method.parse();
             let mut method = method.map_err(|error| blamed(error.into()))?;
             method.options.extend(raw.options.clone());
-            check.choice(&method).map_err(blamed)?;
+            build(&method, &Conditions::default()).map_err(blamed)?;
             let start = raw.start.unwrap_or(scenario.warm_up);
             let path = format!("{own}.start");
             check.ensure(start < scenario.duration, || (&path, "starts after the run's end"))?;

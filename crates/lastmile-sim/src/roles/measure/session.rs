@@ -6,7 +6,7 @@ use lastmile::endpoint::any;
 use lastmile::endpoint::measure::{
     Decision, Limits, Measurement, PacketSink, Prober, ProberConfig, Reflector, ReflectorConfig,
 };
-use lastmile::estimate::Estimator;
+use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
@@ -20,14 +20,34 @@ use crate::runs::RunError;
 use crate::scenario::{Scenario, Simulation};
 
 /// Makes the state machine of a measurement.
-pub type Make = Option<Arc<dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync>>;
+#[derive(Clone)]
+pub struct Make(Arc<MakeEstimator>);
+
+type MakeEstimator = dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync;
+
+impl Default for Make {
+    /// The registered methods on hosts whose stamps are exact, drawing with seed 0.
+    fn default() -> Make {
+        Makers::registered(Span::ZERO, 0).measure
+    }
+}
 
 impl Makers {
-    /// Those with which measurements can be run.
+    /// Registered methods. `noise` is the uncertainty of stamps beyond their resolution; simulated ones have none.
+    pub fn registered(noise: Span, seed: u64) -> Makers {
+        let conditions = match noise {
+            // Where stamps are exact nobody coalesces interrupts.
+            Span::ZERO => Conditions::exact(seed),
+            _ => Conditions { timing_noise: noise, seed, ..Conditions::default() },
+        };
+        Makers::measuring(move |spec| build(&spec.method, &conditions).map_err(|error| error.to_string()))
+    }
+
+    /// State machines of one's own.
     pub fn measuring(
         make: impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync + 'static,
     ) -> Makers {
-        Makers { measure: Some(Arc::new(make)), ..Makers::default() }
+        Makers { measure: Make(Arc::new(make)), stream: () }
     }
 }
 
@@ -60,9 +80,7 @@ impl SessionSpec {
     /// The state machines, in order.
     pub fn measurements(&self, make: &Make) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
-            let made =
-                make.as_ref().map_or_else(|| Err("nobody measures here".to_owned()), |make| make(spec));
-            let estimator = made.map_err(RunError::Make)?;
+            let estimator = (make.0)(spec).map_err(RunError::Make)?;
             Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
         };
         self.measures.iter().map(one).collect()

@@ -3,7 +3,6 @@
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use lastmile::options::{Choice, ChoiceError};
 use lastmile::time::{Span, Time};
 use serde::Deserialize;
 use toml::Spanned;
@@ -13,7 +12,7 @@ use super::copies;
 use super::error::ScenarioFile;
 use super::raw::{RawClock, RawScenario};
 use super::routes::Ways;
-use super::{CheckChoice, HostSpec, Override, Scenario, ScenarioError, preset};
+use super::{HostSpec, Override, Scenario, ScenarioError, preset};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
 use crate::network::queue::limit::LARGEST_IP_PACKET;
@@ -46,12 +45,7 @@ const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 
 pub(crate) type Checked<T> = Result<T, ScenarioError>;
 
-pub(super) fn load(
-    name: &str,
-    text: &str,
-    overrides: &[Override],
-    check_choice: &CheckChoice<'_>,
-) -> Checked<Scenario> {
+pub(super) fn load(name: &str, text: &str, overrides: &[Override]) -> Checked<Scenario> {
     let mut file = ScenarioFile { name, text, document: DeTable::new() };
     if text.len() > MAX_TEXT {
         return Err(file.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
@@ -80,14 +74,13 @@ pub(super) fn load(
         }
         error
     })?;
-    Check { file, raw: &raw, ways: OnceCell::new(), check_choice }.scenario(&roles)
+    Check { file, raw: &raw, ways: OnceCell::new() }.scenario(&roles)
 }
 
 pub(crate) struct Check<'a> {
     file: ScenarioFile<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
-    check_choice: &'a CheckChoice<'a>,
 }
 
 impl Check<'_> {
@@ -99,11 +92,6 @@ impl Check<'_> {
     /// The same, for those who do something else with it.
     pub(crate) fn blame(&self, path: &str, reason: impl Into<String>) -> ScenarioError {
         self.file.error_at(path, reason)
-    }
-
-    /// Whether there is what a table chooses by name, and it takes these options.
-    pub(crate) fn choice(&self, choice: &Choice) -> Result<(), ChoiceError> {
-        (self.check_choice)(choice)
     }
 
     /// Refuses what does not hold, of the key at that path and for that reason.

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::node::Input;
 use lastmile::time::{Span, Time};
+use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, Recorded, simulate};
 
 use super::super::results::{Estimate, Results};
 use super::super::table::{Cell, Chart, Table};
 use super::PAPER;
 use super::cases::{self, Link, NS2, PACKET};
-use crate::roles;
 
 /// Figure 1's three pairs, by what happens to them.
 pub(super) const PAIRS: [&str; 3] = ["alone", "expansion", "compression"];
@@ -86,7 +86,7 @@ fn left(control: &str) -> Option<Vec<f64>> {
         }),
     };
     let hooks = Hooks { recorded: Some(recorded), ..Hooks::default() };
-    simulate(&scenario, 1, &roles::makers(Span::ZERO, 1), hooks).ok()?;
+    simulate(&scenario, 1, &Makers::registered(Span::ZERO, 1), hooks).ok()?;
     let left = left.lock().unwrap_or_else(PoisonError::into_inner);
     Some(left.clone())
 }

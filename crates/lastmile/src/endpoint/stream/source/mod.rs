@@ -112,7 +112,7 @@ options::registry! {
     ///     lastmile::endpoint::stream::source::SOURCES.iter().map(|source| source.name).collect();
     /// assert_eq!(names, ["cbr", "on-demand", "codec", "trace"]);
     /// ```
-    pub const SOURCES: Source;
+    pub static SOURCES: Source;
     cbr,
     on_demand,
     codec,
@@ -124,7 +124,7 @@ options::registry! {
 /// # Errors
 /// Nothing of that name is registered, or an option cannot be.
 pub fn build(choice: &Choice, setting: &Setting<'_>) -> Result<Box<dyn FrameSource>, ChoiceError> {
-    let source = options::find(SOURCES, &choice.name)?;
+    let source = SOURCES.find(&choice.name)?;
     Ok((source.make)(&choice.options, setting).map_err(|error| error.of(source.name))?)
 }
 
