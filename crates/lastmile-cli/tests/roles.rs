@@ -12,24 +12,25 @@ const OWN: [&str; 4] = [
     "lastmile-cli/src/roles/",
 ];
 
-/// Commands that are a role's own or evaluate it, the lists of commands and of registries, papers that are about streams, and the library's
-/// front page.
-const NAMING: [(&str, &str); 15] = [
+/// Commands and studies that are a role's own or evaluate it, the lists of commands and of registries, papers that are about streams,
+/// and the library's front page.
+const NAMING: &[(&str, &str)] = &[
     ("lastmile/src/lib.rs", "measure"),
-    ("lastmile-cli/src/commands/accuracy/mod.rs", "measure"),
-    ("lastmile-cli/src/commands/accuracy/text.rs", "measure"),
     ("lastmile-cli/src/commands/measure.rs", "measure"),
-    ("lastmile-cli/src/commands/serve.rs", "measure"),
-    ("lastmile-cli/src/lib.rs", "stream"),
-    ("lastmile-cli/src/commands/registries.rs", "stream"),
-    ("lastmile-cli/src/commands/reproduce/lda/cases.rs", "stream"),
-    ("lastmile-cli/src/commands/reproduce/tfrc_probe/measure.rs", "measure"),
-    ("lastmile-cli/src/commands/evaluate/cases.rs", "stream"),
-    ("lastmile-cli/src/commands/evaluate/measure.rs", "stream"),
-    ("lastmile-cli/src/commands/evaluate/path.rs", "stream"),
-    ("lastmile-cli/src/commands/reproduce/vtp/measure.rs", "stream"),
     ("lastmile-cli/src/commands/receive.rs", "stream"),
+    ("lastmile-cli/src/commands/registries.rs", "stream"),
+    ("lastmile-cli/src/commands/serve.rs", "measure"),
     ("lastmile-cli/src/commands/stream.rs", "stream"),
+    ("lastmile-cli/src/lib.rs", "stream"),
+    ("lastmile-study/src/accuracy/mod.rs", "measure"),
+    ("lastmile-study/src/accuracy/text.rs", "measure"),
+    ("lastmile-study/src/evaluate/cases.rs", "stream"),
+    ("lastmile-study/src/evaluate/measure.rs", "stream"),
+    ("lastmile-study/src/evaluate/path.rs", "stream"),
+    ("lastmile-study/src/pages/document.rs", "stream"),
+    ("lastmile-study/src/papers/lda/cases.rs", "stream"),
+    ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
+    ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
 ];
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -54,7 +55,9 @@ fn named(code: &str) -> Option<&'static str> {
 fn roles_are_named_in_their_own_folders() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = BTreeSet::new();
-    for name in ["lastmile", "lastmile-sim", "lastmile-net", "lastmile-cli"] {
+    for name in
+        ["lastmile", "lastmile-sim", "lastmile-net", "lastmile-report", "lastmile-study", "lastmile-cli"]
+    {
         for file in files(&crates.join(name).join("src")) {
             let path = file.strip_prefix(crates).unwrap().to_str().unwrap().to_owned();
             let is_test = path.ends_with("tests.rs") || path.contains("/tests/");

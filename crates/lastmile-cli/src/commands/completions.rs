@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::exit::Exit;
+use crate::shell::exit::Exit;
 
 /// Print the completion script of a shell
 ///
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    crate::say(script(args.shell).trim_end());
+    crate::shell::say(script(args.shell).trim_end());
     Ok(None)
 }
 

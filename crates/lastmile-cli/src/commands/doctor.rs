@@ -5,8 +5,8 @@ use lastmile_net::doctor::{Finding, Machine, Verdict};
 use lastmile_net::sched::Lateness;
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
-use crate::table::Table;
+use crate::shell::exit::Exit;
+use lastmile_report::text::Table;
 
 /// Examine this machine: timestamps, priorities, timers, namespaces, interface, and what to change about them
 ///
@@ -29,9 +29,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let findings = machine.findings();
     if args.json {
-        crate::say(&serde_json::to_string_pretty(&to_json(&machine, &findings))?);
+        crate::shell::say(&serde_json::to_string_pretty(&to_json(&machine, &findings))?);
     } else {
-        crate::say(to_text(&findings).trim_end());
+        crate::shell::say(to_text(&findings).trim_end());
     }
     let missing = findings.iter().any(|f| f.verdict == Verdict::Missing);
     Ok(missing.then_some(Exit::Machine))

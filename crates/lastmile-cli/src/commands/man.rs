@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::exit::Exit;
+use crate::shell::exit::Exit;
 
 /// Print the manual page, or write the pages of all commands into a directory
 #[derive(clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             let written = written.with_context(|| format!("cannot write manual pages to {}", dir.display()));
             written.map_err(|error| Exit::Usage.blame(error))?;
         }
-        None => crate::say(page()?.trim_end()),
+        None => crate::shell::say(page()?.trim_end()),
     }
     Ok(None)
 }

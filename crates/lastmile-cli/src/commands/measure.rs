@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::measure::{Each, MAX_REVERSE_SIZE, Prober, ProberConfig};
+use lastmile::endpoint::measure::{Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::Refusal;
 use lastmile::node::{Input, Recorded};
@@ -15,13 +15,13 @@ use lastmile::units::Bytes;
 use lastmile_net::recording::World;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
-use crate::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
-use crate::recorder;
+use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
-use crate::roles::measure::result::{Row, counted, exit, once, table};
-use crate::signals;
+use crate::roles::measure::result::{counted, exit, once, table};
+use crate::shell::exit::Exit;
+use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
+use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
+use crate::shell::signals;
 
 /// Measure what the path to HOST carries, and what of it is left
 ///
@@ -84,7 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
         limit => limit.map(Span::from_secs_f64),
     };
-    let too_large = packet_size(&args.method.0).filter(|size| *size > MAX_REVERSE_SIZE);
+    let too_large = packet_size(&args.method.choice()).filter(|size| *size > MAX_REVERSE_SIZE);
     if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
         return Err(Exit::Usage.blame(anyhow!(
             "--packet-size {}: reflectors send packets of at most {}; lower it, or measure with --direction forward",
@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         dscp: args.dscp,
         ..ProberConfig::new(peer, seed)
     };
-    let measured = directions.iter().map(|&direction| (direction, args.method.0.clone().into())).collect();
+    let measured = directions.iter().map(|&direction| (direction, args.method.choice().into())).collect();
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let header = session.header(World::Real)?;
     let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         // All else can wait for the end.
         if let Decision::PeerQuiet { peer, silent, patience } = event.what {
             let (silent, patience) = (silent.as_secs_f64(), patience.as_secs_f64());
-            crate::note(&format!(
+            crate::shell::note(&format!(
                 "{peer} has not answered for {silent:.1} s: the path is cut, or slow; waiting for {patience:.0} s more at most (Ctrl-C ends it)"
             ));
         }
@@ -146,16 +146,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let text = json!({
             "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings, "warning_codes": codes,
         });
-        crate::say(&serde_json::to_string_pretty(&text)?);
+        crate::shell::say(&serde_json::to_string_pretty(&text)?);
     } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
         // One line says it: nothing could even be tried.
         let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
         unrecorded.iter().for_each(|error| why += &format!("; {error}"));
         return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
-        crate::say(table(&rows).trim_end());
-        warnings(&events).iter().for_each(|(text, _)| crate::say(text));
-        crate::say(&summary(&events));
+        crate::shell::say(table(&rows).trim_end());
+        warnings(&events).iter().for_each(|(text, _)| crate::shell::say(text));
+        crate::shell::say(&summary(&events));
     }
     if let Some(error) = unrecorded {
         return Err(Exit::Machine.blame(error));

@@ -5,12 +5,12 @@ use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
 use lastmile::time::Span;
 
 use super::stream::of_use;
-use crate::exit::Exit;
-use crate::live::LiveArgs;
-use crate::network::{MEDIA_PORT, SocketArgs, random_seed};
-use crate::options::KERNEL_NOISE;
+use crate::files::live::LiveArgs;
 use crate::roles::{self, stream, stream::receiving::Receiving};
-use crate::signals;
+use crate::shell::exit::Exit;
+use crate::shell::network::{MEDIA_PORT, SocketArgs, random_seed};
+use crate::shell::options::KERNEL_NOISE;
+use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
@@ -63,13 +63,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (header, endpoint) = stream::receiver(config)?;
     let live = args.live.open(header, endpoint)?;
     if !args.json {
-        crate::say(&format!(
+        crate::shell::say(&format!(
             "receiving on {}; stream to it with: lastmile stream HOST",
             addresses.join(" and ")
         ));
     }
     let mut receiving = Receiving::default();
-    let looked_at = crate::is_looked_at(args.json);
+    let looked_at = crate::shell::is_looked_at(args.json);
     let written = live.run(&mut driver, None, |event| {
         let line = receiving.take(event);
         let says = matches!(
@@ -77,15 +77,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Some(Decision::SourceFound { .. } | Decision::SchemeNamed { .. } | Decision::SourceLeft { .. })
         );
         match (line, args.json) {
-            (_, true) => crate::say(&serde_json::to_string(event).unwrap_or_default()),
-            (Some(line), _) if looked_at => crate::look(&line),
-            _ if says => crate::say(&format!("{} {}", event.at, roles::told(&event.what).text)),
+            (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),
+            (Some(line), _) if looked_at => crate::shell::look(&line),
+            _ if says => crate::shell::say(&format!("{} {}", event.at, roles::told(&event.what).text)),
             _ => {}
         }
         args.once && receiving.streams() > 0
     })?;
     if !args.json && receiving.streams() > 0 {
-        crate::say(receiving.table().trim_end());
+        crate::shell::say(receiving.table().trim_end());
     }
     written?;
     // Who serves one after another is ended by a signal; who waits for one stream is interrupted by it.

@@ -7,8 +7,8 @@ use lastmile::estimate::Method;
 use lastmile::options::{Entry, Opt, Registry};
 use serde_json::{Map, Value, json};
 
-use crate::exit::Exit;
-use crate::table::Table;
+use crate::shell::exit::Exit;
+use lastmile_report::text::Table;
 
 // Without documentation of its own: the commands in `lib.rs` have it.
 #[derive(clap::Args)]
@@ -159,7 +159,7 @@ pub(crate) fn controllers(args: Args) -> anyhow::Result<Option<Exit>> {
     let both = args.name.is_none() && !args.json;
     run(args, &CONTROLLERS)?;
     if both {
-        crate::say("");
+        crate::shell::say("");
         run(Args { name: None, json: false }, &WRAPPERS)?;
     }
     Ok(None)
@@ -199,8 +199,8 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
 
 fn say(json: bool, value: &Value, text: &str) -> anyhow::Result<Option<Exit>> {
     match json {
-        true => crate::say(&serde_json::to_string_pretty(value)?),
-        false => crate::say(text.trim_end()),
+        true => crate::shell::say(&serde_json::to_string_pretty(value)?),
+        false => crate::shell::say(text.trim_end()),
     }
     Ok(None)
 }

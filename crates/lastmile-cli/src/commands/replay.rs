@@ -6,11 +6,11 @@ use anyhow::anyhow;
 use lastmile_net::recording::Reader;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::network::read_key;
-use crate::options::MethodArgs;
-use crate::replayed::replay;
+use crate::files::replayed::replay;
 use crate::roles;
+use crate::shell::exit::Exit;
+use crate::shell::network::read_key;
+use crate::shell::options::MethodArgs;
 
 /// Do a recorded measurement or stream again, or run another method on a measurement's time stamps
 ///
@@ -18,7 +18,8 @@ use crate::roles;
 /// byte for byte: exit code 0 where they are, whatever the measurement came to. With --streams the method named is run on
 /// the recorded streams instead. A recording that was cut short is replayed as far as it goes.
 #[derive(clap::Args)]
-#[command(mut_group("MethodArgs", |group| group.requires("streams")))]
+#[command(mut_group("Flags", |group| group.requires("streams")))]
+#[command(mut_arg("method", |arg| arg.requires("streams")))]
 pub(crate) struct Args {
     /// A file that `lastmile measure --record` wrote
     file: PathBuf,
@@ -53,14 +54,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.json {
         let mut text =
             json!({ "recording": args.file, "decisions": replayed.events.len(), "cut": replayed.cut });
-        all.iter().for_each(|shown| text[shown.key] = json!(shown.rows));
-        crate::say(&serde_json::to_string_pretty(&text)?);
+        all.iter().for_each(|(found, _)| text[found.key] = json!(found.rows));
+        crate::shell::say(&serde_json::to_string_pretty(&text)?);
     } else {
-        all.iter().filter_map(|shown| shown.table.as_deref()).for_each(|table| crate::say(table.trim_end()));
+        all.iter()
+            .filter_map(|(_, shown)| shown.table.as_deref())
+            .for_each(|table| crate::shell::say(table.trim_end()));
         if !args.streams {
-            crate::say(&format!("{} decisions, all as recorded", replayed.events.len()));
+            crate::shell::say(&format!("{} decisions, all as recorded", replayed.events.len()));
         }
-        replayed.cut.iter().for_each(|cut| crate::say(&format!("{}: {cut}", args.file.display())));
+        replayed.cut.iter().for_each(|cut| crate::shell::say(&format!("{}: {cut}", args.file.display())));
     }
-    Ok(all.iter().find_map(|shown| shown.exit))
+    Ok(all.iter().find_map(|(_, shown)| shown.exit))
 }

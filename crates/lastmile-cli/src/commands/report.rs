@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use lastmile_net::recording::Reader;
+use lastmile_report::series::{SeriesResult, is_series};
 use serde_json::{Map, Value};
 
-use crate::exit::Exit;
-use crate::page::Run;
-use crate::page::series::{SeriesResult, is_series};
-use crate::page::sweep::{self, SweepResult};
-use crate::page::{document, lines};
-use crate::replace::replace;
+use crate::files::page::{of_events, of_recording};
+use crate::shell::exit::Exit;
+use crate::shell::replace::replace;
 
 /// By its first line a file's kind is told; one longer than this is that of no kind that has lines.
 const MAX_FIRST_LINE: u64 = 4 << 20;
@@ -44,12 +42,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let page = draw(&args.file).map_err(|error| Exit::Usage.blame(error))?;
     if output == Path::new("-") {
-        crate::say(page.trim_end());
+        crate::shell::say(page.trim_end());
         return Ok(None);
     }
     replace(&output, |file| Ok(file.write_all(page.as_bytes())?))
         .map_err(|error| Exit::Usage.blame(error))?;
-    crate::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
+    crate::shell::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
     Ok(None)
 }
 
@@ -81,20 +79,24 @@ fn draw(file: &Path) -> anyhow::Result<String> {
         );
     }
     let whole = Cursor::new(first).chain(reader);
-    if sweep::is_sweep(&line) {
-        return Ok(SweepResult::read(whole).with_context(cannot)?.page(&name));
-    }
-    if sweep::is_csv(&line) {
-        return Ok(SweepResult::read_csv(whole).with_context(cannot)?.page(&name));
+    #[cfg(feature = "study")]
+    {
+        use lastmile_study::sweep::page::{SweepResult, is_csv, is_sweep};
+        if is_sweep(&line) {
+            return Ok(SweepResult::read(whole).with_context(cannot)?.page(&name));
+        }
+        if is_csv(&line) {
+            return Ok(SweepResult::read_csv(whole).with_context(cannot)?.page(&name));
+        }
     }
     if is_series(&line) {
         return Ok(SeriesResult::read(whole).with_context(cannot)?.page(&name));
     }
     if has("lastmile") {
-        return Ok(Run::read(&name, Reader::new(&name, whole)?)?.page());
+        return Ok(of_recording(&name, Reader::new(&name, whole)?)?);
     }
     if has("event") && has("at") {
-        return Ok(lines::read(&name, whole)?.page());
+        return of_events(&name, whole);
     }
     let mut text = Vec::new();
     whole.take(MAX_DOCUMENT + 1).read_to_end(&mut text).with_context(cannot)?;
@@ -109,8 +111,11 @@ fn draw(file: &Path) -> anyhow::Result<String> {
             (error.line().max(1), "neither a recording nor an event nor another result of lastmile");
         anyhow!("{shown}:{line}: {what} ({error}); {KINDS}")
     })?;
-    document::draw(&name, &parsed)
-        .ok_or_else(|| anyhow!("{shown}: JSON of a kind that lastmile report cannot draw; {KINDS}"))
+    #[cfg(feature = "study")]
+    let drawn = lastmile_study::pages::draw(&name, &parsed);
+    #[cfg(not(feature = "study"))]
+    let drawn = None.filter(|_: &String| parsed.is_object());
+    drawn.ok_or_else(|| anyhow!("{shown}: JSON of a kind that lastmile report cannot draw; {KINDS}"))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 
-use crate::exit::Exit;
-use crate::network::{DEFAULT_PORT, KeyArgs, SocketArgs, random_seed};
-use crate::signals;
+use crate::shell::exit::Exit;
+use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, random_seed};
+use crate::shell::signals;
 
 /// Answer measurements from other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
 ///
@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut reflector = Reflector::new(config);
     if !args.json {
         let mode = if keyed { "with a key" } else { "without a key" };
-        crate::say(&format!(
+        crate::shell::say(&format!(
             "serving on {} {mode}; measure with: lastmile measure HOST",
             addresses.join(" and ")
         ));
@@ -90,16 +90,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
             _ => return,
         };
-        crate::say(&line);
+        crate::shell::say(&line);
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
     let counted = reflector.counters();
     if args.json {
         let mut line = serde_json::to_value(counted)?;
         line["event"] = "counters".into();
-        crate::say(&line.to_string());
+        crate::shell::say(&line.to_string());
     } else {
-        crate::say(&format!(
+        crate::shell::say(&format!(
             "{} reflected, {} logged, {} streamed, {} malformed, {} too small, {} without the key, {} without proof of their address, \
              {} repeated, {} looped; turned away: {}",
             counted.reflected,

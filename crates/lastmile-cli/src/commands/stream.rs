@@ -15,12 +15,12 @@ use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::MAX_SCHEME_NAME;
 
-use crate::exit::Exit;
-use crate::live::LiveArgs;
-use crate::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
-use crate::options::bytes;
+use crate::files::live::LiveArgs;
 use crate::roles::stream::{self, sending::Sending};
-use crate::signals;
+use crate::shell::exit::Exit;
+use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
+use crate::shell::options::bytes;
+use crate::shell::signals;
 
 /// What a stream may use unless --max says otherwise: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
 const MAX: Rate = Rate::ip(10_000_000);
@@ -233,31 +233,31 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         control: Composition { wrapper: Some(probe), .. }, ..
     }) = &config.rate
     {
-        crate::note(&format!(
+        crate::shell::note(&format!(
             "{probe} needs exact times of arrival on fast paths: lastmile receive --receipt-times"
         ));
     }
     let mut sending = Sending::new(&config);
     let (header, endpoint) = stream::sender(config)?;
-    let looked_at = crate::is_looked_at(args.json);
+    let looked_at = crate::shell::is_looked_at(args.json);
     let live = args.live.open(header, endpoint)?;
     let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
         if let Some(line) = sending.take(event).filter(|_| looked_at) {
-            crate::look(&line);
+            crate::shell::look(&line);
         }
         false
     })?;
     let interrupted = signals::stopped();
     if args.json {
-        crate::say(&serde_json::to_string_pretty(&sending)?);
+        crate::shell::say(&serde_json::to_string_pretty(&sending)?);
     } else if let Some(why) = sending.failed() {
         // One line says it.
         let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };
         return Err(exit.blame(anyhow!("{why}")));
     } else {
-        crate::say(&sending.table());
-        sending.refused().into_iter().for_each(crate::note);
-        sending.miscounted().iter().for_each(|why| crate::note(why));
+        crate::shell::say(&sending.table());
+        sending.refused().into_iter().for_each(crate::shell::note);
+        sending.miscounted().iter().for_each(|why| crate::shell::note(why));
     }
     written?;
     Ok(sending.exit(interrupted))

@@ -14,7 +14,7 @@ use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::recording::SharedRecorder;
 use lastmile_net::udp::{UdpConfig, UdpSocket};
 
-use crate::signals;
+use crate::shell::signals;
 
 /// No run takes longer.
 const MOST: Duration = Duration::from_secs(60);

@@ -9,18 +9,20 @@ use lastmile::endpoint::{AnyEndpoint, Decision, Event};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, World};
-use lastmile_sim::roles::Found;
+use lastmile_sim::roles::{Found, Rows};
 use lastmile_sim::scenario::Scenario;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::exit::Exit;
-use crate::options::MethodArgs;
-use crate::page::Run;
-use crate::page::describe::Mood;
+use crate::shell::exit::Exit;
+use crate::shell::options::MethodArgs;
+use lastmile_report::event::{Mood, Told};
 
 mod loopback;
+pub(crate) mod run;
 pub(crate) use loopback::Buffer;
+#[cfg(feature = "pages")]
+use run::Run;
 
 // The list of roles, which is these lines. The first is what recordings hold that name none.
 pub(crate) mod measure;
@@ -45,17 +47,14 @@ trait Role: Sync {
     fn cases(&self, full: bool) -> Vec<Case>;
 
     /// What `replay` shows of decisions made again.
-    fn replayed(&self, _events: &[Event]) -> Option<Shown> {
+    fn replayed(&self, _events: &[Event]) -> Option<(Rows, Shown)> {
         None
     }
 
     /// What another method makes of what an endpoint recorded, if it recorded something of this role's.
-    fn by_method(&self, _method: &MethodArgs, _records: &[Value]) -> Option<anyhow::Result<Shown>> {
+    fn by_method(&self, _: &MethodArgs, _records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         None
     }
-
-    /// A page's section on its rows in the document of a run.
-    fn section(&self, document: &Map<String, Value>) -> String;
 
     /// The lanes of its decisions in a page's timeline, from above.
     fn lanes(&self) -> &'static [&'static str];
@@ -67,27 +66,18 @@ trait Role: Sync {
     fn is_result(&self, what: &Decision) -> bool;
 
     /// A page's section on what came of it; empty where nothing did.
+    #[cfg(feature = "pages")]
     fn results(&self, run: &Run) -> String;
 
     /// A page's plots of what its endpoints recorded.
+    #[cfg(feature = "pages")]
     fn plots(&self, _run: &Run) -> String {
         String::new()
     }
 }
 
-/// A decision in words. The text is not escaped.
-pub(crate) struct Told {
-    /// One of its role's lanes.
-    pub(crate) lane: &'static str,
-    pub(crate) mood: Mood,
-    pub(crate) text: String,
-}
-
-/// What one role shows: its rows, what these and one of them are called, and a table; nothing where it had nothing to do.
+/// What one role shows to people; nothing where it had nothing to do.
 pub(crate) struct Shown {
-    pub(crate) key: &'static str,
-    pub(crate) row: &'static str,
-    pub(crate) rows: Vec<Value>,
     pub(crate) table: Option<String>,
     /// The exit code that these deserve, where success is not it.
     pub(crate) exit: Option<Exit>,
@@ -159,19 +149,14 @@ pub(crate) fn cases(full: bool) -> Vec<Case> {
 }
 
 /// What `replay` shows of decisions made again, of all roles.
-pub(crate) fn replayed(events: &[Event]) -> Vec<Shown> {
+pub(crate) fn replayed(events: &[Event]) -> Vec<(Rows, Shown)> {
     ROLES.iter().filter_map(|role| role.replayed(events)).collect()
 }
 
 /// What another method makes of what an endpoint recorded.
-pub(crate) fn by_method(method: &MethodArgs, records: &[Value]) -> anyhow::Result<Shown> {
+pub(crate) fn by_method(method: &MethodArgs, records: &[Value]) -> anyhow::Result<(Rows, Shown)> {
     let found = ROLES.iter().find_map(|role| role.by_method(method, records));
     found.unwrap_or_else(|| Err(Exit::NoResult.blame(anyhow!("the recording holds no streams"))))
-}
-
-/// A page's sections on the rows of all roles in the document of a run.
-pub(crate) fn sections(document: &Map<String, Value>) -> String {
-    ROLES.iter().map(|role| role.section(document)).collect()
 }
 
 /// The lanes of all roles.
@@ -192,11 +177,13 @@ pub(crate) fn is_result(what: &Decision) -> bool {
 }
 
 /// A page's sections on what came of a run.
+#[cfg(feature = "pages")]
 pub(crate) fn results(run: &Run) -> String {
     ROLES.iter().map(|role| role.results(run)).collect()
 }
 
 /// A page's plots of what was recorded.
+#[cfg(feature = "pages")]
 pub(crate) fn plots(run: &Run) -> String {
     ROLES.iter().map(|role| role.plots(run)).collect()
 }

@@ -155,8 +155,16 @@ fn who_is_turned_away_is_told_of() {
         let first =
             (0..100).map(|_| measure()).find(|ended| !ended.stderr.contains("nothing listens")).unwrap();
         assert!(matches!(first.code, Some(0 | 1)), "{first:?}");
-        let long =
-            ["measure", &address, "--direction", "forward", "--capacity", "1 Mbit/s", "--trains", "100"];
+        let long = [
+            "measure",
+            &address,
+            "--direction",
+            "forward",
+            "--method",
+            "wbest(capacity=1 Mbit/s)",
+            "--trains",
+            "100",
+        ];
         let mut keeper = Command::new(PROGRAM).args(long).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let second = measure();

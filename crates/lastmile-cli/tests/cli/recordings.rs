@@ -31,7 +31,8 @@ fn what_was_found_is_printed_when_the_rest_is_not_waited_for() {
     let scratch = Scratch::new("interrupted");
     let server = Server::start(&[]);
     let file = scratch.path("run.jsonl");
-    let long = ["measure", &server.address, "--capacity", "1 Mbit/s", "--trains", "100", "--json"];
+    let long =
+        ["measure", &server.address, "--method", "wbest(capacity=1 Mbit/s)", "--trains", "100", "--json"];
     let ended = interrupted(&[&long[..], &["--record", &file]].concat(), Duration::from_millis(1_800));
     assert_eq!(ended.code, Some(130), "{ended:?}");
     let rows = ended.json()["results"].clone();
@@ -180,7 +181,16 @@ fn a_full_disk_takes_the_recording_and_nothing_else() {
 fn a_killed_recording_holds_what_was_recorded() {
     let scratch = Scratch::new("killed");
     let (server, file) = (Server::start(&[]), scratch.path("run.jsonl"));
-    let long = ["measure", &server.address, "--capacity", "1 Mbit/s", "--trains", "100", "--record", &file];
+    let long = [
+        "measure",
+        &server.address,
+        "--method",
+        "wbest(capacity=1 Mbit/s)",
+        "--trains",
+        "100",
+        "--record",
+        &file,
+    ];
     let mut child = Command::new(PROGRAM).args(long).stdout(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(1_800));
     child.kill().unwrap();
@@ -193,7 +203,7 @@ fn a_killed_recording_holds_what_was_recorded() {
     assert!(json["cut"].as_str().is_some_and(|cut| cut.contains("was killed")), "{json:#}");
     assert_eq!(lastmile(&["report", &file]).code, Some(0));
     // Its streams are there too, for another method.
-    let ended = lastmile(&["replay", &file, "--streams", "--capacity", "1 Mbit/s"]);
+    let ended = lastmile(&["replay", &file, "--streams", "--method", "wbest(capacity=1 Mbit/s)"]);
     assert!(ended.code == Some(0) && ended.stdout.contains("available bandwidth"), "{ended:?}");
 }
 

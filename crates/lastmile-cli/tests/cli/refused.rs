@@ -13,7 +13,8 @@ fn methods_and_their_parameters() {
         lastmile(&command).is_error(USAGE, &["nonsense", "wbest"]);
     }
     lastmile(&["measure", "127.0.0.1", "--trains", "0"]).is_error(USAGE, &["train"]);
-    lastmile(&["measure", "127.0.0.1", "--classifier", "nonsense"]).is_error(USAGE, &["nonsense"]);
+    lastmile(&["measure", "127.0.0.1", "--method", "wbest(classifier=nonsense)"])
+        .is_error(USAGE, &["nonsense"]);
     let scratch = Scratch::new("methods");
     let text = lastmile_sim::scenario::builtin_text("path").unwrap().replace("\"wbest\"", "\"nonsense\"");
     let file = scratch.file("path.toml", text);
@@ -39,7 +40,7 @@ fn what_would_be_ignored_is_refused() {
         ("sweep path --set link.0.rate", &["KEY=VALUES"]),
         ("sweep path --seeds 1000000 --set link.0.rate=1Mbit/s,2Mbit/s", &["2000000 runs"]),
         ("sweep path --threads 0", &["--threads"]),
-        ("measure 127.0.0.1 --capacity 10Mbit/s --pairs 30", &["--pairs", "--capacity"]),
+        ("measure 127.0.0.1 --method wbest(capacity=10Mbit/s,pairs=30)", &["pairs of wbest", "capacity"]),
         ("measure 127.0.0.1 --packet-size 9000", &["--packet-size 9000", "1500", "--direction forward"]),
         ("measure 127.0.0.1 --direction reverse --packet-size 1501", &["--packet-size 1501", "1500"]),
         ("accuracy --runs 0", &["--runs 0", "at least 1"]),

@@ -8,7 +8,8 @@ use super::no_hosts;
 use super::relay::{Faults, relay};
 
 /// Eight trains of 0.35 s.
-const LONG: [&str; 7] = ["--direction", "forward", "--capacity", "1 Mbit/s", "--trains", "8", "--json"];
+const LONG: [&str; 7] =
+    ["--direction", "forward", "--method", "wbest(capacity=1 Mbit/s)", "--trains", "8", "--json"];
 
 fn hosts() -> (Host, Host) {
     let (near, far) = (Host::new("near"), Host::new("far"));

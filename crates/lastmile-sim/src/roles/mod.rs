@@ -11,6 +11,7 @@ use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -45,6 +46,10 @@ pub(crate) trait Role {
     /// What came of them.
     type Found: Default + core::fmt::Debug;
 
+    /// What its rows are called in the document of a run.
+    const KEY: &'static str;
+    /// What one of them is called where rows of several kinds stand in one table.
+    const ROW: &'static str;
     /// Whether a table is a flow, of which `count` makes copies.
     const COUNTED: bool = false;
 
@@ -77,8 +82,11 @@ pub(crate) trait Role {
     /// What came of it.
     fn found(running: Self::Running, ended: &Ended<'_>) -> Result<Self::Found, RunError>;
 
+    /// What came of it as rows of the run's document.
+    fn rows(found: &Self::Found) -> Vec<Value>;
+
     /// What a recording of that endpoint keeps beside its decisions, each in the role's own form.
-    fn records(found: &Self::Found, number: u32) -> Vec<serde_json::Value> {
+    fn records(found: &Self::Found, number: u32) -> Vec<Value> {
         let _ = (found, number);
         Vec::new()
     }
@@ -205,8 +213,17 @@ macro_rules! roles {
         }
 
         impl Found {
+            /// What came of it as rows, role by role.
+            pub fn rows(&self) -> Vec<Rows> {
+                vec![$(Rows {
+                    key: <$role>::KEY,
+                    row: <$role>::ROW,
+                    rows: <$role>::rows(&self.$name),
+                }),+]
+            }
+
             /// What a recording of an endpoint keeps beside its decisions.
-            pub fn records(&self, number: u32) -> Vec<serde_json::Value> {
+            pub fn records(&self, number: u32) -> Vec<Value> {
                 [$(<$role>::records(&self.$name, number)),+].concat()
             }
         }
@@ -218,6 +235,17 @@ macro_rules! roles {
     };
 }
 use roles;
+
+/// What came of one role's endpoints, in the document of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// What they are called there.
+    pub key: &'static str,
+    /// What one of them is called where rows of several kinds stand in one table.
+    pub row: &'static str,
+    /// The rows, each an object.
+    pub rows: Vec<Value>,
+}
 
 /// Takes the tables of that name out of a document.
 fn tables<'a>(

@@ -1,5 +1,6 @@
 //! Runs of scenarios and what came of them: outcomes beside truths, sweeps, captures and event files.
 pub mod accounting;
+mod document;
 pub mod event_file;
 pub mod flows;
 mod path_meter;
@@ -10,5 +11,6 @@ mod spare;
 pub mod sweep;
 pub mod twin;
 
+pub use document::document;
 pub use path_meter::PathMeter;
 pub use run::{Hooks, Prepare, Progress, Recorded, RunError, SimulatedRun, TellConfig, TellInput, simulate};

@@ -41,18 +41,9 @@ pub struct SharedTruth {
     pub achievable: Rate,
     /// What the path's WLANs have left; its links may have less.
     pub spare: Rate,
-    /// The time that `spare` is true of.
-    pub spare_over: Over,
-}
-
-/// The time that a spare rate is true of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Over {
-    /// The window asked for.
-    Window,
-    /// The whole run behind its warm-up, 20 s at least: all that is known where stations aggregate.
-    Run,
+    /// Whether `spare` is true of the whole run behind its warm-up, 20 s at least, and not of the window: no more is known
+    /// where stations aggregate.
+    pub spare_of_run: bool,
 }
 
 /// The window of an estimate whose streams came between these times: at least [`MIN_WINDOW`] around them, within
@@ -127,7 +118,7 @@ pub fn shared_truths(
         };
         let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
         let (capacity, achievable) = (mean(&single), mean(&beside));
-        SharedTruth { capacity, achievable, spare: capacity.scaled(share), spare_over: Over::Window }
+        SharedTruth { capacity, achievable, spare: capacity.scaled(share), spare_of_run: false }
     };
     let mut truths: Vec<SharedTruth> = windows.iter().map(|&window| truth(window)).collect();
     if let Some((from, to)) = run_window {
@@ -149,7 +140,7 @@ pub fn shared_truths(
         };
         let spare =
             if count == 0 { guess.capacity } else { spare::highest(guess.capacity, guess.spare, always)? };
-        truths.iter_mut().for_each(|truth| (truth.spare, truth.spare_over) = (spare, Over::Run));
+        truths.iter_mut().for_each(|truth| (truth.spare, truth.spare_of_run) = (spare, true));
     }
     Ok(truths)
 }

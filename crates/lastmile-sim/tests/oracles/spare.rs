@@ -2,7 +2,7 @@
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::runs::flows::FlowWatch;
-use lastmile_sim::runs::twin::{Over, SharedTruth, TwinPath, shared_truths};
+use lastmile_sim::runs::twin::{SharedTruth, TwinPath, shared_truths};
 
 use crate::rig::{Rig, at};
 use crate::table::{Table, Within};
@@ -90,7 +90,7 @@ fn what_is_said_to_fit_does_fit_and_more_does_not() {
     for (cell, oracle, within, (below, above)) in cells {
         let truths = SEEDS.map(|seed| cell.truth(seed));
         let aggregates = cell.from != "server";
-        assert!(truths.iter().all(|truth| (truth.spare_over == Over::Run) == aggregates));
+        assert!(truths.iter().all(|truth| truth.spare_of_run == aggregates));
         assert!(
             truths.iter().all(|truth| truth.spare <= truth.capacity && truth.achievable <= truth.capacity)
         );

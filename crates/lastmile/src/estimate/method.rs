@@ -29,6 +29,14 @@ impl Default for Conditions {
 }
 
 impl Conditions {
+    /// Those of hosts whose stamps are uncertain by `noise` beyond their resolution; without noise see [`exact`](Self::exact).
+    pub fn of(noise: Span, seed: u64) -> Conditions {
+        match noise {
+            Span::ZERO => Conditions::exact(seed),
+            timing_noise => Conditions { timing_noise, seed, ..Conditions::default() },
+        }
+    }
+
     /// Those of simulated hosts, whose stamps are exact and which never coalesce interrupts.
     pub fn exact(seed: u64) -> Conditions {
         Conditions { timing_noise: Span::ZERO, coalescing: Span::ZERO, seed }

@@ -24,7 +24,8 @@ pub use burst_check::COALESCING;
 pub use method::{Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{
-    Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, Value, Warning, WarningCode,
+    Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value, Warning,
+    WarningCode,
 };
 
 use crate::options::{self, Choice, ChoiceError};

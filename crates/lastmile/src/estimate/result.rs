@@ -47,6 +47,16 @@ pub enum TruthKind {
     Saturation,
 }
 
+/// The time over which a truth is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum TruthOver {
+    /// The window of the estimate's own streams.
+    Window,
+    /// The whole run behind its warm-up, 20 s at least: all that is known where stations aggregate.
+    Run,
+}
+
 /// A rate, or what it is above of, or neither.
 ///
 /// ```

@@ -317,7 +317,7 @@ pub struct Registry<E: 'static> {
 
 impl<E: Entry> Registry<E> {
     /// A registry of the entries that come with the crate.
-    pub(crate) const fn new(own: &'static [&'static E]) -> Registry<E> {
+    pub const fn new(own: &'static [&'static E]) -> Registry<E> {
         Registry { own, all: OnceLock::new() }
     }
 
@@ -340,6 +340,12 @@ impl<E: Entry> Registry<E> {
             name: name.to_owned(),
             known: self.iter().map(|entry| entry.name()).collect(),
         })
+    }
+
+    /// All options of a choice: those given, and the defaults of the others that have one.
+    pub fn used(&self, choice: &Choice) -> Given {
+        let given = &choice.options;
+        self.find(&choice.name).map_or_else(|_| given.clone(), |entry| used(entry.options(), given))
     }
 }
 

@@ -4,8 +4,7 @@ use lastmile::endpoint::measure::Decision;
 use lastmile::observe::StreamVerdict;
 use lastmile::report::Direction;
 
-use crate::page::describe::Mood;
-use crate::roles::Told;
+use lastmile_report::event::{Mood, Told};
 
 pub(super) const LANES: [&str; 5] = ["session", "forward", "reverse", "round trip", "results"];
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::anyhow;
 use lastmile::classify;
 use lastmile::endpoint::measure::{
-    Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,
+    Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig, Row,
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
 use lastmile::estimate::{Estimate, METHODS, Outcome, replay as replay_streams};
@@ -14,25 +14,28 @@ use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
-use lastmile_sim::roles::Found;
-use lastmile_sim::roles::measure::{MeasureSpec, sessions};
+use lastmile_sim::roles::measure::{self, MeasureSpec, sessions};
+use lastmile_sim::roles::{Found, Rows};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
-use crate::exit::Exit;
-use crate::network::random_seed;
-use crate::options::{self, KERNEL_NOISE, MethodArgs};
-use crate::page::{Run, document};
+#[cfg(feature = "pages")]
+use crate::roles::run::Run;
+use crate::shell::exit::Exit;
+use crate::shell::network::random_seed;
+use crate::shell::options::{self, KERNEL_NOISE, MethodArgs};
 
 mod describe;
+#[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod result;
+#[cfg(feature = "pages")]
 mod summary;
 
-use result::{Row, exit, table};
+use result::{exit, table};
 
 const NAME: &str = "measure";
 
@@ -45,9 +48,9 @@ impl Role for Measuring {
     }
 
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown {
-        let rows: Vec<Row> = found.measure.outcomes.iter().filter_map(Row::of_outcome).collect();
+        let rows = found.measure.rows();
         let exit = if scenario.roles.measure.is_empty() { None } else { exit(&rows) };
-        let mut shown = Shown { exit, ..shown(&rows) };
+        let mut shown = Shown { table: some_table(&rows), exit };
         let moved = scenario.roles.measure.iter().map(|spec| (spec.from, spec.to));
         let moved: BTreeSet<_> = moved.filter(|&(from, to)| scenario.path_changes(from, to)).collect();
         for (from, to) in moved {
@@ -116,20 +119,17 @@ impl Role for Measuring {
         cases
     }
 
-    fn replayed(&self, events: &[Event]) -> Option<Shown> {
+    fn replayed(&self, events: &[Event]) -> Option<(Rows, Shown)> {
         // Whether all is as recorded was asked, and what that was is no failure.
-        Some(shown(&Row::all(events)))
+        let rows = Row::all(events);
+        Some((measure::rows(&rows), Shown { table: some_table(&rows), exit: None }))
     }
 
-    fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<Shown>> {
+    fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         (!records.is_empty()).then(|| {
             let rows = by_method(method, records)?;
-            Ok(Shown { exit: exit(&rows), ..shown(&rows) })
+            Ok((measure::rows(&rows), Shown { table: some_table(&rows), exit: exit(&rows) }))
         })
-    }
-
-    fn section(&self, document: &Map<String, Value>) -> String {
-        document::results(document)
     }
 
     fn lanes(&self) -> &'static [&'static str] {
@@ -144,25 +144,20 @@ impl Role for Measuring {
         matches!(what.of(), Some(Decision::Estimated { .. } | Decision::Refused { .. }))
     }
 
+    #[cfg(feature = "pages")]
     fn results(&self, run: &Run) -> String {
         summary::section(run)
     }
 
+    #[cfg(feature = "pages")]
     fn plots(&self, run: &Run) -> String {
         plots::section(run)
     }
 }
 
-/// Results as rows and as a table.
-fn shown(rows: &[Row]) -> Shown {
-    let table = (!rows.is_empty()).then(|| table(rows));
-    Shown {
-        key: "results",
-        row: "result",
-        rows: rows.iter().map(|row| json!(row)).collect(),
-        table,
-        exit: None,
-    }
+/// Results as a table, where there are any.
+fn some_table(rows: &[Row]) -> Option<String> {
+    (!rows.is_empty()).then(|| table(rows))
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
@@ -179,7 +174,7 @@ fn by_method(args: &MethodArgs, records: &[Value]) -> anyhow::Result<Vec<Row>> {
             continue;
         }
         let mut estimator = args.build(KERNEL_NOISE, 0)?;
-        let (method, cost) = (args.0.to_string(), Cost::default());
+        let (method, cost) = (args.choice().to_string(), Cost::default());
         let found = |estimate: Estimate| {
             Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
         };

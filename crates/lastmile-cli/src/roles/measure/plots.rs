@@ -12,9 +12,9 @@ use lastmile::units::{Layer, Rate};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::page::chart::{Axis, Chart};
-use crate::page::html::esc;
-use crate::page::{MAX_RECORDS, Run};
+use crate::roles::run::{MAX_RECORDS, Run};
+use lastmile_report::chart::{Axis, Chart};
+use lastmile_report::html::esc;
 
 /// Bars of the histogram.
 const BINS: usize = 24;

@@ -6,8 +6,8 @@ use lastmile::time::Time;
 
 use super::NAME;
 use super::result::{counted, once};
-use crate::page::html::esc;
-use crate::page::{MAX_RESULTS, Run};
+use crate::roles::run::{MAX_RESULTS, Run};
+use lastmile_report::html::esc;
 
 /// Results, one row each.
 pub(super) fn section(run: &Run) -> String {
@@ -15,10 +15,9 @@ pub(super) fn section(run: &Run) -> String {
         run.results.iter().filter(|event| event.what.of::<Decision>().is_some()).collect();
     if results.is_empty() {
         // Of another role's endpoint, or of a network without any, nobody expects one.
-        let is_own =
-            run.header.as_ref().map_or(run.network.records == 0 && run.results.is_empty(), |header| {
-                header.role.is_empty() || header.role == NAME
-            });
+        let is_own = run.header.as_ref().map_or(run.network == 0 && run.results.is_empty(), |header| {
+            header.role.is_empty() || header.role == NAME
+        });
         let none = "<h2>Results</h2>\n<p class=\"soft\">No method came to a result.</p>\n";
         return if is_own { none.to_owned() } else { String::new() };
     }

@@ -20,15 +20,15 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::runs::flows::as_rate;
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
-use crate::exit::Exit;
-use crate::page::table::table;
-use crate::page::{Run, document};
-use crate::table::Table;
+#[cfg(feature = "pages")]
+use crate::roles::run::Run;
+use crate::shell::exit::Exit;
+use lastmile_report::text::Table;
 
+#[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod receiving;
 pub(crate) mod sending;
@@ -151,8 +151,7 @@ impl Role for Streaming {
             ]);
         }
         let table = (!found.outcomes.is_empty()).then(|| table.text());
-        let rows = found.outcomes.iter().map(|stream| json!(stream)).collect();
-        Shown { key: "streams", row: NAME, rows, table, exit: None }
+        Shown { table, exit: None }
     }
 
     fn header(&self, _: &Scenario, what: Recorded) -> HeaderOf {
@@ -221,10 +220,6 @@ impl Role for Streaming {
         ends.into_iter().chain(controlled).chain(SOURCES.iter().map(source)).collect()
     }
 
-    fn section(&self, document: &Map<String, Value>) -> String {
-        document::flows(document, "Streams", NAME)
-    }
-
     fn lanes(&self) -> &'static [&'static str] {
         &LANES
     }
@@ -237,40 +232,18 @@ impl Role for Streaming {
         matches!(what.of(), Some(Decision::MediaEnded { .. } | Decision::SourceLeft { .. }))
     }
 
+    #[cfg(feature = "pages")]
     fn plots(&self, run: &Run) -> String {
         plots::section(run)
     }
 
+    #[cfg(feature = "pages")]
     fn results(&self, run: &Run) -> String {
-        let ends = run.results.iter().filter_map(|event| Some(end_row(event.node, event.what.of()?)));
-        let ends: Vec<_> = ends.collect();
-        if ends.is_empty() {
-            return String::new();
-        }
-        let first = ["node", "end", "packets", "bytes", "lost", "marked", "acknowledged"];
-        format!("<h2>Media streams</h2>\n{}", table(&ends.iter().collect::<Vec<_>>(), &first))
+        plots::results(run)
     }
 }
 
 const LANES: [&str; 2] = ["sender", "receiver"];
-
-/// What came of one end of a stream, as a page's table has it.
-fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
-    let (end, all) = match what {
-        Decision::MediaEnded { sent, .. } => (LANES[0], json!(sent)),
-        Decision::SourceLeft { received, .. } => {
-            let mut all = json!(received);
-            all["jitter"] = json!(received.jitter.to_string());
-            all["first"] = json!(received.first.to_string());
-            all["last"] = json!(received.last.to_string());
-            (LANES[1], all)
-        }
-        _ => (LANES[0], Value::Null),
-    };
-    let mut row = Map::from_iter([("node".to_owned(), json!(node)), ("end".to_owned(), json!(end))]);
-    row.extend(all.as_object().cloned().unwrap_or_default());
-    row
-}
 
 fn over_loopback(which: usize, rate: &SenderRate, source: &SourceConfig) -> anyhow::Result<Buffer> {
     let buffer = Buffer::default();

@@ -5,8 +5,12 @@ use lastmile::endpoint::stream::{Decision, Sent};
 use lastmile::time::Time;
 use lastmile::units::Rate;
 
-use crate::page::Run;
-use crate::page::chart::{Axis, Chart};
+use lastmile_report::chart::{Axis, Chart};
+use lastmile_report::rows::table;
+use serde_json::{Map, Value, json};
+
+use super::LANES;
+use crate::roles::run::Run;
 
 /// Streams that are drawn.
 const MAX_STREAMS: usize = 12;
@@ -102,4 +106,33 @@ impl Said {
         }
         format!("<article class=\"card\">\n<div class=\"plots\">\n{plots}</div>\n</article>\n")
     }
+}
+
+/// What came of the ends of streams, a row each.
+pub(super) fn results(run: &Run) -> String {
+    let ends = run.results.iter().filter_map(|event| Some(end_row(event.node, event.what.of()?)));
+    let ends: Vec<_> = ends.collect();
+    if ends.is_empty() {
+        return String::new();
+    }
+    let first = ["node", "end", "packets", "bytes", "lost", "marked", "acknowledged"];
+    format!("<h2>Media streams</h2>\n{}", table(&ends.iter().collect::<Vec<_>>(), &first))
+}
+
+/// What came of one end of a stream, as a page's table has it.
+fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
+    let (end, all) = match what {
+        Decision::MediaEnded { sent, .. } => (LANES[0], json!(sent)),
+        Decision::SourceLeft { received, .. } => {
+            let mut all = json!(received);
+            all["jitter"] = json!(received.jitter.to_string());
+            all["first"] = json!(received.first.to_string());
+            all["last"] = json!(received.last.to_string());
+            (LANES[1], all)
+        }
+        _ => (LANES[0], Value::Null),
+    };
+    let mut row = Map::from_iter([("node".to_owned(), json!(node)), ("end".to_owned(), json!(end))]);
+    row.extend(all.as_object().cloned().unwrap_or_default());
+    row
 }

@@ -7,7 +7,7 @@ use lastmile::endpoint::stream::{Decision, Left, Received};
 use lastmile_sim::runs::flows::as_rate;
 
 use super::sending::{milliseconds, percent};
-use crate::table::Table;
+use lastmile_report::text::Table;
 
 /// Streams of which no table is kept any longer: a receiver may run for years.
 const MAX_ROWS: usize = 1_000;

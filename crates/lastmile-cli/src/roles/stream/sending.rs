@@ -10,8 +10,8 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::runs::flows::as_rate;
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::table::Table;
+use crate::shell::exit::Exit;
+use lastmile_report::text::Table;
 
 /// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
 #[derive(Clone, Debug, Serialize)]

@@ -5,8 +5,7 @@ use lastmile::control;
 use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent};
 
 use super::LANES;
-use crate::page::describe::Mood;
-use crate::roles::Told;
+use lastmile_report::event::{Mood, Told};
 
 /// A stream's decision in words.
 pub(super) fn told(what: &Decision) -> Told {

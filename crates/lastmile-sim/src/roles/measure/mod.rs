@@ -1,14 +1,16 @@
 //! Measuring: `[[measure]]`, probers and reflectors, and what was found beside the truth.
 
+use lastmile::endpoint::measure::Row;
 use lastmile::estimate::{Conditions, build};
 use lastmile::options::{Choice, ChoiceError, Given};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Conversation, Ended, Placed, Role};
+use super::{Conversation, Ended, Placed, Role, Rows};
 use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::ScenarioFile;
@@ -96,6 +98,8 @@ impl Role for Measuring {
     type Make = Make;
     type Running = session::Running;
     type Found = Found;
+    const KEY: &'static str = "results";
+    const ROW: &'static str = "result";
 
     fn read(file: &ScenarioFile<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<RawMeasure> {
         options::read(file, index, table)
@@ -174,7 +178,11 @@ impl Role for Measuring {
         running.found(ended)
     }
 
-    fn records(found: &Found, number: u32) -> Vec<serde_json::Value> {
+    fn rows(found: &Found) -> Vec<Value> {
+        rows(&found.rows()).rows
+    }
+
+    fn records(found: &Found, number: u32) -> Vec<Value> {
         let own = found.records.iter().filter(|(session, _)| *session == number);
         own.flat_map(|(_, records)| records).filter_map(|record| serde_json::to_value(record).ok()).collect()
     }
@@ -191,4 +199,16 @@ pub struct Found {
     pub outcomes: Vec<Outcome>,
     /// The streams of each session, with the number of its initiator.
     pub records: Vec<(u32, Vec<lastmile::report::StreamRecord>)>,
+}
+
+/// Results as a run's document has them, whether they are a simulation's or a real network's.
+pub fn rows(rows: &[Row]) -> Rows {
+    Rows { key: Measuring::KEY, row: Measuring::ROW, rows: rows.iter().map(|row| json!(row)).collect() }
+}
+
+impl Found {
+    /// The outcomes as rows.
+    pub fn rows(&self) -> Vec<Row> {
+        self.outcomes.iter().filter_map(Outcome::row).collect()
+    }
 }

@@ -1,7 +1,7 @@
 //! [`Outcome`]: what was found, beside the [`Truth`].
 
-use lastmile::endpoint::measure::{Cost, Decision};
-use lastmile::estimate::{Estimate, Quantity, Refusal, TruthKind};
+use lastmile::endpoint::measure::{Cost, Decision, Row, TruthRow, relative_error};
+use lastmile::estimate::{Estimate, Quantity, Refusal, TruthKind, TruthOver};
 use lastmile::report::Direction;
 use lastmile::time::Time;
 use lastmile::units::Rate;
@@ -11,7 +11,7 @@ use super::session::{SessionSpec, read_probe};
 use crate::network::engine::Engine;
 use crate::network::meter::Packets;
 use crate::roles::Ended;
-use crate::runs::twin::{Over, SharedTruth, TwinPath, shared_truths, window};
+use crate::runs::twin::{SharedTruth, TwinPath, shared_truths, window};
 use crate::runs::{PathMeter, RunError};
 use crate::scenario::{Scenario, Simulation};
 
@@ -31,7 +31,7 @@ pub struct Truth {
     /// The spare rate from the warm-up's end to the run's.
     pub mean: Option<Rate>,
     /// Which of the two an estimate is held against: the mean where no window's is known.
-    pub over: Over,
+    pub over: TruthOver,
     /// What one saturating flow gets over the window around the estimate's streams; only by WLANs.
     pub achievable_window: Option<Rate>,
     /// What it gets from the warm-up's end to that of the scenario.
@@ -45,7 +45,7 @@ impl Truth {
         match (estimate.quantity, estimate.truth_kind) {
             (Quantity::Capacity, _) => Some(self.capacity),
             (Quantity::SustainedRate, _) => Some(self.sustained),
-            (_, TruthKind::Queue) if self.over == Over::Run => self.mean,
+            (_, TruthKind::Queue) if self.over == TruthOver::Run => self.mean,
             (_, TruthKind::Queue) => self.window,
             (_, TruthKind::Saturation) => self.achievable_window,
         }
@@ -73,6 +73,39 @@ pub struct Outcome {
     pub cost: Cost,
     /// The truth, where something limits the path.
     pub truth: Option<Truth>,
+}
+
+impl Outcome {
+    /// It as a row, with its truth.
+    pub fn row(&self) -> Option<Row> {
+        let (method, direction, cost) = (self.method.clone(), self.direction, self.cost);
+        let mut row = Row::of(&match (self.estimate.clone(), self.refusal.clone()) {
+            (Some(estimate), _) => Decision::Estimated { method, direction, estimate, cost },
+            (None, Some(refusal)) => Decision::Refused { method, direction, refusal, cost },
+            (None, None) => return None,
+        })?;
+        row.from = Some(self.from.clone());
+        row.to = Some(self.to.clone());
+        row.start_seconds = Some((self.start - Time::ZERO).as_secs_f64());
+        let rate = row.rate_bps.map(Rate::ip);
+        row.truth = self.truth.map(|truth| {
+            let estimate = self.estimate.as_ref();
+            let available = estimate.filter(|e| e.quantity == Quantity::AvailableBandwidth);
+            let saturation = available.and(truth.achievable_window);
+            TruthRow {
+                truth_capacity_bps: truth.capacity.bits_per_second(),
+                truth_sustained_bps: truth.sustained.bits_per_second(),
+                truth_window_bps: truth.window.map(Rate::bits_per_second),
+                truth_mean_bps: truth.mean.map(Rate::bits_per_second),
+                truth_over: truth.over,
+                truth_saturation_window_bps: truth.achievable_window.map(Rate::bits_per_second),
+                truth_saturation_mean_bps: truth.achievable_mean.map(Rate::bits_per_second),
+                error: relative_error(rate, estimate.and_then(|e| truth.of(e))),
+                error_saturation: relative_error(rate, saturation),
+            }
+        });
+        Some(row)
+    }
 }
 
 /// Meters of both directions of a session's path, there and back.
@@ -224,22 +257,26 @@ impl Side<'_> {
                 sustained,
                 window: own,
                 mean: long,
-                over: Over::Window,
+                over: TruthOver::Window,
                 achievable_window: None,
                 achievable_mean: None,
             });
         };
         let no_links = self.meter.meters.is_empty();
-        let over = whole.spare_over;
+        let over = if whole.spare_of_run { TruthOver::Run } else { TruthOver::Window };
         // What was found by trying knows of the links.
         let both = |air: Rate, links: Option<Rate>| {
-            if no_links || over == Over::Run { Some(air) } else { links.map(|links| smaller(air, links)) }
+            if no_links || over == TruthOver::Run {
+                Some(air)
+            } else {
+                links.map(|links| smaller(air, links))
+            }
         };
         let has_window = !streams.is_empty();
         Some(Truth {
             capacity,
             sustained,
-            window: both(near.spare, own).filter(|_| has_window && over == Over::Window),
+            window: both(near.spare, own).filter(|_| has_window && over == TruthOver::Window),
             mean: both(whole.spare, long),
             over,
             achievable_window: Some(near.achievable).filter(|_| has_window),

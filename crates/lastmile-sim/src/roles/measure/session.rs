@@ -35,11 +35,7 @@ impl Default for Make {
 impl Makers {
     /// Registered methods. `noise` is the uncertainty of stamps beyond their resolution; simulated ones have none.
     pub fn registered(noise: Span, seed: u64) -> Makers {
-        let conditions = match noise {
-            // Where stamps are exact nobody coalesces interrupts.
-            Span::ZERO => Conditions::exact(seed),
-            _ => Conditions { timing_noise: noise, seed, ..Conditions::default() },
-        };
+        let conditions = Conditions::of(noise, seed);
         Makers::measuring(move |spec| build(&spec.method, &conditions).map_err(|error| error.to_string()))
     }
 

@@ -10,6 +10,7 @@ use lastmile::node::Datagram;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile::wire::{RtpPacket, is_rtcp};
+use serde_json::{Value, json};
 
 use super::{Conversation, Ended, Made, Place, Placed, Role, Surroundings, own_port};
 use crate::network::meter::udp_payload;
@@ -109,6 +110,8 @@ impl Role for Streaming {
     type Make = Make;
     type Running = Running;
     type Found = Found;
+    const KEY: &'static str = "streams";
+    const ROW: &'static str = "stream";
     const COUNTED: bool = true;
 
     fn check(check: &Check<'_>, raw: &[RawStream], scenario: &Scenario) -> Checked<Vec<Spec>> {
@@ -238,6 +241,10 @@ impl Role for Streaming {
             ));
         }
         Ok(Found { outcomes })
+    }
+
+    fn rows(found: &Found) -> Vec<Value> {
+        found.outcomes.iter().map(|stream| json!(stream)).collect()
     }
 }
 

@@ -24,6 +24,8 @@ mod event;
 mod packets;
 mod prober;
 mod reflector;
+#[cfg(feature = "serde")]
+mod row;
 mod session;
 mod stream;
 mod token;
@@ -33,3 +35,5 @@ pub use event::{Cost, Decision, Each, PacketSink};
 pub use packets::Key;
 pub use prober::{Measurement, Prober, ProberConfig};
 pub use reflector::{Counters, MAX_REVERSE_SIZE, Reflector, ReflectorConfig};
+#[cfg(feature = "serde")]
+pub use row::{CostRow, IntervalRow, Row, TruthRow, relative_error};

@@ -1,0 +1,110 @@
+//! `lastmile accuracy`: many runs against a known truth, as a table of errors.
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use lastmile::estimate::{Conditions, build};
+use lastmile::units::Rate;
+use lastmile_study::accuracy::{self, Request, accuracy, text};
+
+use crate::shell::exit::Exit;
+use crate::shell::experiment::World;
+use crate::shell::options::{self, MethodLists};
+use crate::shell::progress::audience;
+
+/// Measure known paths again and again and print the errors
+///
+/// The path is one link with a queue of 60 kB; cross traffic takes 40 % of it, in packets of 1500 B, at a random phase in
+/// each run. Errors are fractions of the truth at the IP layer: against the long-run spare rate ("mean") and against the
+/// spare rate of the probe's own window ("window"). With --scenario the path is that of a scenario, and its truth is read
+/// from its queues or, where a WLAN is on it, found by twin simulations: then also what one saturating flow gets.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs for each row
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    runs: usize,
+    /// Simulator or lab
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
+    world: Vec<World>,
+    /// Scenario file, or the name of one that is built in, instead of the link; several with commas. Its measurements are made
+    /// with each method and each combination of its options, and the last number of a run counts
+    #[arg(long, value_name = "SCENARIO", value_delimiter = ',', conflicts_with_all = ["rate", "cross"])]
+    scenario: Vec<String>,
+    /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s", value_parser = rate)]
+    rate: Vec<Rate>,
+    /// Cross traffic
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "idle,cbr,poisson")]
+    cross: Vec<Cross>,
+    #[command(flatten)]
+    method: MethodLists,
+    /// Real-time priority for the measuring programs of the lab
+    #[arg(long)]
+    realtime: bool,
+    /// Draws all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A rate with its unit, or a bare number of Mbit/s.
+fn rate(text: &str) -> Result<Rate, String> {
+    let with_unit = match text.trim().parse::<f64>() {
+        Ok(_) => format!("{text} Mbit/s"),
+        Err(_) => text.to_owned(),
+    };
+    match with_unit.parse::<Rate>() {
+        Ok(rate) if rate.bits_per_second() >= 10_000 => Ok(rate),
+        Ok(rate) => Err(format!("{rate} is too slow for probes of 1488 B: at least 10 kbit/s")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Cross {
+    Idle,
+    Cbr,
+    Poisson,
+}
+
+impl Args {
+    /// Whether any of it is measured in the lab.
+    pub(crate) fn needs_lab(&self) -> bool {
+        self.world.contains(&World::Lab)
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if args.runs == 0 {
+        return Err(Exit::Usage.blame(anyhow!("--runs 0 measures nothing: at least 1")));
+    }
+    if args.realtime && !args.needs_lab() {
+        return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
+    }
+    let methods = args.method.choices()?;
+    for method in &methods {
+        build(method, &Conditions::default()).map_err(|error| options::refused(&error))?;
+    }
+    let cross = args.cross.iter().map(|cross| match cross {
+        Cross::Idle => accuracy::Cross::Idle,
+        Cross::Cbr => accuracy::Cross::Cbr,
+        Cross::Poisson => accuracy::Cross::Poisson,
+    });
+    let request = Request {
+        runs: args.runs,
+        worlds: args.world.iter().map(|&world| world.into()).collect(),
+        scenarios: args.scenario,
+        rates: args.rate,
+        cross: cross.collect(),
+        methods,
+        realtime: args.realtime,
+        seed: args.seed,
+    };
+    let rows = accuracy(&request, &audience())?;
+    match args.json {
+        true => crate::shell::say(&serde_json::to_string_pretty(&rows)?),
+        false => crate::shell::say(text(&rows).trim_end()),
+    }
+    Ok(None)
+}

@@ -1,0 +1,214 @@
+//! `lastmile demo`: real packets through a path whose truth is known.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use lastmile::time::Span;
+use lastmile_net::lab::LabError;
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
+use lastmile_net::recording::{Reader, World};
+use lastmile_net::sched;
+use lastmile_sim::roles::Found;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
+
+use crate::files::page::of_recording;
+use crate::files::recorder::ScenarioRecorder;
+use crate::roles;
+use crate::roles::Recorded;
+use crate::shell::exit::Exit;
+use crate::shell::options::KERNEL_NOISE;
+use crate::shell::replace::{self, replace};
+use crate::shell::{scenarios, signals};
+
+/// Show it: measure paths whose truth is known and send video over one that loses packets, with real packets, in a minute
+///
+/// Needs root or user namespaces for the lab; without them only the simulator is shown, and what is missing is said.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Draws all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write a page with the plots of the first run, and its recording beside it
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+}
+
+struct Act {
+    title: &'static str,
+    what: What,
+}
+
+enum What {
+    /// A measurement, and the link that it is of.
+    Measure { path: &'static str, measure: &'static str },
+    /// A stream under that controller.
+    Video { control: &'static str },
+}
+
+const ACTS: &[Act] = &[
+    Act {
+        title: "WBest, one train: half a second and 134 kB each way. Forward 4 of 10 Mbit/s are taken by other traffic.",
+        what: What::Measure {
+            path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
+            measure: "method = \"wbest\"\ndirection = \"both\"",
+        },
+    },
+    Act {
+        title: "WBest, four trains: an interval for what is left on average.",
+        what: What::Measure {
+            path: "rate = \"10 Mbit/s\"",
+            measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",
+        },
+    },
+    Act {
+        title: "CapProbe: the capacity alone, through the same traffic.",
+        what: What::Measure {
+            path: "rate = \"30 Mbit/s\"",
+            measure: "method = \"capprobe\"\ndirection = \"forward\"",
+        },
+    },
+    Act {
+        title: "Video under TFRC for 20 s over 4 Mbit/s, where 3 % are lost as on a wireless last hop: to TFRC each loss is congestion.",
+        what: What::Video { control: "tfrc" },
+    },
+    Act {
+        title: "The same with a loss classifier in front: what was lost while no queue grew is the wireless link's.",
+        what: What::Video { control: "tfrc+spike" },
+    },
+];
+
+fn scenario(act: &Act) -> anyhow::Result<Scenario> {
+    let link = "[host.home]\n[host.server]\n[[link]]\nfrom = \"home\"\nto = \"server\"\n";
+    let text = match act.what {
+        What::Measure { path, measure } => format!(
+            "name = \"demo\"\nduration = \"8 s\"\nwarm_up = \"0.2 s\"\n{link}{path}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n\
+             [[traffic]]\nname = \"others\"\nkind = \"poisson\"\nfrom = \"home\"\nto = \"server\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n\
+             [[measure]]\nfrom = \"home\"\nto = \"server\"\n{measure}\nstart = \"300 ms\"\n"
+        ),
+        What::Video { control } => format!(
+            "name = \"demo\"\nduration = \"20 s\"\n{link}rate = \"4 Mbit/s\"\ndelay = \"25 ms\"\nqueue = \"25 kB\"\n\
+             losses = [{{ name = \"air\", model = {{ kind = \"bernoulli\", rate = 0.03 }} }}]\nback = {{ losses = [] }}\n\
+             [[stream]]\nname = \"video\"\nfrom = \"home\"\nto = \"server\"\ncontrol = \"{control}\"\n\
+             source = \"codec\"\nframe_rate = 30\nreceipt_times = true\n"
+        ),
+    };
+    Scenario::parse("demo", &text).map_err(|error| Exit::Usage.blame(error))
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    args.html.as_deref().map_or(Ok(()), replace::check)?;
+    signals::stop();
+    crate::shell::say(
+        "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time.",
+    );
+    crate::shell::say("Truth is read from the link's queue. Rates are IP packets of 1488 B.\n");
+    let (mut shown, mut drawn) = (0, false);
+    for (number, act) in ACTS.iter().enumerate() {
+        let scenario = scenario(act)?;
+        crate::shell::say(act.title);
+        let html = args.html.as_ref().filter(|_| number == 0);
+        match in_lab(&scenario, args.seed, html) {
+            Ok(numbers) => {
+                shown += usize::from(numbers);
+                drawn |= html.is_some();
+            }
+            Err(LabFailure::Impossible(why)) => {
+                crate::shell::say(&format!("The lab cannot be shown here: {why}.\nIn the simulator:"));
+                in_simulator(&scenario, args.seed)?;
+                continue;
+            }
+            Err(LabFailure::Other(error)) => return Err(error),
+        }
+        crate::shell::say("The same session in virtual time:");
+        in_simulator(&scenario, args.seed)?;
+    }
+    if let Some(page) = &args.html {
+        crate::shell::say(&match drawn {
+            true => format!("Plots of the first run: {}", page.display()),
+            false => format!("No lab, no plots: {} was not written", page.display()),
+        });
+    }
+    if shown < ACTS.len() {
+        crate::shell::say(
+            "Some runs were not shown, for the reason given; `lastmile doctor` says what to change.",
+        );
+    }
+    crate::shell::say(
+        "Next: `lastmile serve` on one machine, `lastmile measure HOST` on another; `lastmile receive`, `lastmile stream HOST`.",
+    );
+    Ok(None)
+}
+
+enum LabFailure {
+    /// This machine cannot have a lab.
+    Impossible(String),
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for LabFailure {
+    fn from(error: anyhow::Error) -> LabFailure {
+        LabFailure::Other(error)
+    }
+}
+
+/// Whether numbers were shown.
+fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool, LabFailure> {
+    let realtime = sched::may_be_realtime();
+    for attempt in 0..3 {
+        let (recorder, hooks) = match html {
+            None => (None, Hooks::default()),
+            Some(page) => {
+                let what = Recorded { world: World::Lab, noise: KERNEL_NOISE, method_seed: seed };
+                let file = page.with_extension("jsonl");
+                let (recorder, hooks) = ScenarioRecorder::create(&file, scenario, what)?;
+                (Some(recorder), hooks)
+            }
+        };
+        let make = Makers::registered(KERNEL_NOISE, seed);
+        let run = match run_lab(scenario, &make, LabConfig { seed, realtime, hooks }, signals::stop()) {
+            Ok(run) => run,
+            Err(LabRunError::Lab(error @ (LabError::NeedNamespaces { .. } | LabError::NeedTun { .. }))) => {
+                return Err(LabFailure::Impossible(error.to_string()));
+            }
+            Err(error) => return Err(LabFailure::Other(super::lab::blame(error))),
+        };
+        if signals::stopped() {
+            return Err(LabFailure::Other(Exit::Interrupted.blame(anyhow!("interrupted"))));
+        }
+        if run.lateness.refused.is_some() && attempt < 2 {
+            continue;
+        }
+        if run.lateness.refused.is_none() {
+            say_results(scenario, &run.found);
+        }
+        super::lab::say_lateness(&run.lateness);
+        if let (Some(recorder), Some(page)) = (recorder, html) {
+            recorder.finish(&run.events, &run.found)?;
+            draw(page)?;
+        }
+        return Ok(run.lateness.refused.is_none());
+    }
+    Ok(false)
+}
+
+fn draw(page: &Path) -> anyhow::Result<()> {
+    let recording = page.with_extension("jsonl");
+    let drawn = of_recording(&recording.display().to_string(), Reader::open(&recording)?)?;
+    replace(page, |file| Ok(file.write_all(drawn.as_bytes())?)).map_err(|error| Exit::Machine.blame(error))
+}
+
+fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
+    let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), Hooks::default());
+    let run = run.map_err(scenarios::blame)?;
+    say_results(scenario, &run.found);
+    crate::shell::say("");
+    Ok(())
+}
+
+fn say_results(scenario: &Scenario, found: &Found) {
+    let tables = roles::shown(scenario, found).into_iter().filter_map(|shown| shown.table);
+    tables.for_each(|table| crate::shell::say(table.trim_end()));
+}

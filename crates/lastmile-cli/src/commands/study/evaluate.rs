@@ -1,0 +1,78 @@
+//! `lastmile evaluate`: rate controllers over anybody's path, or over those of RFC 8867 and RFC 8869, compared seed by seed.
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use lastmile::time::Span;
+use lastmile_study::evaluate::{Evaluation, Request, page};
+
+use crate::shell::exit::Exit;
+use crate::shell::experiment::ExperimentArgs;
+use crate::shell::progress::audience;
+use crate::shell::scenarios::replaced;
+
+/// Compare rate controllers over a path, seed by seed
+///
+/// Every controller has the tested streams of a scenario in turn, with the same seeds: those [[stream]] tables whose `control` is another
+/// than `fixed`, or those that --stream names. Numbers are means over the runs, 5 of each unless --runs says otherwise, with their 95 %
+/// intervals; differences from the first controller are paired by seed. What each number is of: docs/evaluate.md.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)
+    #[arg(value_enum, conflicts_with = "scenario")]
+    suite: Option<Suite>,
+    /// Scenario file, or the name of one that is built in; may be given several times
+    #[arg(long, value_name = "FILE")]
+    scenario: Vec<String>,
+    /// Controllers with commas between them, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` for bulk TCP in the place of the streams; left out,
+    /// all controllers but fixed
+    #[arg(long, value_name = "LIST")]
+    controllers: Option<String>,
+    /// A [[stream]] that is tested, by its name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    stream: Vec<String>,
+    /// A key of the scenario and its value, such as `link.1.rate=5 Mbit/s`; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Queue discipline of the links that limit the tested streams, such as fq-codel or pie
+    #[arg(long, value_name = "KIND")]
+    queue: Option<String>,
+    /// Share of packets that these links lose at random, such as 0.01
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<f64>,
+    /// Jitter on the way of every flow (RFC 8868, section 4.5: up to 15 ms, without reordering)
+    #[arg(long)]
+    jitter: bool,
+    /// One-way delay beyond which a packet is too late to be played
+    #[arg(long, value_name = "TIME", default_value = "400 ms")]
+    playout: Span,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Suite {
+    Rmcat,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if args.suite.is_none() && args.scenario.is_empty() {
+        return Err(Exit::Usage
+            .blame(anyhow!("name what to run: --scenario FILE, or rmcat for the RFCs' test cases")));
+    }
+    let evaluation = Evaluation::new(&Request {
+        scenarios: args.scenario,
+        overrides: args.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<_>>()?,
+        streams: args.stream,
+        controllers: args.controllers,
+        queue: args.queue,
+        loss: args.loss,
+        jitter: args.jitter,
+        playout: args.playout,
+        runs: args.experiment.runs,
+    })?;
+    evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
+    args.experiment.check()?;
+    let compared = args.experiment.threads.pool()?.install(|| evaluation.run(&audience()))?;
+    args.experiment.show(&compared.document, page::page, &compared.text)?;
+    Ok(None)
+}

@@ -1,0 +1,205 @@
+//! `lastmile lab SCENARIO`: the same scenario in real time, between real sockets or anybody's programs.
+
+use anyhow::anyhow;
+use lastmile::time::Time;
+use lastmile_net::lab::LabError;
+use lastmile_net::lab::lateness::LabLateness;
+use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
+use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
+use lastmile_net::recording::World;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::runs::document;
+use lastmile_sim::scenario::Scenario;
+use serde_json::json;
+
+use crate::files::outputs::OutputArgs;
+use crate::roles;
+use crate::shell::exit::Exit;
+use crate::shell::options::KERNEL_NOISE;
+use crate::shell::scenarios::ScenarioArgs;
+use crate::shell::{scenarios, signals};
+
+/// Run a scenario in real time between network namespaces on this machine
+///
+/// Without a command it runs the scenario's own measurements and media streams with real sockets; where there are none, its
+/// traffic alone, for its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
+/// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Real-time priority for the measuring programs too; the lab itself asks for it in any case
+    #[arg(long)]
+    realtime: bool,
+    /// Print JSON; what programs print goes to standard error then
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
+    /// Run the command in this host; may be given several times
+    #[arg(long = "in", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// A program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
+    let (scenario, seed) = args.scenario.load()?;
+    let programs = match args.command.is_empty() && args.hosts.is_empty() {
+        true => Vec::new(),
+        false => programs(&args.hosts, &args.command)?,
+    };
+    can_be_had(&args, &scenario, &programs)?;
+    let (outputs, hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Lab, seed)?;
+    let (code, run) = if programs.is_empty() {
+        let make = Makers::registered(KERNEL_NOISE, seed);
+        let config = LabConfig { seed, realtime: args.realtime, hooks };
+        (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
+    } else {
+        let config = ProgramsConfig { seed, prepare: hooks.prepare, series: hooks.series, apart: args.json };
+        let (code, run) = run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?;
+        (Some(code), run)
+    };
+    let interrupted = signals::stopped();
+    let written = outputs.finish(&run.events, &run.found, run.end);
+    let shown = roles::shown(&scenario, &run.found);
+    if args.json {
+        let mut all = document("lab", (&scenario, seed), &run.found, &run.network);
+        all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
+        all.insert("interrupted".into(), json!(interrupted));
+        all.insert("exit_code".into(), json!(code));
+        all.insert("lateness".into(), serde_json::to_value(&run.lateness)?);
+        crate::shell::say(&serde_json::to_string_pretty(&all)?);
+    } else {
+        let lasted = run.end - Time::ZERO;
+        let how = if interrupted { ", interrupted" } else { "" };
+        crate::shell::say(&format!("{}, seed {seed}, {lasted} in real time{how}", scenario.name));
+        // Numbers that must not be believed are not printed as if they could.
+        if run.lateness.refused.is_none() {
+            super::say(&shown, &run.network);
+            if !run.network.flows.is_empty() && lasted <= scenario.warm_up {
+                let warm_up = scenario.warm_up;
+                crate::shell::say(&format!(
+                    "no goodput: the run ended within the scenario's warm-up of {warm_up}"
+                ));
+            }
+        }
+        say_lateness(&run.lateness);
+        if run.lateness.refused.is_some() && programs.is_empty() && scenario.roles.is_empty() {
+            crate::shell::say("`lastmile sim` prints the flows of the same run in virtual time");
+        }
+    }
+    written?;
+    match code {
+        _ if interrupted => Ok(Some(Exit::Interrupted)),
+        Some(code) if code != 0 => {
+            Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}")))
+        }
+        _ if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
+        // Programs ran instead of the scenario's own endpoints.
+        Some(_) => Ok(None),
+        None => Ok(shown.iter().find_map(|shown| shown.exit)),
+    }
+}
+
+/// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
+fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow::Result<()> {
+    let of_endpoints = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
+    let ignored = of_endpoints.iter().find(|(given, _)| *given).map(|(_, option)| option);
+    let refused = match ignored {
+        Some(option) if !programs.is_empty() => format!(
+            "{option} is for a scenario's own endpoints, and programs run instead of them: leave it out"
+        ),
+        Some(option) if scenario.roles.is_empty() => {
+            format!("{option} is for a scenario's own endpoints, and this one has none: leave it out")
+        }
+        _ if programs.is_empty() && scenario.roles.is_empty() && scenario.traffic.is_empty() => {
+            "the scenario has neither traffic nor measurements, so nothing would happen: run a program over it by \
+             --in HOST -- COMMAND"
+                .to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Exit::Usage.blame(anyhow!("{refused}")))
+}
+
+/// The lab's lateness in a line, and the refusal in another.
+pub(crate) fn say_lateness(lateness: &LabLateness) {
+    let priority = if lateness.realtime { "real-time priority" } else { "no real-time priority" };
+    let (p50, p99, worst) = (lateness.p50, lateness.p99, lateness.worst);
+    let (over, allowed) = (lateness.late, lateness.allowed);
+    let late = format!("late by {p50} (median), {p99} (p99), {worst} (worst), {over} by {allowed} or more");
+    let moved = lateness.moved.map_or_else(String::new, |moved| {
+        format!("; in time the numbers would be within {:.1} % of the capacity", moved * 100.0)
+    });
+    let core = format!("{:.0} % of a core", lateness.core * 100.0);
+    crate::shell::say(&match (lateness.packets, lateness.events) {
+        (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
+        (0, events) => {
+            format!(
+                "lab: no packets from outside, {events} moments of the simulator's own, {late}; {core}; {priority}"
+            )
+        }
+        (packets, _) => format!("lab: {packets} packets, {late}{moved}; {core}; {priority}"),
+    });
+    if let Some(why) = &lateness.refused {
+        crate::shell::say(&format!("refused: {why}"));
+    }
+}
+
+/// Who is to blame for a lab that did not run.
+pub(crate) fn blame(error: LabRunError) -> anyhow::Error {
+    match error {
+        LabRunError::Run(error) => scenarios::blame(error),
+        LabRunError::UnknownHost(..) | LabRunError::Lab(LabError::Start { .. }) => Exit::Usage.blame(error),
+        _ => Exit::Machine.blame(error),
+    }
+}
+
+/// The programs of a command line: the first in the hosts named by --in, each further one after `--in HOST --`.
+fn programs(hosts: &[String], command: &[String]) -> anyhow::Result<Vec<Program>> {
+    let usage = |text: &str| Exit::Usage.blame(anyhow!("{text}"));
+    if hosts.is_empty() {
+        return Err(usage("a command needs the host to run it in: --in HOST"));
+    }
+    if command.is_empty() {
+        return Err(usage("--in needs a command: --in HOST -- COMMAND"));
+    }
+    let mut programs = Vec::new();
+    let mut hosts = hosts.to_vec();
+    let mut rest = command;
+    loop {
+        let next = rest.windows(3).position(|w| w[0] == "--in" && w[2] == "--");
+        let (own, more) = rest.split_at(next.unwrap_or(rest.len()));
+        if own.is_empty() {
+            return Err(usage("an empty command before --in"));
+        }
+        programs.extend(hosts.iter().map(|host| Program { host: host.clone(), command: own.to_vec() }));
+        match more {
+            [_, host, _, tail @ ..] if !tail.is_empty() => {
+                hosts = vec![host.clone()];
+                rest = tail;
+            }
+            [] => return Ok(programs),
+            _ => return Err(usage("--in needs a command: --in HOST -- COMMAND")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_programs_on_one_line() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let found = programs(&words("b"), &words("iperf3 -s --in a -- iperf3 -c {b}")).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].host.as_str(), found[0].command.len()), ("b", 2));
+        assert_eq!((found[1].host.as_str(), found[1].command[2].as_str()), ("a", "{b}"));
+        assert!(programs(&[], &words("true")).is_err());
+        assert!(programs(&words("a"), &[]).is_err());
+    }
+}

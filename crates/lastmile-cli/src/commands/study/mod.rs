@@ -1,0 +1,71 @@
+//! Commands on simulated networks, in virtual time and in the lab.
+mod accuracy;
+mod bench_sim;
+mod conformance;
+mod demo;
+mod evaluate;
+mod lab;
+mod reproduce;
+mod scenarios;
+mod sim;
+mod sweep;
+
+use lastmile_sim::runs::accounting::NetworkOutcome;
+use lastmile_study::ran::tables;
+
+use crate::roles::Shown;
+use crate::shell::exit::Exit;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Demo(demo::Args),
+    Sim(sim::Args),
+    Lab(lab::Args),
+    Sweep(sweep::Args),
+    Accuracy(accuracy::Args),
+    Evaluate(evaluate::Args),
+    Reproduce(reproduce::Args),
+    Scenarios(scenarios::Args),
+    Conformance(conformance::Args),
+    BenchSim(bench_sim::Args),
+}
+
+impl Command {
+    /// Whether it makes network namespaces, for which an ordinary user needs a user namespace first.
+    fn needs_lab(&self) -> bool {
+        match self {
+            Command::Demo(_) | Command::Lab(_) | Command::Conformance(_) => true,
+            Command::Accuracy(args) => args.needs_lab(),
+            Command::Reproduce(args) => args.needs_lab(),
+            _ => false,
+        }
+    }
+
+    /// Runs it, while the process has only this thread.
+    pub(crate) fn run(self) -> anyhow::Result<Option<Exit>> {
+        if self.needs_lab() {
+            // Where it is refused, the lab itself says what is missing.
+            let _ = lastmile_net::lab::netns::enter_user_namespace();
+        }
+        match self {
+            Command::Demo(args) => demo::run(args),
+            Command::Sim(args) => sim::run(args),
+            Command::Lab(args) => lab::run(args),
+            Command::Sweep(args) => sweep::run(args),
+            Command::Accuracy(args) => accuracy::run(args),
+            Command::Evaluate(args) => evaluate::run(args),
+            Command::Reproduce(args) => reproduce::run(args),
+            Command::Scenarios(args) => scenarios::run(args),
+            Command::Conformance(args) => conformance::run(args),
+            Command::BenchSim(args) => bench_sim::run(args),
+        }
+    }
+}
+
+/// Prints what a run gave: its endpoints, its traffic, its links and WLANs.
+fn say(shown: &[Shown], network: &NetworkOutcome) {
+    let shown = shown.iter().filter_map(|shown| shown.table.as_deref());
+    let network = tables(network);
+    let texts = shown.chain([network.as_str()]).filter(|text| !text.is_empty());
+    texts.for_each(|text| crate::shell::say(text.trim_end()));
+}

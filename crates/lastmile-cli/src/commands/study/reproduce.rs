@@ -1,0 +1,58 @@
+//! `lastmile reproduce PAPER`: a paper's tables, figures and claims again, beside what the paper has.
+
+use lastmile_study::papers::{self, PAPERS, Request, page, reproduce};
+
+use crate::shell::exit::Exit;
+use crate::shell::experiment::{ExperimentArgs, World};
+use crate::shell::progress::audience;
+
+/// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
+///
+/// Numbers are means over the runs with their 95 % intervals; the paper's stand in brackets. Claims are decided by medians. Each case is
+/// run 10 times unless --runs says otherwise; in the lab once, or as often as decides a claim.
+/// The scenarios and the paper's numbers are in the paper's folder in `crates/lastmile-study/src/papers` of the sources.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The paper; left out, the papers are listed
+    paper: Option<String>,
+    /// List the paper's tables and figures, and whether each is made
+    #[arg(long)]
+    list: bool,
+    /// Make only these, by the names that --list shows; several with commas
+    #[arg(long, value_name = "ITEM", value_delimiter = ',')]
+    item: Vec<String>,
+    /// Simulator; or lab, in real time: the items named
+    #[arg(long, value_enum, default_value_t = World::Sim)]
+    world: World,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+}
+
+impl Args {
+    /// Whether it needs namespaces.
+    pub(crate) fn needs_lab(&self) -> bool {
+        self.world == World::Lab
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let Some(name) = &args.paper else {
+        crate::shell::say(papers::papers().trim_end());
+        return Ok(None);
+    };
+    let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
+    if args.list {
+        let (json, text) = papers::list(paper);
+        match args.experiment.json {
+            true => crate::shell::say(&serde_json::to_string_pretty(&json)?),
+            false => crate::shell::say(text.trim_end()),
+        }
+        return Ok(None);
+    }
+    args.experiment.check()?;
+    let request = Request { items: args.item, world: args.world.into(), runs: args.experiment.runs };
+    let pool = args.experiment.threads.pool()?;
+    let made = pool.install(|| reproduce(paper, &request, &audience()))?;
+    args.experiment.show(&made.document, page::page, &made.text)?;
+    Ok(None)
+}

@@ -1,0 +1,43 @@
+//! `lastmile scenarios`: those that come with the program.
+
+use anyhow::anyhow;
+use lastmile_report::text::Table;
+use lastmile_study::scenarios::{load, names, ready};
+use serde_json::json;
+
+use crate::shell::exit::Exit;
+
+/// List the scenarios that come with the program, or print one to begin with
+///
+/// `sim`, `lab`, `sweep` and `evaluate` take these names, or files. What may stand in a file: docs/scenarios.md.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print this one's file
+    #[arg(conflicts_with = "json")]
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some(name) = &args.name {
+        let text = ready(name).ok_or_else(|| {
+            Exit::Usage.blame(anyhow!("no scenario {name:?} is built in; there are: {}", names().join(", ")))
+        })?;
+        crate::shell::say(text.trim_end());
+        return Ok(None);
+    }
+    let mut table = Table::new(&["scenario", "what it is"]);
+    let mut rows = Vec::new();
+    for name in names() {
+        let description = load(name, &[])?.description;
+        table.row([name.to_owned(), description.clone()]);
+        rows.push(json!({ "name": name, "description": description }));
+    }
+    match args.json {
+        true => crate::shell::say(&serde_json::to_string_pretty(&rows)?),
+        false => crate::shell::say(table.text().trim_end()),
+    }
+    Ok(None)
+}

@@ -1,0 +1,96 @@
+//! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
+
+use std::io::{BufWriter, stdout};
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use lastmile_study::scenarios;
+use lastmile_study::sweep::{self, Parameter, Sweep, Written};
+
+use crate::shell::exit::Exit;
+use crate::shell::experiment::Threads;
+use crate::shell::progress::audience;
+use crate::shell::replace::{is_special, replace};
+
+/// Run a scenario with every combination of values and seeds, on all cores
+///
+/// Results are the same whatever the number of cores: one line for each number, in the order of the combinations.
+/// With --output a sweep that was interrupted goes on where it stood when it is called again: finished runs stand in
+/// FILE.part meanwhile. `lastmile report FILE` draws the result.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
+    scenario: String,
+    /// A key of the scenario and its values, such as `link.0.rate=10 Mbit/s,30 Mbit/s`; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUES")]
+    set: Vec<String>,
+    /// Seeds 1 to N; left out, seed 1, or those of `--set seed=...`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seeds: Option<u64>,
+    /// Where to write; standard output if left out. What another sweep wrote is not overwritten
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// JSON lines, or CSV
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Jsonl,
+    Csv,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let (file, text) = scenarios::text(&args.scenario)?;
+    let parameters: Vec<Parameter> =
+        args.set.iter().map(|set| parameter(set)).collect::<anyhow::Result<_>>()?;
+    let seeds = match (args.seeds, parameters.iter().any(|p| p.key == "seed")) {
+        (Some(_), true) => {
+            return Err(Exit::Usage
+                .blame(anyhow!("both --seeds and --set seed=... say which seeds: give one of them")));
+        }
+        (None, true) => Vec::new(),
+        (n, false) => (1..=n.unwrap_or(1)).collect(),
+    };
+    let sweep = Sweep { parameters, seeds };
+    let plan = sweep.plan(&file, &text).map_err(|error| Exit::Usage.blame(error))?;
+    let format = match args.format {
+        Format::Jsonl => sweep::Format::Jsonl,
+        Format::Csv => sweep::Format::Csv,
+    };
+    let (pool, audience) = (args.threads.pool()?, audience());
+    // A device or a pipe keeps nothing to go on from.
+    let kept = args.output.as_deref().filter(|output| !is_special(output));
+    let written = pool.install(|| Written::new(plan, &text, kept, &audience))?;
+    let (runs, finished) = written.runs();
+    if finished > 0 {
+        crate::shell::say(&format!("{finished} of {runs} runs were finished before"));
+    }
+    pool.install(|| written.run(&audience))?;
+    match &args.output {
+        None => drop(written.write(&mut BufWriter::new(stdout().lock()), format)?),
+        Some(path) => {
+            let mut results = 0;
+            let done = replace(path, |file| {
+                results = written.write(file, format)?;
+                Ok(())
+            });
+            done.map_err(|error| Exit::Machine.blame(error))?;
+            written.end();
+            crate::shell::say(&format!("{runs} runs, {results} results in {}", path.display()));
+        }
+    }
+    Ok(None)
+}
+
+/// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.
+fn parameter(text: &str) -> anyhow::Result<Parameter> {
+    let (key, values) = text.split_once('=').ok_or_else(|| {
+        Exit::Usage.blame(anyhow!("{text:?} is not KEY=VALUES, such as \"link.0.rate=10 Mbit/s,30 Mbit/s\""))
+    })?;
+    Ok(Parameter::new(key.trim(), values.split(',').map(str::trim)))
+}

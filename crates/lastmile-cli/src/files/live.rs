@@ -1,0 +1,131 @@
+//! One endpoint on real sockets, with the files that are asked for: its recording, its decisions, its page.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use lastmile::endpoint::{AnyEndpoint, Endpoint, Event};
+use lastmile::node::{Input, Recorded};
+use lastmile::time::Time;
+use lastmile_net::driver::Driver;
+use lastmile_net::recording::{Header, SharedRecorder};
+
+use crate::files::recorder;
+#[cfg(feature = "pages")]
+use crate::roles::run::Run;
+use crate::shell::exit::Exit;
+use crate::shell::signals;
+use crate::shell::spool::Spool;
+
+/// What is to be written of it.
+#[derive(clap::Args)]
+pub(crate) struct LiveArgs {
+    /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Write the decisions to FILE as JSON lines
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Draw what came of it as one page that needs nothing else
+    #[cfg(feature = "pages")]
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+}
+
+/// An endpoint with its files.
+pub(crate) struct Live {
+    endpoint: AnyEndpoint,
+    recorder: Option<SharedRecorder>,
+    events: Option<(PathBuf, BufWriter<Spool>)>,
+    #[cfg(feature = "pages")]
+    page: Option<(PathBuf, Run)>,
+}
+
+impl LiveArgs {
+    /// Opens the files of an endpoint; the header is what it can be built from again.
+    pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
+        #[cfg(feature = "pages")]
+        self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;
+        let recorder = self.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
+        let create = |file: &PathBuf| {
+            let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+            let spool = File::create(file).and_then(Spool::new).map_err(cannot)?;
+            anyhow::Ok((file.clone(), BufWriter::new(spool)))
+        };
+        let events = self.events.as_ref().map(create).transpose()?;
+        #[cfg(feature = "pages")]
+        let page = self.html.clone().map(|file| {
+            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+            (file, Run { header: Some(header), ..Run::new(&name) })
+        });
+        Ok(Live {
+            endpoint,
+            recorder,
+            events,
+            #[cfg(feature = "pages")]
+            page,
+        })
+    }
+}
+
+impl Live {
+    /// Runs the endpoint until it has finished, `limit` is over, `done` says so of a decision, or a signal comes. Files are ended;
+    /// what could not be written is the second error, for after the results.
+    pub(crate) fn run(
+        self,
+        driver: &mut Driver,
+        limit: Option<Duration>,
+        mut done: impl FnMut(&Event) -> bool,
+    ) -> anyhow::Result<anyhow::Result<()>> {
+        let Live { endpoint, recorder, mut events, .. } = self;
+        #[cfg(feature = "pages")]
+        let mut page = self.page;
+        let interrupted = Cell::new(false);
+        let mut node = Recorded::new(endpoint, |now: Time, input: &Input| {
+            interrupted.set(interrupted.get() | matches!(input, Input::Interrupted));
+            if let Some(recorder) = &recorder {
+                recorder.input(now, input);
+            }
+        });
+        let mut written = Ok(());
+        let over = Cell::new(false);
+        let mut on_event = |event: &Event| {
+            if let Some(recorder) = &recorder {
+                recorder.event(event);
+            }
+            if let Some((_, out)) = events.as_mut().filter(|_| written.is_ok()) {
+                let line = serde_json::to_writer(&mut *out, event).map_err(std::io::Error::from);
+                written = line.and_then(|()| out.write_all(b"\n"));
+            }
+            #[cfg(feature = "pages")]
+            if let Some((_, run)) = &mut page {
+                run.counts.events += 1;
+                run.event(event.clone());
+            }
+            over.set(over.get() | done(event));
+        };
+        let began = Instant::now();
+        let up = || over.get() || limit.is_some_and(|limit| began.elapsed() >= limit);
+        driver.run(&mut node, &mut on_event, signals::stop(), |node| up() || node.is_finished())?;
+        if !node.is_finished() && !interrupted.get() {
+            driver.interrupt(&mut node, &mut on_event);
+        }
+        let recorded = recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish().map(drop));
+        let recorded = recorded.map_err(|error| anyhow!("the recording is not complete: {error}"));
+        if let Some((file, out)) = &mut events {
+            written = written.and_then(|()| out.flush());
+            written = written.map_err(|error| std::io::Error::other(format!("{}: {error}", file.display())));
+        }
+        let written = written.map_err(|error| anyhow!("the file of events is not complete: {error}"));
+        let done = recorded.and(written);
+        #[cfg(feature = "pages")]
+        let done = done.and(page.map_or(Ok(()), |(file, run)| {
+            let page = crate::files::page::of_run(&run);
+            crate::shell::replace::replace(&file, |out| Ok(out.write_all(page.as_bytes())?))
+        }));
+        Ok(done.map_err(|error| Exit::Machine.blame(error)))
+    }
+}

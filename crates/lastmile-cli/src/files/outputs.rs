@@ -1,0 +1,255 @@
+//! The files that a run of a scenario writes as it goes, in the simulator and in the lab: recordings, captures, events.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::anyhow;
+use lastmile::endpoint::Event;
+use lastmile::time::{Span, Time};
+use lastmile_net::recording::World;
+use lastmile_sim::roles::Found;
+use lastmile_sim::runs::Hooks;
+use lastmile_sim::runs::event_file::EventLog;
+use lastmile_sim::runs::pcap::{Capture, Select, interfaces};
+use lastmile_sim::runs::series::{MIN_STEP, SeriesPlan, SeriesRow};
+use lastmile_sim::scenario::{Scenario, Simulation};
+
+use crate::files::recorder::ScenarioRecorder;
+use crate::roles::Recorded;
+use crate::shell::exit::Exit;
+use crate::shell::options::KERNEL_NOISE;
+use crate::shell::spool::Spool;
+
+/// How long a decision of an endpoint in the lab may take to be told: a hundred times what a run may be late.
+const LATEST_DECISION: Span = Span::from_secs(1);
+
+/// What is to be written, and where.
+#[derive(clap::Args)]
+pub(crate) struct OutputArgs {
+    /// Write the decisions, every lost packet with its cause, and the planned changes to FILE as JSON lines
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Write everything that the first endpoint (prober, or sender of a stream) was told to FILE, for `lastmile replay` and `lastmile report`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Write what every flow, link and WLAN did in each step of time to FILE, as CSV if its name ends in .csv, else as JSON
+    /// lines
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+    /// Length of a step of --series, such as `100 ms`; 1 ms at least
+    #[arg(long, value_name = "TIME", requires = "series", default_value = "100 ms", value_parser = step)]
+    series_step: Span,
+    /// Write what every host, link and WLAN carries to FILE, as pcapng
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Capture only on these: a host's name, FROM>TO of a link, wlan/STATION; several with commas. Wireshark's analysis
+    /// of TCP takes a packet that it sees on several interfaces for a retransmission
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "pcap")]
+    pcap_at: Vec<String>,
+}
+
+/// Where the lines or packets of a run go.
+type Out = Box<dyn Write + Send>;
+/// What is filled once the simulation is there.
+type Slot<T> = Arc<Mutex<Option<T>>>;
+
+/// Files under way.
+pub(crate) struct Outputs {
+    recorder: Option<ScenarioRecorder>,
+    capture: Option<(PathBuf, Slot<Capture<Out>>)>,
+    log: Option<(PathBuf, Slot<EventLog<Out>>)>,
+    series: Option<(PathBuf, Arc<Mutex<SeriesFile>>)>,
+}
+
+impl OutputArgs {
+    /// Opens them all, and gives what the run needs to fill them. `name` is what the scenario was called.
+    pub(crate) fn open(
+        &self,
+        name: &str,
+        scenario: &Scenario,
+        world: World,
+        seed: u64,
+    ) -> anyhow::Result<(Outputs, Hooks)> {
+        self.apart(name)?;
+        let (noise, in_lab) = match world {
+            // Simulated stamps have their resolution and no other error.
+            World::Sim => (Span::ZERO, false),
+            _ => (KERNEL_NOISE, true),
+        };
+        let (recorder, mut hooks) = match &self.record {
+            None => (None, Hooks::default()),
+            Some(file) => {
+                let what = Recorded { world, noise, method_seed: seed };
+                let (recorder, hooks) = ScenarioRecorder::create(file, scenario, what)?;
+                (Some(recorder), hooks)
+            }
+        };
+        let mut outputs = Outputs { recorder, capture: None, log: None, series: None };
+        if let Some(file) = &self.pcap {
+            let select = match self.pcap_at.is_empty() {
+                true => Select::All,
+                false => Select::Only(self.pcap_at.clone()),
+            };
+            if let Some(unknown) = select.unknown(scenario) {
+                let known = interfaces(scenario).join(", ");
+                return Err(
+                    Exit::Usage.blame(anyhow!("--pcap-at: there is no {unknown:?}; there are: {known}"))
+                );
+            }
+            let out = create(file, in_lab)?;
+            let slot = prepared(&mut hooks, move |scenario, simulation| {
+                Capture::attach(scenario, simulation, &select, out)
+            });
+            outputs.capture = Some((file.clone(), slot));
+        }
+        if let Some(file) = &self.events {
+            let out = create(file, in_lab)?;
+            let hold = if in_lab { LATEST_DECISION } else { Span::ZERO };
+            let slot = prepared(&mut hooks, move |scenario, simulation| {
+                EventLog::attach(scenario, simulation, out).holding(hold)
+            });
+            outputs.log = Some((file.clone(), slot));
+        }
+        if let Some(file) = &self.series {
+            let written = Arc::new(Mutex::new(SeriesFile::new(file, create(file, in_lab)?)));
+            let shared = Arc::clone(&written);
+            let tell = move |row: &SeriesRow| shared.lock().unwrap_or_else(PoisonError::into_inner).row(row);
+            hooks.series = Some(SeriesPlan { step: self.series_step, tell: Box::new(tell) });
+            outputs.series = Some((file.clone(), written));
+        }
+        Ok((outputs, hooks))
+    }
+
+    /// No file is written twice, or over the scenario.
+    fn apart(&self, name: &str) -> anyhow::Result<()> {
+        let files = [
+            ("the scenario", Some(Path::new(name))),
+            ("--events", self.events.as_deref()),
+            ("--record", self.record.as_deref()),
+            ("--pcap", self.pcap.as_deref()),
+            ("--series", self.series.as_deref()),
+        ];
+        // Where a file exists its canonical path tells links apart; one that does not is nobody else's but by name.
+        let place = |file: &Path| std::fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok();
+        // What is no file, such as a terminal or /dev/null, may be given more than once.
+        let files: Vec<_> = files
+            .into_iter()
+            .filter_map(|(what, file)| Some((what, place(file?)?)))
+            .filter(|(_, file)| file.is_file() || !file.exists())
+            .collect();
+        for (index, (what, file)) in files.iter().enumerate() {
+            if let Some((other, _)) = files[..index].iter().find(|(_, before)| before == file) {
+                return Err(Exit::Usage.blame(anyhow!("{what}: {} is {other}'s", file.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Outputs {
+    /// Ends them all: with what the sessions decided and sent, at the run's `end`. Results are printed whatever becomes of files,
+    /// so an error is for afterwards.
+    pub(crate) fn finish(self, events: &[Event], found: &Found, end: Time) -> anyhow::Result<()> {
+        let recorder = self.recorder.map(|recorder| {
+            let finished = recorder.finish(events, found);
+            finished.map_err(|error| Exit::Machine.blame(error.context("the recording is not complete")))
+        });
+        let capture =
+            self.capture.map(|(file, capture)| ended(&file, taken(&capture).map_or(Ok(()), Capture::finish)));
+        let log = self.log.map(|(file, log)| ended(&file, taken(&log).map_or(Ok(()), |log| log.finish(end))));
+        let series = self.series.map(|(file, series)| {
+            ended(&file, series.lock().unwrap_or_else(PoisonError::into_inner).finish())
+        });
+        // One that fails does not keep the others from their ends.
+        [recorder, capture, log, series].into_iter().flatten().collect()
+    }
+}
+
+/// A series under way; keeps the first error until its end.
+struct SeriesFile {
+    csv: Option<csv::Writer<Out>>,
+    lines: Option<Out>,
+    failed: Option<io::Error>,
+}
+
+impl SeriesFile {
+    fn new(file: &Path, out: Out) -> SeriesFile {
+        let is_csv = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+        let (csv, lines) =
+            if is_csv { (Some(csv::Writer::from_writer(out)), None) } else { (None, Some(out)) };
+        SeriesFile { csv, lines, failed: None }
+    }
+
+    fn row(&mut self, row: &SeriesRow) {
+        let written = match (&mut self.csv, &mut self.lines) {
+            (Some(csv), _) => csv.serialize(row).map_err(io::Error::other),
+            (_, Some(out)) => line(out, row),
+            _ => Ok(()),
+        };
+        if let Err(error) = written {
+            (self.csv, self.lines) = (None, None);
+            self.failed = Some(error);
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.csv.take().map_or(Ok(()), |mut csv| csv.flush())?;
+        self.lines.take().map_or(Ok(()), |mut out| out.flush())
+    }
+}
+
+/// A row as a line of JSON, without what it cannot have.
+fn line(out: &mut Out, row: &SeriesRow) -> io::Result<()> {
+    let mut all = serde_json::to_value(row)?;
+    if let Some(all) = all.as_object_mut() {
+        all.retain(|_, value| !value.is_null());
+    }
+    serde_json::to_writer(&mut *out, &all)?;
+    out.write_all(b"\n")
+}
+
+fn step(text: &str) -> Result<Span, String> {
+    let step: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if step < MIN_STEP { Err(format!("a step has {MIN_STEP} at least")) } else { Ok(step) }
+}
+
+fn create(file: &Path, in_lab: bool) -> anyhow::Result<Out> {
+    let blamed = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+    let created = File::create(file).map_err(blamed)?;
+    Ok(match in_lab {
+        true => Box::new(BufWriter::with_capacity(65_536, Spool::new(created).map_err(blamed)?)),
+        false => Box::new(BufWriter::new(created)),
+    })
+}
+
+fn ended(file: &Path, result: io::Result<()>) -> anyhow::Result<()> {
+    let file = file.display();
+    result
+        .map_err(|error| Exit::Machine.blame(anyhow!("cannot write {file}, which is not complete: {error}")))
+}
+
+fn taken<T>(slot: &Slot<T>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Has something attached to the simulation before it runs, after what was asked for before.
+fn prepared<T: Send + 'static>(
+    hooks: &mut Hooks,
+    attach: impl FnOnce(&Scenario, &mut Simulation) -> T + Send + 'static,
+) -> Slot<T> {
+    let slot = Slot::default();
+    let filled = Arc::clone(&slot);
+    let before = hooks.prepare.take();
+    hooks.prepare = Some(Box::new(move |scenario, simulation| {
+        if let Some(before) = before {
+            before(scenario, simulation);
+        }
+        *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(attach(scenario, simulation));
+    }));
+    slot
+}

@@ -1,0 +1,164 @@
+//! Exit codes, the same for every command.
+
+use std::fmt;
+use std::process::ExitCode;
+
+pub(crate) const HELP: &str = "\
+Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
+3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; 130 interrupted.";
+
+/// How a command ended, where it did not simply end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Nothing that can be trusted came out.
+    NoResult = 1,
+    /// The user's input is wrong.
+    Usage = 2,
+    /// The peer or the network is at fault.
+    Peer = 3,
+    /// This machine lacks a privilege or an ability.
+    Machine = 4,
+    /// A signal ended it.
+    Interrupted = 130,
+}
+
+/// An error that knows its exit code.
+#[derive(Debug)]
+pub(crate) struct Blamed {
+    exit: Exit,
+    source: anyhow::Error,
+}
+
+impl fmt::Display for Blamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(&self.source))
+    }
+}
+
+impl std::error::Error for Blamed {}
+
+impl Exit {
+    /// Gives an error this exit code.
+    pub(crate) fn blame(self, source: impl Into<anyhow::Error>) -> anyhow::Error {
+        anyhow::Error::new(Blamed { exit: self, source: source.into() })
+    }
+}
+
+/// Whether the arguments are wrong; else help or the version is to be shown.
+pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind;
+    let shown = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    !shown.contains(&error.kind())
+}
+
+/// What is wrong with the arguments, in one line: what clap says of it and its tips, and which help to ask for. `command` is the word
+/// after the program's name.
+pub(crate) fn usage(error: &clap::Error, program: &clap::Command, command: Option<&str>) -> anyhow::Error {
+    let text = error.render().to_string();
+    let mut parts: Vec<String> = Vec::new();
+    for paragraph in text.split("\n\n").map(str::trim_start) {
+        if !paragraph.starts_with("Usage: ") && !paragraph.starts_with("For more information") {
+            let lines = paragraph.lines().map(|line| line.trim().trim_start_matches("tip: "));
+            let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            parts.push(line.trim_start_matches("error: ").to_owned());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    let known = command.filter(|name| program.find_subcommand(name).is_some());
+    let help = known.map_or_else(|| "lastmile".to_owned(), |name| format!("lastmile {name}"));
+    Exit::Usage.blame(anyhow::anyhow!("{}; see {help} --help", parts.join("; ")))
+}
+
+/// The process's exit code; prints the error, one line.
+#[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
+pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
+    match done {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(exit)) => ExitCode::from(exit as u8),
+        Err(error) => {
+            eprintln!("lastmile: {}", one_line(&error));
+            let exit = error.downcast_ref::<Blamed>().map(|blamed| blamed.exit);
+            #[cfg(feature = "study")]
+            let exit = exit.or_else(|| error.downcast_ref().map(of_study));
+            let exit = exit.unwrap_or(Exit::Machine);
+            ExitCode::from(exit as u8)
+        }
+    }
+}
+
+#[cfg(feature = "study")]
+fn of_study(error: &lastmile_study::Error) -> Exit {
+    use lastmile_study::Error;
+    match error {
+        Error::Input(_) => Exit::Usage,
+        Error::NoResult(_) => Exit::NoResult,
+        Error::Interrupted(_) => Exit::Interrupted,
+        _ => Exit::Machine,
+    }
+}
+
+/// The error and its causes. Many errors of libraries say their cause themselves: it is not said again.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line.lines().map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn wrong_arguments_are_one_line_that_names_them() {
+        use clap::{CommandFactory, Parser};
+        let said = |line: &str| {
+            let error = crate::Cli::try_parse_from(line.split(' ')).err().expect(line);
+            assert!(is_usage_error(&error), "{line}");
+            one_line(&usage(&error, &crate::Cli::command(), line.split(' ').nth(1)))
+        };
+        for (line, parts) in [
+            ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
+            ("lastmile measure h --tarins 4", &["'--tarins'", "'--trains'", "see lastmile measure --help"]),
+            (
+                "lastmile measure h --max-seconds x",
+                &["--max-seconds", "'x'", "invalid float", "see lastmile measure --help"],
+            ),
+            (
+                "lastmile measure h --direction up",
+                &["--direction", "'up'", "possible values: forward", "see lastmile measure --help"],
+            ),
+            ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
+            ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),
+            ("lastmile measure h i", &["'i'", "see lastmile measure --help"]),
+            ("lastmile replay f --trains 2", &["--streams", "see lastmile replay --help"]),
+        ] {
+            let text = said(line);
+            assert!(!text.contains('\n') && !text.contains("error:") && !text.contains("Usage"), "{text}");
+            for part in parts {
+                assert!(text.contains(part), "{part:?} is missing for {line:?}: {text}");
+            }
+        }
+        let help = crate::Cli::try_parse_from(["lastmile", "measure", "--help"]).err().expect("help");
+        assert!(!is_usage_error(&help) && help.render().to_string().lines().count() > 20);
+    }
+
+    #[test]
+    fn an_error_is_one_line_that_says_nothing_twice() {
+        let io = || std::io::Error::other("no such thing");
+        let with_context = Err::<(), _>(io()).context("cannot read x").unwrap_err();
+        assert_eq!(one_line(&with_context), "cannot read x: no such thing");
+        assert_eq!(one_line(&Exit::Usage.blame(with_context)), "cannot read x: no such thing");
+        let says_itself = anyhow::Error::new(io()).context("host a: no such thing");
+        assert_eq!(one_line(&says_itself), "host a: no such thing");
+        assert_eq!(one_line(&anyhow!("two\n  lines\n")), "two lines");
+    }
+}

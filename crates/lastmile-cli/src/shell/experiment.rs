@@ -1,0 +1,80 @@
+//! The options of commands that run experiments, and how these show what came of them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::shell::exit::Exit;
+use crate::shell::replace::{self, replace};
+
+/// Where runs take place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum World {
+    Sim,
+    Lab,
+}
+
+impl From<World> for lastmile_study::World {
+    fn from(world: World) -> lastmile_study::World {
+        match world {
+            World::Sim => lastmile_study::World::Sim,
+            World::Lab => lastmile_study::World::Lab,
+        }
+    }
+}
+
+/// How many cores runs are spread over.
+#[derive(clap::Args)]
+pub(crate) struct Threads {
+    /// Cores to use; all if left out
+    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}
+
+impl Threads {
+    /// Threads on so many cores.
+    pub(crate) fn pool(&self) -> anyhow::Result<rayon::ThreadPool> {
+        Ok(rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0).into()).build()?)
+    }
+}
+
+/// What every command that makes a document of many runs can be told.
+#[derive(clap::Args)]
+pub(crate) struct ExperimentArgs {
+    /// Runs of each case, with seeds 1 to N; how many where it is left out stands above
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) runs: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with tables and charts
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+impl ExperimentArgs {
+    /// Refuses a page that cannot be written, before anything is run.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.report.as_deref().map_or(Ok(()), replace::check)
+    }
+
+    /// Writes the page, where one is wanted, of a place that was checked, and prints the document for programs or the text for people.
+    pub(crate) fn show(
+        &self,
+        document: &Value,
+        page: fn(&Value) -> String,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
+        let written = self.report.as_ref().map_or(Ok(()), write);
+        match self.json {
+            true => crate::shell::say(&serde_json::to_string_pretty(document)?),
+            false => crate::shell::say(text.trim_end()),
+        }
+        // Results are there whatever became of the page.
+        written.map_err(|error| Exit::Machine.blame(error))
+    }
+}

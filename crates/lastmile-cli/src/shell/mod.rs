@@ -1,0 +1,18 @@
+//! What every command needs of the process that it runs in: arguments that several have, exit codes, signals, files, and lines to
+//! print.
+pub(crate) mod exit;
+#[cfg(feature = "study")]
+pub(crate) mod experiment;
+pub(crate) mod network;
+pub(crate) mod options;
+#[cfg(feature = "study")]
+pub(crate) mod progress;
+#[cfg(feature = "pages")]
+pub(crate) mod replace;
+mod say;
+#[cfg(feature = "study")]
+pub(crate) mod scenarios;
+pub(crate) mod signals;
+pub(crate) mod spool;
+
+pub(crate) use say::{is_looked_at, look, note, say};

@@ -1,0 +1,153 @@
+//! Addresses, keys, seeds and sockets for the commands that use a real network.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use lastmile::Key;
+use lastmile_net::driver::{Driver, DriverConfig};
+use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
+
+use crate::shell::exit::Exit;
+
+/// The port of measurements where none is named; STAMP's own, 862, is privileged.
+pub(crate) const DEFAULT_PORT: u16 = 8620;
+/// The port of media where none is named (RFC 3551, section 8).
+pub(crate) const MEDIA_PORT: u16 = 5004;
+
+/// Options of every command that opens a socket.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct SocketArgs {
+    /// Local address to use
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<IpAddr>,
+    /// Network interface to use
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// Keep deadlines with real-time priority (SCHED_FIFO); needs root or CAP_SYS_NICE
+    #[arg(long)]
+    pub(crate) realtime: bool,
+}
+
+/// The key of both ends of a measurement.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct KeyArgs {
+    /// File whose bytes (16 or more, but for a line end at the end) are the key shared with the other side: HMAC-SHA-256
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// The key, if a file is named.
+    pub(crate) fn key(&self) -> anyhow::Result<Option<Key>> {
+        self.key_file.as_deref().map(read_key).transpose()
+    }
+}
+
+impl SocketArgs {
+    /// Opens the sockets of one who answers: of both families, unless an address is named.
+    pub(crate) fn listen(&self, port: u16) -> anyhow::Result<Vec<UdpSocket>> {
+        if let Some(ip) = self.bind {
+            return Ok(vec![self.open(ip, port)?]);
+        }
+        let mut sockets = vec![self.open(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)?];
+        let port = sockets[0].local_addr().port();
+        // A host without IPv6 serves IPv4 alone.
+        sockets.extend(self.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).ok());
+        Ok(sockets)
+    }
+
+    /// What drives an endpoint on these sockets.
+    pub(crate) fn driver(&self, sockets: Vec<UdpSocket>) -> anyhow::Result<Driver> {
+        Driver::new(sockets, DriverConfig { realtime: self.realtime, ..DriverConfig::default() })
+            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))
+    }
+
+    /// Opens a socket on `port`.
+    pub(crate) fn open(&self, ip: IpAddr, port: u16) -> anyhow::Result<UdpSocket> {
+        let bind = SocketAddr::new(self.bind.unwrap_or(ip), port);
+        let config = UdpConfig { interface: self.interface.clone(), ..UdpConfig::new(bind) };
+        UdpSocket::open(&config).map_err(|error| match error {
+            OpenError::Bind { .. } | OpenError::Interface { .. } => Exit::Usage.blame(error),
+            _ => Exit::Machine.blame(error),
+        })
+    }
+}
+
+/// The key in a file: its bytes without the line end that an editor leaves behind the last line, if there is one, which is
+/// said. A key that others on this machine may read or change is warned of.
+pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
+    let name = path.display();
+    let read = || Ok((fs::read(path)?, fs::metadata(path)?.permissions().mode()));
+    let read: std::io::Result<_> = read();
+    let read = read.with_context(|| format!("cannot read the key file {name}"));
+    let (mut bytes, mode) = read.map_err(|error| Exit::Usage.blame(error))?;
+    let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
+        (false, false) => None,
+        (true, false) => Some("read"),
+        (false, true) => Some("change"),
+        (true, true) => Some("read and change"),
+    };
+    if let Some(may) = may {
+        crate::shell::note(&format!("others on this machine may {may} the key in {name}: chmod 600 {name}"));
+    }
+    if bytes.pop_if(|last| *last == b'\n').is_some() {
+        bytes.pop_if(|last| *last == b'\r');
+        crate::shell::note(&format!("the line end behind the last line of {name} is not part of the key"));
+    }
+    Key::new(&bytes).map_err(|error| Exit::Usage.blame(anyhow!("{name}: {error}")))
+}
+
+/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; `port` where none is named.
+pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
+    let unknown = |why: String| Exit::Peer.blame(anyhow!("unknown host {host:?}: {why}"));
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, named)) => match named.parse() {
+            Ok(port) => (name, port),
+            Err(_) => return Err(Exit::Usage.blame(anyhow!("{named:?} in {host:?} is not a port"))),
+        },
+        None => (host, port),
+    };
+    let found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
+    found.into_iter().find(fits).ok_or_else(|| unknown("it has no address of the family asked for".into()))
+}
+
+/// The unspecified address of the family of `ip`.
+pub(crate) fn any(ip: IpAddr) -> IpAddr {
+    if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}
+
+/// 32 bytes that nobody can guess, from the system.
+pub(crate) fn random_seed() -> anyhow::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Exit::Machine.blame(anyhow!("the system gives no random bytes: {error}")))?;
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_in_every_form() {
+        let resolved = |text| resolve(text, DEFAULT_PORT, None).unwrap().to_string();
+        assert_eq!(resolved("192.0.2.1"), "192.0.2.1:8620");
+        assert_eq!(resolved("192.0.2.1:862"), "192.0.2.1:862");
+        assert_eq!(resolved("::1"), "[::1]:8620");
+        assert_eq!(resolved("[::1]"), "[::1]:8620");
+        assert_eq!(resolved("[::1]:7"), "[::1]:7");
+        assert!(
+            resolve("192.0.2.1:port", DEFAULT_PORT, None).unwrap_err().to_string().contains("not a port")
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Methods on the command line: a name with its options, and three options that have flags of their own.
+
+use anyhow::anyhow;
+use lastmile::estimate::{Conditions, Estimator, build};
+use lastmile::options::{self, Choice, ChoiceError, Scalar};
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+
+use super::exit::Exit;
+
+/// The method's state machine; `noise` is the uncertainty of stamps beyond their resolution.
+pub(crate) fn estimator(choice: &Choice, noise: Span, seed: u64) -> Result<Box<dyn Estimator>, ChoiceError> {
+    build(choice, &Conditions::of(noise, seed))
+}
+
+/// What is wrong with a choice, in the words of the command line.
+pub(crate) fn refused(error: &ChoiceError) -> anyhow::Error {
+    let flag = |name: &str| match FLAGS.contains(&name) {
+        true => format!("--{}", name.replace('_', "-")),
+        false => name.to_owned(),
+    };
+    Exit::Usage.blame(match error {
+        ChoiceError::Option(error) => anyhow!(error.spelled(flag)),
+        other => anyhow!("{other}"),
+    })
+}
+
+/// Options of methods that have flags of their own.
+const FLAGS: [&str; 3] = ["trains", "train_length", "packet_size"];
+
+/// The flags of [`FLAGS`].
+#[derive(clap::Args, Clone, Debug, Default)]
+struct Flags {
+    /// Trains to send; `lastmile methods NAME` says how many by default
+    #[arg(long, value_name = "COUNT", help_heading = "Method")]
+    trains: Option<String>,
+    /// Packets of a train
+    #[arg(long, value_name = "COUNT", help_heading = "Method")]
+    train_length: Option<String>,
+    /// Size of the packets at the IP layer
+    #[arg(long, value_name = "BYTES", help_heading = "Method")]
+    packet_size: Option<String>,
+}
+
+impl Flags {
+    /// The options that were given, as they were written.
+    fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [&self.trains, &self.train_length, &self.packet_size];
+        FLAGS.into_iter().zip(all).filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+}
+
+/// One method and the options given to it.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct MethodArgs {
+    /// How to measure, such as wbest or 'wbest(trains=4)'; `lastmile methods` lists the names, `lastmile methods NAME` the
+    /// options of one
+    #[arg(long, value_name = "NAME", default_value = "wbest", help_heading = "Method")]
+    method: Choice,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Several methods, each with every combination of the values given to the flags.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct MethodLists {
+    /// How to measure, such as wbest or 'wbest(trains=4)', several with commas; `lastmile methods` lists the names, `lastmile
+    /// methods NAME` the options of one. The flags below take several values with commas too
+    #[arg(long, value_name = "NAMES", default_value = "wbest", help_heading = "Method")]
+    method: String,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl MethodArgs {
+    /// The method with all options that were given.
+    pub(crate) fn choice(&self) -> Choice {
+        self.flags.given().fold(self.method.clone(), |choice, (name, value)| choice.with(name, value))
+    }
+
+    /// The state machine, or what is wrong with an option.
+    pub(crate) fn build(&self, noise: Span, seed: u64) -> anyhow::Result<Box<dyn Estimator>> {
+        estimator(&self.choice(), noise, seed).map_err(|error| refused(&error))
+    }
+}
+
+impl MethodLists {
+    /// Each method with every combination.
+    pub(crate) fn choices(&self) -> anyhow::Result<Vec<Choice>> {
+        let mut all = Vec::new();
+        for method in options::split_outside(&self.method, ',') {
+            let choice =
+                method.parse().map_err(|error| Exit::Usage.blame(anyhow!("--method {method}: {error}")))?;
+            let mut choices: Vec<Choice> = vec![choice];
+            for (name, values) in self.flags.given() {
+                let with = |choice: &Choice| -> Vec<Choice> {
+                    options::split_outside(values, ',')
+                        .map(|value| choice.clone().with(name, value))
+                        .collect()
+                };
+                choices = choices.iter().flat_map(with).collect();
+            }
+            all.extend(choices);
+        }
+        Ok(all)
+    }
+}
+
+/// The size of a method's packets, where one was asked for.
+pub(crate) fn packet_size(choice: &Choice) -> Option<Bytes> {
+    match choice.options.get("packet_size")? {
+        Scalar::Count(size) => Some(Bytes(*size)),
+        size => size.to_string().parse().ok(),
+    }
+}
+
+/// Bytes with a unit, or a bare number.
+pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
+    match text.parse::<u64>() {
+        Ok(n) => Ok(Bytes(n)),
+        Err(_) => text.parse::<Bytes>().map_err(|e| e.to_string()),
+    }
+}
+
+/// What kernels add to the resolution of their stamps.
+pub(crate) const KERNEL_NOISE: Span = Span::from_micros(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct One {
+        #[command(flatten)]
+        method: MethodArgs,
+    }
+
+    #[derive(Parser)]
+    struct Several {
+        #[command(flatten)]
+        methods: MethodLists,
+    }
+
+    #[test]
+    fn methods_are_read_with_their_options_and_flags() {
+        let one =
+            |line: &str| One::try_parse_from(line.split_whitespace()).unwrap().method.choice().to_string();
+        assert_eq!(one("x"), "wbest");
+        assert_eq!(one("x --trains 4 --method wbest(faithful=true)"), "wbest(faithful=true, trains=4)");
+        assert_eq!(one("x --method wbest(pairs=9) --train-length 20"), "wbest(pairs=9, train_length=20)");
+        let several = |line: &str| -> Vec<String> {
+            let lists = Several::try_parse_from(line.split_whitespace()).unwrap().methods.choices().unwrap();
+            lists.iter().map(Choice::to_string).collect()
+        };
+        assert_eq!(several("x --trains 1,4"), ["wbest(trains=1)", "wbest(trains=4)"]);
+        assert_eq!(
+            several("x --method wbest(pairs=9,trains=2),capprobe"),
+            ["wbest(pairs=9, trains=2)", "capprobe"]
+        );
+        assert!(One::try_parse_from(["x", "--method", "wbest(trains"]).is_err());
+    }
+}

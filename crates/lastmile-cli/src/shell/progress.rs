@@ -1,0 +1,89 @@
+//! [`Progress`]: a line that says how far something has come, for people who wait.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Who waits for less than this need not be told.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A bar on standard error, if that is a terminal and it takes longer than two seconds; gone when dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// Who shows it when the time has come, and what to close when there is nothing to wait for any more.
+    shows: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Progress {
+    /// Of so many steps.
+    pub(crate) fn new(what: &str, steps: u64) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {eta}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        let shows = std::io::stderr().is_terminal().then(|| {
+            let (waiting, over) = channel();
+            let shown = bar.clone();
+            let thread = std::thread::spawn(move || {
+                if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                    shown.enable_steady_tick(Duration::from_millis(200));
+                }
+            });
+            (waiting, thread)
+        });
+        Progress { bar, shows }
+    }
+
+    /// The bar, for those who move it from elsewhere.
+    pub(crate) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((waiting, thread)) = self.shows.take() {
+            drop(waiting);
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Shows how far a study has come, step by step.
+#[derive(Default)]
+struct Shown(std::sync::Mutex<Option<Progress>>);
+
+impl Shown {
+    fn set(&self, progress: Option<Progress>) {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = progress;
+    }
+}
+
+impl lastmile_study::Progress for Shown {
+    fn begin(&self, what: &str, steps: u64) {
+        self.set(None);
+        self.set(Some(Progress::new(what, steps)));
+    }
+
+    fn advance(&self, steps: u64) {
+        if let Some(progress) = &*self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            progress.bar.inc(steps);
+        }
+    }
+
+    fn end(&self) {
+        self.set(None);
+    }
+}
+
+/// Whoever waits for a study: sees a bar, and ends it by a signal.
+pub(crate) fn audience() -> lastmile_study::Audience {
+    let stop = std::sync::Arc::clone(super::signals::stop());
+    lastmile_study::Audience { stop, progress: std::sync::Arc::new(Shown::default()) }
+}

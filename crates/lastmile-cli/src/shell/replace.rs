@@ -1,0 +1,57 @@
+//! Files that are whole or not there: written beside their place, and put into it at the end.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+
+use crate::shell::exit::Exit;
+
+/// Whether a path is there and neither a file nor a directory.
+pub(crate) fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
+}
+
+/// Where a file is written before it is put in its place.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// Refuses a place to which [`replace`] could not write, before there is anything to write.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    let beside = beside(path);
+    let tried = match () {
+        // To open a pipe would wait for who reads it.
+        () if is_special(path) => Ok(()),
+        // Which the system refuses.
+        () if path.is_dir() => File::create(path).map(drop),
+        () => File::create_new(&beside).and_then(|_| fs::remove_file(&beside)),
+    };
+    tried.map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display())))
+}
+
+/// Writes a file beside `path` and puts it in its place once it is whole; what is no ordinary file is written as it is.
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let special = is_special(path);
+    let beside = if special { path.to_owned() } else { beside(path) };
+    let opened = if special { File::create(&beside) } else { File::create_new(&beside) };
+    let mut file = BufWriter::new(opened.with_context(cannot)?);
+    let done = write(&mut file).and_then(|()| {
+        file.flush()?;
+        if !special {
+            fs::rename(&beside, path)?;
+        }
+        Ok(())
+    });
+    if done.is_err() && !special {
+        let _ = fs::remove_file(&beside);
+    }
+    done.with_context(cannot)
+}

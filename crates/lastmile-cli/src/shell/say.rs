@@ -1,0 +1,37 @@
+//! Lines for people and programs.
+
+use super::exit::Exit;
+
+/// Tells people what they should know and no program reads.
+#[expect(clippy::print_stderr, reason = "standard output is for results")]
+pub(crate) fn note(line: &str) {
+    eprintln!("lastmile: {line}");
+}
+
+/// Whether somebody looks on, who wants to see how it goes: at a terminal, and no program reads the results.
+pub(crate) fn is_looked_at(json: bool) -> bool {
+    use std::io::IsTerminal;
+    !json && std::io::stderr().is_terminal()
+}
+
+/// Shows a line to who looks on.
+#[expect(clippy::print_stderr, reason = "standard output is for results")]
+pub(crate) fn look(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
+/// cannot be written for another reason (a full disk) is an error.
+#[expect(clippy::print_stderr, reason = "it ends the program here")]
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => {
+            eprintln!("lastmile: cannot write to standard output: {e}");
+            std::process::exit(Exit::Machine as i32);
+        }
+    }
+}

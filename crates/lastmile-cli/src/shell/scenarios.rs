@@ -1,0 +1,48 @@
+//! Scenarios for the commands: which one is to run, and with what.
+
+use anyhow::anyhow;
+use lastmile_sim::runs::RunError;
+use lastmile_sim::scenario::{Override, Scenario};
+
+use super::exit::Exit;
+
+/// Which scenario is to run, and with what.
+#[derive(clap::Args)]
+pub(crate) struct ScenarioArgs {
+    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) name: String,
+    /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
+    /// times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Draws all random numbers; the scenario's own if left out
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl ScenarioArgs {
+    /// The checked scenario, and the seed.
+    pub(crate) fn load(&self) -> anyhow::Result<(Scenario, u64)> {
+        let overrides = self.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
+        let scenario = lastmile_study::scenarios::load(&self.name, &overrides)?;
+        let seed = self.seed.unwrap_or(scenario.seed);
+        Ok((scenario, seed))
+    }
+}
+
+/// KEY=VALUE.
+pub(crate) fn replaced(set: &str) -> anyhow::Result<Override> {
+    let (key, value) = set.split_once('=').ok_or_else(|| {
+        Exit::Usage.blame(anyhow!("--set {set:?}: give a key and its value, such as duration=5 s"))
+    })?;
+    Ok(Override::new(key.trim(), value.trim()))
+}
+
+/// Who is to blame for a run that could not be.
+pub(crate) fn blame(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Engine(_) => Exit::Machine.blame(error),
+        _ => Exit::Usage.blame(error),
+    }
+}

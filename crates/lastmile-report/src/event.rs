@@ -1,0 +1,36 @@
+//! Events in words, for lines, lists and timelines.
+
+use lastmile::time::Time;
+
+/// How an event is drawn and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// A result, or what helps to get one.
+    Good,
+    /// What is discarded or refused.
+    Bad,
+    /// Anything else.
+    Neutral,
+}
+
+/// An event in words. The text is not escaped.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The lane of the timeline that it stands in.
+    pub lane: &'static str,
+    /// How it is drawn.
+    pub mood: Mood,
+    /// What happened.
+    pub text: String,
+}
+
+/// An event, when it happened and at which node.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// When.
+    pub at: Time,
+    /// At which node.
+    pub node: u32,
+    /// What, in words.
+    pub told: Told,
+}

@@ -1,0 +1,170 @@
+//! An item's table and charts, and its forms: text for people, JSON for programs and for the page.
+
+use serde_json::{Map, Value, json};
+
+use crate::Mean;
+use crate::text::Table as Text;
+
+/// Rows under columns; and charts, where a picture says more.
+#[derive(Default)]
+pub struct Table {
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+    charts: Vec<Chart>,
+}
+
+/// What stands in a cell.
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A number of ours, and what the paper has.
+    Number {
+        /// The mean over runs.
+        ours: Option<Mean>,
+        /// The paper's number.
+        paper: Option<f64>,
+    },
+    /// A number without an interval: one that no chance has a part in.
+    Exact(Option<f64>, Option<f64>),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<Option<Mean>> for Cell {
+    fn from(ours: Option<Mean>) -> Cell {
+        Cell::Number { ours, paper: None }
+    }
+}
+
+impl From<(Option<Mean>, Option<f64>)> for Cell {
+    fn from((ours, paper): (Option<Mean>, Option<f64>)) -> Cell {
+        Cell::Number { ours, paper }
+    }
+}
+
+/// Lines over a number.
+pub struct Chart {
+    /// Its title.
+    pub title: String,
+    /// The name of the horizontal axis, with its unit.
+    pub x: &'static str,
+    /// The name of the vertical axis, with its unit.
+    pub y: &'static str,
+    /// By name: x, and y there.
+    pub lines: Vec<(String, Vec<(f64, Mean)>)>,
+    /// What the paper says of it: values, and of what.
+    pub stated: Vec<(f64, String)>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: &[&'static str]) -> Table {
+        Table { columns: columns.to_vec(), ..Table::default() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a chart.
+    pub fn chart(&mut self, chart: Chart) {
+        self.charts.push(chart);
+    }
+
+    /// For people: the interval behind a number, the paper's in brackets.
+    pub fn text(&self) -> String {
+        let is_text =
+            |column: usize| self.rows.iter().all(|row| matches!(row.get(column), Some(Cell::Text(_)) | None));
+        let heads: Vec<String> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, name)| format!("{}{}", if is_text(at) { "" } else { ">" }, name.replace('_', " ")))
+            .collect();
+        let mut text = Text::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+        for row in &self.rows {
+            text.row(row.iter().map(Cell::text));
+        }
+        text.text()
+    }
+
+    /// For programs: each row an object, by the columns; beside a number its interval and the paper's.
+    pub fn json(&self) -> (Value, Value, Value) {
+        let row = |cells: &Vec<Cell>| {
+            let mut all = Map::new();
+            self.columns.iter().zip(cells).for_each(|(column, cell)| cell.json(column, &mut all));
+            Value::Object(all)
+        };
+        let point = |(x, y): &(f64, Mean)| {
+            let half = y.half.unwrap_or(0.0);
+            json!([x, y.mean, y.mean - half, y.mean + half])
+        };
+        let chart = |chart: &Chart| {
+            let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
+            json!({
+                "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated,
+                "lines": chart.lines.iter().map(line).collect::<Vec<_>>(),
+            })
+        };
+        (json!(self.columns), self.rows.iter().map(row).collect(), self.charts.iter().map(chart).collect())
+    }
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        let of = |ours: Option<f64>, half: Option<f64>, paper: Option<f64>| {
+            let ours =
+                ours.map_or_else(|| "-".to_owned(), |ours| format!("{:.*}", decimals(ours), ours + 0.0));
+            let half = half.map_or_else(String::new, |half| format!(" ±{half:.1}"));
+            ours + &half + &paper.map_or_else(String::new, |paper| format!(" ({paper})"))
+        };
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Number { ours, paper } => of(ours.map(|o| o.mean), ours.and_then(|o| o.half), *paper),
+            Cell::Exact(ours, paper) => of(*ours, None, *paper),
+        }
+    }
+
+    fn json(&self, column: &str, row: &mut Map<String, Value>) {
+        let mut add = |what: &str, value: Option<f64>| {
+            row.insert(format!("{column}{what}"), value.map_or(Value::Null, |value| json!(value)));
+        };
+        match self {
+            Cell::Text(text) => {
+                row.insert(column.to_owned(), json!(text));
+            }
+            Cell::Number { ours, paper } => {
+                add("", ours.map(|ours| ours.mean));
+                let end = |sign: f64| ours.and_then(|ours| Some(ours.mean + sign * ours.half?));
+                add("_low", end(-1.0));
+                add("_high", end(1.0));
+                add("_median", ours.map(|ours| ours.median));
+                if paper.is_some() {
+                    add("_paper", *paper);
+                }
+            }
+            Cell::Exact(ours, paper) => {
+                add("", *ours);
+                if paper.is_some() {
+                    add("_paper", *paper);
+                }
+            }
+        }
+    }
+}
+
+/// One digit after the point, two of what is small.
+fn decimals(value: f64) -> usize {
+    if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 }
+}

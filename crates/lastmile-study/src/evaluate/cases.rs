@@ -1,0 +1,288 @@
+//! What is run: scenarios whose tested streams have one controller after the other, or bulk TCP in their place.
+
+use lastmile::classify::CLASSIFIERS;
+use lastmile::control::{CONTROLLERS, Composition, Setting, WRAPPERS, build};
+use lastmile::endpoint::stream::SenderRate;
+use lastmile::node::Ecn;
+use lastmile::options::{Choice, Entry, Registry, split_outside, used};
+use lastmile::units::Rate;
+use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
+
+use super::variants::Variants;
+use crate::error::{Error, Result};
+use crate::scenarios;
+
+/// The name under which streams are replaced by bulk TCP.
+const TCP: &str = "tcp";
+/// The controller that answers nothing: a stream that has it is not tested.
+const FIXED: &str = "fixed";
+
+/// Who has the tested streams.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Contender {
+    /// A registered controller, with what stands around it and the classifier in front.
+    Controller(Composition),
+    /// TCP with as much as goes, RFC 8869's yardstick (section 3.2.4).
+    Tcp,
+}
+
+impl Contender {
+    /// The controller with all its options and those of what stands around it: two that are alike have the same.
+    fn spelled_out(&self) -> Option<Composition> {
+        let Contender::Controller(composition) = self else { return None };
+        let mut all = composition.clone();
+        let scheme = CONTROLLERS.find(&all.controller.name).ok();
+        all.classifier = all.classifier.or_else(|| Some(Choice::named(scheme?.classifier?)));
+        spell(&CONTROLLERS, &mut all.controller);
+        all.wrapper.iter_mut().for_each(|wrapper| spell(&WRAPPERS, wrapper));
+        all.classifier.iter_mut().for_each(|classifier| spell(&CLASSIFIERS, classifier));
+        Some(all)
+    }
+}
+
+/// Gives a choice the defaults of the options that it leaves out.
+fn spell<E: Entry>(registry: &Registry<E>, choice: &mut Choice) {
+    if let Ok(entry) = registry.find(&choice.name) {
+        choice.options = used(entry.options(), &choice.options);
+    }
+}
+
+impl core::fmt::Display for Contender {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Contender::Controller(composition) => composition.fmt(f),
+            Contender::Tcp => f.write_str(TCP),
+        }
+    }
+}
+
+/// The contenders of a list with commas outside of parentheses; without a list, all controllers that answer the network.
+pub(super) fn contenders(list: Option<&str>) -> Result<Vec<Contender>> {
+    let usage = Error::Input;
+    let all = || {
+        let names = CONTROLLERS.iter().map(|scheme| scheme.name).filter(|name| *name != FIXED);
+        names.collect::<Vec<_>>().join(",")
+    };
+    let list = list.map_or_else(all, str::to_owned);
+    let mut contenders: Vec<Contender> = Vec::new();
+    for (at, name) in split_outside(&list, ',').map(str::trim).enumerate() {
+        let contender = match name {
+            "" => return Err(usage(format!("--controllers {list:?}: name {} of the list is empty", at + 1))),
+            TCP => Contender::Tcp,
+            _ => Contender::Controller(
+                name.parse().map_err(|error| usage(format!("--controllers {name}: {error}")))?,
+            ),
+        };
+        if let Contender::Controller(composition) = &contender {
+            build(composition, &Setting::default())
+                .map_err(|error| usage(format!("--controllers {name}: {error}")))?;
+        }
+        if let Some(before) = contenders.iter().find(|before| before.spelled_out() == contender.spelled_out())
+        {
+            let twice = match *before == contender {
+                true => format!("{contender} twice"),
+                false => format!("one controller twice: {before} and {contender} are the same"),
+            };
+            return Err(usage(format!("--controllers names {twice}")));
+        }
+        contenders.push(contender);
+    }
+    if contenders.is_empty() {
+        return Err(usage(
+            "--controllers names none: give one or more, such as tfrc,vtp,tfrc+zbs".to_owned(),
+        ));
+    }
+    Ok(contenders)
+}
+
+/// A scenario as it was asked for, and which of its streams are tested.
+pub(super) struct Tested {
+    pub(super) scenario: Scenario,
+    file: String,
+    text: String,
+    overrides: Vec<Override>,
+    /// Their tables, by their places in the file.
+    tables: Vec<usize>,
+    /// Their names in a run: those of all copies.
+    pub(super) streams: Vec<String>,
+}
+
+impl Tested {
+    /// Of that file or ready scenario: the streams of these names, or all whose rate a controller sets that answers the network.
+    pub(super) fn load(name: &str, overrides: Vec<Override>, streams: &[String]) -> Result<Tested> {
+        let (file, text) = scenarios::text(name)?;
+        let scenario = Scenario::parse_with(&file, &text, &overrides)?;
+        let usage = |text: String| Error::Input(format!("{file}: {text}"));
+        let document: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| usage(error.to_string()))?;
+        let tables = document.get("stream").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
+        let called = |at: usize, table: &toml::Value| {
+            let name = table.get("name").and_then(toml::Value::as_str);
+            name.map_or_else(|| format!("stream{at}"), str::to_owned)
+        };
+        let named: Vec<(usize, String)> =
+            tables.iter().enumerate().map(|(at, table)| (at, called(at, table))).collect();
+        if let Some(unknown) = streams.iter().find(|name| named.iter().all(|(_, known)| known != *name)) {
+            let known: Vec<&str> = named.iter().map(|(_, name)| name.as_str()).collect();
+            return Err(usage(format!(
+                "no [[stream]] is called {unknown:?}; there are: {}",
+                known.join(", ")
+            )));
+        }
+        // A copy is called after its table.
+        let copies = |name: &str| {
+            let is = |stream: &str| {
+                let copy = stream.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+                stream == name || copy.is_some_and(|number| number.parse::<u32>().is_ok())
+            };
+            scenario.roles.stream.iter().filter(|spec| is(&spec.name)).collect::<Vec<_>>()
+        };
+        let mut tested = (Vec::new(), Vec::new());
+        for (at, name) in named {
+            let own = copies(&name);
+            let control = own.iter().find_map(|spec| match &spec.sender.rate {
+                SenderRate::Controlled(config) => Some(config.control.controller.name.as_str()),
+                SenderRate::Fixed(_) => None,
+            });
+            let asked = streams.contains(&name);
+            if asked && control.is_none() {
+                return Err(usage(format!("the rate of [[stream]] {name:?} is fixed: give it `control`")));
+            }
+            if asked || streams.is_empty() && control.is_some_and(|control| control != FIXED) {
+                tested.0.push(at);
+                tested.1.extend(own.iter().map(|spec| spec.name.clone()));
+            }
+        }
+        let (tables, streams) = tested;
+        if streams.is_empty() {
+            return Err(usage(
+                "nothing is tested: it has no [[stream]] whose `control` is another than fixed".to_owned(),
+            ));
+        }
+        Ok(Tested { scenario, file, text, overrides, tables, streams })
+    }
+
+    /// The tested streams: each by its name, and from which host to which.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (&str, usize, usize)> {
+        let own = self.scenario.roles.stream.iter().filter(|spec| self.streams.contains(&spec.name));
+        own.map(|spec| (spec.name.as_str(), spec.from, spec.to))
+    }
+
+    /// Whether packets of a tested stream leave with that codepoint.
+    pub(super) fn sends(&self, ecn: Ecn) -> bool {
+        let mut specs = self.scenario.roles.stream.iter();
+        specs.any(|spec| spec.sender.ecn == ecn && self.streams.contains(&spec.name))
+    }
+
+    /// The scenario in which that contender has the tested streams.
+    pub(super) fn with(&self, contender: &Contender, variants: &Variants) -> Result<Scenario> {
+        let mut scenario = match contender {
+            Contender::Tcp => self.with_tcp(),
+            Contender::Controller(composition) => {
+                let own = self
+                    .tables
+                    .iter()
+                    .map(|table| Override::new(format!("stream.{table}.control"), composition.to_string()));
+                let overrides: Vec<Override> = self.overrides.iter().cloned().chain(own).collect();
+                Scenario::parse_with(&self.file, &self.text, &overrides)?
+            }
+        };
+        variants.apply(&mut scenario, &self.streams);
+        Ok(scenario)
+    }
+
+    fn with_tcp(&self) -> Scenario {
+        let mut scenario = self.scenario.clone();
+        let (own, others): (Vec<_>, Vec<_>) =
+            scenario.roles.stream.drain(..).partition(|spec| self.streams.contains(&spec.name));
+        scenario.roles.stream = others;
+        scenario.traffic.extend(own.into_iter().map(|spec| {
+            let tcp = TcpSpec::default();
+            TrafficSpec {
+                size: tcp.config.segment + tcp.config.header,
+                name: spec.name,
+                arrivals: Arrivals::Cbr,
+                from: spec.from,
+                to: spec.to,
+                rate: Rate::ip(0),
+                start: spec.sender.start,
+                start_within: spec.start_within,
+                stop: spec.sender.stop,
+                changes: Vec::new(),
+                tcp: Some(tcp),
+            }
+        }));
+        scenario
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: Option<&str>) -> Vec<String> {
+        contenders(list).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_list_is_read_with_its_parentheses() {
+        let list = "tfrc(preset=ns-2, header=0)+zbs, vtp ,fixed(rate=1 Mbit/s),tcp";
+        assert_eq!(
+            names(Some(list)),
+            ["tfrc(header=0, preset=ns-2)+zbs", "vtp", "fixed(rate=1 Mbit/s)", "tcp"]
+        );
+        // Options that are another preset's are no defaults.
+        assert_eq!(names(Some("tfrc,tfrc(preset=ns-2),tfrc(memory=0.5),vtp(hold=rounds)")).len(), 4);
+        let all = names(None);
+        assert!(all.len() >= 5 && all[0] == "tfrc" && !all.contains(&"fixed".to_owned()), "{all:?}");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_is_refused() {
+        for (list, said) in [
+            ("tfrc,wishful", "--controllers wishful: there is no rate controller \"wishful\""),
+            ("tfrc+wishful", "--controllers tfrc+wishful: there is no loss classifier"),
+            ("tfrc,vtp,tfrc", "--controllers names tfrc twice"),
+            (
+                "vtp,vtp(hold=areas)",
+                "--controllers names one controller twice: vtp and vtp(hold=areas) are the same",
+            ),
+            ("tcp,tcp", "--controllers names tcp twice"),
+            (" ", "--controllers names none"),
+            ("vtp,,tfrc", "--controllers \"vtp,,tfrc\": name 2 of the list is empty"),
+            ("vtp,", "--controllers \"vtp,\": name 2 of the list is empty"),
+            (
+                "probe+vtp",
+                "--controllers probe+vtp: probe+vtp is in another order than names compose in: vtp+probe",
+            ),
+        ] {
+            let error = contenders(Some(list)).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn streams_are_tested_whose_controller_answers() {
+        let tested = Tested::load("rfc8867-5.2", Vec::new(), &[]).unwrap();
+        assert_eq!(tested.streams, ["video-1", "video-2"]);
+        let error =
+            |streams: &[String]| Tested::load("rfc8867-5.2", Vec::new(), streams).err().unwrap().to_string();
+        assert!(error(&["audio".to_owned()]).contains("no [[stream]] is called \"audio\"; there are: video"));
+        let fixed = vec![Override::new("stream.video.control", "fixed")];
+        let error = Tested::load("rfc8867-5.2", fixed.clone(), &[]).err().unwrap().to_string();
+        assert!(error.contains("nothing is tested"), "{error}");
+        // Who is named is tested, whatever stands there.
+        let named = Tested::load("rfc8867-5.2", fixed, &["video".to_owned()]).unwrap();
+        let vtp = named.with(&contenders(Some("vtp")).unwrap()[0], &Variants::default()).unwrap();
+        let control = |spec: &lastmile_sim::roles::stream::Spec| match &spec.sender.rate {
+            SenderRate::Controlled(config) => config.control.to_string(),
+            SenderRate::Fixed(_) => "-".to_owned(),
+        };
+        assert_eq!(vtp.roles.stream.iter().map(control).collect::<Vec<_>>(), ["vtp", "vtp"]);
+        let tcp = named.with(&Contender::Tcp, &Variants::default()).unwrap();
+        assert!(
+            tcp.roles.stream.is_empty() && tcp.traffic.iter().filter(|flow| flow.tcp.is_some()).count() == 2
+        );
+    }
+}

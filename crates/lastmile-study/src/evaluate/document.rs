@@ -1,0 +1,235 @@
+//! What came of an evaluation: tables for people, and the document for programs, of which the page is drawn.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use lastmile::time::Span;
+use lastmile_report::Mean;
+use lastmile_report::table::{Cell, Chart, Table};
+use serde_json::{Value, json};
+
+use super::measure::{Measured, SHARES};
+use super::numbers::{METRICS, Metric};
+use crate::runs::{self, Numbers};
+
+/// What was asked for.
+pub(super) struct Plan {
+    pub(super) suite: Option<&'static str>,
+    pub(super) runs: u64,
+    pub(super) contenders: Vec<String>,
+    pub(super) variants: Vec<String>,
+    pub(super) playout: Span,
+}
+
+/// A scenario, and what came of each contender's runs, in the order of the seeds.
+pub(super) struct Evaluated {
+    pub(super) scenario: String,
+    pub(super) description: String,
+    pub(super) seconds: f64,
+    /// The tested streams.
+    pub(super) tested: Vec<String>,
+    pub(super) runs: Vec<Vec<Measured>>,
+}
+
+impl Evaluated {
+    fn numbers(&self) -> Vec<Vec<Numbers>> {
+        self.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect()
+    }
+
+    /// Whose runs all have the same numbers, whatever their seeds.
+    fn alike<'a>(&'a self, contenders: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let alike =
+            |runs: &[Measured]| runs.len() > 1 && runs.iter().all(|run| run.numbers == runs[0].numbers);
+        let all = contenders.iter().zip(&self.runs);
+        all.filter(move |(_, runs)| alike(runs)).map(|(contender, _)| contender.as_str())
+    }
+
+    /// Every number of every run: by controller and name, in the order of the seeds; null where a run has none.
+    fn values(&self, contenders: &[String]) -> Value {
+        let of = |runs: &Vec<Measured>| {
+            let each = |name| runs.iter().map(|run| run.numbers.get(name).copied()).collect::<Vec<_>>();
+            self.metrics().iter().map(|metric| (metric.name, each(metric.name))).collect::<BTreeMap<_, _>>()
+        };
+        json!(contenders.iter().zip(self.runs.iter().map(of)).collect::<BTreeMap<_, _>>())
+    }
+
+    /// The metrics that any run has.
+    fn metrics(&self) -> Vec<&'static Metric> {
+        let has = |name: &str| self.runs.iter().flatten().any(|run| run.numbers.contains_key(name));
+        METRICS.iter().filter(|metric| has(metric.name)).collect()
+    }
+
+    /// How long it took after each change, contender by contender, on the mean over streams: where changes are at the same times in all runs.
+    fn changes(&self, contenders: &[String]) -> Table {
+        type Took = BTreeMap<(u64, String), Vec<(f64, bool)>>;
+        let of = |run: &Measured| {
+            let mut all = Took::new();
+            for change in &run.converged {
+                let at = (change.at_s * 1e3).round() as u64;
+                let took = (change.took_s.unwrap_or(change.within_s), change.took_s.is_some());
+                all.entry((at, change.what.clone())).or_default().push(took);
+            }
+            all
+        };
+        let runs: Vec<Vec<Took>> = self.runs.iter().map(|runs| runs.iter().map(of).collect()).collect();
+        let mut table = Table::new(&["at_s", "change", "controller", "converges_s", "stable_percent"]);
+        let Some(first) = runs.first().and_then(|runs| runs.first()) else { return table };
+        for key in first.keys().filter(|key| runs.iter().flatten().all(|run| run.contains_key(*key))) {
+            for (contender, runs) in contenders.iter().zip(&runs) {
+                let values = |of: fn(&(f64, bool)) -> f64| {
+                    let each = runs
+                        .iter()
+                        .filter_map(|run| run.get(key))
+                        .map(|took| took.iter().map(of).sum::<f64>() / took.len() as f64);
+                    Mean::of(&each.collect::<Vec<_>>())
+                };
+                let stable = values(|took| if took.1 { 100.0 } else { 0.0 });
+                table.row([
+                    Cell::Exact(Some(key.0 as f64 / 1e3), None),
+                    key.1.clone().into(),
+                    contender.clone().into(),
+                    values(|took| took.0).into(),
+                    Cell::Exact(stable.map(|stable| stable.mean), None),
+                ]);
+            }
+        }
+        table
+    }
+
+    fn charts(&self, contenders: &[String]) -> Vec<Chart> {
+        let by_second = |of: &dyn Fn(&Measured) -> Vec<Option<f64>>| -> Vec<(String, Vec<(f64, Mean)>)> {
+            let line = |(contender, runs): (&String, &Vec<Measured>)| {
+                let all: Vec<Vec<Option<f64>>> = runs.iter().map(of).collect();
+                let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+                let point = |second: usize| {
+                    let values: Vec<f64> = all.iter().filter_map(|run| *run.get(second)?).collect();
+                    let estimate = Mean::of(&values)?;
+                    Some((second as f64 + 0.5, Mean { half: None, ..estimate }))
+                };
+                (contender.clone(), (0..longest).filter_map(point).collect())
+            };
+            contenders.iter().zip(&self.runs).map(line).collect()
+        };
+        let mut received = by_second(&|run| run.received.iter().copied().map(Some).collect());
+        if let Some(left) = self.runs.first().and_then(|runs| runs.first()).and_then(|run| run.left.as_ref())
+        {
+            let point = |(second, left): (usize, &f64)| Some((second as f64 + 0.5, Mean::of(&[*left])?));
+            received.push(("left for them".to_owned(), left.iter().enumerate().filter_map(point).collect()));
+        }
+        let delay = by_second(&|run| run.delay.clone());
+        let distribution = |(contender, runs): (&String, &Vec<Measured>)| {
+            let point = |(at, share): (usize, &f64)| {
+                let values: Vec<f64> = runs.iter().filter_map(|run| run.quantiles.get(at).copied()).collect();
+                let x = Mean::of(&values)?.mean;
+                Some((x, Mean { mean: *share, median: *share, half: None, n: values.len() }))
+            };
+            (contender.clone(), SHARES.iter().enumerate().filter_map(point).collect())
+        };
+        let chart =
+            |title: &str, x, y, lines| Chart { title: title.to_owned(), x, y, lines, stated: Vec::new() };
+        vec![
+            chart("Received", "time, s", "all tested streams, Mbit/s of IP packets", received),
+            chart("Delay", "time, s", "mean one-way delay, ms (IP layer)", delay),
+            chart(
+                "Distribution of delays",
+                "one-way delay, ms (IP layer)",
+                "share of packets",
+                contenders.iter().zip(&self.runs).map(distribution).collect(),
+            ),
+        ]
+    }
+}
+
+/// Why runs are alike, and what that says of their intervals.
+const ALIKE: &str = "nothing that is random in the scenario reaches them, so that ±0.0 does not say how sure a number is; \
+    `start_within` of [[stream]] draws when a stream starts";
+
+/// What of the runs stands in a cell.
+type Of<'a> = dyn Fn(usize, &'static str) -> Option<Mean> + 'a;
+
+fn table(
+    columns: &[(&'static str, &'static str)],
+    contenders: &[String],
+    rows: std::ops::Range<usize>,
+    of: &Of<'_>,
+) -> Table {
+    let heads: Vec<&'static str> =
+        ["controller"].into_iter().chain(columns.iter().map(|column| column.0)).collect();
+    let mut table = Table::new(&heads);
+    for row in rows {
+        let numbers = columns.iter().map(|&(_, metric)| Cell::from(of(row, metric)));
+        table.row([Cell::from(contenders[row].clone())].into_iter().chain(numbers));
+    }
+    table
+}
+
+impl Plan {
+    /// The tables of a scenario, by the columns: means, and differences from the first contender.
+    fn tables(&self, found: &Evaluated, columns: &[(&'static str, &'static str)]) -> (Table, Table) {
+        let numbers = found.numbers();
+        let mean = |row: usize, metric: &'static str| runs::mean(&numbers[row], metric);
+        let less = |row: usize, metric: &'static str| runs::difference(&numbers[row], &numbers[0], metric);
+        let all = self.contenders.len();
+        (table(columns, &self.contenders, 0..all, &mean), table(columns, &self.contenders, 1..all, &less))
+    }
+
+    /// For programs and the page.
+    pub(super) fn document(&self, found: &[Evaluated]) -> Value {
+        let scenario = |found: &Evaluated| {
+            let columns: Vec<_> = found.metrics().iter().map(|metric| (metric.name, metric.name)).collect();
+            let (means, differences) = self.tables(found, &columns);
+            let mut changes = found.changes(&self.contenders);
+            found.charts(&self.contenders).into_iter().for_each(|chart| changes.chart(chart));
+            let (_, changes, charts) = changes.json();
+            let (columns, rows, _) = means.json();
+            json!({
+                "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.tested,
+                "columns": columns, "rows": rows, "differences": differences.json().1, "changes": changes, "charts": charts,
+                "alike": found.alike(&self.contenders).collect::<Vec<_>>(), "values": found.values(&self.contenders),
+            })
+        };
+        let metric =
+            |metric: &Metric| json!({ "name": metric.name, "unit": metric.unit, "about": metric.about });
+        json!({
+            "evaluation": self.suite, "runs": self.runs, "controllers": self.contenders, "variants": self.variants,
+            "playout_ms": self.playout.as_secs_f64() * 1e3,
+            "metrics": METRICS.iter().map(metric).collect::<Vec<_>>(),
+            "scenarios": found.iter().map(scenario).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    pub(super) fn text(&self, found: &[Evaluated]) -> String {
+        let mut out = String::new();
+        let mut say = |line: &str| {
+            let _ = writeln!(out, "{line}");
+        };
+        let variants = match self.variants.is_empty() {
+            true => String::new(),
+            false => format!("; {}", self.variants.join(", ")),
+        };
+        say(&format!(
+            "{} runs of each, seeds 1 to {}: means with their 95 % intervals{variants}",
+            self.runs, self.runs
+        ));
+        for found in found {
+            say(&format!("\n{}: {}", found.scenario, found.description));
+            let columns: Vec<_> =
+                found.metrics().iter().filter_map(|metric| Some((metric.short?, metric.name))).collect();
+            let (means, differences) = self.tables(found, &columns);
+            say(means.text().trim_end());
+            if self.contenders.len() > 1 {
+                say(&format!("more than {}, seed by seed:", self.contenders[0]));
+                say(differences.text().trim_end());
+            }
+            let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
+            if !alike.is_empty() {
+                say(&format!("all runs are alike of {alike}: {ALIKE}"));
+            }
+        }
+        say(
+            "\nRates and delays are those of IP packets; lastmile evaluate --json says what each number is of",
+        );
+        out
+    }
+}

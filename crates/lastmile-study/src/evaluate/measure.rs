@@ -1,0 +1,312 @@
+//! From what was kept of a run to its numbers, each with its unit and what it is of.
+
+use std::collections::BTreeMap;
+
+use lastmile::observe::stats::{mean, quantile_of_sorted};
+use lastmile::time::Span;
+use lastmile_sim::roles::Found;
+use lastmile_sim::runs::accounting::NetworkOutcome;
+use lastmile_sim::scenario::Scenario;
+
+use super::metrics::{STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation};
+use super::path::{Change, Flow, Limit, Paths};
+use super::watch::Kept;
+use crate::runs::Numbers;
+
+/// How long after a change a tested stream's rate was stable.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Converged {
+    pub(super) at_s: f64,
+    pub(super) what: String,
+    /// In seconds; nothing where it was not before the next change, which came after `within_s`.
+    pub(super) took_s: Option<f64>,
+    pub(super) within_s: f64,
+}
+
+/// Changes that leave less than this until the next one are not looked at.
+const SHORTEST_S: f64 = 5.0;
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    pub(super) numbers: Numbers,
+    pub(super) converged: Vec<Converged>,
+    /// By second: what all tested streams received in Mbit/s, what was left for them, and their mean delay in ms.
+    pub(super) received: Vec<f64>,
+    pub(super) left: Option<Vec<f64>>,
+    pub(super) delay: Vec<Option<f64>>,
+    /// Of the one-way delay in ms, at [`SHARES`].
+    pub(super) quantiles: Vec<f64>,
+}
+
+/// Where the distribution of delays is drawn.
+pub(super) const SHARES: [f64; 11] = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99];
+
+/// A run that has ended, and what was kept of it.
+pub(super) struct Ran<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) paths: &'a Paths,
+    pub(super) kept: Kept,
+    pub(super) found: &'a Found,
+    pub(super) network: &'a NetworkOutcome,
+    /// A packet that takes longer is too late to be played.
+    pub(super) playout: Span,
+}
+
+/// A rate that is active in some of the steps.
+type Active<'a> = (&'a [f64], std::ops::Range<usize>);
+
+impl Ran<'_> {
+    /// Its numbers.
+    pub(super) fn measured(mut self) -> Measured {
+        let mut numbers = Numbers::new();
+        let mut put = |name: &'static str, value: Option<f64>| {
+            if let Some(value) = value.filter(|value| value.is_finite()) {
+                numbers.insert(name, value);
+            }
+        };
+        let percent = |of: f64| 100.0 * of;
+        let (of_left, of_possible) = self.use_of_the_path();
+        put("utilisation", of_left.map(percent));
+        put("of_possible", of_possible.map(percent));
+        let rates =
+            self.paths.tested.iter().filter_map(|flow| mean(part(self.received(flow), flow.active.clone())));
+        put("received_kbps", mean(&rates.map(|rate| rate / 1e3).collect::<Vec<_>>()));
+        put("queue_ms", self.queue());
+        let converged = self.convergences();
+        let took: Vec<f64> =
+            converged.iter().map(|change| change.took_s.unwrap_or(change.within_s)).collect();
+        let never = converged.iter().filter(|change| change.took_s.is_none()).count();
+        put("convergence_s", mean(&took));
+        put("unconverged", (!converged.is_empty()).then(|| percent(never as f64 / converged.len() as f64)));
+        let (varies, swings) = self.smoothness();
+        put("variation", varies.map(percent));
+        put("swings_per_min", swings);
+        for (name, seconds) in [("fairness_1s", 1), ("fairness_5s", 5), ("fairness_20s", 20)] {
+            put(name, self.alike(|flows| slowest_over_fastest(flows, seconds * 5)).map(percent));
+        }
+        put("jain", self.alike(|flows| jain(flows, 25)).map(percent));
+        self.tcp(&mut put);
+        let sent = self.outcomes(&mut put);
+        let late =
+            self.kept.took.iter().filter(|took| f64::from(took.delay) > self.playout.as_secs_f64()).count();
+        put("late", (sent > 0).then(|| percent(late as f64 / sent as f64)));
+        let sorted = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let delays = sorted(self.kept.took.iter().map(|took| f64::from(took.delay) * 1e3).collect());
+        let queueing: Option<Vec<f64>> =
+            self.kept.took.iter().map(|took| took.queueing.map(|delay| f64::from(delay) * 1e3)).collect();
+        let queueing = sorted(queueing.unwrap_or_default());
+        put("queueing_p50_ms", quantile_of_sorted(&queueing, 0.5));
+        put("queueing_p95_ms", quantile_of_sorted(&queueing, 0.95));
+        put("delay_p50_ms", quantile_of_sorted(&delays, 0.5));
+        put("delay_p95_ms", quantile_of_sorted(&delays, 0.95));
+        self.kept.took = Vec::new();
+        Measured {
+            numbers,
+            converged,
+            received: self.by_second(|ran, step| ran.sum(&ran.paths.tested, step) / 1e6),
+            left: (!self.paths.left.is_empty()
+                && self.paths.tested.iter().all(|flow| flow.limit != Limit::Unknown))
+            .then(|| {
+                self.by_second(|ran, step| {
+                    ran.paths.left.values().filter_map(|left| left.get(step)).sum::<f64>() / 1e6
+                })
+            }),
+            delay: self.delays(),
+            quantiles: SHARES.iter().filter_map(|&share| quantile_of_sorted(&delays, share)).collect(),
+        }
+    }
+
+    fn rates(&self, flow: &Flow, sent: bool) -> &[f64] {
+        self.kept.flows.get(&flow.name).map_or(&[], |rates| if sent { &rates.sent } else { &rates.received })
+    }
+
+    fn received(&self, flow: &Flow) -> &[f64] {
+        self.rates(flow, false)
+    }
+
+    /// What flows received in a step, together.
+    fn sum(&self, flows: &[Flow], step: usize) -> f64 {
+        flows.iter().filter_map(|flow| self.received(flow).get(step)).sum()
+    }
+
+    fn by_second(&self, of: impl Fn(&Self, usize) -> f64) -> Vec<f64> {
+        let all: Vec<f64> = (0..self.paths.steps).map(|step| of(self, step)).collect();
+        all.chunks_exact(5).filter_map(mean).collect()
+    }
+
+    /// The mean delay of tested streams' packets by second, in ms.
+    fn delays(&self) -> Vec<Option<f64>> {
+        let flows: Vec<&[Option<f64>]> = self
+            .paths
+            .tested
+            .iter()
+            .filter_map(|flow| self.kept.flows.get(&flow.name).map(|rates| &rates.delay[..]))
+            .collect();
+        let second = |second: usize| {
+            let steps = second * 5..second * 5 + 5;
+            let within = flows.iter().flat_map(|delays| delays.get(steps.clone()).unwrap_or_default());
+            mean(&within.flatten().copied().collect::<Vec<_>>()).map(|delay| delay * 1e3)
+        };
+        (0..self.paths.steps / 5).map(second).collect()
+    }
+
+    /// Of what was left to the tested streams, and of what they could have made of it, what they received.
+    fn use_of_the_path(&self) -> (Option<f64>, Option<f64>) {
+        let (mut received, mut left, mut possible) = (0.0, 0.0, 0.0);
+        for flow in &self.paths.tested {
+            if flow.limit == Limit::Unknown {
+                return (None, None);
+            }
+        }
+        for (limit, remains) in &self.paths.left {
+            let own: Vec<&Flow> = self.paths.tested.iter().filter(|flow| flow.limit == *limit).collect();
+            for (step, remains) in remains.iter().enumerate() {
+                let active = || own.iter().filter(|flow| flow.active.contains(&step));
+                if active().next().is_none() {
+                    continue;
+                }
+                received += own.iter().filter_map(|flow| self.received(flow).get(step)).sum::<f64>();
+                left += remains;
+                possible += remains.min(active().map(|flow| flow.most).sum());
+            }
+        }
+        let share = |of: f64| (of > 0.0).then(|| received / of);
+        (share(left), share(possible))
+    }
+
+    /// What waits at limiting links, in ms at their rate of the moment.
+    fn queue(&self) -> Option<f64> {
+        let mut all = Vec::new();
+        for (&limit, rate) in &self.paths.rate {
+            let name = Paths::link_name(self.scenario, limit)?;
+            let own = self.paths.tested.iter().filter(|flow| flow.limit == limit);
+            let (from, to) = own.fold((usize::MAX, 0), |(from, to), flow| {
+                (from.min(flow.active.start), to.max(flow.active.end))
+            });
+            let waits = self.kept.queues.get(&name)?.iter().zip(rate).enumerate();
+            let within = waits.filter(|(step, (_, rate))| (from..to).contains(step) && **rate > 0.0);
+            all.extend(within.map(|(_, (bytes, rate))| bytes * 8.0 / rate * 1e3));
+        }
+        mean(&all)
+    }
+
+    /// The time from each change to the next, with its sending rate in between: stream by stream.
+    fn between(&self) -> impl Iterator<Item = (&Change, f64, &[f64])> {
+        self.paths.tested.iter().zip(&self.paths.changes).flat_map(move |(flow, changes)| {
+            changes.iter().enumerate().filter_map(move |(at, change)| {
+                let end = changes.get(at + 1).map_or(flow.to_s, |next| next.at_s);
+                let rates = part(self.rates(flow, true), steps(change.at_s, end));
+                (end - change.at_s >= SHORTEST_S).then_some((change, end - change.at_s, rates))
+            })
+        })
+    }
+
+    fn convergences(&self) -> Vec<Converged> {
+        let each = self.between().map(|(change, within_s, rates)| {
+            let (at_s, what) = (change.at_s, change.what.clone());
+            Converged { at_s, what, took_s: convergence(rates), within_s }
+        });
+        each.collect()
+    }
+
+    /// Variation, and swings in a minute, in the second half of the time between changes.
+    fn smoothness(&self) -> (Option<f64>, Option<f64>) {
+        let (mut varies, mut weight, mut all, mut minutes) = (0.0, 0.0, 0, 0.0);
+        for (_, _, rates) in self.between() {
+            let half = &rates[rates.len() / 2..];
+            let (Some(variation), Some(swings)) = (variation(half), swings(half)) else { continue };
+            let length = half.len() as f64;
+            varies += variation * length;
+            weight += length;
+            all += swings;
+            minutes += length * STEP_S / 60.0;
+        }
+        let share = |sum: f64, of: f64| (of > 0.0).then(|| sum / of);
+        (share(varies, weight), share(all as f64, minutes))
+    }
+
+    /// How alike the streams fare that share a limit, on the mean over limits.
+    fn alike(&self, of: impl Fn(&[Active<'_>]) -> Option<f64>) -> Option<f64> {
+        let mut shared: BTreeMap<Limit, Vec<Active<'_>>> = BTreeMap::new();
+        for flow in &self.paths.tested {
+            shared.entry(flow.limit).or_default().push((self.received(flow), flow.active.clone()));
+        }
+        mean(&shared.values().filter_map(|flows| of(flows)).collect::<Vec<_>>())
+    }
+
+    /// What TCP got beside the streams.
+    fn tcp(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) {
+        let shares = |flow: &&Flow| self.paths.tested.iter().any(|tested| tested.limit == flow.limit);
+        let tcp: Vec<&Flow> = self.paths.tcp.iter().filter(shares).collect();
+        let (mut got, mut beside, mut flows, mut streams) = (0.0, 0.0, 0_usize, 0_usize);
+        for step in 0..self.paths.steps {
+            let active = |flow: &&&Flow| flow.active.contains(&step);
+            let own: Vec<&Flow> = self.paths.tested.iter().collect();
+            let (tcp, own): (Vec<&&Flow>, Vec<&&Flow>) =
+                (tcp.iter().filter(active).collect(), own.iter().filter(active).collect());
+            if tcp.is_empty() || own.is_empty() {
+                continue;
+            }
+            let sum =
+                |flows: &[&&Flow]| flows.iter().filter_map(|flow| self.received(flow).get(step)).sum::<f64>();
+            got += sum(&tcp);
+            beside += sum(&own);
+            flows += tcp.len();
+            streams += own.len();
+        }
+        if flows == 0 {
+            return;
+        }
+        put("tcp_kbps", Some(got / flows as f64 / 1e3));
+        put("tcp_share", Some(100.0 * got / (got + beside)));
+        put("tcp_ratio", Some(beside / streams as f64 / (got / flows as f64)));
+        let outcomes = self.network.flows.iter().filter(|flow| tcp.iter().any(|tcp| tcp.name == flow.flow));
+        let (lost, sent) = outcomes
+            .fold((0, 0), |(lost, sent), flow| (lost + flow.lost.values().sum::<u64>(), sent + flow.sent));
+        put("tcp_loss", (sent > 0).then(|| 100.0 * lost as f64 / sent as f64));
+    }
+
+    /// What the streams' ends counted; gives how many packets of media were sent.
+    fn outcomes(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) -> u64 {
+        let tested = |name: &String| self.paths.tested.iter().find(|flow| flow.name == *name);
+        let own: Vec<_> = self
+            .found
+            .stream
+            .outcomes
+            .iter()
+            .filter_map(|found| Some((found, tested(&found.stream)?)))
+            .collect();
+        let (mut sent, mut lost, mut congestion) = (0, 0, 0);
+        for (found, _) in &own {
+            sent += found.sent;
+            lost += found.congestion_lost + found.wireless_lost;
+            congestion += found.congestion_lost;
+        }
+        // Bulk TCP in the place of streams.
+        for flow in self.network.flows.iter().filter(|flow| tested(&flow.flow).is_some()) {
+            sent += flow.sent;
+            lost += flow.lost.values().sum::<u64>();
+            congestion +=
+                flow.lost.iter().filter(|lost| *lost.0 != "channel").map(|lost| lost.1).sum::<u64>();
+        }
+        put("loss", (sent > 0).then(|| 100.0 * lost as f64 / sent as f64));
+        put("congestion_loss", (sent > 0).then(|| 100.0 * congestion as f64 / sent as f64));
+        if own.is_empty() {
+            return 0;
+        }
+        let back = own.iter().map(|(found, flow)| {
+            found.feedback_bytes as f64 * 8.0 / 1e3 / (flow.to_s - flow.from_s).max(STEP_S)
+        });
+        put("feedback_kbps", mean(&back.collect::<Vec<_>>()));
+        let (back, media) = own.iter().fold((0, 0), |(back, media), (found, _)| {
+            (back + found.feedback_bytes, media + found.received_bytes)
+        });
+        put("feedback_share", (media > 0).then(|| 100.0 * back as f64 / media as f64));
+        put("frames_dropped", Some(own.iter().map(|(found, _)| found.frames_dropped).sum::<u64>() as f64));
+        sent
+    }
+}

@@ -1,0 +1,189 @@
+//! Rate controllers over anybody's path, or over those of RFC 8867 and RFC 8869, compared seed by seed.
+
+use std::sync::PoisonError;
+
+use lastmile::time::Span;
+use lastmile_sim::scenario::{Override, Scenario};
+use serde_json::Value;
+
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+use crate::runs::by_seed;
+use crate::scenarios::{self, RMCAT};
+
+mod cases;
+mod document;
+mod measure;
+mod metrics;
+mod numbers;
+pub mod page;
+mod path;
+mod variants;
+mod watch;
+
+use cases::{Contender, Tested, contenders};
+use document::{Evaluated, Plan};
+use measure::{Measured, Ran};
+use path::Paths;
+use variants::Variants;
+
+/// Runs of each case, unless a request says otherwise.
+const RUNS: u64 = 5;
+
+/// What is compared, and over which paths.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Names or files of scenarios; none for the test cases of RFC 8867 and RFC 8869.
+    pub scenarios: Vec<String>,
+    /// Values of the scenarios that are replaced.
+    pub overrides: Vec<Override>,
+    /// Streams that are tested; none for all whose controller answers the network.
+    pub streams: Vec<String>,
+    /// Controllers with commas between them, `tcp` for bulk TCP in the place of the streams; nothing for all but `fixed`.
+    pub controllers: Option<String>,
+    /// Queue discipline of the links that limit tested streams.
+    pub queue: Option<String>,
+    /// Share of packets that these links lose at random.
+    pub loss: Option<f64>,
+    /// Whether every flow's way has jitter (RFC 8868, section 4.5).
+    pub jitter: bool,
+    /// One-way delay beyond which a packet is too late to be played.
+    pub playout: Span,
+    /// Runs of each case, seeds 1 to N.
+    pub runs: Option<u64>,
+}
+
+impl Default for Request {
+    /// All controllers over the RFCs' test cases.
+    fn default() -> Request {
+        Request {
+            scenarios: Vec::new(),
+            overrides: Vec::new(),
+            streams: Vec::new(),
+            controllers: None,
+            queue: None,
+            loss: None,
+            jitter: false,
+            playout: Span::from_millis(400),
+            runs: None,
+        }
+    }
+}
+
+/// An evaluation that was checked.
+pub struct Evaluation {
+    tested: Vec<Tested>,
+    contenders: Vec<Contender>,
+    variants: Variants,
+    plan: Plan,
+    /// Scenarios that are left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// What came of an evaluation.
+pub struct Comparison {
+    /// For programs and [`page`].
+    pub document: Value,
+    /// For people.
+    pub text: String,
+}
+
+impl Evaluation {
+    /// Checks what is asked for.
+    ///
+    /// # Errors
+    /// A scenario, a controller, a stream or a variant cannot be.
+    pub fn new(request: &Request) -> Result<Evaluation> {
+        let contenders = contenders(request.controllers.as_deref())?;
+        let variants = Variants::new(request.queue.as_deref(), request.loss, request.jitter)?;
+        let is_suite = request.scenarios.is_empty();
+        let names: Vec<&str> = match is_suite {
+            true => RMCAT.to_vec(),
+            false => request.scenarios.iter().map(String::as_str).collect(),
+        };
+        let (mut tested, mut left_out) = (Vec::new(), Vec::new());
+        for name in names {
+            let one = Tested::load(name, request.overrides.clone(), &request.streams)?;
+            variants.check(name, &one)?;
+            if variants.reach(&one) {
+                tested.push(one);
+            } else if is_suite {
+                left_out.push(format!(
+                    "{name} is left out: no link of a known rate limits its streams, for --queue and --loss"
+                ));
+            } else {
+                let why = "--queue and --loss are of the link that limits a stream: here that is none of a known rate";
+                return Err(Error::Input(format!("{name}: {why}")));
+            }
+        }
+        let plan = Plan {
+            suite: is_suite.then_some("rmcat"),
+            runs: request.runs.unwrap_or(RUNS),
+            contenders: contenders.iter().map(ToString::to_string).collect(),
+            variants: variants.names(),
+            playout: request.playout,
+        };
+        Ok(Evaluation { tested, contenders, variants, plan, left_out })
+    }
+
+    /// Runs it, on all cores of the pool of threads that it is called in.
+    ///
+    /// # Errors
+    /// A run cannot be.
+    pub fn run(&self, audience: &Audience) -> Result<Comparison> {
+        let (runs, playout) = (self.plan.runs, self.plan.playout);
+        let found = evaluate(&self.tested, &self.contenders, &self.variants, runs, playout, audience)?;
+        Ok(Comparison { document: self.plan.document(&found), text: self.plan.text(&found) })
+    }
+}
+
+/// What came of every scenario with every contender.
+fn evaluate(
+    tested: &[Tested],
+    contenders: &[Contender],
+    variants: &Variants,
+    runs: u64,
+    playout: Span,
+    audience: &Audience,
+) -> Result<Vec<Evaluated>> {
+    let mut cases = Vec::new();
+    for of in tested {
+        for contender in contenders {
+            cases.push((of, of.with(contender, variants)?));
+        }
+    }
+    let mut found = by_seed("runs", cases.len(), runs, audience, |case, seed| {
+        let (of, scenario) = &cases[case];
+        one(of, scenario, seed, variants, playout, audience).map_err(|error| {
+            let contender = &contenders[case % contenders.len()];
+            error.of(format!("{} with {contender}, seed {seed}", of.scenario.name))
+        })
+    })?
+    .into_iter();
+    let each = |of: &Tested| Evaluated {
+        scenario: of.scenario.name.clone(),
+        description: of.scenario.description.clone(),
+        seconds: of.scenario.duration.as_secs_f64(),
+        tested: of.streams.clone(),
+        runs: found.by_ref().take(contenders.len()).collect(),
+    };
+    Ok(tested.iter().map(each).collect())
+}
+
+/// What came of one run.
+fn one(
+    of: &Tested,
+    scenario: &Scenario,
+    seed: u64,
+    variants: &Variants,
+    playout: Span,
+    audience: &Audience,
+) -> Result<Measured> {
+    let paths = Paths::new(scenario, &of.streams, seed);
+    let (hooks, kept) = watch::watch(scenario, &paths);
+    let mut jittered = scenario.clone();
+    variants.jitter(&mut jittered, seed);
+    let run = scenarios::simulated(&jittered, seed, hooks, audience)?;
+    let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Ran { scenario, paths: &paths, kept, found: &run.found, network: &run.network, playout }.measured())
+}

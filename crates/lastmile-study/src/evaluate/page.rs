@@ -1,0 +1,58 @@
+//! What `lastmile evaluate --json` says, as a page: of each scenario the table, the differences, what came of each change, and charts.
+
+use lastmile_report::html::{esc, page as html};
+use lastmile_report::rows::{cell, table};
+use serde_json::{Map, Value};
+
+use crate::pages::{chart, short};
+
+/// Whether a document is an evaluation's.
+pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
+    ["evaluation", "controllers", "scenarios"].iter().all(|key| document.contains_key(*key))
+}
+
+/// The page.
+pub fn page(document: &Value) -> String {
+    let of = |key: &str| document.get(key).map_or_else(String::new, |value| cell(key, value));
+    let facts: String = ["runs", "controllers", "variants", "playout_ms"]
+        .iter()
+        .filter(|key| !of(key).is_empty())
+        .map(|key| format!("<div><dt>{}</dt><dd>{}</dd></div>", key.replace('_', " "), esc(&of(key))))
+        .collect();
+    let mut body = format!(
+        "<header>\n<h1>Rate controllers compared</h1>\n<dl class=\"facts\">{facts}</dl>\n</header>\n"
+    );
+    let first =
+        document.get("controllers").and_then(|all| all.get(0)).and_then(Value::as_str).unwrap_or_default();
+    body += "<p class=\"soft\">Means over the runs with their 95 % intervals; differences are paired by seed.</p>\n";
+    for scenario in rows_of(document.get("scenarios")) {
+        let of = |key: &str| scenario.get(key).map_or_else(String::new, |value| cell(key, value));
+        let rows = |key: &str| -> String {
+            let rows: Vec<Map<String, Value>> = rows_of(scenario.get(key)).map(short).collect();
+            table(&rows.iter().collect::<Vec<_>>(), &["controller"])
+        };
+        body +=
+            &format!("<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n", esc(&of("scenario")), esc(&of("description")));
+        body += &rows("rows");
+        if !of("alike").is_empty() {
+            let why = "nothing that is random in the scenario reaches them: their intervals do not say how sure a number is";
+            body += &format!("<p class=\"soft\">All runs are alike of {}: {why}.</p>\n", esc(&of("alike")));
+        }
+        let charts = scenario.get("charts").and_then(Value::as_array).into_iter().flatten();
+        let charts: String = charts.map(chart).collect();
+        body += &format!("<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n");
+        body += &format!(
+            "<details>\n<summary>More than {}, seed by seed</summary>\n{}</details>\n",
+            esc(first),
+            rows("differences")
+        );
+        body += &format!("<details>\n<summary>After each change</summary>\n{}</details>\n", rows("changes"));
+    }
+    let metrics: Vec<&Map<String, Value>> = rows_of(document.get("metrics")).collect();
+    body += &format!("<h2>What each number is of</h2>\n{}", table(&metrics, &["name", "unit", "about"]));
+    html("Rate controllers compared", &body)
+}
+
+fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}

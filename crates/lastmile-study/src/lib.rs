@@ -1,0 +1,32 @@
+//! Experiments over simulated networks: cases that are run with the same seeds on all cores, differences paired by seed, sweeps,
+//! accuracy against a known truth, rate controllers compared, and papers' tables and figures again.
+//!
+//! Runs are those of [`lastmile_sim`]; what they give is data, tables and pages of [`lastmile_report`]. With the feature `lab` some
+//! run in real time between network namespaces as well; without it the crate builds for WebAssembly.
+pub mod accuracy;
+mod audience;
+pub mod bench;
+mod error;
+pub mod evaluate;
+#[cfg(feature = "lab")]
+mod lab;
+pub mod pages;
+pub mod papers;
+pub mod ran;
+pub mod runs;
+pub mod scenarios;
+pub mod sweep;
+
+pub use audience::{Audience, Progress};
+pub use error::{Error, Result};
+
+/// Where runs take place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum World {
+    /// In virtual time.
+    #[default]
+    Sim,
+    /// In real time, between network namespaces: with the feature `lab`.
+    Lab,
+}

@@ -1,0 +1,345 @@
+//! Papers' tables, figures and claims again, beside what the papers have.
+//!
+//! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. What every paper needs
+//! stands beside the folders.
+
+#[cfg(feature = "lab")]
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use lastmile::options::Registry;
+use lastmile_report::text::Table as Text;
+use serde_json::{Value, json};
+
+use crate::World;
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+
+#[cfg(feature = "lab")]
+mod lab;
+mod lda;
+pub mod page;
+mod paper;
+mod results;
+mod tfrc_probe;
+mod vtp;
+mod watch;
+
+pub use paper::{
+    Case, Claim, How, Item, Lines, Made, Number, Numbers, Paper, Parts, Run, Stated, Verdict, topology,
+};
+pub use results::Results;
+use results::Without;
+pub use watch::{Seen, Watch};
+
+/// All papers.
+pub static PAPERS: Registry<Paper> = Registry::new(&[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER]);
+
+/// Runs of each case in the simulator, unless a request says otherwise.
+const RUNS: u64 = 10;
+
+/// What of a paper is to be made again.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The items, by name; all that are made by default if there is none.
+    pub items: Vec<String>,
+    /// Where.
+    pub world: World,
+    /// Runs of each case, seeds 1 to N; by default 10, in the lab one or as many as decide a claim.
+    pub runs: Option<u64>,
+}
+
+/// What was made again.
+pub struct Reproduction {
+    /// For programs and [`page`].
+    pub document: Value,
+    /// For people.
+    pub text: String,
+}
+
+/// Makes a paper's tables and figures again, and decides its claims. Runs go on all cores of the pool of threads that it is
+/// called in.
+///
+/// # Errors
+/// There is no such item, or a run cannot be.
+pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Result<Reproduction> {
+    let items = (paper.items)();
+    let chosen = chosen(&items, request)?;
+    let results = match request.world {
+        World::Sim => {
+            let cases = chosen.iter().flat_map(|item| cases(item)).collect();
+            Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
+        }
+        #[cfg(feature = "lab")]
+        World::Lab => Results::lab(paper, in_lab(&chosen, request.runs), audience)?,
+        #[cfg(not(feature = "lab"))]
+        World::Lab => return Err(Error::Machine("the lab was left out of this program".to_owned())),
+    };
+    let document = document(paper, &items, &chosen, &results, request)?;
+    let text = text(&chosen, &results, &document);
+    Ok(Reproduction { document, text })
+}
+
+/// The items that are asked for: all that are made unless some are named.
+fn chosen<'a>(items: &'a [Item], request: &Request) -> Result<Vec<&'a Item>> {
+    if request.items.is_empty() {
+        return match request.world {
+            World::Sim => Ok(items.iter().filter(|item| item.by_default()).collect()),
+            World::Lab => Err(Error::Input(
+                "in the lab each run takes minutes: name the items, --item NAME (--list)".to_owned(),
+            )),
+        };
+    }
+    let find = |name: &String| {
+        let item = items.iter().find(|item| item.id == name);
+        let item = item.ok_or_else(|| {
+            let known: Vec<_> = items.iter().map(|item| item.id).collect();
+            Error::Input(format!("there is no item {name:?}; known: {}", known.join(", ")))
+        })?;
+        match &item.how {
+            How::Made(_) => Ok(item),
+            How::Waits(what) => Err(Error::Input(format!("{name} waits for {what}"))),
+            How::Never(why) => Err(Error::Input(format!("{name} cannot be made: {why}"))),
+        }
+    };
+    request.items.iter().map(find).collect()
+}
+
+/// How often each case is run in the lab.
+#[cfg(feature = "lab")]
+fn in_lab(chosen: &[&Item], asked: Option<u64>) -> BTreeMap<Case, u64> {
+    let mut runs = BTreeMap::new();
+    for item in chosen {
+        let How::Made(made) = &item.how else { continue };
+        for case in &made.cases {
+            let most = runs.entry(case.clone()).or_insert(1);
+            *most = asked.unwrap_or(made.lab).max(*most);
+        }
+    }
+    runs
+}
+
+fn cases(item: &Item) -> Vec<Case> {
+    match &item.how {
+        How::Made(made) => made.cases.clone(),
+        How::Waits(_) | How::Never(_) => Vec::new(),
+    }
+}
+
+/// All papers, for people.
+pub fn papers() -> String {
+    let mut text = Text::new(&["paper", ">tables", ">figures", "what"]);
+    for paper in PAPERS.iter() {
+        let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());
+        text.row([paper.name, &tables, &figures, paper.citation]);
+    }
+    text.text()
+}
+
+/// A paper's tables and figures, and whether each is made: for programs and for people.
+pub fn list(paper: &Paper) -> (Value, String) {
+    let items = (paper.items)();
+    let state = |item: &Item| match &item.how {
+        How::Made(made) if made.apart => "made where it is named".to_owned(),
+        How::Made(made) if made.lab > 1 => format!("made; in the lab {} runs decide", made.lab),
+        How::Made(_) => "made".to_owned(),
+        How::Waits(what) => format!("waits for {what}"),
+        How::Never(why) => format!("cannot be made: {why}"),
+    };
+    let number = |item: &Item| item.number.map(|number| number.to_string());
+    let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": cases(item).len() });
+    let mut text = Text::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
+    for item in &items {
+        let number = number(item).unwrap_or_else(|| "in words".to_owned());
+        let cases = cases(item).len().to_string();
+        text.row([item.id.to_owned(), number, cases, state(item), item.shows.to_owned()]);
+    }
+    (items.iter().map(row).collect(), text.text())
+}
+
+/// Why a claim is not decided in the world that was asked for.
+fn elsewhere(paper: &Paper, claim: &Claim) -> String {
+    let (name, items) = (paper.name, claim.items.join(","));
+    match claim.world {
+        World::Sim => "is decided in the simulator".to_owned(),
+        World::Lab => format!("is decided by lastmile reproduce {name} --world lab --item {items}"),
+    }
+}
+
+/// All that was found, for programs and for the page.
+fn document(
+    paper: &Paper,
+    items: &[Item],
+    chosen: &[&Item],
+    results: &Results,
+    request: &Request,
+) -> Result<Value> {
+    let statements: toml::Table = paper.statements.parse().map_err(Error::input)?;
+    let waits = |id: &&&str| {
+        let item = items.iter().find(|item| item.id == **id);
+        item.and_then(|item| if let How::Waits(what) = item.how { Some(what) } else { None })
+    };
+    let claim = |claim: &Claim| {
+        let missing: Vec<_> =
+            claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
+        let undecided = |why: String| (None, String::new(), why, Vec::new());
+        let (holds, ours, why, without) =
+            match (missing.iter().find_map(waits), claim.world == request.world, missing.first()) {
+                (Some(what), ..) => undecided(format!("waits for {what}")),
+                (None, false, _) => undecided(elsewhere(paper, claim)),
+                (None, true, Some(id)) => undecided(format!("needs {id}, which was not asked for")),
+                (None, true, None) => {
+                    let (verdict, without) = results.decide(claim.decide);
+                    let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
+                    let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
+                    let why = why.collect::<Vec<_>>().join(". ");
+                    (verdict.holds, said(verdict.ours, &without), why, without)
+                }
+            };
+        json!({
+            "id": claim.id, "claim": statements.get(claim.id).and_then(toml::Value::as_str),
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "without": without,
+            // Of claims that nobody asked for by naming items.
+            "needs": if request.items.is_empty() { Vec::new() } else { missing },
+        })
+    };
+    let items: Vec<Value> = chosen
+        .iter()
+        .filter_map(|item| {
+            let How::Made(made) = &item.how else { return None };
+            let (columns, rows, charts) = (made.table)(results).json();
+            let number = item.number.map(|number| number.to_string());
+            Some(json!({
+                "item": item.id, "number": number, "shows": item.shows, "columns": columns, "rows": rows, "charts": charts,
+            }))
+        })
+        .collect();
+    let world = if request.world == World::Lab { "lab" } else { "sim" };
+    Ok(json!({
+        "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
+        "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
+    }))
+}
+
+/// Our numbers, and how many runs had none.
+fn said(ours: String, without: &[Without]) -> String {
+    let each = |Without { number, without, runs }: &Without| {
+        format!(
+            "; no {} in {without} of {runs} run{}",
+            number.replace('_', " "),
+            if *runs == 1 { "" } else { "s" }
+        )
+    };
+    without.iter().map(each).fold(ours, |ours, each| ours + &each)
+}
+
+/// For people.
+fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
+    let mut out = String::new();
+    let mut say = |line: &str| {
+        let _ = writeln!(out, "{line}");
+    };
+    for item in chosen {
+        let How::Made(made) = &item.how else { continue };
+        let number = item.number.map_or_else(String::new, |number| format!(" ({number})"));
+        say(&format!("{}{number}: {}", item.id, item.shows));
+        say(&(made.table)(results).text());
+    }
+    let (mut undecided, mut others) = (Vec::new(), 0);
+    for claim in document["claims"].as_array().into_iter().flatten() {
+        if page::is_elsewhere(claim) {
+            others += 1;
+            continue;
+        }
+        let of = |key: &str| claim[key].as_str().unwrap_or_default();
+        let Some(holds) = claim["holds"].as_bool() else {
+            undecided.push(format!("{} ({})", of("id"), of("why")));
+            continue;
+        };
+        say(&format!("{} {}: {}", of("id"), if holds { "holds" } else { "does not hold" }, of("claim")));
+        say(&format!("  paper: {}", of("paper")));
+        say(&format!("  ours: {}", of("ours")));
+        if !holds {
+            say(&format!("  why: {}", of("why")));
+        }
+    }
+    if !undecided.is_empty() {
+        say(&format!("undecided: {}", undecided.join(", ")));
+    }
+    if others > 0 {
+        say(&page::elsewhere(others));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_and_figure_of_every_paper_is_known_once_and_every_claim_decided() {
+        for paper in PAPERS.iter() {
+            let items = (paper.items)();
+            let tables = (1..=paper.tables).map(Number::Table);
+            for number in tables.chain((1..=paper.figures).map(Number::Figure)) {
+                let known = items.iter().filter(|item| item.number == Some(number)).count();
+                assert_eq!(known, 1, "{}: {number}", paper.name);
+            }
+            let beyond = |number: Number| match number {
+                Number::Table(table) => table > paper.tables,
+                Number::Figure(figure) => figure > paper.figures,
+            };
+            assert!(!items.iter().filter_map(|item| item.number).any(beyond), "{}", paper.name);
+            let mut ids: Vec<_> = items.iter().map(|item| item.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), items.len(), "two items of one name");
+
+            let statements: toml::Table = paper.statements.parse().unwrap();
+            let claims = (paper.claims)();
+            for id in statements.keys() {
+                assert!(claims.iter().any(|claim| claim.id == id), "{}: nobody decides {id}", paper.name);
+            }
+            for claim in &claims {
+                let own = claim.id.starts_with('x') || statements.contains_key(claim.id);
+                assert!(own, "{} is neither the paper's nor our own", claim.id);
+                for id in claim.items {
+                    assert!(ids.contains(id), "{}: no item {id}", claim.id);
+                }
+            }
+        }
+    }
+
+    /// What a claim has of the paper is numbers that the paper's folder has too, or words with a bar.
+    #[test]
+    fn every_claim_has_what_the_paper_says() {
+        let numbers = |text: &str| -> Vec<f64> {
+            let digits = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+            digits.filter_map(|digits| digits.trim_matches('.').parse().ok()).collect()
+        };
+        for paper in PAPERS.iter() {
+            let known = numbers(paper.numbers);
+            for claim in (paper.claims)() {
+                let id = format!("{} {}: {}", paper.name, claim.id, claim.paper);
+                match &claim.paper {
+                    paper::Stated::Numbers { at, says } => {
+                        assert!(!at.is_empty() && !numbers(says).is_empty(), "{id}");
+                        let unknown = numbers(says).into_iter().find(|number| !known.contains(number));
+                        assert_eq!(unknown, None, "not in figures.toml: {id}");
+                    }
+                    paper::Stated::Words { at, says, bar } => {
+                        assert!(!at.is_empty() && says.contains(' ') && bar.contains(' '), "{id}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_case_is_a_scenario() {
+        for paper in PAPERS.iter() {
+            let cases = (paper.items)().iter().flat_map(cases).collect();
+            results::checked(paper, cases).unwrap();
+        }
+    }
+}

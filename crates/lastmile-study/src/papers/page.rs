@@ -1,0 +1,78 @@
+//! What `lastmile reproduce --json` says, as a page: claims, and each item's charts and table.
+
+use lastmile_report::html::{esc, page as html};
+use lastmile_report::rows::{cell, table};
+use serde_json::{Map, Value};
+
+use crate::pages::{chart, short};
+
+/// Whether a document is a reproduction's.
+pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
+    ["paper", "items", "claims"].iter().all(|key| document.contains_key(*key))
+}
+
+/// The page.
+pub fn page(document: &Value) -> String {
+    let of = |key: &str| document.get(key).map_or_else(String::new, |value| cell(key, value));
+    let facts: String = ["world", "runs"]
+        .iter()
+        .map(|key| format!("<div><dt>{key}</dt><dd>{}</dd></div>", esc(&of(key))))
+        .collect();
+    let mut body = format!(
+        "<header>\n<h1>{}</h1>\n<p>{}</p>\n<dl class=\"facts\">{facts}</dl>\n</header>\n",
+        esc(&of("paper")),
+        esc(&of("citation"))
+    );
+    body += "<p class=\"soft\">Means over the runs with their 95 % intervals (99 % where a column says ci99); the paper's own numbers beside.</p>\n";
+    let list = |key: &str| {
+        document.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+    };
+    let claims: Vec<Map<String, Value>> =
+        list("claims").filter(|claim| !waits(claim)).map(in_words).collect();
+    if !claims.is_empty() {
+        body += "<h2>Claims</h2>\n";
+        body += &table(&claims.iter().collect::<Vec<_>>(), &["id", "holds", "claim", "paper", "ours", "why"]);
+    }
+    let others = list("claims").filter(|claim| waits(claim)).count();
+    if others > 0 {
+        body += &format!("<p class=\"soft\">{}</p>\n", esc(&elsewhere(others)));
+    }
+    for item in list("items") {
+        let of = |key: &str| item.get(key).map_or_else(String::new, |value| cell(key, value));
+        let number = if of("number").is_empty() { String::new() } else { format!(" ({})", of("number")) };
+        body +=
+            &format!("<h2 id=\"{0}\">{0}{1}: {2}</h2>\n", esc(&of("item")), esc(&number), esc(&of("shows")));
+        let charts = item.get("charts").and_then(Value::as_array).into_iter().flatten();
+        let charts: String = charts.map(chart).collect();
+        if !charts.is_empty() {
+            body += &format!("<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n");
+        }
+        let rows = item.get("rows").and_then(Value::as_array).into_iter().flatten();
+        let rows: Vec<Map<String, Value>> = rows.filter_map(Value::as_object).map(short).collect();
+        body += &table(&rows.iter().collect::<Vec<_>>(), &[]);
+    }
+    html(&of("paper"), &body)
+}
+
+/// Whether a claim waits for items that were not asked for.
+pub(crate) fn is_elsewhere(claim: &Value) -> bool {
+    claim.as_object().is_some_and(waits)
+}
+
+fn waits(claim: &Map<String, Value>) -> bool {
+    claim.get("needs").and_then(Value::as_array).is_some_and(|needs| !needs.is_empty())
+}
+
+/// How many such claims there are.
+pub(crate) fn elsewhere(claims: usize) -> String {
+    match claims {
+        1 => "1 other claim waits for items that were not asked for".to_owned(),
+        claims => format!("{claims} other claims wait for items that were not asked for"),
+    }
+}
+
+/// A claim without what its words say already.
+fn in_words(claim: &Map<String, Value>) -> Map<String, Value> {
+    let own = |key: &&String| !["needs", "without"].contains(&key.as_str());
+    claim.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}

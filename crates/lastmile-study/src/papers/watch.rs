@@ -1,0 +1,99 @@
+//! What is looked at while a run goes: rates, queues and windows in steps of time, and how long the packets of streams took.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lastmile::node::Datagram;
+use lastmile::time::{Span, Time};
+use lastmile::wire::{RtpPacket, is_rtcp};
+use lastmile_sim::network::meter::udp_payload;
+use lastmile_sim::runs::Hooks;
+use lastmile_sim::runs::series::{SeriesPlan, SeriesRow};
+use lastmile_sim::scenario::{Scenario, Simulation};
+
+/// What of a paper's runs is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Length of a step.
+    pub step: Span,
+    /// Whether each packet of a stream is.
+    pub packets: bool,
+}
+
+/// What was seen of a run.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Of flows, links and WLANs, step by step.
+    pub rows: Vec<SeriesRow>,
+    /// Packets of streams that arrived, by the stream's name: when, and after how long, in seconds.
+    pub arrivals: BTreeMap<String, Vec<(f64, f64)>>,
+}
+
+/// Shared by those who look on.
+pub(crate) type Notes = Arc<Mutex<Seen>>;
+
+impl Watch {
+    /// Notes it while a run goes.
+    pub(crate) fn hooks(self, notes: &Notes) -> Hooks {
+        let (rows, packets) = (Arc::clone(notes), Arc::clone(notes));
+        let tell = move |row: &SeriesRow| noted(&rows, |seen| seen.rows.push(row.clone()));
+        let prepare = move |scenario: &Scenario, simulation: &mut Simulation| {
+            if self.packets {
+                attach(scenario, simulation, &packets);
+            }
+        };
+        Hooks {
+            series: Some(SeriesPlan { step: self.step, tell: Box::new(tell) }),
+            prepare: Some(Box::new(prepare)),
+            ..Hooks::default()
+        }
+    }
+}
+
+fn noted(notes: &Notes, what: impl FnOnce(&mut Seen)) {
+    what(&mut notes.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// What was noted, once the run is over.
+pub(crate) fn taken(notes: &Notes) -> Seen {
+    let mut taken = Seen::default();
+    noted(notes, |seen| std::mem::swap(seen, &mut taken));
+    taken
+}
+
+/// Has the packets of every stream noted.
+fn attach(scenario: &Scenario, simulation: &mut Simulation, notes: &Notes) {
+    for talk in scenario.conversations() {
+        let Some((name, (flow, _))) = talk.name.clone().zip(simulation.conversation(&talk)) else { continue };
+        let (sender, receiver) = (simulation.hosts[talk.from.0], simulation.hosts[talk.to.0]);
+        let (notes, mut left) = (Arc::clone(notes), BTreeMap::<u16, Time>::new());
+        simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
+            if datagram.flow != flow || (from != sender && to != receiver) {
+                return;
+            }
+            let Some(sequence) = sequence(datagram) else { return };
+            if from == sender {
+                left.insert(sequence, now);
+            }
+            if to == receiver
+                && let Some(then) = left.remove(&sequence)
+            {
+                let arrival = ((now - Time::ZERO).as_secs_f64(), (now - then).as_secs_f64());
+                noted(&notes, |seen| seen.arrivals.entry(name.clone()).or_default().push(arrival));
+            }
+        }));
+    }
+}
+
+/// The number of a packet of media.
+fn sequence(datagram: &Datagram) -> Option<u16> {
+    let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
+    Some(RtpPacket::parse(rtp).ok()?.header.sequence)
+}
+
+impl Seen {
+    /// The rows of one flow, link (`from>to`) or direction of a WLAN, in the order of time.
+    pub fn of<'a>(&'a self, row: &'a str, name: &'a str) -> impl Iterator<Item = &'a SeriesRow> {
+        self.rows.iter().filter(move |seen| seen.row == row && seen.name == name)
+    }
+}

@@ -1,0 +1,165 @@
+//! Scenarios by name: those that come with the project, the simulator's own and those by which rate controllers are evaluated
+//! (RFC 8867, sections 5.1 to 5.8; RFC 8869, sections 3.1 and 3.2), or files. `docs/evaluate.md` says where they differ from the RFCs.
+
+use std::fs;
+use std::io::Read;
+
+use lastmile::time::Span;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::runs::{Hooks, SimulatedRun, simulate};
+use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
+
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+
+macro_rules! rmcat {
+    ($($name:literal),+ $(,)?) => {
+        /// The names of the test cases of RFC 8867 and RFC 8869.
+        pub const RMCAT: &[&str] = &[$($name),+];
+
+        fn rmcat_text(name: &str) -> Option<&'static str> {
+            match name {
+                $($name => Some(include_str!(concat!("../scenarios/", $name, ".toml"))),)+
+                _ => None,
+            }
+        }
+    };
+}
+rmcat![
+    "rfc8867-5.1",
+    "rfc8867-5.1-delay",
+    "rfc8867-5.1-udp",
+    "rfc8867-5.2",
+    "rfc8867-5.2-udp",
+    "rfc8867-5.3",
+    "rfc8867-5.3-free",
+    "rfc8867-5.3-udp",
+    "rfc8867-5.4",
+    "rfc8867-5.5",
+    "rfc8867-5.6",
+    "rfc8867-5.6-bloated",
+    "rfc8867-5.7",
+    "rfc8867-5.8",
+    "rfc8869-3.1-up",
+    "rfc8869-3.1-pair",
+    "rfc8869-3.1-on-off",
+    "rfc8869-3.1-off-on",
+    "rfc8869-3.1-tcp",
+    "rfc8869-3.2-down",
+    "rfc8869-3.2-up",
+    "rfc8869-3.2-both",
+    "rfc8869-3.2-on-off",
+    "rfc8869-3.2-off-on",
+    "rfc8869-3.2-tcp",
+    "rfc8869-3.2-n",
+];
+
+/// The names of all scenarios that come with the project, in the order in which they are listed.
+pub fn names() -> Vec<&'static str> {
+    [BUILTIN, RMCAT].concat()
+}
+
+/// The text of one of them.
+pub fn ready(name: &str) -> Option<&'static str> {
+    builtin_text(name).or_else(|| rmcat_text(name))
+}
+
+/// The text of a scenario, by a ready one's name or a file's path, and what errors call it.
+///
+/// # Errors
+/// It is no ready one's name, and the file cannot be read.
+pub fn text(name: &str) -> Result<(String, String)> {
+    if let Some(text) = ready(name) {
+        return Ok((format!("{name}.toml"), text.to_owned()));
+    }
+    match read(name) {
+        Ok(text) => Ok((name.to_owned(), text)),
+        Err(error) => Err(Error::Input(format!(
+            "cannot read scenario {name}: {error}; built in are: {}",
+            names().join(", ")
+        ))),
+    }
+}
+
+/// A file's text, no more of it than one byte beyond what a scenario may have: the reader refuses that by itself.
+fn read(name: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(name)?.take(MAX_TEXT as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The scenario of that name or file, checked, with some of its values replaced.
+///
+/// ```
+/// use lastmile_sim::scenario::Override;
+/// let scenario = lastmile_study::scenarios::load("path", &[Override::new("duration", "1 s")])?;
+/// assert_eq!(scenario.duration.to_string(), "1 s");
+/// # Ok::<(), lastmile_study::Error>(())
+/// ```
+///
+/// # Errors
+/// It cannot be read, or is no scenario.
+pub fn load(name: &str, overrides: &[Override]) -> Result<Scenario> {
+    let (file, text) = text(name)?;
+    Ok(Scenario::parse_with(&file, &text, overrides)?)
+}
+
+/// Runs a scenario in virtual time; hooks look on.
+pub(crate) fn simulated(
+    scenario: &Scenario,
+    seed: u64,
+    hooks: Hooks,
+    audience: &Audience,
+) -> Result<SimulatedRun> {
+    if audience.is_gone() {
+        return Err(Error::interrupted());
+    }
+    let waits = audience.clone();
+    let hooks = Hooks { progress: Some(Box::new(move |_| waits.goes_on())), ..hooks };
+    let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), hooks)?;
+    if run.stopped { Err(Error::interrupted()) } else { Ok(run) }
+}
+
+#[cfg(test)]
+mod tests {
+    use lastmile::units::Bytes;
+    use lastmile_sim::network::link::QueueLimit;
+
+    use super::*;
+
+    #[test]
+    fn every_one_is_a_scenario_of_its_name() {
+        for name in names() {
+            let scenario = load(name, &[]).unwrap();
+            assert_eq!(scenario.name, name);
+            assert!(!scenario.description.is_empty(), "{name}");
+        }
+        assert!(ready("rfc8867-5.9").is_none());
+    }
+
+    /// What stands in both RFCs of every path: 50 ms one way unless flows differ, queues of 300 ms.
+    #[test]
+    fn paths_are_the_rfcs() {
+        for (name, from, to, capacity, queue_ms) in [
+            ("rfc8867-5.1", "a", "b", 1.0, 300.0),
+            ("rfc8867-5.2", "a", "b", 2.0, 300.0),
+            ("rfc8867-5.3", "a", "b", 1.0, 300.0),
+            ("rfc8867-5.4", "a", "b", 3.5, 300.0),
+            ("rfc8867-5.5", "a", "b", 4.0, 300.0),
+            ("rfc8867-5.6", "a", "b", 2.0, 300.0),
+            ("rfc8867-5.6-bloated", "a", "b", 2.0, 1000.0),
+            ("rfc8867-5.7", "a", "b", 2.0, 300.0),
+            ("rfc8867-5.8", "a", "b", 3.5, 300.0),
+            ("rfc8867-5.1-udp", "a", "b", 4.0, 300.0),
+            ("rfc8869-3.1-up", "ap", "fn0", 1.0, 300.0),
+            ("rfc8869-3.2-up", "ap", "fn0", 100.0, 300.0),
+        ] {
+            let scenario = load(name, &[]).unwrap();
+            let link = &scenario.links[scenario.link(from, to).unwrap()].config;
+            let bytes = Bytes((queue_ms / 1e3 * capacity * 1e6 / 8.0) as u64);
+            assert_eq!(link.queue, QueueLimit::Bytes(bytes), "{name}");
+            let wanted = if name == "rfc8867-5.5" { 0.010 } else { 0.050 };
+            assert_eq!(link.delay.as_secs_f64(), wanted, "{name}");
+        }
+    }
+}

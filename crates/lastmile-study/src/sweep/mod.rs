@@ -1,0 +1,286 @@
+//! A scenario with every combination of some values and seeds, on all cores.
+//!
+//! Results are the same whatever the number of cores: rows for each run, in the order of the combinations. Finished runs stand in
+//! a [`Journal`], so that a sweep that was interrupted goes on where it stood.
+
+use std::io::Write;
+use std::path::Path;
+
+use lastmile::time::Span;
+use lastmile::units::Bytes;
+use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::network::wlan::StationTrace;
+use lastmile_sim::runs::Hooks;
+use lastmile_sim::runs::sweep::{Plan, Run};
+use lastmile_sim::scenario::{Scenario, TrafficSpec};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+use crate::scenarios;
+
+mod journal;
+mod output;
+pub mod page;
+mod recent;
+
+pub use journal::Journal;
+pub use lastmile_sim::runs::sweep::{Parameter, Sweep};
+pub use output::Format;
+use recent::Recent;
+
+/// The rows of one run, or of a whole sweep.
+pub type Rows = Vec<Map<String, Value>>;
+
+/// Runs what a journal does not have yet of a sweep, on all cores of the pool of threads that it is called in.
+///
+/// # Errors
+/// A run cannot be, or its rows cannot be kept.
+fn run(plan: &Plan<'_>, journal: &Journal, audience: &Audience) -> Result<()> {
+    audience.progress.begin("runs", plan.runs() as u64);
+    audience.progress.advance(journal.finished() as u64);
+    let scenarios = Recent::new(rayon::current_num_threads());
+    (0..plan.runs()).into_par_iter().filter(|&run| !journal.has(run)).try_for_each(|index| {
+        let run = plan.run(index, scenarios.of(plan, plan.combination_of(index))?);
+        let rows = one(&run, audience).map_err(|error| match run.label() {
+            label if label.is_empty() => error,
+            label => error.of(format!("with {label}, seed {}", run.seed)),
+        })?;
+        journal.add(index, &rows)?;
+        audience.progress.advance(1);
+        Ok::<(), Error>(())
+    })?;
+    audience.progress.end();
+    Ok(())
+}
+
+/// A sweep that goes to a file, or to whatever can be written to, and goes on where it stood.
+pub struct Written<'a> {
+    plan: Plan<'a>,
+    journal: Journal,
+}
+
+impl<'a> Written<'a> {
+    /// Checks every combination, and opens the journal beside `output`, if that is a file to go on from.
+    ///
+    /// # Errors
+    /// A combination is no scenario, or what stands in `output` is not this sweep's.
+    pub fn new(
+        plan: Plan<'a>,
+        text: &str,
+        output: Option<&Path>,
+        audience: &Audience,
+    ) -> Result<Written<'a>> {
+        let traces = checked(&plan, audience)?;
+        let journal = match output {
+            Some(output) => {
+                output::check(output, &plan)?;
+                Journal::open(output, fingerprint(text, &plan, traces), plan.runs())?
+            }
+            None => Journal::temporary(plan.runs())?,
+        };
+        Ok(Written { plan, journal })
+    }
+
+    /// Runs in all, and how many of them are finished.
+    pub fn runs(&self) -> (usize, usize) {
+        (self.plan.runs(), self.journal.finished())
+    }
+
+    /// Runs the others, on all cores of the pool of threads that it is called in.
+    ///
+    /// # Errors
+    /// A run cannot be, or its rows cannot be kept.
+    pub fn run(&self, audience: &Audience) -> Result<()> {
+        run(&self.plan, &self.journal, audience)
+    }
+
+    /// Writes all rows, in the order of the runs; says how many.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&self, out: &mut impl Write, format: Format) -> Result<usize> {
+        output::write(out, &self.journal, self.plan.sweep(), format)
+    }
+
+    /// Ends it: once its rows are written, the journal is no longer needed.
+    pub fn end(self) {
+        self.journal.remove();
+    }
+}
+
+/// Runs a sweep of the scenario of that name or file, and gives all rows.
+///
+/// # Errors
+/// The scenario or a combination cannot be, or a run.
+pub fn rows(scenario: &str, sweep: &Sweep, audience: &Audience) -> Result<Rows> {
+    let mut all = Rows::new();
+    let (file, text) = scenarios::text(scenario)?;
+    let plan = sweep.plan(&file, &text)?;
+    let journal = Journal::temporary(plan.runs())?;
+    checked(&plan, audience)?;
+    run(&plan, &journal, audience)?;
+    journal.read(|rows| {
+        all.extend(rows);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Combinations that are checked before the first of them is looked at for errors.
+const BATCH: usize = 1_024;
+
+/// Checks every combination before any is run; what is wrong is that with the first one that is. Gives a number that
+/// changes with what scenarios read from files beside them: a trace that has changed makes another sweep.
+fn checked(plan: &Plan<'_>, audience: &Audience) -> Result<u64> {
+    audience.progress.begin("checking combinations", plan.combinations() as u64);
+    let mut all = 0;
+    for first in (0..plan.combinations()).step_by(BATCH) {
+        if audience.is_gone() {
+            return Err(Error::interrupted());
+        }
+        let last = (first + BATCH).min(plan.combinations());
+        let traces: Vec<_> = (first..last)
+            .into_par_iter()
+            .map(|combination| plan.scenario(combination).map(|scenario| traces(&scenario)))
+            .collect();
+        for found in traces {
+            all = mixed(all, found?);
+        }
+        audience.progress.advance((last - first) as u64);
+    }
+    Ok(all)
+}
+
+/// Which sweep it is.
+fn fingerprint(text: &str, plan: &Plan<'_>, traces: u64) -> u64 {
+    let all = format!("{:?} {traces:x}", plan.sweep());
+    journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])
+}
+
+fn mixed(hash: u64, more: u64) -> u64 {
+    (hash ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// What a scenario reads from files beside it, in short.
+fn traces(scenario: &Scenario) -> u64 {
+    let packet =
+        |hash, packet: &(Span, Bytes)| mixed(hash, packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40));
+    let flow = |hash, flow: &TrafficSpec| match &flow.arrivals {
+        Arrivals::Trace(trace) => trace.packets().iter().fold(hash, packet),
+        _ => hash,
+    };
+    let links = scenario.links.iter().filter_map(|link| link.config.trace.as_ref());
+    let stations = scenario.wlans.iter().flat_map(|wlan| &wlan.config.station);
+    let stations = stations.filter_map(|station| match station.trace.as_ref()? {
+        StationTrace::Open(trace) => Some(trace),
+        StationTrace::Named(_) => None,
+    });
+    links
+        .chain(stations)
+        .fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
+}
+
+/// The rows of one run: its parameters, its seed, and each number found.
+fn one(run: &Run, audience: &Audience) -> Result<Rows> {
+    let simulated = scenarios::simulated(&run.scenario, run.seed, Hooks::default(), audience)?;
+    let row = |kind: &str, found: Value| {
+        let mut all = Map::new();
+        all.insert("run".into(), json!(run.index));
+        all.insert("seed".into(), json!(run.seed));
+        // The seed is there as the number that it is.
+        for parameter in run.overrides.iter().filter(|set| set.key != "seed") {
+            all.insert(parameter.key.clone(), json!(parameter.value));
+        }
+        all.insert("row".into(), json!(kind));
+        match found {
+            Value::Object(found) => all.extend(found),
+            other => all.extend([("result".to_owned(), other)]),
+        }
+        all
+    };
+    let mut rows = Vec::new();
+    for found in simulated.found.rows() {
+        rows.extend(found.rows.into_iter().map(|one| row(found.row, one)));
+    }
+    let network = &simulated.network;
+    for flow in &network.flows {
+        rows.push(row("flow", serde_json::to_value(flow)?));
+    }
+    for link in &network.links {
+        rows.push(row("link", serde_json::to_value(link)?));
+    }
+    for wlan in &network.wlans {
+        rows.push(row("wlan", serde_json::to_value(wlan)?));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const SCENARIO: &str = "name = \"s\"\nduration = \"200 ms\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+        rate = \"10 Mbit/s\"\n[[traffic]]\nname = \"t\"\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4 Mbit/s\"\nsize = \"1500 B\"\n";
+
+    fn parameters() -> Vec<Parameter> {
+        vec![Parameter::new("traffic.t.rate", ["1 Mbit/s", "4 Mbit/s", "9 Mbit/s"])]
+    }
+
+    fn sweep(dir: &Path, output: &str, threads: usize) {
+        let sweep = Sweep { parameters: parameters(), seeds: (1..=4).collect() };
+        let (plan, output) = (sweep.plan("s.toml", SCENARIO).unwrap(), dir.join(output));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let audience = Audience::default();
+        let written = Written::new(plan, SCENARIO, Some(&output), &audience).unwrap();
+        pool.install(|| written.run(&audience)).unwrap();
+        written.write(&mut std::fs::File::create(&output).unwrap(), Format::Jsonl).unwrap();
+        written.end();
+    }
+
+    #[test]
+    fn the_file_is_the_same_whatever_the_cores_and_wherever_it_was_killed() {
+        let dir = std::env::temp_dir().join(format!("lastmile-sweep-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        sweep(&dir, "one", 1);
+        let whole = std::fs::read_to_string(dir.join("one")).unwrap();
+        assert_eq!(whole.lines().count(), 3 * 4 * 3, "a flow and two links of each run");
+        assert!(!Journal::path(&dir.join("one")).exists());
+        sweep(&dir, "three", 3);
+        assert_eq!(std::fs::read_to_string(dir.join("three")).unwrap(), whole);
+
+        // A journal as a kill leaves it: some runs in any order, and half a line.
+        let audience = Audience::default();
+        let plan = Sweep { parameters: parameters(), seeds: (1..=4).collect() };
+        let plan = plan.plan("s.toml", SCENARIO).unwrap();
+        let which = fingerprint(SCENARIO, &plan, checked(&plan, &audience).unwrap());
+        let journal = Journal::open(&dir.join("cut"), which, plan.runs()).unwrap();
+        for index in [7, 0, 11] {
+            let scenario = plan.scenario(plan.combination_of(index)).unwrap();
+            journal.add(index, &one(&plan.run(index, scenario.into()), &audience).unwrap()).unwrap();
+        }
+        drop(journal);
+        let part = Journal::path(&dir.join("cut"));
+        let mut left = std::fs::read(&part).unwrap();
+        left.extend_from_slice(b"{\"run\":3,\"rows\":[{\"se");
+        std::fs::write(&part, left).unwrap();
+        sweep(&dir, "cut", 2);
+        assert_eq!(std::fs::read_to_string(dir.join("cut")).unwrap(), whole);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn another_trace_is_another_sweep() {
+        let (from, to) = (SCENARIO.find("kind = \"poisson\"").unwrap(), SCENARIO.find("rate = \"4").unwrap());
+        let ends = SCENARIO[from..to].replace("poisson", "trace");
+        let of = |packets: &str| {
+            let text = format!("{}{ends}packets = \"{packets}\"\n", &SCENARIO[..from]);
+            let sweep = Sweep { seeds: vec![1, 2], ..Sweep::default() };
+            checked(&sweep.plan("s.toml", &text).unwrap(), &Audience::default()).unwrap()
+        };
+        assert_eq!(of("0 100"), of("0 100"));
+        assert!(of("0 100") != of("0 101") && of("0 100") != of("0.1 100"));
+    }
+}

@@ -1,0 +1,251 @@
+//! [`Row`]: a result as JSON documents and tables have it.
+
+use serde::Serialize;
+
+use super::{Cost, Decision};
+use crate::endpoint::Event;
+use crate::estimate::{
+    Estimate, Interval, IntervalMethod, METHODS, Quantity, Refusal, TruthKind, TruthOver, Value,
+};
+use crate::options::{Choice, Given};
+use crate::report::Direction;
+use crate::units::Rate;
+
+/// One number, or why there is none. Rates are bit/s at the IP layer.
+///
+/// ```
+/// use lastmile::endpoint::measure::{Cost, Decision, Row};
+/// use lastmile::{estimate::Refusal, report::Direction};
+/// let (method, direction, cost) = ("wbest(trains=4)".into(), Direction::Forward, Cost::default());
+/// let refused = Decision::Refused { method, direction, refusal: Refusal::Interrupted, cost };
+/// let row = Row::of(&refused).unwrap();
+/// assert_eq!((row.method.as_str(), row.code.as_deref()), ("wbest", Some("interrupted")));
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The initiator's name in a scenario; absent on real networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The reflector's name in a scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// When the session began, in a scenario's time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_seconds: Option<f64>,
+    /// The method's registered name.
+    pub method: String,
+    /// All options of the method as they were in force.
+    pub options: Given,
+    /// The method as it was asked for, with the options that were given.
+    #[serde(skip)]
+    pub asked: String,
+    /// The direction measured.
+    pub direction: Direction,
+    /// The quantity of the number.
+    pub quantity: Option<Quantity>,
+    /// The number.
+    pub rate_bps: Option<u64>,
+    /// A lower bound, where the path is faster than these hosts can time.
+    pub more_than_bps: Option<u64>,
+    /// How much in one go it was shown with, or the bucket of a shaper.
+    pub burst_bytes: Option<u64>,
+    /// The layer of all rates.
+    pub layer: &'static str,
+    /// The number's confidence interval.
+    pub interval: Option<IntervalRow>,
+    /// Which truth the number aims at.
+    pub truth_kind: Option<TruthKind>,
+    /// The estimate's warnings as one text.
+    pub warning: Option<String>,
+    /// Why there is no number.
+    pub refused: Option<String>,
+    /// The refusal, or the warnings, in words that stay, with spaces between.
+    pub code: Option<String>,
+    /// The session's cost up to this result.
+    #[serde(flatten)]
+    pub cost: CostRow,
+    /// The truth, where a simulation knows it.
+    #[serde(flatten)]
+    pub truth: Option<TruthRow>,
+}
+
+/// A confidence interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct IntervalRow {
+    /// Its lower end.
+    pub low_bps: u64,
+    /// Its upper end.
+    pub high_bps: u64,
+    /// The probability that it holds the truth.
+    pub confidence: f64,
+    /// How it was made.
+    pub method: IntervalMethod,
+}
+
+/// What the session cost up to this result. Bytes are IP bytes sent by the initiator but for `bytes_received`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CostRow {
+    /// From the first packet sent to the result.
+    pub seconds: f64,
+    /// All bytes sent.
+    pub bytes: u64,
+    /// Those of probing streams.
+    pub probe_bytes: u64,
+    /// Those of requests.
+    pub control_bytes: u64,
+    /// Those sent only to earn credit for a reverse stream.
+    pub credit_bytes: u64,
+    /// Bytes received, probes of a reverse stream included.
+    pub bytes_received: u64,
+    /// Streams that were sent and believed.
+    pub streams: u32,
+    /// Streams that were sent and not believed.
+    pub streams_discarded: u32,
+}
+
+/// The truth beside the number, and the number's relative error against the truth of its own window (or of the
+/// run, see `truth_over`): the one that the row's `truth_kind` names, and in any case what a saturating flow gets.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TruthRow {
+    /// What the path carries while nobody else sends.
+    pub truth_capacity_bps: u64,
+    /// The same of what lasts, behind token buckets.
+    pub truth_sustained_bps: u64,
+    /// The spare rate over the estimate's window.
+    pub truth_window_bps: Option<u64>,
+    /// The spare rate over the run.
+    pub truth_mean_bps: Option<u64>,
+    /// Which of the two a spare rate is held against.
+    pub truth_over: TruthOver,
+    /// What a saturating flow gets over the estimate's window.
+    pub truth_saturation_window_bps: Option<u64>,
+    /// What it gets over the run.
+    pub truth_saturation_mean_bps: Option<u64>,
+    /// The number's relative error.
+    pub error: Option<f64>,
+    /// Its relative error against what a saturating flow gets.
+    pub error_saturation: Option<f64>,
+}
+
+impl From<Cost> for CostRow {
+    fn from(cost: Cost) -> CostRow {
+        CostRow {
+            seconds: cost.elapsed.as_secs_f64(),
+            bytes: cost.bytes().0,
+            probe_bytes: cost.probe_bytes.0,
+            control_bytes: cost.control_bytes.0,
+            credit_bytes: cost.credit_bytes.0,
+            bytes_received: cost.bytes_received.0,
+            streams: cost.streams,
+            streams_discarded: cost.streams_discarded,
+        }
+    }
+}
+
+impl From<Interval> for IntervalRow {
+    fn from(interval: Interval) -> IntervalRow {
+        IntervalRow {
+            low_bps: interval.low.bits_per_second(),
+            high_bps: interval.high.bits_per_second(),
+            confidence: interval.confidence,
+            method: interval.method,
+        }
+    }
+}
+
+/// `estimate / truth - 1`, where both are there.
+pub fn relative_error(estimate: Option<Rate>, truth: Option<Rate>) -> Option<f64> {
+    Some(estimate?.ratio(truth?)? - 1.0)
+}
+
+/// The codes of an estimate's warnings, each once.
+fn codes(estimate: &Estimate) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for code in estimate.warnings.iter().map(|warning| warning.code.code()) {
+        if !all.contains(&code) {
+            all.push(code);
+        }
+    }
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+impl Row {
+    /// The row of a decision, if it is a result.
+    pub fn of(what: &Decision) -> Option<Row> {
+        let (method, direction, estimate, refusal, cost) = match what {
+            Decision::Estimated { method, direction, estimate, cost } => {
+                (method, direction, Some(estimate), None, cost)
+            }
+            Decision::Refused { method, direction, refusal, cost } => {
+                (method, direction, None, Some(refusal), cost)
+            }
+            _ => return None,
+        };
+        let choice: Choice = method.parse().unwrap_or_else(|_| Choice::named(method));
+        let (options, value) = (METHODS.used(&choice), estimate.map(|e| e.value));
+        let bound = match value {
+            Some(Value::MoreThan(rate)) => Some(rate.bits_per_second()),
+            _ => None,
+        };
+        Some(Row {
+            from: None,
+            to: None,
+            start_seconds: None,
+            method: choice.name,
+            options,
+            asked: method.clone(),
+            direction: *direction,
+            quantity: estimate.map(|e| e.quantity),
+            rate_bps: value.and_then(Value::rate).map(Rate::bits_per_second),
+            more_than_bps: bound,
+            burst_bytes: estimate.and_then(|e| e.burst).map(|burst| burst.0),
+            layer: "ip",
+            interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
+            truth_kind: estimate.map(|e| e.truth_kind),
+            warning: estimate.and_then(Estimate::warning),
+            refused: refusal.map(ToString::to_string),
+            code: refusal.map(Refusal::code).map(str::to_owned).or_else(|| estimate.and_then(codes)),
+            cost: (*cost).into(),
+            truth: None,
+        })
+    }
+
+    /// The rows of a run's decisions.
+    pub fn all(events: &[Event]) -> Vec<Row> {
+        events.iter().filter_map(|event| Row::of(event.what.of()?)).collect()
+    }
+
+    /// Whether no stream had been sent when this was decided.
+    pub fn is_before_streams(&self) -> bool {
+        self.cost.probe_bytes == 0 && self.cost.streams + self.cost.streams_discarded == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Warning, WarningCode};
+
+    #[test]
+    fn a_row_has_the_codes_of_its_warnings_each_once() {
+        use WarningCode::{BatchedStamps, RoundTrip};
+        let code = |codes: &[WarningCode]| {
+            let estimate = Estimate {
+                quantity: Quantity::Capacity,
+                value: Value::Is(Rate::ip(10_000_000)),
+                interval: None,
+                truth_kind: TruthKind::Queue,
+                burst: None,
+                streams: Vec::new(),
+                warnings: codes.iter().map(|&code| Warning { code, text: "w".into() }).collect(),
+            };
+            let (method, direction, cost) = ("wbest".to_owned(), Direction::Forward, Cost::default());
+            Row::of(&Decision::Estimated { method, direction, estimate, cost }).unwrap().code
+        };
+        assert_eq!(code(&[]), None);
+        assert_eq!(
+            code(&[RoundTrip, BatchedStamps, RoundTrip]).as_deref(),
+            Some("round-trip batched-stamps")
+        );
+    }
+}
