@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use lastmile::classify::Decision::{FellBack, LossJudged};
 use lastmile::control::{self, RateController};
 use lastmile::endpoint::Endpoint;
 use lastmile::endpoint::stream::*;
@@ -253,12 +254,18 @@ fn it_says_which_rate_it_starts_with() {
 fn times_of_receipt_serve_zbs_where_feedback_alone_does_not() {
     let path = Path { rates: &[(0, 6_000_000)], loss: 0.01, heard_until: Time::MAX, stop: at(20_000) };
     let fell_back = |came: &Came| {
-        came.decided.iter().any(|what| matches!(what, control::Decision::FellBack { from: "zbs", .. }))
+        came.decided
+            .iter()
+            .any(|what| matches!(what, control::Decision::Classify(FellBack { from: "zbs", .. })))
     };
     assert!(fell_back(&over(&path, "tfrc+zbs")));
     let fine = over_with(&path, "tfrc+zbs", |_, receiver| receiver.receipt_times = true);
     assert!(!fell_back(&fine), "{:?}", fine.decided);
-    assert!(fine.decided.iter().any(|what| matches!(what, control::Decision::LossJudged { by: "zbs", .. })));
+    assert!(
+        fine.decided
+            .iter()
+            .any(|what| matches!(what, control::Decision::Classify(LossJudged { by: "zbs", .. })))
+    );
 }
 
 /// What pairs of a stream told of the path, in kbit/s; and between which capacities hand-offs were.

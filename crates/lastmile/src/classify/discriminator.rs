@@ -4,8 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arrival, Classifier, Lda, Loss, LossClass, Name, Spike, SpikeRtt};
-use crate::control::Decision;
+use super::{Arrival, Classifier, Decision, Lda, Loss, LossClass, Name, Spike, SpikeRtt};
 use crate::options::{Choice, ChoiceError, Given, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time, Tx};

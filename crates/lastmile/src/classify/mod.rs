@@ -4,6 +4,7 @@
 //! stands in a [`Discriminator`], which knows what to do where times of arrival are too coarse. `docs/rate-control.md` has
 //! what each needs, and which of the literature's are left out and why.
 
+mod decision;
 mod discriminator;
 mod extent;
 mod spacing;
@@ -11,6 +12,7 @@ mod spacing;
 mod testing;
 
 pub use biaz::Biaz;
+pub use decision::Decision;
 pub use discriminator::{Discriminator, DoubtConfig, LossCounts, Verdicts};
 pub use fq_rtt::{FqRtt, FqRttConfig};
 pub use none::NoClassifier;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::classify::{self, LossClass};
+use crate::classify::{self, Decision::LossJudged};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -15,45 +15,6 @@ use crate::units::{Bytes, Rate};
 )]
 #[non_exhaustive]
 pub enum Decision {
-    /// Lost packets were judged: as many in a row as were found at once and got the same verdict.
-    LossJudged {
-        /// The first packet's number.
-        id: u64,
-        /// Packets.
-        packets: u32,
-        /// The verdict.
-        class: LossClass,
-        /// Who judged.
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
-        by: classify::Name,
-    },
-    /// A classifier stepped aside, since times of arrival are too coarse for it or missing.
-    FellBack {
-        /// Who stepped aside.
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
-        from: classify::Name,
-        /// Who judges instead.
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
-        to: classify::Name,
-        /// The coarsest stamps with which the first would work.
-        needs: Span,
-        /// What the feedback has; nothing where it has no times of arrival.
-        resolution: Option<Span>,
-    },
-    /// A classifier took more for lost by the wireless link than a link can well lose: all losses are congestion from now on.
-    Doubted {
-        /// Which.
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
-        classifier: classify::Name,
-        /// The share of packets that it judged to be lost by the wireless link.
-        wireless: f64,
-    },
-    /// A classifier judges again.
-    Restored {
-        /// Which.
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "classify::name"))]
-        to: classify::Name,
-    },
     /// A loss event began (RFC 5348, section 5.2).
     LossEvent {
         /// The number of the packet that began it.
@@ -98,6 +59,15 @@ pub enum Decision {
         /// The rate from now on.
         rate: Rate,
     },
+    /// What the classifier in front decided: losses judged, fall-backs.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Classify(classify::Decision),
+}
+
+impl From<classify::Decision> for Decision {
+    fn from(decision: classify::Decision) -> Decision {
+        Decision::Classify(decision)
+    }
 }
 
 /// What a controller asks its host to do. Asking for packets back to back is possible in no other way.
@@ -127,8 +97,15 @@ pub enum Action {
 const WAITING: usize = 64;
 
 /// Decisions that wait to be fetched. Takes no memory after it was made.
-#[derive(Clone, Debug)]
-pub(crate) struct Decisions(VecDeque<Decision>);
+///
+/// ```
+/// use lastmile::control::{Decision, Decisions};
+/// let mut decisions = Decisions::default();
+/// decisions.push(Decision::CapacityUnknown);
+/// assert_eq!((decisions.pop(), decisions.pop()), (Some(Decision::CapacityUnknown), None));
+/// ```
+#[derive(Debug)]
+pub struct Decisions(VecDeque<Decision>);
 
 impl Default for Decisions {
     fn default() -> Decisions {
@@ -136,24 +113,36 @@ impl Default for Decisions {
     }
 }
 
+impl Clone for Decisions {
+    /// With the same room: that of a derived clone would be what waits.
+    fn clone(&self) -> Decisions {
+        let mut copy = Decisions::default();
+        copy.0.extend(&self.0);
+        copy
+    }
+}
+
 impl Decisions {
-    /// The next lost packet of a run that gets the same verdict makes no decision of its own.
-    pub(crate) fn push(&mut self, decision: Decision) {
-        if let Decision::LossJudged { id: next, class: verdict, by: judge, packets: more } = decision
-            && let Some(Decision::LossJudged { id, packets, class, by }) = self.0.back_mut()
+    /// Adds one. The next lost packet of a run that gets the same verdict makes no decision of its own.
+    pub fn push(&mut self, decision: impl Into<Decision>) {
+        let decision = decision.into();
+        if let Decision::Classify(LossJudged { id: next, class: verdict, by: judge, packets: more }) =
+            decision
+            && let Some(Decision::Classify(LossJudged { id, packets, class, by })) = self.0.back_mut()
             && (*class, *by, id.checked_add((*packets).into())) == (verdict, judge, Some(next))
         {
             *packets = packets.saturating_add(more);
             return;
         }
         if self.0.len() == WAITING {
-            let verdict = |waiting: &Decision| matches!(waiting, Decision::LossJudged { .. });
+            let verdict = |waiting: &Decision| matches!(waiting, Decision::Classify(LossJudged { .. }));
             self.0.remove(self.0.iter().position(verdict).unwrap_or(0));
         }
         self.0.push_back(decision);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Decision> {
+    /// The oldest, which waits no longer.
+    pub fn pop(&mut self) -> Option<Decision> {
         self.0.pop_front()
     }
 }
@@ -161,11 +150,13 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classify::LossClass;
 
     #[test]
     fn verdicts_make_room_for_other_decisions() {
         let mut decisions = Decisions::default();
-        let judged = |id| Decision::LossJudged { id, packets: 1, class: LossClass::Congestion, by: "none" };
+        let judged =
+            |id| Decision::Classify(LossJudged { id, packets: 1, class: LossClass::Congestion, by: "none" });
         decisions.push(judged(0));
         decisions.push(Decision::CapacityUnknown);
         (1..100).for_each(|k| decisions.push(judged(2 * k)));
@@ -173,5 +164,8 @@ mod tests {
         assert_eq!((waiting.len(), waiting[0], waiting[1]), (WAITING, Decision::CapacityUnknown, judged(74)));
         (0..100).for_each(|_| decisions.push(Decision::CapacityUnknown));
         assert_eq!(decisions.0.len(), WAITING);
+        assert!(
+            decisions.clone().0.capacity() >= WAITING && Decisions::default().clone().0.capacity() >= WAITING
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A loss classifier in front of a controller: losses that it judges wireless are no congestion to what stands behind it.
 
 use super::{Action, Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Signal};
-use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
+use crate::classify::{self, Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
 use crate::telemetry::Visitor;
 use crate::time::Time;
 use crate::units::Bytes;
@@ -137,7 +137,7 @@ impl Discriminated {
             let (class, by) = (*class, self.discriminator.judge());
             self.recent.remember(seq, class);
             truth.into_iter().for_each(|truth| truth.judged(seq, class));
-            self.decisions.push(Decision::LossJudged { id: seq, packets: 1, class, by });
+            self.decisions.push(classify::Decision::LossJudged { id: seq, packets: 1, class, by });
         }
     }
 }
@@ -193,6 +193,7 @@ impl RateController for Discriminated {
 mod tests {
     use super::super::{LossTruth, LostBy, Setting, build};
     use super::*;
+    use crate::classify::Decision::{FellBack, LossJudged};
     use crate::time::Span;
 
     const WIRELESS: Fate = Fate::Lost { by: LostBy::Gap, class: LossClass::Wireless };
@@ -290,12 +291,16 @@ mod tests {
         let mut told = reports(4, "x...");
         let coarse = Some(Span::from_nanos(976_563));
         by.judge(Time::ZERO, &mut Feedback { resolution: coarse, ..Feedback::exact(&mut told, None) });
-        let Some(Decision::FellBack { from: "mbiaz", to: "spike", needs, resolution }) = by.poll_decision()
+        let Some(Decision::Classify(FellBack { from: "mbiaz", to: "spike", needs, resolution })) =
+            by.poll_decision()
         else {
             panic!()
         };
         assert_eq!((needs, resolution), (Span::from_nanos(769_230), coarse));
-        assert!(matches!(by.poll_decision(), Some(Decision::LossJudged { id: 4, by: "spike", .. })));
+        assert!(matches!(
+            by.poll_decision(),
+            Some(Decision::Classify(LossJudged { id: 4, by: "spike", .. }))
+        ));
         assert_eq!(by.poll_decision(), None);
     }
 }

@@ -19,8 +19,7 @@ mod window_rate;
 
 pub use binomial::BinomialOptions;
 pub use composition::{ALIASES, Alias, Composition};
-pub(crate) use decision::Decisions;
-pub use decision::{Action, Decision};
+pub use decision::{Action, Decision, Decisions};
 pub use discriminated::Discriminated;
 pub use feedback::{
     Fate, Feedback, Information, LossTruth, LostBy, PacketClass, Report, RouteChange, Sent, Signal, Source,

@@ -1,6 +1,6 @@
 //! What the ends of a stream decide, in words.
 
-use lastmile::classify::{LossClass, Verdicts};
+use lastmile::classify::{self, LossClass, Verdicts};
 use lastmile::control;
 use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent};
 
@@ -103,9 +103,10 @@ fn judged(verdicts: &Verdicts) -> String {
 
 /// What a controller decided, in words.
 fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
+    use classify::Decision::{Doubted, FellBack, LossJudged, Restored};
     use control::Decision;
     let text = match what {
-        Decision::LossJudged { id, packets, class, by } => {
+        Decision::Classify(LossJudged { id, packets, class, by }) => {
             let of = if *class == LossClass::Wireless { "by the wireless link" } else { "to congestion" };
             format!("{by}: {packets} lost {of}, from packet {id} on")
         }
@@ -113,7 +114,7 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
             let percent = loss_event_rate * 100.0;
             format!("a loss event began with packet {id}: loss event rate {percent:.3} %")
         }
-        Decision::FellBack { from, to, needs, resolution } => {
+        Decision::Classify(FellBack { from, to, needs, resolution }) => {
             let has =
                 resolution.map_or_else(|| "there are none".to_owned(), |has| format!("these are of {has}"));
             return (
@@ -122,7 +123,7 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
                 format!("{to} judges for {from}, which needs stamps of {needs}: {has}"),
             );
         }
-        Decision::Doubted { classifier, wireless } => {
+        Decision::Classify(Doubted { classifier, wireless }) => {
             let percent = wireless * 100.0;
             let text = format!(
                 "{classifier} took {percent:.0} % of all packets for lost by the wireless link, more than one can well lose: \
@@ -130,7 +131,7 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
             );
             return (LANES[0], Mood::Bad, text);
         }
-        Decision::Restored { to } => format!("{to} judges again"),
+        Decision::Classify(Restored { to }) => format!("{to} judges again"),
         Decision::Capacity { rate, size, .. } => {
             format!("the path's capacity is {rate} for packets of {size}")
         }

@@ -3,7 +3,7 @@
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
 use super::options::{Preset, TfrcConfig};
-use crate::classify::{Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
+use crate::classify::{self, Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
 use crate::control::receive_rate::ReceiveRate;
 use crate::control::{Decision, Decisions, LossTruth, Summary};
 use crate::node::Ecn;
@@ -186,7 +186,7 @@ impl Receiver {
                 class = discriminator.classify(&loss);
                 let by = discriminator.judge();
                 let packets = if step > 1 { packets } else { 1 };
-                self.decisions.push(Decision::LossJudged { id: seq, packets, class, by });
+                self.decisions.push(classify::Decision::LossJudged { id: seq, packets, class, by });
                 truth.into_iter().for_each(|truth| truth.judged(seq, class));
             }
             match (class, &mut run) {
@@ -327,7 +327,8 @@ mod tests {
         for packets in [2_900, 3_001, 20_000_u32] {
             let (p, decisions) = over(1_000..1_000 + u64::from(packets), Some("spike"));
             let class = LossClass::Wireless;
-            assert_eq!(decisions, [Decision::LossJudged { id: 1_000, packets, class, by: "spike" }]);
+            let judged = classify::Decision::LossJudged { id: 1_000, packets, class, by: "spike" };
+            assert_eq!(decisions, [judged.into()]);
             assert_eq!(p, 0.0);
         }
     }
