@@ -25,6 +25,7 @@ pub use feedback::{
     Fate, Feedback, Information, LossTruth, LostBy, PacketClass, Report, RouteChange, Sent, Signal, Source,
     Summary,
 };
+pub use flow::{Flow, News};
 pub use setting::Setting;
 
 use crate::classify::{self, Verdicts};

@@ -4,11 +4,10 @@
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
 //! halves with each timeout, after the law's own answer to the first.
 
-use super::flow::{Flow, SLOWEST, initial_window};
 use super::receive_rate::ReceiveRate;
 use super::window::{Acked, Congestion, MIN_SSTHRESH, Window, WindowLaw};
 use super::{
-    Decision, Decisions, Fate, Feedback, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
+    Decision, Fate, Feedback, Flow, News, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
 };
 use crate::classify::LossClass;
 use crate::node::Ecn;
@@ -32,66 +31,60 @@ pub(super) struct Shape {
 /// A window's law at work as a rate.
 #[derive(Debug)]
 pub(super) struct WindowRate {
-    setting: Setting,
     law: Box<dyn WindowLaw>,
     window: Window,
     /// Short and long averages of the round-trip time, in seconds; both with RAP's fine grain, else the first alone.
     rtt: Option<(f64, f64)>,
     shape: Shape,
-    /// What arrived, the highest rate at which it did by this end's clock in bytes a second, and how long ago the newest packet that
-    /// feedback told of had left, in seconds: the round-trip time, and what the peer says that it held its feedback back.
     receive: ReceiveRate,
-    most_received: f64,
-    ago: f64,
+    /// The highest rate at which packets arrived, by this end's clock, in bytes a second.
+    max_receive_rate: f64,
+    /// The latest round-trip time in seconds, with the time for which the peer says that it held its feedback back.
+    raw_rtt: f64,
     /// Bytes that left and were not told of in sums, where the host tells of sending: no more can have arrived.
-    unreported: u64,
-    /// Losses of packets that were sent before belong to the last decrease.
-    decreased: Option<Time>,
+    unacked_bytes: u64,
     /// A packet sent at that time or later ends the round.
-    round: Time,
+    round_start: Time,
+    /// By how much silence has lowered the rate.
     backoff: f64,
     flow: Flow,
-    decisions: Decisions,
 }
 
 impl WindowRate {
     pub(super) fn new(law: Box<dyn WindowLaw>, shape: Shape, setting: &Setting) -> WindowRate {
-        let mss = setting.packet_size.0 as f64;
+        let flow = Flow::new(setting);
         WindowRate {
-            setting: *setting,
             law,
-            window: Window::new(initial_window(mss) / mss),
+            window: Window::new(flow.initial_window() / flow.full_size()),
             rtt: None,
             shape,
             receive: ReceiveRate::default(),
-            most_received: 0.0,
-            ago: 0.0,
-            unreported: 0,
-            decreased: None,
-            round: Time::ZERO,
+            max_receive_rate: 0.0,
+            raw_rtt: 0.0,
+            unacked_bytes: 0,
+            round_start: Time::ZERO,
             backoff: 1.0,
-            flow: Flow::new(setting),
-            decisions: Decisions::default(),
+            flow,
         }
     }
 
     /// IP bytes a second.
     fn bytes_per_second(&self) -> f64 {
         let rate = match self.rtt {
-            None => self.setting.start.map_or(self.flow.size(), |start| start.bits_per_second() as f64 / 8.0),
+            None => self.flow.start_rate().unwrap_or(self.flow.packet_size()),
             Some((short, long)) => {
                 // [RAP] the gap between packets is multiplied by the short average over the long one.
                 let fine = if self.shape.fine_grain { long / short } else { 1.0 };
                 let packets =
                     if self.shape.fractions { self.window.cwnd } else { libm::floor(self.window.cwnd) };
-                (packets * self.flow.size() / short * fine).min(self.most())
+                (packets * self.flow.packet_size() / short * fine).min(self.most())
             }
         };
-        (rate / self.backoff).max(self.flow.size() / SLOWEST)
+        (rate / self.backoff).max(self.flow.slowest_rate())
     }
 
     fn rate(&self) -> Rate {
-        self.setting.below(self.flow.cap, self.bytes_per_second())
+        self.flow.rate(self.bytes_per_second())
     }
 
     fn on_rtt(&mut self, sample: Span) {
@@ -99,8 +92,8 @@ impl WindowRate {
         self.rtt = Some(match self.rtt {
             None => {
                 // A start that the user chose is a window in this round-trip time.
-                if let Some(start) = self.setting.start {
-                    let window = start.bits_per_second() as f64 / 8.0 * sample / self.flow.size();
+                if let Some(start) = self.flow.start_rate() {
+                    let window = start * sample / self.flow.packet_size();
                     self.window.cwnd = self.window.cwnd.max(window);
                 }
                 (sample, sample)
@@ -111,77 +104,75 @@ impl WindowRate {
     }
 
     /// So many bytes arrived since feedback came last, and the newest packet left so long ago, feedback held back or not.
-    fn received(&mut self, bytes: u64, ago: Option<Span>) {
+    fn received(&mut self, bytes: u64, raw_rtt: Option<Span>) {
         self.receive.add(bytes);
         let rtt = self.rtt.map_or(Span::ZERO, |rtt| Span::from_secs_f64(rtt.0));
-        if let Some((bytes, span)) = self.receive.feedback(self.flow.now.as_nanos(), rtt) {
+        if let Some((bytes, span)) = self.receive.feedback(self.flow.now().as_nanos(), rtt) {
             // What comes at one instant was sent over longer: over a millisecond is believed.
             let seconds = (span as f64 / 1e9).max(1e-3);
-            self.most_received = self.most_received.max(bytes as f64 / seconds);
+            self.max_receive_rate = self.max_receive_rate.max(bytes as f64 / seconds);
         }
-        self.ago = ago.map_or(self.ago, |ago| ago.as_secs_f64());
+        self.raw_rtt = raw_rtt.map_or(self.raw_rtt, |rtt| rtt.as_secs_f64());
     }
 
     /// The most that is sent whatever a peer says of its feedback, in bytes a second.
     fn most(&self) -> f64 {
-        let start = self.setting.start.map_or(0.0, |start| start.bits_per_second() as f64 / 8.0);
-        let window = self.window.cwnd * self.flow.size() / self.ago.max(1e-6);
-        start.max(AHEAD * window.max(self.most_received))
+        let start = self.flow.start_rate().unwrap_or(0.0);
+        let window = self.window.cwnd * self.flow.packet_size() / self.raw_rtt.max(1e-6);
+        start.max(AHEAD * window.max(self.max_receive_rate))
     }
 
     /// More than this is never sent, so that the window need not grow beyond.
     fn bound(&mut self) {
         let Some((rtt, _)) = self.rtt else { return };
-        let most = (self.setting.max.bits_per_second() as f64 / 8.0 * rtt / self.flow.size()).max(1.0);
+        let most = (self.flow.max_rate() * rtt / self.flow.packet_size()).max(1.0);
         self.window.cwnd = self.window.cwnd.min(most).max(1.0);
     }
 
     fn delivered(&mut self, sent: &Sent, segments: f64, rtt: Option<Span>) {
-        self.law.on_delivered(segments, rtt, self.flow.now);
-        let round_ended = sent.at >= self.round;
+        self.law.on_delivered(segments, rtt, self.flow.now());
+        let round_ended = sent.at >= self.round_start;
         if round_ended {
-            self.round = self.flow.now;
+            self.round_start = self.flow.now();
         }
-        let recovering = self.decreased.is_some_and(|decreased| sent.at < decreased);
-        if !recovering && !sent.app_limited {
-            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.flow.now, round_ended });
+        if !self.flow.in_recovery(sent.at) && !sent.app_limited {
+            self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.flow.now(), round_ended });
             self.bound();
         }
     }
 
     fn congested(&mut self, sent_at: Time, how: Congestion) {
-        if self.decreased.is_some_and(|decreased| sent_at < decreased) {
+        if !self.flow.begin_recovery(sent_at) {
             return;
         }
         let first = self.window.ssthresh.is_infinite();
-        self.law.on_congestion(&mut self.window, how, self.flow.now);
+        self.law.on_congestion(&mut self.window, how, self.flow.now());
         self.bound();
-        self.decreased = Some(self.flow.now);
         if first {
-            self.decisions.push(Decision::SlowStartEnded { rate: self.rate() });
+            self.flow.decide(Decision::SlowStartEnded { rate: self.rate() });
         }
     }
 }
 
 impl RateController for WindowRate {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.unreported = self.unreported.saturating_add(sent.size.0);
-        if self.flow.on_sent(now, sent) {
-            self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
-        }
+        self.unacked_bytes = self.unacked_bytes.saturating_add(sent.size.0);
+        self.flow.on_sent(now, sent);
+        self.flow.expect_feedback(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
-        let rtt = feedback.rtt(self.flow.now);
+        let rtt = feedback.rtt(self.flow.now());
         rtt.into_iter().for_each(|sample| self.on_rtt(sample));
-        let newest = feedback.newest().map(|i| self.flow.now - feedback.reports[i].sent.at);
+        let newest = feedback.newest().map(|i| self.flow.now() - feedback.reports[i].sent.at);
         let (mut heard, mut came) = (false, 0);
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
-            let Some(new) = self.flow.on_report(sent.id) else { continue };
+            let news = self.flow.on_report(&sent);
             match fate {
-                Fate::Arrived { ecn, .. } if new => {
+                _ if news == News::NeverSent => {}
+                Fate::Arrived { ecn, .. } if news == News::New => {
                     heard = true;
                     came = sent.size.0.saturating_add(came);
                     if feedback.receiver.is_none() {
@@ -199,13 +190,13 @@ impl RateController for WindowRate {
         }
         if let Some(summary) = feedback.receiver {
             // Sums alone: as many segments as these bytes, and one congestion in a round-trip time.
-            let at = self.rtt.map_or(self.flow.now, |rtt| self.flow.now - Span::from_secs_f64(rtt.0));
+            let at = self.rtt.map_or(self.flow.now(), |rtt| self.flow.now() - Span::from_secs_f64(rtt.0));
             let sends = self.flow.tells_of_sending();
-            came = if sends { summary.received.0.min(self.unreported) } else { summary.received.0 };
-            self.unreported -= came.min(self.unreported);
+            came = if sends { summary.received.0.min(self.unacked_bytes) } else { summary.received.0 };
+            self.unacked_bytes -= came.min(self.unacked_bytes);
             let sent = Sent::media(0, Bytes(came), at);
             heard |= came > 0;
-            self.delivered(&sent, (came as f64 / self.flow.size()).min(1e6), rtt);
+            self.delivered(&sent, (came as f64 / self.flow.packet_size()).min(1e6), rtt);
             if summary.loss_event_rate > 0.0 {
                 self.congested(at, Congestion::DupAcks);
             }
@@ -213,48 +204,44 @@ impl RateController for WindowRate {
         self.received(came, newest);
         if heard {
             self.backoff = 1.0;
+            self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
+        } else {
+            self.flow.expect_feedback(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
         }
-        self.flow.heard(heard, self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
-        self.flow.at(now);
+        self.flow.on_signal(now, signal);
         match signal {
-            Signal::PersistentCongestion => {
-                self.decreased = None;
-                self.congested(self.flow.now, Congestion::Timeout);
-            }
-            Signal::Remb { rate } => self.flow.cap = Some(rate),
+            Signal::PersistentCongestion => self.congested(self.flow.now(), Congestion::Timeout),
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
             // What flies is of the old path: its window says nothing of this one, and some laws would take minutes to cut it.
             Signal::Route { why: RouteChange::LessCapacity } => {
                 self.window.reduce_to(MIN_SSTHRESH, Congestion::Timeout);
-                self.decreased = Some(self.flow.now);
+                self.flow.begin_recovery(self.flow.now());
             }
             _ => {}
         }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.flow.timeout()
+        self.flow.poll_timeout()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        if !self.flow.is_silent(now) {
+        if !self.flow.is_overdue(now) {
             return;
         }
         if self.backoff == 1.0 && self.rtt.is_some() {
-            self.decreased = None;
-            self.congested(self.flow.now, Congestion::Timeout);
+            self.congested(self.flow.now(), Congestion::Timeout);
         }
         // 2^20 is far below a packet in 64 s, whatever the rate was.
         self.backoff = (self.backoff * 2.0).min(1_048_576.0);
-        self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
-        self.decisions.push(Decision::NoFeedback { rate: self.rate() });
+        self.flow.no_feedback(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
     }
 
     fn poll_decision(&mut self) -> Option<Decision> {
-        self.decisions.pop()
+        self.flow.poll_decision()
     }
 
     fn output(&self) -> Output {

@@ -38,9 +38,8 @@ use options::Parameters;
 use receive_clock::ReceiveClock;
 
 use super::receive_rate::ReceiveRate;
-use super::spacing::Spacing;
 use super::{
-    Action, Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController,
+    Action, Controller, Decision, Fate, Feedback, Flow, Information, Made, News, Output, RateController,
     Report, RouteChange, Sent, Setting, Signal, Source,
 };
 use crate::classify::LossClass;
@@ -72,36 +71,26 @@ fn make(given: &Given, setting: &Setting) -> Made {
 /// The sending side, in either form.
 #[derive(Debug)]
 pub struct Tfrc {
-    setting: Setting,
     parameters: Parameters,
     law: Box<dyn Law>,
     connections: Connections,
     factor: f64,
     receive: ReceiveRate,
     clock: ReceiveClock,
-    /// The mean size of packets at the IP layer, in bytes.
-    size: Option<f64>,
-    /// The host tells of packets sent, up to this number.
-    sent: Option<u64>,
-    /// The highest number that was ever reported.
-    reported: Option<u64>,
     /// p.
     loss_event_rate: f64,
     /// The largest X_recv so far, and the newest, in bytes a second.
     most_received: f64,
     received: f64,
     limited: DataLimited,
-    spacing: Spacing,
     /// What left, and the highest rate at which it did: reports may say more.
     sending: ReceiveRate,
     most_sent: f64,
     sent_since_timer: bool,
-    cap: Option<Rate>,
     /// The receiver is to be asked to forget its losses; until it has, or that time has come, its p counts as none.
     forget: bool,
     forgets_until: Option<Time>,
-    now: Time,
-    decisions: Decisions,
+    flow: Flow,
 }
 
 impl Tfrc {
@@ -113,31 +102,25 @@ impl Tfrc {
     /// With room for the loss histories of up to `most` connections; it begins with one.
     pub(super) fn several(config: &TfrcConfig, setting: &Setting, most: usize) -> Tfrc {
         let parameters = config.parameters();
-        let start = setting.start.map(|rate| rate.bits_per_second() as f64 / 8.0);
+        let flow = Flow::new(setting);
+        let start = flow.start_rate();
         let mut tfrc = Tfrc {
-            setting: *setting,
             law: parameters.law(1.0, None),
             connections: Connections::new(parameters.history(), most),
             factor: 1.0,
             parameters,
             receive: ReceiveRate::default(),
             clock: ReceiveClock::default(),
-            size: None,
-            sent: None,
-            reported: None,
             loss_event_rate: 0.0,
             most_received: 0.0,
             received: 0.0,
             limited: DataLimited::default(),
-            spacing: Spacing::default(),
             sending: ReceiveRate::default(),
             most_sent: 0.0,
             sent_since_timer: false,
-            cap: None,
             forget: false,
             forgets_until: None,
-            now: Time::ZERO,
-            decisions: Decisions::default(),
+            flow,
         };
         tfrc.law = parameters.law(tfrc.segment(), start.map(|start| start * tfrc.paced()));
         tfrc
@@ -146,7 +129,7 @@ impl Tfrc {
     /// The rate is that of so many connections from now on, to which packets are dealt in turn, times a factor.
     pub(super) fn connect(&mut self, count: usize, factor: f64) {
         self.factor = factor;
-        let newest = self.sent.max(self.reported);
+        let newest = self.flow.numbers.sent.max(self.flow.numbers.reported);
         self.connections.set(count, newest.map_or(0, |newest| newest.saturating_add(1)));
     }
 
@@ -155,51 +138,29 @@ impl Tfrc {
         self.law.rtt()
     }
 
-    /// Bytes of a packet at the IP layer.
-    fn wire(&self) -> f64 {
-        self.size.unwrap_or(self.setting.packet_size.0 as f64).max(1.0)
-    }
-
     /// s: what of a packet is paced.
     fn segment(&self) -> f64 {
-        (self.wire() - self.parameters.header).max(1.0)
+        (self.flow.packet_size() - self.parameters.header).max(1.0)
     }
 
     /// The part of IP bytes that is paced.
     fn paced(&self) -> f64 {
-        self.segment() / self.wire()
-    }
-
-    /// Never backwards.
-    fn at(&mut self, now: Time) -> Time {
-        self.now = self.now.max(now);
-        self.now
-    }
-
-    fn sized(&mut self, bytes: u64) {
-        let bytes = bytes.clamp(1, 65_535) as f64;
-        // [RFC 5348, 4.1] An average over some four loss intervals at 10 % of loss.
-        self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
+        self.segment() / self.flow.packet_size()
     }
 
     fn rate(&self, paced_bytes: f64) -> Rate {
-        self.setting.below(self.cap, paced_bytes / self.paced())
+        self.flow.rate(paced_bytes / self.paced())
     }
 
     /// Takes in what became of each packet; whether a loss event began, and how many times the equation's rate is meant.
     fn on_reports(&mut self, feedback: &Feedback<'_>, rtt: Span) -> (bool, f64) {
-        let known = |id: u64, sent: Option<u64>| sent.is_none_or(|sent| id <= sent);
-        let mut reported = self.reported;
+        let mut numbers = self.flow.numbers;
         for Report { sent, fate } in feedback.reports.iter() {
-            let new = known(sent.id, self.sent) && reported.is_none_or(|reported| sent.id > reported);
-            if new && let Fate::Arrived { .. } = fate {
+            if numbers.on_report(sent.id) == News::New && matches!(fate, Fate::Arrived { .. }) {
                 self.receive.add(sent.size.0);
             }
-            if new {
-                reported = Some(sent.id);
-            }
         }
-        let nanos = self.clock.advance(self.now, feedback.remote_sent);
+        let nanos = self.clock.advance(self.flow.now(), feedback.remote_sent);
         if let Some((bytes, span)) = self.receive.feedback(nanos, rtt) {
             self.set_received(bytes as f64 * 1e9 / span as f64);
         }
@@ -213,13 +174,13 @@ impl Tfrc {
         let mut began = false;
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
-            if !known(sent.id, self.sent) {
+            let news = self.flow.on_report(&sent);
+            if news == News::NeverSent {
                 continue;
             }
             let time = sent.at.as_nanos();
-            let new = self.reported.is_none_or(|reported| sent.id > reported);
             let event = match fate {
-                Fate::Arrived { ecn, .. } if new => {
+                Fate::Arrived { ecn, .. } if news == News::New => {
                     self.connections.arrived(sent.id, time, ecn == Ecn::Ce, now)
                 }
                 Fate::Lost { class: LossClass::Congestion, .. } => {
@@ -235,14 +196,12 @@ impl Tfrc {
             if !sent.app_limited {
                 self.limited.reported = self.limited.reported.max(Some(sent.at));
             }
-            if self.sent.is_none() && new {
-                self.sized(sent.size.0);
+            if news == News::New && !self.flow.tells_of_sending() {
                 self.law.on_packet();
             }
-            self.reported = self.reported.max(Some(sent.id));
             if let Some((id, loss_event_rate)) = event {
                 began = true;
-                self.decisions.push(Decision::LossEvent { id, loss_event_rate });
+                self.flow.decide(Decision::LossEvent { id, loss_event_rate });
             }
         }
         let (loss_event_rate, times) = self.connections.together(&equation);
@@ -259,12 +218,11 @@ impl Tfrc {
 
 impl RateController for Tfrc {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        let now = self.at(now);
+        self.flow.on_sent(now, sent);
+        let now = self.flow.now();
         self.law.start(now);
         self.law.on_packet();
-        self.sent = self.sent.max(Some(sent.id));
         self.sent_since_timer = true;
-        self.sized(sent.size.0);
         self.sending.add(sent.size.0);
         if !sent.app_limited {
             self.limited.on_sent(now);
@@ -272,7 +230,7 @@ impl RateController for Tfrc {
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
-        let now = self.at(now);
+        let now = self.flow.at(now);
         let sample = feedback.rtt(now);
         let rtt = self.law.rtt().map(Span::from_secs_f64).or(sample).unwrap_or(Span::ZERO);
         let (before, counted) = (self.loss_event_rate, self.received);
@@ -287,7 +245,7 @@ impl RateController for Tfrc {
                 // [RFC 5348, 6.2, step 2] X_recv is taken over a round-trip time at least. Nobody receives at a much higher
                 // rate than was ever sent at; queues that empty after an outage make up for the factor.
                 let over = summary.over.max(rtt).as_secs_f64();
-                let most = if self.sent.is_some() { 2.0 * self.most_sent } else { f64::INFINITY };
+                let most = if self.flow.tells_of_sending() { 2.0 * self.most_sent } else { f64::INFINITY };
                 if summary.over > Span::ZERO && summary.received.0 > 0 && most > 0.0 {
                     self.set_received((summary.received.0 as f64 / over).min(most));
                 }
@@ -309,7 +267,7 @@ impl RateController for Tfrc {
             (self.loss_event_rate, self.received) = (before, counted);
             return;
         }
-        self.spacing.heard(now);
+        self.flow.spacing.heard(now);
         let received = (self.received > 0.0).then_some(self.received);
         let facts = Facts {
             rtt: sample.map(|sample| sample.as_secs_f64()),
@@ -320,10 +278,10 @@ impl RateController for Tfrc {
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some()
                 && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
-            spacing: self.spacing.beyond(rtt.as_secs_f64()),
-            every: feedback.receiver.map(|_| self.spacing.usual()),
+            spacing: self.flow.spacing.beyond(rtt.as_secs_f64()),
+            every: feedback.receiver.map(|_| self.flow.spacing.usual()),
             segment: self.segment(),
-            max: self.setting.max.bits_per_second() as f64 / 8.0,
+            max: self.flow.max_rate(),
         };
         if received.is_none() {
             self.received = counted;
@@ -331,25 +289,20 @@ impl RateController for Tfrc {
         self.law.on_feedback(now, &facts);
         self.sent_since_timer = false;
         if before == 0.0 && self.loss_event_rate > 0.0 {
-            self.decisions.push(Decision::SlowStartEnded { rate: self.rate(self.law.allowed()) });
+            self.flow.decide(Decision::SlowStartEnded { rate: self.rate(self.law.allowed()) });
         }
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
-        self.at(now);
-        match signal {
-            Signal::Remb { rate } => self.cap = Some(rate),
-            Signal::Mtu { size } => self.setting.packet_size = size,
-            // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten, by the receiver two round trips later.
-            Signal::Route { why: RouteChange::MoreCapacity } => {
-                self.connections.forget(&self.parameters.history());
-                let rtt = self.law.rtt().unwrap_or(0.5);
-                let until = self.now + Span::from_secs_f64(2.0 * rtt + self.spacing.beyond(rtt));
-                (self.forget, self.forgets_until) = (true, Some(until));
-                self.loss_event_rate = 0.0;
-                self.law.restart();
-            }
-            _ => {}
+        self.flow.on_signal(now, signal);
+        // There is no slow start once p > 0 [RFC 5348, 4.3]: the history is forgotten, by the receiver two round trips later.
+        if let Signal::Route { why: RouteChange::MoreCapacity } = signal {
+            self.connections.forget(&self.parameters.history());
+            let rtt = self.law.rtt().unwrap_or(0.5);
+            let until = self.flow.now() + Span::from_secs_f64(2.0 * rtt + self.flow.spacing.beyond(rtt));
+            (self.forget, self.forgets_until) = (true, Some(until));
+            self.loss_event_rate = 0.0;
+            self.law.restart();
         }
     }
 
@@ -358,16 +311,16 @@ impl RateController for Tfrc {
     }
 
     fn on_timeout(&mut self, now: Time) {
-        let now = self.at(now);
+        let now = self.flow.at(now);
         if self.law.no_feedback_at().is_none_or(|at| now < at) {
             return;
         }
-        let idle = self.sent.is_some() && !self.sent_since_timer;
+        let idle = self.flow.tells_of_sending() && !self.sent_since_timer;
         let before = self.law.allowed();
         self.law.on_no_feedback(now, idle);
         self.sent_since_timer = false;
         if self.law.allowed() != before {
-            self.decisions.push(Decision::NoFeedback { rate: self.rate(self.law.allowed()) });
+            self.flow.decide(Decision::NoFeedback { rate: self.rate(self.law.allowed()) });
         }
     }
 
@@ -376,7 +329,7 @@ impl RateController for Tfrc {
     }
 
     fn poll_decision(&mut self) -> Option<Decision> {
-        self.decisions.pop()
+        self.flow.poll_decision()
     }
 
     fn output(&self) -> Output {

@@ -8,9 +8,8 @@ mod achieved;
 
 use achieved::Achieved;
 
-use super::flow::{Flow, SLOWEST, initial_rate};
 use super::{
-    Controller, Decision, Decisions, Fate, Feedback, Information, Made, Output, RateController, Report,
+    Controller, Decision, Fate, Feedback, Flow, Information, Made, News, Output, RateController, Report,
     RouteChange, Sent, Setting, Signal,
 };
 use crate::classify::LossClass;
@@ -101,75 +100,67 @@ struct Round {
 #[derive(Debug)]
 struct Vtp {
     config: VtpConfig,
-    setting: Setting,
     /// R.
     rate: f64,
     phase: Phase,
     achieved: Achieved,
-    /// RTT, RTT of the round before, and the least: in seconds.
+    /// RTT, RTT[-1] of the round before, the latest sample of all and the least, in seconds.
     rtt: Option<f64>,
-    before: Option<f64>,
-    least: f64,
-    /// The newest of its samples.
-    latest: Option<f64>,
+    last_rtt: Option<f64>,
+    latest_rtt: Option<f64>,
+    min_rtt: f64,
     round: Round,
-    /// Losses of packets that were sent before belong to the last cut.
-    cut: Option<Time>,
     flow: Flow,
-    decisions: Decisions,
 }
 
 impl Vtp {
     fn new(config: VtpConfig, setting: &Setting) -> Vtp {
-        let start = setting.start.map(|start| start.bits_per_second() as f64 / 8.0);
+        let flow = Flow::new(setting);
         Vtp {
             phase: if config.slow_start { Phase::Start } else { Phase::Avoidance },
             achieved: Achieved::new(config.memory),
             config,
-            rate: start.unwrap_or(setting.packet_size.0 as f64),
+            rate: flow.start_rate().unwrap_or(flow.full_size()),
             rtt: None,
-            before: None,
-            least: f64::INFINITY,
-            latest: None,
+            last_rtt: None,
+            latest_rtt: None,
+            min_rtt: f64::INFINITY,
             round: Round::default(),
-            cut: None,
-            flow: Flow::new(setting),
-            decisions: Decisions::default(),
-            setting: *setting,
+            flow,
         }
     }
 
     /// Puts the rate within what can be sent, what is allowed, and twice what arrives, whatever a classifier says of losses
     /// (as RFC 5348, section 4.3, has it).
     fn set(&mut self, rate: f64) {
-        let max = (self.setting.max.bits_per_second() as f64 / 8.0).min(2.0 * self.achieved.received);
-        self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.flow.size() / SLOWEST);
+        let max = self.flow.max_rate().min(2.0 * self.achieved.received);
+        self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.flow.slowest_rate());
     }
 
     fn on_rtt(&mut self, sample: Span) {
         let sample = sample.as_secs_f64();
         if self.rtt.is_none() {
             // As TFRC starts (RFC 5348, section 4.2).
-            self.set(self.rate.max(initial_rate(self.setting.packet_size.0 as f64, sample)));
+            self.set(self.rate.max(self.flow.initial_rate(sample)));
             self.rtt = Some(sample);
         }
-        self.latest = Some(sample);
-        self.least = self.least.min(sample);
+        self.latest_rtt = Some(sample);
+        self.min_rtt = self.min_rtt.min(sample);
         self.round.rtts = (self.round.rtts.0 + sample, self.round.rtts.1.saturating_add(1));
     }
 
     /// A round ended: its rate and round-trip time are known, and the rate rises.
     fn end_round(&mut self, arrived: Option<Time<Rx>>) {
         let Round { rtts: (sum, n), filled, bytes, lost, .. } = self.round;
-        self.achieved.round_ended(self.flow.now, arrived, bytes, lost);
-        self.round = Round { began: self.flow.now, ..Round::default() };
+        self.achieved.round_ended(self.flow.now(), arrived, bytes, lost);
+        self.round = Round { began: self.flow.now(), ..Round::default() };
         if n > 0 {
-            self.before = self.rtt.replace(sum / f64::from(n));
+            self.last_rtt = self.rtt.replace(sum / f64::from(n));
         }
         let Some(rtt) = self.rtt else { return };
         self.set(self.rate);
         match self.phase {
-            Phase::Held { until, .. } if self.flow.now < until => {}
+            Phase::Held { until, .. } if self.flow.now() < until => {}
             Phase::Held { .. } => self.phase = Phase::Avoidance,
             _ if !filled => {}
             Phase::Start => self.set(2.0 * self.rate),
@@ -177,37 +168,36 @@ impl Vtp {
                 // [VTP, equation 5] R' = (R + 1/RTT) / (2 - RTT[-1]/RTT), with R in packets a second.
                 let VtpConfig { guard, falling, .. } = self.config;
                 let most = if falling { 1.0 + guard } else { 1.0 };
-                let ratio = self.before.map_or(1.0, |before| before / rtt).clamp(1.0 - guard, most);
-                self.set((self.rate + self.flow.size() / rtt) / (2.0 - ratio));
+                let ratio = self.last_rtt.map_or(1.0, |last| last / rtt).clamp(1.0 - guard, most);
+                self.set((self.rate + self.flow.packet_size() / rtt) / (2.0 - ratio));
             }
         }
     }
 
     /// A congestion loss [VTP, sections 3.3 and 4]. Losses of packets that were sent before the last cut belong to that.
     fn congested(&mut self, sent_at: Time) {
-        if self.cut.is_some_and(|cut| sent_at < cut) {
+        if !self.flow.begin_recovery(sent_at) {
             return;
         }
-        self.cut = Some(self.flow.now);
         let first = self.phase == Phase::Start;
         let Some(rtt) = self.rtt else { return self.set(self.rate / 2.0) };
         // No queue doubles in a round: an outage makes one long, and no window of it.
-        let rtt = self.before.filter(|before| rtt > 2.0 * before).unwrap_or(rtt);
-        let size = self.flow.size();
+        let rtt = self.last_rtt.filter(|last| rtt > 2.0 * last).unwrap_or(rtt);
+        let size = self.flow.packet_size();
         let (before, achieved) = (self.rate, self.achieved.rate.unwrap_or(self.rate / 2.0).min(self.rate));
         let window = before * rtt; // [equation 2] in bytes
-        let pipe = achieved * self.least;
+        let pipe = achieved * self.min_rtt;
         self.set(achieved);
         // What a window gives up while the queue drains is part of A2; after that a round is the least round-trip time.
         let is_window = self.config.cut == Cut::Window;
-        let (drained, round) = if is_window { (window - pipe, self.least) } else { (0.0, rtt) };
+        let (drained, round) = if is_window { (window - pipe, self.min_rtt) } else { (0.0, rtt) };
         let seconds = match self.config.hold {
             // [figure 2] A1 = W/2; A2 = tau (R - R'). TCP is a packet per round above what the path carries.
             Hold::Areas => (window / 2.0 - drained) / (before - achieved).max(size / round),
             // [figure 3] A window of P goes on from where TCP's comes to it, a packet per round from W/2.
-            Hold::Rounds => (pipe - window / 2.0) / size * self.least,
+            Hold::Rounds => (pipe - window / 2.0) / size * self.min_rtt,
         };
-        let until = |seconds: f64| self.flow.now + Span::from_secs_f64(seconds.min(3_600.0));
+        let until = |seconds: f64| self.flow.now() + Span::from_secs_f64(seconds.min(3_600.0));
         if is_window {
             // To the pipe, or to TCP's half window where that is more; the queue drains for a round, and is seen to in another.
             let window = Some(pipe.max(window / 2.0));
@@ -217,36 +207,35 @@ impl Vtp {
             self.phase = Phase::Held { until: until(seconds), window: None };
         } else {
             // [section 3.3, step 1] from the window that TCP would have, at what the path carries at most.
-            self.set(achieved.min(window / 2.0 / self.least));
+            self.set(achieved.min(window / 2.0 / self.min_rtt));
             self.phase = Phase::Avoidance;
         }
         if first {
-            self.decisions.push(Decision::SlowStartEnded { rate: self.target() });
+            self.flow.decide(Decision::SlowStartEnded { rate: self.target() });
         }
     }
 
     /// The rate of a window that was cut, while the queue drains.
     fn drain(&mut self) {
-        if let (Phase::Held { window: Some(window), .. }, Some(rtt)) = (self.phase, self.latest) {
+        if let (Phase::Held { window: Some(window), .. }, Some(rtt)) = (self.phase, self.latest_rtt) {
             self.set(window / rtt);
         }
     }
 
     fn target(&self) -> Rate {
-        self.setting.below(self.flow.cap, self.rate)
+        self.flow.rate(self.rate)
     }
 }
 
 impl RateController for Vtp {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        if self.flow.on_sent(now, sent) {
-            self.flow.restart(self.rtt, self.rate);
-        }
+        self.flow.on_sent(now, sent);
+        self.flow.expect_feedback(self.rtt, self.rate);
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
-        if let Some(sample) = feedback.rtt(self.flow.now) {
+        if let Some(sample) = feedback.rtt(self.flow.now()) {
             self.on_rtt(sample);
         }
         let newest =
@@ -257,10 +246,12 @@ impl RateController for Vtp {
         let (mut heard, mut ended) = (false, false);
         let mut lost = None;
         for Report { sent, fate } in feedback.reports.iter() {
-            let Some(new) = self.flow.on_report(sent.id) else { continue };
+            let news = self.flow.on_report(sent);
+            let is_new = news == News::New;
             let bytes = sent.size.0.min(65_535);
             match *fate {
-                Fate::Arrived { ecn, .. } if new => {
+                _ if news == News::NeverSent => {}
+                Fate::Arrived { ecn, .. } if is_new => {
                     heard = true;
                     self.round.bytes += bytes;
                     self.round.filled |= !sent.app_limited;
@@ -268,7 +259,7 @@ impl RateController for Vtp {
                     lost = lost.max((ecn == Ecn::Ce).then_some(sent.at));
                 }
                 // Lost behind the bottleneck, which it went through.
-                Fate::Lost { class: LossClass::Wireless, .. } if new => self.round.lost += bytes,
+                Fate::Lost { class: LossClass::Wireless, .. } if is_new => self.round.lost += bytes,
                 Fate::Lost { class: LossClass::Congestion, .. } => lost = lost.max(Some(sent.at)),
                 _ => {}
             }
@@ -280,9 +271,9 @@ impl RateController for Vtp {
                 self.achieved.told(summary.received.0 as f64 / over);
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
-            ended = self.flow.now - self.round.began >= rtt;
+            ended = self.flow.now() - self.round.began >= rtt;
             self.round.filled = true;
-            lost = (summary.loss_event_rate > 0.0).then_some(self.flow.now - rtt);
+            lost = (summary.loss_event_rate > 0.0).then_some(self.flow.now() - rtt);
         }
         if ended {
             self.end_round(newest);
@@ -291,45 +282,44 @@ impl RateController for Vtp {
         if let Some(sent_at) = lost {
             self.congested(sent_at);
         }
-        self.flow.heard(heard, self.rtt, self.rate);
+        if heard {
+            self.flow.restart(self.rtt, self.rate);
+        } else {
+            self.flow.expect_feedback(self.rtt, self.rate);
+        }
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
-        self.flow.at(now);
+        self.flow.on_signal(now, signal);
         match signal {
-            Signal::Remb { rate } => self.flow.cap = Some(rate),
             Signal::Rtt { sample } if sample > Span::ZERO => self.on_rtt(sample),
             Signal::Route { why: RouteChange::MoreCapacity } => {
-                (self.phase, self.least) = (Phase::Start, self.rtt.unwrap_or(f64::INFINITY));
+                (self.phase, self.min_rtt) = (Phase::Start, self.rtt.unwrap_or(f64::INFINITY));
             }
-            Signal::Route { .. } => self.least = self.rtt.unwrap_or(f64::INFINITY),
-            Signal::PersistentCongestion => {
-                self.cut = None;
-                self.congested(self.flow.now);
-            }
+            Signal::Route { .. } => self.min_rtt = self.rtt.unwrap_or(f64::INFINITY),
+            Signal::PersistentCongestion => self.congested(self.flow.now()),
             _ => {}
         }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.flow.timeout()
+        self.flow.poll_timeout()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        if !self.flow.is_silent(now) {
+        if !self.flow.is_overdue(now) {
             return;
         }
         self.set(self.rate / 2.0);
-        self.cut = Some(self.flow.now);
+        self.flow.begin_recovery(self.flow.now());
         if self.rtt.is_some() {
             self.phase = Phase::Avoidance;
         }
-        self.flow.restart(self.rtt, self.rate);
-        self.decisions.push(Decision::NoFeedback { rate: self.target() });
+        self.flow.no_feedback(self.rtt, self.rate);
     }
 
     fn poll_decision(&mut self) -> Option<Decision> {
-        self.decisions.pop()
+        self.flow.poll_decision()
     }
 
     fn output(&self) -> Output {
@@ -366,9 +356,9 @@ mod tests {
         let given = format!("vtp({options})").parse::<crate::options::Choice>().unwrap().options;
         let setting = Setting { packet_size: Bytes(1000), ..Setting::default() };
         let mut vtp = Vtp::new(VtpConfig::read(&given).unwrap(), &setting);
-        (vtp.rtt, vtp.before, vtp.latest, vtp.least) = (Some(rtt), Some(rtt), Some(rtt), 0.05);
+        (vtp.rtt, vtp.last_rtt, vtp.latest_rtt, vtp.min_rtt) = (Some(rtt), Some(rtt), Some(rtt), 0.05);
         (vtp.rate, vtp.achieved.rate, vtp.phase) = (410_000.0, Some(400_000.0), Phase::Avoidance);
-        vtp.flow.now = at(1_000.0);
+        vtp.flow.at(at(1_000.0));
         vtp
     }
 
@@ -377,7 +367,7 @@ mod tests {
         let mut vtp = full(options, rtt);
         vtp.congested(at(990.0));
         let held = match vtp.phase {
-            Phase::Held { until, .. } => Some((until - vtp.flow.now).as_secs_f64() * 1e3),
+            Phase::Held { until, .. } => Some((until - vtp.flow.now()).as_secs_f64() * 1e3),
             _ => None,
         };
         (held.map(libm::round), libm::round(vtp.rate))
@@ -438,7 +428,7 @@ mod tests {
     #[test]
     fn wireless_losses_count_as_achieved_and_change_nothing() {
         let mut vtp = full("", 0.1);
-        (vtp.rate, vtp.achieved.rate, vtp.flow.now) = (100_000.0, None, Time::ZERO);
+        (vtp.rate, vtp.achieved.rate, vtp.flow) = (100_000.0, None, Flow::new(&Setting::default()));
         let mut slowest: f64 = f64::INFINITY;
         for round in 0..20_u64 {
             let report = |k: u64| {
@@ -482,7 +472,7 @@ mod tests {
         vtp.achieved.rate = Some(300_000.0);
         vtp.congested(at(999.0));
         assert_eq!((vtp.rate, vtp.phase), (400_000.0, Phase::Held { until, window: None }));
-        vtp.flow.now = at(1_500.0);
+        vtp.flow.at(at(1_500.0));
         vtp.congested(at(1_400.0));
         assert_eq!(vtp.rate, 300_000.0);
         // A1 of 20 packets at 100 a second less.
