@@ -111,6 +111,11 @@ fn a_report_allocates_nothing_and_the_state_is_small() {
             talk(&mut *controller, &mut reports, 200, &mut now, &mut id);
             let allocated = COUNTS.get().0 - before;
             assert_eq!(allocated, 0, "{composition}");
+            let mut copy = controller.clone();
+            let before = COUNTS.get().0;
+            talk(&mut *copy, &mut reports, 200, &mut now, &mut id);
+            let allocated = COUNTS.get().0 - before;
+            assert_eq!(allocated, 0, "a clone of {composition}");
         }
     }
 }

@@ -47,7 +47,7 @@ struct Came {
 }
 
 /// A controller whose decisions are kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Heard(Box<dyn RateController>, Arc<Mutex<Vec<control::Decision>>>);
 
 impl RateController for Heard {
@@ -75,6 +75,10 @@ impl RateController for Heard {
     }
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         self.0.telemetry(visitor);
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

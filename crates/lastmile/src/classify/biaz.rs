@@ -85,6 +85,10 @@ impl Classifier for Biaz {
             .into_iter()
             .for_each(|least| visitor.number("least time between arrivals", "s", least.as_secs_f64()));
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Doubt {
 /// assert_eq!(discriminator.judge(), "spike-rtt");
 /// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Discriminator {
     lda: &'static Lda,
     own: Box<dyn Classifier>,

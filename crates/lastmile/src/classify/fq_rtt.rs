@@ -114,6 +114,10 @@ impl Classifier for FqRtt {
             visitor.number("variation of that", "s", variation.as_secs_f64());
         }
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

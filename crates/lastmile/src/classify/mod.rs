@@ -121,6 +121,15 @@ pub trait Classifier: core::fmt::Debug + Send + Sync {
 
     /// Shows what it knows.
     fn telemetry(&self, _visitor: &mut dyn Visitor) {}
+
+    /// One that goes on from here by itself.
+    fn clone_box(&self) -> Box<dyn Classifier>;
+}
+
+impl Clone for Box<dyn Classifier> {
+    fn clone(&self) -> Box<dyn Classifier> {
+        (**self).clone_box()
+    }
 }
 
 /// Takes a classifier through a record; for each packet, what lost it if it was lost.

@@ -34,4 +34,8 @@ impl Classifier for NoClassifier {
     fn classify(&mut self, _: &Loss) -> LossClass {
         LossClass::Congestion
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(*self)
+    }
 }

@@ -43,4 +43,8 @@ impl Classifier for Omniscient {
     fn is_certain(&self) -> bool {
         true
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(*self)
+    }
 }

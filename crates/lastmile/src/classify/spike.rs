@@ -146,6 +146,10 @@ impl Classifier for Spike {
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.state("spike", if self.state.in_spike { "in" } else { "out" });
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -58,6 +58,10 @@ impl Classifier for SpikeRtt {
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.state("spike", if self.state.in_spike { "in" } else { "out" });
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -193,6 +193,10 @@ impl Classifier for Zbs {
             visitor.number("T_narr", "", mean / least);
         }
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

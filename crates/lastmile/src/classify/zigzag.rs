@@ -94,6 +94,10 @@ impl Classifier for ZigZag {
         visitor.number("mean delay above the first", "s", self.mean / 1e9);
         visitor.number("mean deviation of the delay", "s", self.deviation / 1e9);
     }
+
+    fn clone_box(&self) -> Box<dyn Classifier> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

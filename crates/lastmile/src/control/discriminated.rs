@@ -57,7 +57,7 @@ impl Recent {
 ///
 /// In front of a controller that knows nothing of this crate, [`judge`](Discriminated::judge) alone is used: the host then
 /// leaves out the reports whose class is wireless.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Discriminated {
     discriminator: Discriminator,
     controller: Box<dyn RateController>,
@@ -186,6 +186,10 @@ impl RateController for Discriminated {
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         self.discriminator.telemetry(visitor);
         self.controller.telemetry(visitor);
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

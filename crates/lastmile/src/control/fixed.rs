@@ -51,4 +51,8 @@ impl RateController for Fixed {
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.number("rate", "bit/s", self.rate.bits_per_second() as f64);
     }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
+    }
 }

@@ -112,6 +112,15 @@ pub trait RateController: core::fmt::Debug + Send + Sync {
 
     /// Shows what it knows.
     fn telemetry(&self, visitor: &mut dyn Visitor);
+
+    /// One that goes on from here by itself, as QUIC stacks want it for a path that a connection migrates to.
+    fn clone_box(&self) -> Box<dyn RateController>;
+}
+
+impl Clone for Box<dyn RateController> {
+    fn clone(&self) -> Box<dyn RateController> {
+        (**self).clone_box()
+    }
 }
 
 /// A registered rate control scheme.

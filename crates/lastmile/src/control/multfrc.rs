@@ -68,7 +68,7 @@ struct Window {
 }
 
 /// MULTFRC's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Multfrc {
     config: MultfrcConfig,
     tfrc: Tfrc,
@@ -177,6 +177,10 @@ impl RateController for Multfrc {
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.number("connections", "", self.n);
         self.tfrc.telemetry(visitor);
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

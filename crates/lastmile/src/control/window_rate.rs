@@ -29,7 +29,7 @@ pub(super) struct Shape {
 }
 
 /// A window's law at work as a rate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WindowRate {
     law: Box<dyn WindowLaw>,
     window: Window,
@@ -254,6 +254,10 @@ impl RateController for WindowRate {
         self.rtt.into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt.0));
         visitor
             .state("phase", if self.window.in_slow_start() { "slow start" } else { "congestion avoidance" });
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rate controllers over a path of one queue with independent losses, and under whatever feedback.
 
+mod clones;
 mod laws;
 mod liars;
 mod multfrc;

@@ -85,7 +85,7 @@ struct First {
 }
 
 /// A controller whose flow measures its path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Probing {
     config: ProbeConfig,
     controller: Box<dyn RateController>,
@@ -410,5 +410,9 @@ impl RateController for Probing {
         visitor.number("packet size", "B", self.size.0 as f64);
         visitor.number("pairs", "", f64::from(self.window.pairs));
         self.controller.telemetry(visitor);
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }

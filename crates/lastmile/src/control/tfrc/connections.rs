@@ -27,6 +27,15 @@ pub(super) struct Connections {
     known: usize,
 }
 
+impl Clone for Connections {
+    /// With the same room: that of a derived clone would be for as many connections as there are.
+    fn clone(&self) -> Connections {
+        let mut histories = Vec::with_capacity(self.histories.capacity());
+        histories.extend_from_slice(&self.histories);
+        Connections { histories, ..*self }
+    }
+}
+
 impl Connections {
     /// One connection, with room for up to `most`.
     pub(super) fn new(history: LossHistory, most: usize) -> Connections {

@@ -65,6 +65,15 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
 
     /// Shows its own part of the state.
     fn telemetry(&self, visitor: &mut dyn Visitor);
+
+    /// One that goes on from here by itself.
+    fn clone_box(&self) -> Box<dyn Law>;
+}
+
+impl Clone for Box<dyn Law> {
+    fn clone(&self) -> Box<dyn Law> {
+        (**self).clone_box()
+    }
 }
 
 /// So many seconds from now; a length that is no number, or absurd, is a day.

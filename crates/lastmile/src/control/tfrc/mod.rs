@@ -69,7 +69,7 @@ fn make(given: &Given, setting: &Setting) -> Made {
 }
 
 /// The sending side, in either form.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tfrc {
     parameters: Parameters,
     law: Box<dyn Law>,
@@ -345,6 +345,10 @@ impl RateController for Tfrc {
         visitor.number("receive rate", "bit/s", 8.0 * self.received / self.paced());
         self.law.rtt().into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt));
         self.law.telemetry(visitor);
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

@@ -248,6 +248,10 @@ impl Law for Ns2Sender {
         );
         visitor.number("t_RTO", "s", self.ticks.timeout());
     }
+
+    fn clone_box(&self) -> Box<dyn Law> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

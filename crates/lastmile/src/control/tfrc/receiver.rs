@@ -55,7 +55,7 @@ pub struct ReceiverFeedback {
 /// assert_eq!((feedback.newest.0, feedback.summary.loss_event_rate), (1, 0.0));
 /// assert_eq!(receiver.poll_timeout(), Some(Time::ZERO + Span::from_millis(100)));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
     /// One without a loss.
     fresh: LossHistory,

@@ -208,6 +208,10 @@ impl Law for RfcSender {
             visitor.number("rate of the equation", "bit/s", 8.0 * self.fair);
         }
     }
+
+    fn clone_box(&self) -> Box<dyn Law> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ struct Round {
 }
 
 /// VTP's state. Rates are IP bytes a second.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Vtp {
     config: VtpConfig,
     /// R.
@@ -338,6 +338,10 @@ impl RateController for Vtp {
                 Phase::Avoidance => "congestion avoidance",
             },
         );
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
     }
 }
 

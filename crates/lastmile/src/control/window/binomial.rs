@@ -89,6 +89,10 @@ impl WindowLaw for Binomial {
         };
         window.reduce_to(to, how);
     }
+
+    fn clone_box(&self) -> Box<dyn WindowLaw> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

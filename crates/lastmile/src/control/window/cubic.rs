@@ -115,6 +115,10 @@ impl WindowLaw for Cubic {
         self.epoch = None;
         window.reduce_to(cwnd * self.config.beta, how);
     }
+
+    fn clone_box(&self) -> Box<dyn WindowLaw> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -132,4 +132,13 @@ pub trait WindowLaw: Debug + Send + Sync {
     /// So many segments were acknowledged or, by duplicate ACKs, are known to have arrived; told of every ACK
     /// before anything else, for laws that measure the rate of arrivals.
     fn on_delivered(&mut self, _segments: f64, _rtt: Option<Span>, _now: Time) {}
+
+    /// One that goes on from here by itself.
+    fn clone_box(&self) -> Box<dyn WindowLaw>;
+}
+
+impl Clone for Box<dyn WindowLaw> {
+    fn clone(&self) -> Box<dyn WindowLaw> {
+        (**self).clone_box()
+    }
 }

@@ -56,6 +56,10 @@ impl WindowLaw for Reno {
         let part = if window.in_slow_start() { 0.5 } else { self.config.decrease };
         window.reduce_to(window.cwnd * (1.0 - part), how);
     }
+
+    fn clone_box(&self) -> Box<dyn WindowLaw> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,10 @@ impl WindowLaw for Vegas {
         self.round = None;
         self.grows = true;
     }
+
+    fn clone_box(&self) -> Box<dyn WindowLaw> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -106,6 +106,10 @@ impl WindowLaw for Westwood {
         };
         window.reduce_to(threshold.max(MIN_SSTHRESH), how);
     }
+
+    fn clone_box(&self) -> Box<dyn WindowLaw> {
+        Box::new(self.clone())
+    }
 }
 
 #[cfg(test)]
