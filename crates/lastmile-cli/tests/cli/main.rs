@@ -5,6 +5,7 @@
 mod common;
 mod evaluate;
 mod json;
+mod own_controller;
 mod own_method;
 mod peers;
 mod recordings;

@@ -1,7 +1,6 @@
 //! A tool added in one file and one line (`examples/spruce.rs`) is everywhere where those of the program are.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -9,18 +8,20 @@ use serde_json::Value;
 use super::USAGE;
 use crate::common::{Ended, Scratch, run};
 
-/// The program with Spruce; cargo builds examples together with all tests.
-fn program() -> PathBuf {
+/// Runs the program of an example; cargo builds examples together with all tests.
+pub(super) fn example(name: &str, arguments: &[&str]) -> Ended {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
-    path.push("examples/spruce");
-    assert!(path.exists(), "cargo build -p lastmile-cli --example spruce");
-    path
+    path.push("examples");
+    path.push(name);
+    assert!(path.exists(), "cargo build -p lastmile-cli --example {name}");
+    run(Command::new(path).args(arguments))
 }
 
+/// The program with Spruce.
 fn lastmile(arguments: &[&str]) -> Ended {
-    run(Command::new(program()).args(arguments))
+    example("spruce", arguments)
 }
 
 const PATH: &str = r#"name = "own"
