@@ -33,6 +33,40 @@
 //!
 //! `lastmile-net` is a driver for Linux that does all of this: a thread for departures, kernel stamps, real-time priority.
 //!
+//! # A rate controller behind a transport of one's own
+//!
+//! `examples/control.rs`, with a toy of a transport:
+//!
+//! ```
+#![doc = include_str!("../examples/control.rs")]
+//! ```
+//!
+//! # What a host owes
+//!
+//! Whoever hosts a [`RateController`](control::RateController) tells it the truth about times and packets:
+//!
+//! - **Stamps.** [`Sent::at`](control::Sent::at) is when a packet really left, by the clock of all the calls' `now`. Arrivals are by the
+//!   receiver's clock, whose offset does not matter. [`Feedback::hold`](control::Feedback::hold) is what the receiver waited before it
+//!   reported; where it is left at zero, that time counts as part of the round trip.
+//! - **One fate for each packet**, in the order of sending: `Lost` once later packets arrived or a timeout of the host's says so, after
+//!   that at most `Late`. Packets whose fate is open stand in no report.
+//! - **Pending feedback before timers.** All feedback that waits is handed over before
+//!   [`on_timeout`](control::RateController::on_timeout). Otherwise the no-feedback timer lowers a rate that the feedback would have kept. A
+//!   timer that is called too early does nothing.
+//! - **Idle sources.** [`Sent::app_limited`](control::Sent::app_limited) marks packets that left while the sources had no more to
+//!   send. Without the mark, the rate rises above what packets have tried.
+//! - **The rate, read anew.** [`output`](control::RateController::output) may change with every call: `target` is for sources, `pacing` for
+//!   the pacer.
+//!
+//! A host may ignore any [`Action`](control::Action), and the scheme goes without: where nobody sends its pairs, `probe` decides
+//! `CapacityUnknown` and leaves the rate alone; where a receiver does not forget its losses, they count again after two round-trip times.
+//! Decisions that nobody fetches are dropped, beyond 64 the oldest verdicts first.
+//!
+//! A classifier needs times of arrival of a certain resolution: `spike` 1 ms, `biaz` a quarter of the least time between arrivals, `spike-rtt`
+//! none. [`Feedback::resolution`](control::Feedback::resolution) says how fine the host's are, or that there are none. While they are too
+//! coarse, `spike` judges, or `spike-rtt`, and the decision `FellBack` says so. A host that claims finer stamps than it has gets verdicts
+//! that mean nothing. `docs/rate-control.md` has what each classifier needs.
+//!
 //! # Where things are
 //!
 //! | module | holds |

@@ -1,15 +1,19 @@
-//! The example of the front page, run against a reflector on std's sockets.
+//! The examples of the front page: one run against a reflector on std's sockets, one in virtual time.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a driver's own
 
 use std::cell::RefCell;
 use std::net::UdpSocket;
 
+use lastmile::control::{self, CONTROLLERS, Setting};
 use lastmile::estimate::{self, Conditions};
 use lastmile::{
     Datagram, Decision, Direction, Input, Measurement, Node, Output, PortId, Prober, ProberConfig, Reflector,
     ReflectorConfig, Span, Time,
 };
 
+#[path = "../examples/control.rs"]
+#[allow(dead_code)] // its `main`
+mod hosted;
 #[path = "../examples/measure.rs"]
 #[allow(dead_code)] // its `main`
 mod measure;
@@ -37,8 +41,24 @@ fn reflect(socket: &UdpSocket) -> Reflector {
 }
 
 #[test]
-fn the_front_page_example_fits_a_page() {
-    assert!(include_str!("../examples/measure.rs").lines().count() <= 60);
+fn the_front_page_examples_fit_a_page() {
+    for example in [include_str!("../examples/measure.rs"), include_str!("../examples/control.rs")] {
+        assert!(example.lines().count() <= 60);
+    }
+}
+
+/// 2 Mbit/s, of which the radio takes 2 %.
+#[test]
+fn the_front_page_example_hosts_every_controller() {
+    let rate = |name: &str| {
+        let setting = Setting { packet_size: hosted::SIZE, ..Setting::default() };
+        hosted::host(&mut *control::build(&name.parse().unwrap(), &setting).unwrap(), 60)
+    };
+    for scheme in CONTROLLERS.iter().filter(|scheme| scheme.name != "fixed") {
+        let kbits = rate(scheme.name);
+        assert!((1_000.0..1_961.0).contains(&kbits), "{}: {kbits}", scheme.name);
+    }
+    assert!(rate("vtp+spike") > 1.2 * rate("vtp+none") && rate("tfrc+probe+zbs") > 1.4 * rate("tfrc"));
 }
 
 #[test]
