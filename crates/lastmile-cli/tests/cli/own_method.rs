@@ -115,13 +115,16 @@ fn a_method_of_ones_own_conforms() {
 }
 
 #[test]
-fn contributing_shows_this_very_tool() {
+fn contributing_shows_these_very_examples() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let read = |file: &str| fs::read_to_string(format!("{root}/{file}")).unwrap();
-    let (page, tool) = (read("CONTRIBUTING.md"), read("crates/lastmile-cli/examples/spruce.rs"));
-    let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    assert!(shown.lines().count() > 30, "{shown}");
-    for part in shown.split("// ...\n") {
-        assert!(tool.contains(part), "not in examples/spruce.rs:\n{part}");
+    let page = read("CONTRIBUTING.md");
+    for (name, shown) in ["spruce", "ledbat"].into_iter().zip(page.split("```rust\n").skip(1)) {
+        let (shown, example) =
+            (shown.split("```").next().unwrap(), read(&format!("crates/lastmile-cli/examples/{name}.rs")));
+        assert!(shown.lines().count() > 30, "{shown}");
+        for part in shown.split("// ...\n") {
+            assert!(example.contains(part), "not in examples/{name}.rs:\n{part}");
+        }
     }
 }
