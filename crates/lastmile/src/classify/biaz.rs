@@ -1,7 +1,7 @@
 //! Biaz: lost packets that took their time on the last link were lost behind it.
 //!
 //! Biaz, Vaidya, "Discriminating congestion losses from wireless losses using inter-arrival times at the receiver",
-//! IEEE ASSET 1999, as Cen, Cosman, Voelker (seed 004) give it in section III.A. Works where the last link is wireless, the
+//! IEEE ASSET 1999, as Cen, Cosman, Voelker (LDA) give it in section III.A. Works where the last link is wireless, the
 //! bottleneck, and not shared; there it finds congestion beyond the last link alone.
 
 use super::spacing::{BiazConfig, Spacing};

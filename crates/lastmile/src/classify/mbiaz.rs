@@ -1,6 +1,6 @@
 //! mBiaz: [`Biaz`] with a narrower gap, which misses less congestion.
 //!
-//! Cen, Cosman, Voelker (seed 004), section III.A and figure 2: the upper threshold is (n + 1.25) T_min.
+//! Cen, Cosman, Voelker (LDA), section III.A and figure 2: the upper threshold is (n + 1.25) T_min.
 
 use super::spacing::BiazConfig;
 use super::{Biaz, Cost, Lda};

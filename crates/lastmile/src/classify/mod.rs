@@ -93,7 +93,7 @@ impl Loss {
 /// A loss discrimination algorithm.
 ///
 /// Arrivals are told in the order of sending; the arrival that reveals a loss is told before the loss is asked
-/// about, because its delay belongs to the state that judges it (seed 004, section III).
+/// about, because its delay belongs to the state that judges it (LDA, section III).
 pub trait Classifier: core::fmt::Debug + Send + Sync {
     /// A packet arrived.
     fn on_arrival(&mut self, arrival: &Arrival);

@@ -1,6 +1,6 @@
 //! Knows what lost each packet, from the simulator's side channel: the best that any classifier could do.
 //!
-//! Cen, Cosman, Voelker (seed 004), section III: omniscient TFRC. Each packet of a gap with mixed causes is judged by its own.
+//! Cen, Cosman, Voelker (LDA), section III: omniscient TFRC. Each packet of a gap with mixed causes is judged by its own.
 //! Where there is no side channel, which is everywhere but in the simulator, all losses are congestion.
 
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};

@@ -2,7 +2,7 @@
 //!
 //! Tobe, Tamura, Molano, Ghosh, Tokuda, "Achieving moderate fairness for UDP flows by path-status classification";
 //! thresholds relative to the delay's range as in Cen, Cosman, Voelker, "End-to-end differentiation of congestion
-//! and wireless losses" (seed 004), section III.B.
+//! and wireless losses" (LDA), section III.B.
 
 use super::extent::Extent;
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};

@@ -1,7 +1,7 @@
 //! Spike on round-trip times: needs no stamps of the other side.
 //!
-//! Yang, Sun, Chen, Gerla, Sanadidi, the Video Transport Protocol (VTP; seed 002), which takes Spike from Cen, Cosman,
-//! Voelker (seed 004) and names no thresholds: those of seed 004 are the defaults.
+//! Yang, Sun, Chen, Gerla, Sanadidi, the Video Transport Protocol (VTP), which takes Spike from Cen, Cosman,
+//! Voelker (LDA) and names no thresholds: those of LDA are the defaults.
 
 use super::spike::{SpikeConfig, SpikeState};
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};
@@ -25,7 +25,7 @@ pub struct SpikeRtt {
 pub const ENTRY: Lda = Lda {
     name: "spike-rtt",
     about: "congestion while the round-trip time is in a spike above half of its range",
-    paper: "VTP (seed 002), section 3; thresholds of Cen, Cosman, Voelker, IEEE/ACM ToN 2003, section III.B",
+    paper: "VTP, section 3; thresholds of Cen, Cosman, Voelker, IEEE/ACM ToN 2003, section III.B",
     resolution: "any: no stamps of arrival",
     cost: Cost { arrival: [6, 1], loss: [0, 0], state: size_of::<SpikeRtt>() },
     options: SpikeConfig::OPTIONS,

@@ -1,6 +1,6 @@
 //! ZBS: of ZigZag, mBiaz and Spike the one that suits the path, by how far apart packets arrive.
 //!
-//! Cen, Cosman, Voelker, "End-to-end differentiation of congestion and wireless losses" (seed 004), section VII.A. T_narr, the
+//! Cen, Cosman, Voelker, "End-to-end differentiation of congestion and wireless losses" (LDA), section VII.A. T_narr, the
 //! mean time between arrivals over the least, is about the number of flows that share the slowest link.
 
 use super::spacing::{BiazConfig, Spacing};

@@ -1,6 +1,6 @@
 //! ZigZag: a loss is wireless where the relative one-way delay is low for the number of packets lost.
 //!
-//! Cen, Cosman, Voelker, "End-to-end differentiation of congestion and wireless losses" (seed 004), section III.C.
+//! Cen, Cosman, Voelker, "End-to-end differentiation of congestion and wireless losses" (LDA), section III.C.
 
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};
 use crate::options::Options;

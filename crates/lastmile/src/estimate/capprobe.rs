@@ -1,7 +1,7 @@
 //! CapProbe: capacity from the packet pair that met no other traffic.
 //!
 //! Kapoor, Chen, Lao, Gerla, Sanadidi, "CapProbe: a simple and accurate capacity estimation technique", SIGCOMM 2004;
-//! one way as in seed 001, section 2. A pair whose packets were queued behind other traffic shows the wrong
+//! one way as in TFRC Probe, section 2. A pair whose packets were queued behind other traffic shows the wrong
 //! dispersion, but also a larger sum of delays. So the pair with the smallest sum is kept, and it is believed when
 //! that sum is what the smallest delays of first and of second packets, seen apart, add up to.
 //!

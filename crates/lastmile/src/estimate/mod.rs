@@ -1,6 +1,6 @@
 //! Samples to capacity and available bandwidth: one file per tool.
 //!
-//! An [`Estimator`] is a probe pattern, a congestion signal and a turning-point search (seed 003, Table I). It
+//! An [`Estimator`] is a probe pattern, a congestion signal and a turning-point search (ECNProbe, Table I). It
 //! never sees a packet: it says what to send next ([`Step::Send`]), is given the [`StreamRecord`], and in the end
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 

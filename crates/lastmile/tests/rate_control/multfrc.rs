@@ -45,7 +45,7 @@ fn it_follows_the_link_down() {
 }
 
 /// Without random losses a queue is all that there is to go by: connections come and go, and the path carries less than with one
-/// TFRC alone, as seed 002 says of it (section 5.1).
+/// TFRC alone, as VTP says of it (section 5.1).
 #[test]
 fn on_a_path_without_losses_it_carries_less_than_one_connection() {
     let path = Path { loss: 0.0, ..PATH };

@@ -1,6 +1,6 @@
 //! TFRC Probe: packet pairs within a flow tell the path's capacity, and a hand-off when that changes at once.
 //!
-//! Chen, Sun, Yang, Sanadidi, Gerla, "Monitoring access link capacity using TFRC probe" (seed 001), sections 3.2 and 6, around
+//! Chen, Sun, Yang, Sanadidi, Gerla, "Monitoring access link capacity using TFRC probe" (TFRC Probe), sections 3.2 and 6, around
 //! any controller. Where its Algorithm 1 is meant otherwise than it is printed, and the downward rule, which is ours:
 //! `docs/rate-control.md`.
 
@@ -42,7 +42,7 @@ crate::options! {
 pub const ENTRY: super::Wrapper = super::Wrapper {
     name: "probe",
     about: "the path's capacity by packet pairs within the flow, and hand-offs by its changes",
-    paper: "Chen, Sun, Yang, Sanadidi, Gerla (seed 001)",
+    paper: "Chen, Sun, Yang, Sanadidi, Gerla, TFRC Probe",
     options: ProbeConfig::OPTIONS,
     brief: &[("every", "4"), ("samples", "4")],
     make: |given: &Given, setting, controller| -> Result<_, OptionError> {

@@ -1,4 +1,4 @@
-//! The pairs of a window, and the capacity that they tell (seed 001, section 3.2.1 and equation 1).
+//! The pairs of a window, and the capacity that they tell (TFRC Probe, section 3.2.1 and equation 1).
 
 use crate::time::Span;
 use crate::units::Bytes;

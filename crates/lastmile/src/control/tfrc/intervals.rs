@@ -142,7 +142,7 @@ mod tests {
     }
 
     /// After a steady state the rate grows by at most 0.14 packets per round-trip time in each, and 0.22 where history is
-    /// discounted to one half (Floyd, Handley, Padhye, Widmer, SIGCOMM 2000, as seed 001 quotes it): 0.75 of the weight of
+    /// discounted to one half (Floyd, Handley, Padhye, Widmer, SIGCOMM 2000, as TFRC Probe quotes it): 0.75 of the weight of
     /// I_0. While the factor falls to its threshold the formula gives up to 0.33, of which they say nothing.
     #[test]
     fn the_increase_without_losses_is_bounded() {

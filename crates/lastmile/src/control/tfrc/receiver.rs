@@ -1,4 +1,4 @@
-//! The receiver of RFC 5348 (section 6), with a classifier where losses are judged at the receiver, as in seed 004.
+//! The receiver of RFC 5348 (section 6), with a classifier where losses are judged at the receiver, as in LDA.
 
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};

@@ -1,7 +1,7 @@
 //! VTP: the rate falls to what the path carried, stays there for what TCP would have given up, and then rises as TCP's does.
 //!
-//! Yang, Chen, Sun, Gerla, Sanadidi, "Smooth and efficient real-time video transport in presence of wireless errors" (seed
-//! 002), sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
+//! Yang, Chen, Sun, Gerla, Sanadidi, "Smooth and efficient real-time video transport in presence of wireless errors" (VTP),
+//! sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
 //! is decided in `docs/rate-control.md`.
 
 mod achieved;
@@ -63,7 +63,7 @@ crate::options! {
 pub const ENTRY: Controller = Controller {
     name: "vtp",
     about: "cut to the achieved rate, held there, then raised as TCP's: smooth, and fair to TCP",
-    paper: "Yang, Chen, Sun, Gerla, Sanadidi (seed 002)",
+    paper: "Yang, Chen, Sun, Gerla, Sanadidi, VTP",
     classifier: Some("spike-rtt"),
     needs: Information::Fates,
     below: "takes the receiver's rate as the achieved one, and one congestion a round-trip time where it tells of losses",

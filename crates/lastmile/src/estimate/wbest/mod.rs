@@ -1,7 +1,7 @@
 //! WBest: effective capacity from packet pairs, available bandwidth from one train at that rate.
 //!
 //! Li, Claypool, Kinicki, "WBest: a bandwidth estimation tool for multimedia streaming application over IEEE
-//! 802.11 wireless networks" (seed 000), section II, Algorithm 1. `pairs` and `trains` are its two steps; what asks bursts about
+//! 802.11 wireless networks" (WBest), section II, Algorithm 1. `pairs` and `trains` are its two steps; what asks bursts about
 //! pairs (`burst_check`, `aggregation`, `contention`, `batched`) and about trains (`shaper`) is ours. `docs/quantities.md` has what
 //! its interval aims at, what round trips mean, and how full queues are found.
 
@@ -92,7 +92,7 @@ impl WbestConfig {
     }
 }
 
-/// Access points queue 40 to 300 packets (seed 000, section II.C): a train of this many may overflow one.
+/// Access points queue 40 to 300 packets (WBest, section II.C): a train of this many may overflow one.
 const LONG_TRAIN: usize = 40;
 
 /// From so many trains on there is an interval for what is left.
