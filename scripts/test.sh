@@ -51,14 +51,19 @@ step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-f
 sed -n '/^\[profile/,$p' Cargo.toml >target/profiles.toml
 step fuzz-build cargo check --config target/profiles.toml --target-dir target --manifest-path fuzz/Cargo.toml \
     --bins --no-default-features --locked
+# Of the examples, which clippy has checked, tests run these.
+step examples cargo build --workspace --all-features --locked --example spruce --example ready
 wasm=wasm32-unknown-unknown
 if [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm ]]; then
-    step wasm cargo build -p lastmile --all-features --locked --target "$wasm"
+    step wasm cargo build -p lastmile -p lastmile-sim --all-features --locked --target "$wasm" --lib --example ready
+    if command -v node >/dev/null; then
+        step wasm-runs node scripts/wasm.mjs target/debug/examples/ready "target/$wasm/debug/examples/ready.wasm"
+    else
+        summary+=("wasm-runs: skipped: Node is not installed here (apt-get install nodejs)")
+    fi
 else
     summary+=("wasm: skipped: Rust has no target $wasm here (rustup target add $wasm)")
 fi
-# Of the examples, which clippy has checked, a test runs one.
-step example cargo build --workspace --all-features --locked --example spruce
 step tests cargo test --workspace --all-features --locked --lib --bins --tests
 step doctests cargo test --workspace --all-features --locked --doc
 step conformance target/debug/lastmile conformance

@@ -76,7 +76,7 @@ impl<'a> Ran<'a> {
         make: &'a Makers,
         pump: &'a Pump,
     ) -> Ran<'a> {
-        let (told, records) = told(scenario, running, make);
+        let (told, records) = told((scenario, seed), running, make);
         Ran {
             scenario,
             seed,
@@ -254,7 +254,7 @@ mod tests {
             scenario: &scenario,
             seed: 1,
             hosts: &[session.from, session.to],
-            told: vec![of(session.clone(), &make)],
+            told: vec![of(session.clone(), 1, &make)],
             records,
             entries: &entries,
             exits: &[],

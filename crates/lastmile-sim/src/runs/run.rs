@@ -121,7 +121,7 @@ impl Scenario {
     /// # Errors
     /// See [`RunError`].
     pub fn run(&self, seed: u64) -> Result<SimulatedRun, RunError> {
-        simulate(self, seed, &Makers::registered(Span::ZERO, seed), Hooks::default())
+        simulate(self, seed, &Makers::default(), Hooks::default())
     }
 }
 

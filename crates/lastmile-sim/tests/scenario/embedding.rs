@@ -1,7 +1,11 @@
-//! The example that embeds a prober in a simulated network, against the truth there.
+//! Simulated runs from a library: the example that embeds a prober, against the truth, and runs of ready scenarios.
 
 use lastmile::Decision;
 use lastmile::estimate::Quantity;
+use lastmile::time::Span;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::builtin;
 
 #[path = "../../examples/embed.rs"]
 #[allow(dead_code)] // its `main`
@@ -20,4 +24,13 @@ fn the_embedding_example_finds_what_is_there() {
     assert!((9.9..=10.1).contains(&mbits(Quantity::Capacity)), "{decisions:?}");
     // One train's window of Poisson traffic.
     assert!((5.0..=7.0).contains(&mbits(Quantity::AvailableBandwidth)), "{decisions:?}");
+}
+
+/// Of measurements by methods that draw. Another seed of theirs gives other results in the same network.
+#[test]
+fn methods_draw_with_the_seed_of_the_run_unless_told_otherwise() {
+    let scenario = builtin("path").unwrap();
+    let run = |make: &Makers| simulate(&scenario, 1, make, Hooks::default()).unwrap().json(&scenario, 1);
+    assert_eq!(run(&Makers::default()), run(&Makers::registered(Span::ZERO, 1)));
+    assert_ne!(run(&Makers::default()), run(&Makers::registered(Span::ZERO, 0)));
 }

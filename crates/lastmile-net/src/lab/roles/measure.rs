@@ -11,8 +11,16 @@ use lastmile_sim::scenario::Scenario;
 
 use super::{AllTold, Told};
 
-pub(super) fn told<'a>(scenario: &'a Scenario, running: &Running, make: &'a Makers) -> AllTold<'a> {
-    sessions(scenario).into_iter().map(|session| of(session, make)).zip(running.measure.records()).collect()
+pub(super) fn told<'a>(
+    (scenario, seed): (&'a Scenario, u64),
+    running: &Running,
+    make: &'a Makers,
+) -> AllTold<'a> {
+    sessions(scenario)
+        .into_iter()
+        .map(|session| of(session, seed, make))
+        .zip(running.measure.records())
+        .collect()
 }
 
 /// Whether a packet is of a session: streams begin soon after what is said about them.
@@ -21,14 +29,15 @@ pub(super) fn is_timed(datagram: &Datagram) -> bool {
 }
 
 /// A session's packets and results.
-pub(in crate::lab) fn of(session: SessionSpec, make: &Makers) -> Told<'_> {
+pub(in crate::lab) fn of(session: SessionSpec, seed: u64, make: &Makers) -> Told<'_> {
     let (from, to, ipv6) = (session.from, session.to, session.ipv6);
-    Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, make, before, after)) }
+    Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, seed, make, before, after)) }
 }
 
 /// How far the results of two sets of the same streams are apart.
 fn moved(
     session: &SessionSpec,
+    seed: u64,
     make: &Makers,
     before: &[StreamRecord],
     after: &[StreamRecord],
@@ -36,9 +45,8 @@ fn moved(
     let mut furthest = (0.0, String::new());
     // What the measurements were given, one after the other: as many streams as each asks for.
     let mut first = 0;
-    for (one, mut other) in
-        session.measurements(&make.measure)?.into_iter().zip(session.measurements(&make.measure)?)
-    {
+    let made = || session.measurements(&make.measure, seed);
+    for (one, mut other) in made()?.into_iter().zip(made()?) {
         let mut one = Counting { estimator: one.estimator, streams: 0 };
         let was = replay(&mut one, &before[first..]);
         let own = first..first + one.streams;

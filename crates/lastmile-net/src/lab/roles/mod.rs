@@ -13,8 +13,8 @@ const ROLES: &[Role] = &[Role { told: measure::told, is_timed: measure::is_timed
 
 /// What the lab asks of a role.
 struct Role {
-    /// What its endpoints recorded in a run.
-    told: for<'a> fn(&'a Scenario, &Running, &'a Makers) -> AllTold<'a>,
+    /// What its endpoints recorded in a run of a scenario with a seed.
+    told: for<'a> fn((&'a Scenario, u64), &Running, &'a Makers) -> AllTold<'a>,
     /// Whether a packet is of its endpoints, whose packets are timed one by one.
     is_timed: fn(&Datagram) -> bool,
 }
@@ -35,13 +35,13 @@ pub(super) struct Told<'a> {
 /// A share of what was found, and both results in words.
 pub(super) type Moved<'a> = dyn Fn(&[StreamRecord], &[StreamRecord]) -> Result<(f64, String), RunError> + 'a;
 
-/// What all roles' endpoints recorded.
+/// What all roles' endpoints recorded in a run of a scenario with a seed.
 pub(super) fn told<'a>(
-    scenario: &'a Scenario,
+    run: (&'a Scenario, u64),
     running: &Running,
     make: &'a Makers,
 ) -> (Vec<Told<'a>>, Vec<Vec<StreamRecord>>) {
-    ROLES.iter().flat_map(|role| (role.told)(scenario, running, make)).unzip()
+    ROLES.iter().flat_map(|role| (role.told)(run, running, make)).unzip()
 }
 
 /// Whether a packet is of endpoints whose packets are timed one by one, so that the lab had better not sleep.

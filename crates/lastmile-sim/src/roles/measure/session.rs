@@ -19,18 +19,12 @@ use crate::roles::{Conversation, Ended, Made, Makers, Place, Placed, Surrounding
 use crate::runs::RunError;
 use crate::scenario::{Scenario, Simulation};
 
-/// Makes the state machine of a measurement.
-#[derive(Clone)]
-pub struct Make(Arc<MakeEstimator>);
+/// Makes the state machine of a measurement. By default these are the registered methods on hosts whose stamps are exact,
+/// drawing with the run's seed: the program's own, so that who makes none gets its numbers.
+#[derive(Clone, Default)]
+pub struct Make(Option<Arc<MakeEstimator>>);
 
 type MakeEstimator = dyn Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync;
-
-impl Default for Make {
-    /// The registered methods on hosts whose stamps are exact, drawing with seed 0.
-    fn default() -> Make {
-        Makers::registered(Span::ZERO, 0).measure
-    }
-}
 
 impl Makers {
     /// Registered methods. `noise` is the uncertainty of stamps beyond their resolution; simulated ones have none.
@@ -43,7 +37,7 @@ impl Makers {
     pub fn measuring(
         make: impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync + 'static,
     ) -> Makers {
-        Makers { measure: Make(Arc::new(make)), stream: () }
+        Makers { measure: Make(Some(Arc::new(make))), stream: () }
     }
 }
 
@@ -73,10 +67,14 @@ impl SessionSpec {
         self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
     }
 
-    /// The state machines, in order.
-    pub fn measurements(&self, make: &Make) -> Result<Vec<Measurement>, RunError> {
+    /// The state machines, in order, for a run with that seed.
+    pub fn measurements(&self, make: &Make, seed: u64) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
-            let estimator = (make.0)(spec).map_err(RunError::Make)?;
+            let made = match &make.0 {
+                Some(make) => make(spec),
+                None => build(&spec.method, &Conditions::exact(seed)).map_err(|error| error.to_string()),
+            };
+            let estimator = made.map_err(RunError::Make)?;
             Ok(Measurement { method: spec.method.to_string(), direction: *direction, estimator })
         };
         self.measures.iter().map(one).collect()
@@ -177,7 +175,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<P
         // A random phase against periodic cross traffic, drawn for each run.
         let begins = session.start() + phase(seed, &session);
         let nonces = endpoint_seed(seed, &of("prober", session.index));
-        let measurements = session.measurements(make)?;
+        let measurements = session.measurements(make, seed)?;
         let sink = records.clone();
         let prober = move |around: &Surroundings| {
             let (epoch, resolution) = (around.epoch, around.resolution);
