@@ -94,6 +94,8 @@ pub mod time;
 pub mod units;
 pub mod wire;
 
+mod text;
+
 pub use endpoint::Endpoint;
 pub use endpoint::measure::{
     Decision, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 use core::str::FromStr;
 
-use crate::units::{ParseUnitError, Significant, parse_with_unit};
+use crate::text::{ParseUnitError, Significant, parse_with_unit};
 
 /// A signed length of time in nanoseconds.
 ///

@@ -23,9 +23,6 @@ use crate::report::StreamRecord;
 use crate::time::{Owd, Span};
 use crate::units::{Bytes, Rate};
 
-/// By how much a receiver may stamp packets late: the slowest interrupt rate at which network cards arrive by
-/// themselves is some 4,000 a second. An assumption, not a measurement; the methods' configurations can change it.
-pub const COALESCING: Span = Span::from_micros(250);
 /// Bursts sent before there is no more hope.
 const ATTEMPTS: u32 = 3;
 /// A burst agrees with pairs within this share; both are within a tenth of the truth then.

@@ -1,8 +1,12 @@
 //! [`Method`]: what a tool says of itself, and how it is made.
 
-use crate::estimate::{COALESCING, Estimator, Quantity};
+use crate::estimate::{Estimator, Quantity};
 use crate::options::{ChoiceError, Entry, Given, Opt, OptionError};
 use crate::time::Span;
+
+/// By how much a receiver may stamp packets late: the slowest interrupt rate at which network cards arrive by
+/// themselves is some 4,000 a second. An assumption, not a measurement; the methods' configurations can change it.
+pub const COALESCING: Span = Span::from_micros(250);
 
 /// What a run finds and its user does not choose: how far its hosts' stamps can be trusted, and its seed.
 ///

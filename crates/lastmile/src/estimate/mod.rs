@@ -17,11 +17,11 @@ mod result;
 mod shaper;
 mod tight_link;
 mod wbest_capacity;
+mod wbest_config;
 mod wbest_fluid;
 
 pub use base::{Base, bits_per_second};
-pub use burst_check::COALESCING;
-pub use method::{Conditions, Made, Method};
+pub use method::{COALESCING, Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{
     Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value, Warning,

@@ -3,7 +3,7 @@
 
 use crate::estimate::{
     Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, Warning, WarningCode, bits_per_second,
-    wbest::WbestConfig,
+    wbest_config::WbestConfig,
 };
 use crate::observe::stats;
 use crate::time::Span;

@@ -5,7 +5,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::{Mode, TLV_HEADER_LEN, TlvType, Tlvs, WireError, sequence_of, tlv_area};
+use super::{TLV_HEADER_LEN, TlvType, Tlvs, WireError};
 
 /// Octets of an HMAC on the wire (RFC 8762, 4.4).
 pub const TAG_LEN: usize = 16;
@@ -106,19 +106,6 @@ impl HmacKey {
         }
     }
 
-    /// Whether the packet satisfies authenticated mode as a whole: its base HMAC, and the HMAC TLV over its TLVs
-    /// unless there is nothing to protect (RFC 8762, 4.4; RFC 8972, 4.8).
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`], or [`WireError::BadHmac`] where either does not fit or the HMAC TLV is missing.
-    pub fn verify_packet(&self, datagram: &[u8]) -> Result<(), WireError> {
-        self.verify_base(datagram)?;
-        match self.verify_tlvs(sequence_of(datagram)?, tlv_area(Mode::Authenticated, datagram)) {
-            TlvIntegrity::Empty | TlvIntegrity::Valid => Ok(()),
-            TlvIntegrity::Absent | TlvIntegrity::Failed => Err(WireError::BadHmac),
-        }
-    }
-
     /// Renews the HMAC TLV of a TLV area after its flags and values were changed; says whether there is one.
     ///
     /// `sequence` is the one of the packet that goes out.
@@ -140,7 +127,7 @@ impl HmacKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{ErrorEstimate, SenderPacket, TlvFlags};
+    use crate::wire::{ErrorEstimate, Mode, SenderPacket, TlvFlags};
 
     fn key() -> HmacKey {
         HmacKey::new(&std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap()

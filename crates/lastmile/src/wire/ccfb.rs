@@ -1,7 +1,7 @@
 //! RTP congestion control feedback (RFC 8888): when each packet arrived, and with which ECN mark.
 
 use super::WireError;
-use super::rtcp::{TRANSPORT_FEEDBACK, packet};
+use super::rtcp_packet::{TRANSPORT_FEEDBACK, packet};
 use crate::node::Ecn;
 use crate::time::Span;
 

@@ -2,7 +2,7 @@
 //! the media's clock, which are finer than RFC 8888's.
 
 use super::WireError;
-use super::rtcp::packet;
+use super::rtcp_packet::packet;
 
 /// The packet type of extended reports (section 3), and the block type of receipt times.
 pub(super) const EXTENDED_REPORT: u8 = 207;

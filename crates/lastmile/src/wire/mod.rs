@@ -60,6 +60,7 @@ mod nack;
 mod ntp;
 pub mod private;
 mod rtcp;
+mod rtcp_packet;
 mod rtp;
 mod stamp;
 mod standard;

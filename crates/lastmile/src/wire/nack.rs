@@ -1,7 +1,7 @@
 //! Lost packets asked for again (generic NACK, RFC 4585, section 6.2.1), and sent again (RFC 4588, section 4).
 
 use super::WireError;
-use super::rtcp::{TRANSPORT_FEEDBACK, packet};
+use super::rtcp_packet::{TRANSPORT_FEEDBACK, packet};
 use super::rtp::{RTP_HEADER_LEN, RtpPacket};
 
 /// The format number of NACKs among those of the transport layer.

@@ -7,15 +7,14 @@ use super::WireError;
 use super::ccfb::{FEEDBACK_FORMAT, Feedback};
 use super::extended::{EXTENDED_REPORT, ExtendedReport};
 use super::nack::{NACK_FORMAT, Nack};
-use super::rtp::{VERSION, version};
+use super::rtcp_packet::{TRANSPORT_FEEDBACK, packet, split};
 use super::tfrc::{APPLICATION, NAME, REPORT, SCHEME, TfrcReport, TfrcScheme};
 
-/// Packet types of RFC 3550, section 12.1, and RFC 4585, section 9.
+/// Packet types of RFC 3550, section 12.1.
 const SENDER_REPORT: u8 = 200;
 const RECEIVER_REPORT: u8 = 201;
 const DESCRIPTION: u8 = 202;
 const GOODBYE: u8 = 203;
-pub(super) const TRANSPORT_FEEDBACK: u8 = 205;
 /// The item of a source description that is the source's canonical name.
 const CNAME: u8 = 1;
 /// Bytes of one report block.
@@ -210,35 +209,6 @@ impl<'a> Rtcp<'a> {
             kind => Rtcp::Other { kind },
         })
     }
-}
-
-/// The first packet of a datagram, without padding, and what follows it.
-fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
-    let what = "an RTCP packet";
-    let head: &[u8; 4] =
-        bytes.first_chunk().ok_or(WireError::Truncated { what, need: 4, have: bytes.len() })?;
-    version(head[0], "the version of an RTCP packet")?;
-    // In words, without the first (section 6.4.1).
-    let len = 4 * (usize::from(super::be16(head, 2)) + 1);
-    let short = WireError::Truncated { what, need: len, have: bytes.len() };
-    let (mut packet, after) = bytes.split_at_checked(len).ok_or(short)?;
-    if head[0] & 0x20 != 0 {
-        let padding = packet.last().copied().unwrap_or(0);
-        let end = len.checked_sub(padding.into()).filter(|&end| padding > 0 && end >= 4);
-        let what = "the padding of an RTCP packet";
-        packet = &packet[..end.ok_or(WireError::Value { what, value: padding.into() })?];
-    }
-    Ok((packet, after))
-}
-
-/// Appends a packet: its header, what `body` writes, and the length in words.
-pub(super) fn packet(out: &mut Vec<u8>, count: u8, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend([VERSION << 6 | count & 0x1f, kind, 0, 0]);
-    body(out);
-    out.resize(start + (out.len() - start).next_multiple_of(4), 0);
-    let words = ((out.len() - start) / 4 - 1) as u16;
-    out[start + 2..start + 4].copy_from_slice(&words.to_be_bytes());
 }
 
 fn put_block(out: &mut Vec<u8>, block: &ReportBlock) {

@@ -4,7 +4,7 @@
 //! draws all of them.
 
 use super::WireError;
-use super::rtcp::packet;
+use super::rtcp_packet::packet;
 use super::rtp::{RtpHeader, RtpPacket};
 use crate::time::Span;
 use crate::units::Bytes;

@@ -24,6 +24,7 @@ mod event;
 mod packets;
 mod prober;
 mod reflector;
+mod requests;
 #[cfg(feature = "serde")]
 mod row;
 mod session;

@@ -5,7 +5,7 @@ use core::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::stream::ReverseRequest;
+use super::requests::ReverseRequest;
 use crate::time::{Epoch, Time};
 use crate::units::{Bytes, IpVersion};
 use crate::wire::private::{

@@ -27,8 +27,8 @@
 //!
 //! Not the knee of a distribution of delays: the order of arrivals and their gaps alone are looked at.
 
-use crate::estimate::wbest::WbestConfig;
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity};
+use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::{
     Estimate, Interval, IntervalMethod, ProbePacket, Quantity, StreamPlan, TruthKind, Value, Warning,
     WarningCode, bits_per_second,

@@ -1,6 +1,6 @@
 //! The base packets of RFC 8762, with the session identifier of RFC 8972, section 3.
 
-use super::{ErrorEstimate, HmacKey, TAG_LEN, WireError, be, be16, be32, be64, put};
+use super::{ErrorEstimate, HmacKey, TAG_LEN, TlvIntegrity, WireError, be, be16, be32, be64, put};
 
 /// Bytes of either unauthenticated base packet (RFC 8762, 4.2.1 and 4.3.1).
 pub const OPEN_LEN: usize = 44;
@@ -363,6 +363,19 @@ impl HmacKey {
     pub fn verify_base(&self, datagram: &[u8]) -> Result<(), WireError> {
         let packet = authenticated("an authenticated STAMP packet", datagram)?;
         self.check(&[&packet[..AUTH_TAG_AT]], &packet[AUTH_TAG_AT..])
+    }
+
+    /// Whether the packet satisfies authenticated mode as a whole: its base HMAC, and the HMAC TLV over its TLVs
+    /// unless there is nothing to protect (RFC 8762, 4.4; RFC 8972, 4.8).
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], or [`WireError::BadHmac`] where either does not fit or the HMAC TLV is missing.
+    pub fn verify_packet(&self, datagram: &[u8]) -> Result<(), WireError> {
+        self.verify_base(datagram)?;
+        match self.verify_tlvs(sequence_of(datagram)?, tlv_area(Mode::Authenticated, datagram)) {
+            TlvIntegrity::Empty | TlvIntegrity::Valid => Ok(()),
+            TlvIntegrity::Absent | TlvIntegrity::Failed => Err(WireError::BadHmac),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Phase, Prober, TRIES};
 use crate::endpoint::measure::event::{Decision, PacketSink};
 use crate::endpoint::measure::packets::Request;
 use crate::endpoint::measure::reflector::MAX_REVERSE_SIZE;
+use crate::endpoint::measure::requests::requests;
 use crate::endpoint::measure::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan, Warning, WarningCode};
 use crate::node::{Ecn, Output};
@@ -86,9 +87,7 @@ impl<S: PacketSink> Prober<S> {
         let most = offer.map_or(usize::MAX, |o| usize::from(o.max_packets));
         let needed = match direction {
             Direction::Forward => Abilities::ARRIVAL_REPORTS,
-            Direction::Reverse
-                if StreamInFlight::requests(plan).iter().any(|what| what.schedule.is_some()) =>
-            {
+            Direction::Reverse if requests(plan).iter().any(|what| what.schedule.is_some()) => {
                 Abilities::REVERSE_STREAMS | Abilities::DEPARTURE_REPORTS | Abilities::SCHEDULES
             }
             Direction::Reverse => Abilities::REVERSE_STREAMS | Abilities::DEPARTURE_REPORTS,
@@ -137,7 +136,7 @@ impl<S: PacketSink> Prober<S> {
             Direction::RoundTrip => all + self.codec.reply_size(all, n),
             Direction::Forward => all + report,
             Direction::Reverse => {
-                let requests = StreamInFlight::requests(plan);
+                let requests = requests(plan);
                 all + report
                     + requests.iter().map(|what| self.codec.report_size(0) + what.schedule_size()).sum()
             }
@@ -216,7 +215,7 @@ impl<S: PacketSink> Prober<S> {
         stream.first_id = self.next_id;
         let (token, count) = (self.token(), stream.len() as u16);
         if direction == Direction::Reverse {
-            for what in StreamInFlight::requests(&stream.plan) {
+            for what in requests(&stream.plan) {
                 let at = starts + what.offset;
                 stream.asked.push((self.codec.next_sequence(), self.codec.stamp(at), what.clone()));
                 let (size, packets) = (what.size, u64::from(what.count));

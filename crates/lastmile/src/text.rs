@@ -1,0 +1,52 @@
+//! Quantities as texts with their units: "10 ms", "5.12 Mbit/s".
+
+use core::fmt;
+
+/// A text that is not the quantity that was asked for.
+///
+/// ```
+/// use lastmile::units::Rate;
+/// let error = "ten".parse::<Rate>().unwrap_err();
+/// assert_eq!(error.to_string(), "\"ten\" is not a rate such as \"5.12 Mbit/s\"");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {wanted}")]
+pub struct ParseUnitError {
+    text: String,
+    wanted: &'static str,
+}
+
+/// Reads a non-negative decimal number followed by one of `units`; rounds to the nearest whole unit.
+pub(crate) fn parse_with_unit(
+    text: &str,
+    units: &[(&str, f64)],
+    wanted: &'static str,
+) -> Result<f64, ParseUnitError> {
+    let error = || ParseUnitError { text: text.to_owned(), wanted };
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| c != '.' && !c.is_ascii_digit()).ok_or_else(error)?;
+    let (number, unit) = trimmed.split_at(split);
+    let scale = units.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(error)?.1;
+    let value = number.parse::<f64>().map_err(|_| error())? * scale;
+    if value > 9.0e18 {
+        return Err(error());
+    }
+    Ok(libm::round(value))
+}
+
+/// Prints a number with at most four significant digits and no trailing zeros.
+pub(crate) struct Significant(pub(crate) f64);
+
+impl fmt::Display for Significant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = match self.0 {
+            x if x >= 1000.0 => 0,
+            x if x >= 100.0 => 1,
+            x if x >= 10.0 => 2,
+            _ => 3,
+        };
+        let text = format!("{:.decimals$}", self.0);
+        let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        f.write_str(text)
+    }
+}
