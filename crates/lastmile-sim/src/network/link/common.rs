@@ -11,16 +11,6 @@ use crate::network::lost::{LossCause, Losses, Lost};
 use crate::network::meter::{Meter, Profile};
 use crate::network::packets::{Packets, Parcel};
 
-/// A packet that left the queue, or whose departure is known.
-#[derive(Debug, Default)]
-pub(super) struct UnderWay {
-    pub(super) starts: u64,
-    pub(super) arrives: u64,
-    /// The channel has lost it: it is sent and does not arrive.
-    pub(super) lost: bool,
-    pub(super) parcel: Parcel,
-}
-
 /// What both kinds of links have. What every packet asks for stands first: a link is otherwise spread over twice as
 /// many cache lines, and with many links they are what a hop waits for.
 #[derive(Debug)]

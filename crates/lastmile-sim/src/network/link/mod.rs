@@ -26,14 +26,17 @@ mod ring;
 mod tests;
 mod transmitter;
 
-use common::{Common, UnderWay};
+use common::Common;
 use computed::Computed;
 pub use config::{Events, LinkConfig};
 pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
-use ring::Ring;
+use ring::{Ring, UnderWay};
 pub use transmitter::Change;
-use transmitter::{NEVER, Transmitter};
+use transmitter::Transmitter;
+
+/// No moment of any run.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Debug)]
 enum Kind {

@@ -1,6 +1,6 @@
 //! [`Opportunities`]: departures at the times of a trace, as Mahimahi's link has them.
 
-use super::transmitter::NEVER;
+use super::NEVER;
 use crate::network::trace::{OPPORTUNITY, Reader};
 
 /// The opportunities of a link, those that were used or missed left behind.

@@ -1,6 +1,16 @@
 //! [`Ring`]: the packets that a link has under way.
 
-use super::common::UnderWay;
+use crate::network::packets::Parcel;
+
+/// A packet that left the queue, or whose departure is known.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    pub(super) starts: u64,
+    pub(super) arrives: u64,
+    /// The channel has lost it: it is sent and does not arrive.
+    pub(super) lost: bool,
+    pub(super) parcel: Parcel,
+}
 
 /// A queue in memory that is a power of two long, so that no branch asks whether it goes round.
 #[derive(Debug, Default)]

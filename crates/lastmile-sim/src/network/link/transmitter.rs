@@ -6,6 +6,7 @@ use std::vec::IntoIter;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 
+use super::NEVER;
 use super::opportunities::Opportunities;
 use crate::network::trace::{Quantity, Reader, Trace};
 
@@ -26,8 +27,6 @@ pub struct Change {
 
 /// Outages that are remembered before those that are over are looked for.
 const MAX_GAPS: usize = 4_096;
-/// No moment of any run.
-pub(super) const NEVER: u64 = u64::MAX;
 
 /// The rate of a link over time and how far it is booked. What every packet asks for stands first, close together.
 #[derive(Debug, Default)]

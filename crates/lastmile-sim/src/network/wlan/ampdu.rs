@@ -6,42 +6,9 @@
 
 use std::collections::VecDeque;
 
-use lastmile::time::Span;
-use lastmile::units::Bytes;
-use serde::Deserialize;
-
+use super::config::AmpduConfig;
 use super::phy::Phy;
 use super::station::Packet;
-use crate::text;
-
-/// Aggregation of 802.11n. Without it a station sends single frames with ACKs.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default, expecting = "a table")]
-pub struct AmpduConfig {
-    /// The most frames in one: the block ack's window, at most 64.
-    pub max_frames: u32,
-    /// The most bytes in one, delimiters and padding included.
-    #[serde(deserialize_with = "text::unit")]
-    pub max_bytes: Bytes,
-    /// The longest transmission. 5.484 ms is what the legacy header can announce.
-    #[serde(deserialize_with = "text::unit")]
-    pub max_duration: Span,
-    /// Whether a sender whose aggregate stays without a block ack asks for it by a request of its own before it
-    /// sends anything else, as ns-3 does; otherwise it repeats the data. The standard allows both (10.24.7.7). The
-    /// request is another access to the medium, and the answer to it ends the doubling of the contention window.
-    pub request_block_ack: bool,
-}
-
-impl Default for AmpduConfig {
-    fn default() -> AmpduConfig {
-        AmpduConfig {
-            max_frames: 64,
-            max_bytes: Bytes(65_535),
-            max_duration: Span::from_micros(5_484),
-            request_block_ack: true,
-        }
-    }
-}
 
 /// Delimiter before each frame (9.7.1).
 const DELIMITER: u32 = 4;
@@ -95,6 +62,8 @@ mod tests {
     use super::*;
     use crate::network::wlan::{Standard, WlanConfig};
     use lastmile::node::Datagram;
+    use lastmile::time::Span;
+    use lastmile::units::Bytes;
 
     fn queue(ports: &[u16]) -> VecDeque<Packet> {
         let any = "10.0.0.1:9".parse().unwrap();

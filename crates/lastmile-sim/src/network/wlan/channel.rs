@@ -6,7 +6,7 @@
 
 use lastmile::time::Time;
 
-use super::config::ChannelConfig;
+use super::config::{ChannelConfig, WlanConfig};
 use super::phy::{Modulation, PhyRate};
 use crate::rng::Stream;
 
@@ -193,11 +193,17 @@ impl Channel {
     }
 }
 
+/// The noise that counts: that of the channel. So a station of b hears as far among stations of g as among its own kind,
+/// though DSSS spreads over 22 MHz; ns-3 has it so.
+pub(super) fn bandwidth_hz(config: &WlanConfig) -> f64 {
+    f64::from(config.channel_mhz) * 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::wlan::Standard;
     use crate::network::wlan::phy::Phy;
-    use crate::network::wlan::{Standard, WlanConfig};
 
     /// The SNR at which half of the frames of 1536 bytes survive.
     fn threshold(rate: &PhyRate) -> f64 {

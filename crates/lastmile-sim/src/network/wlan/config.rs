@@ -2,15 +2,15 @@
 
 use core::fmt::Display;
 use core::ops::RangeInclusive;
+use std::sync::Arc;
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
-use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
-use super::schedule::{StationChange, StationTrace};
 use crate::network::config_error::{ConfigError, require};
+use crate::network::trace::{Trace, TraceConfig};
 use crate::text;
 
 /// Where a station is heard from: path loss and noise between it and its access point.
@@ -53,6 +53,45 @@ impl Default for ChannelConfig {
             coherence: Span::from_millis(100),
             snr_db: None,
         }
+    }
+}
+
+/// A change of a client from some time on, both ways. What is not given stays.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct StationChange {
+    /// When: later than the change before. The next transmission is the first that it concerns.
+    #[serde(deserialize_with = "text::unit")]
+    pub at: Span,
+    /// [`StationConfig::rate`] and, unless the next is given, [`StationConfig::down_rate`]. Rate control begins
+    /// anew from it.
+    #[serde(deserialize_with = "text::optional")]
+    pub rate: Option<Rate>,
+    /// [`StationConfig::down_rate`].
+    #[serde(deserialize_with = "text::optional")]
+    pub down_rate: Option<Rate>,
+    /// [`StationConfig::frame_error`], both ways.
+    pub frame_error: Option<f64>,
+    /// [`ChannelConfig::distance_m`](ChannelConfig::distance_m), which from then on counts instead of a
+    /// given SNR.
+    pub distance_m: Option<f64>,
+    /// [`ChannelConfig::snr_db`](ChannelConfig::snr_db).
+    pub snr_db: Option<f64>,
+}
+
+/// The trace that drives a client, both ways: as a scenario names it, or open.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "TraceConfig")]
+pub enum StationTrace {
+    /// Named, which is not enough for a medium.
+    Named(TraceConfig),
+    /// Looked through.
+    Open(Arc<Trace>),
+}
+
+impl From<TraceConfig> for StationTrace {
+    fn from(config: TraceConfig) -> StationTrace {
+        StationTrace::Named(config)
     }
 }
 
@@ -104,6 +143,35 @@ impl Default for StationConfig {
             channel: None,
             schedule: Vec::new(),
             trace: None,
+        }
+    }
+}
+
+/// Aggregation of 802.11n. Without it a station sends single frames with ACKs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct AmpduConfig {
+    /// The most frames in one: the block ack's window, at most 64.
+    pub max_frames: u32,
+    /// The most bytes in one, delimiters and padding included.
+    #[serde(deserialize_with = "text::unit")]
+    pub max_bytes: Bytes,
+    /// The longest transmission. 5.484 ms is what the legacy header can announce.
+    #[serde(deserialize_with = "text::unit")]
+    pub max_duration: Span,
+    /// Whether a sender whose aggregate stays without a block ack asks for it by a request of its own before it
+    /// sends anything else, as ns-3 does; otherwise it repeats the data. The standard allows both (10.24.7.7). The
+    /// request is another access to the medium, and the answer to it ends the doubling of the contention window.
+    pub request_block_ack: bool,
+}
+
+impl Default for AmpduConfig {
+    fn default() -> AmpduConfig {
+        AmpduConfig {
+            max_frames: 64,
+            max_bytes: Bytes(65_535),
+            max_duration: Span::from_micros(5_484),
+            request_block_ack: true,
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use lastmile::time::Time;
 
-use super::rate::Candidate;
 use crate::rng::Stream;
 
 /// How often the rates are ranked.
@@ -23,6 +22,17 @@ const FEW_SAMPLES: u32 = 4;
 const FEW_REPEATS: u32 = 2;
 /// Rankings without a transmission after which a slower rate is sampled first in the chain after all.
 const STALE: u32 = 20;
+
+/// A rate that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Its index in the PHY's list.
+    pub(super) rate: usize,
+    /// How long a typical frame takes on the air, ns.
+    pub(super) time: u64,
+    /// How often such a frame is sent within 6 ms, ACKs and backoffs included.
+    pub(super) repeats: u32,
+}
 
 #[derive(Clone, Debug)]
 struct Rate {

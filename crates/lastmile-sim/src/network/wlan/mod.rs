@@ -8,6 +8,7 @@ mod channel;
 mod choices;
 pub mod config;
 mod counters;
+mod direction;
 mod medium;
 mod minstrel;
 pub mod phy;
@@ -17,9 +18,7 @@ mod schedule;
 mod setup;
 mod station;
 
-pub use ampdu::AmpduConfig;
 pub use choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
-pub use config::{ChannelConfig, StationConfig, WlanConfig};
+pub use config::{AmpduConfig, ChannelConfig, StationChange, StationConfig, StationTrace, WlanConfig};
 pub use counters::{Airtime, DirectionCounters};
 pub use medium::Medium;
-pub use schedule::{StationChange, StationTrace};

@@ -6,9 +6,13 @@
 //! that saturate the channel fall to the slowest rate.
 
 use lastmile::time::Time;
+use lastmile::units::Rate;
 
 use super::choices::RateControl;
-use super::minstrel::Minstrel;
+use super::config::WlanConfig;
+use super::minstrel::{Candidate, Minstrel};
+use super::phy::Phy;
+use super::rates::{Modulation, PhyRate};
 use crate::rng::Stream;
 
 /// Successes in a row after which the next rate is tried.
@@ -18,17 +22,6 @@ const MOST_SUCCESSES: u32 = 60;
 /// The timer, in transmissions: the next rate is tried if just the last of so many arrived, even if others failed. AARF
 /// doubles it beside the successes.
 const TIMER: u32 = 15;
-
-/// A rate that may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    /// Its index in the PHY's list.
-    pub(super) rate: usize,
-    /// How long a typical frame takes on the air, ns.
-    pub(super) time: u64,
-    /// How often such a frame is sent within 6 ms, ACKs and backoffs included.
-    pub(super) repeats: u32,
-}
 
 /// One direction's rate control. Rates are indices into the PHY's list.
 #[derive(Clone, Debug)]
@@ -137,6 +130,41 @@ impl Ladder {
             self.timer = 0;
         }
     }
+}
+
+/// The number of a rate that a station was given.
+pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<usize, String> {
+    phy.find(rate).ok_or_else(|| format!("{rate} is no rate of 802.11{}", config.standard))
+}
+
+/// The rates of the top rate's family up to it, slowest first, for frames of 1200 bytes, or sixteen of them where they are
+/// aggregated: the preamble would otherwise hide what rates gain.
+pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<Candidate> {
+    let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
+    let same = |&index: &usize| {
+        index == top
+            || (kind != RateControl::Fixed && family(&phy.rates()[index]) == family(&phy.rates()[top]))
+    };
+    let bytes = if config.ampdu.is_some() { 16 * 1200 } else { 1200 };
+    let candidate = |rate| {
+        let time = phy.plain(rate, bytes);
+        Candidate { rate, time, repeats: repeats(phy, time + phy.sifs + phy.control(rate).ack) }
+    };
+    (0..=top).filter(same).map(candidate).collect()
+}
+
+/// How many transmissions of a frame with its ACK fit into 6 ms, each with the backoff before it: Minstrel's limit for one
+/// rate; one to ten, the windows as from 31 on.
+fn repeats(phy: &Phy, transmission: u64) -> u32 {
+    let (mut window, mut spent) = (31, 2 * transmission + 31 * phy.slot / 2);
+    for repeats in 1..10 {
+        window = (2 * window + 1).min(1023);
+        spent += transmission + window * phy.slot / 2;
+        if spent > 6_000_000 {
+            return repeats;
+        }
+    }
+    10
 }
 
 #[cfg(test)]

@@ -2,67 +2,24 @@
 
 use std::sync::Arc;
 
-use lastmile::time::{Span, Time};
-use lastmile::units::Rate;
-use serde::Deserialize;
+use lastmile::time::Span;
 
-use super::channel::Channel;
-use super::config::{ChannelConfig, StationConfig, WlanConfig, refused, within};
+use super::channel::{Channel, bandwidth_hz};
+use super::config::{ChannelConfig, StationConfig, StationTrace, WlanConfig, refused, within};
 use super::phy::Phy;
-use super::rate::Controller;
-use super::setup::{Direction, bandwidth_hz, ladder, named_rate};
+use super::rate::{Controller, ladder, named_rate};
 use crate::network::ConfigError;
-use crate::network::trace::{Quantity, Reader, Trace, TraceConfig};
-use crate::text;
+use crate::network::trace::{Quantity, Reader};
 
 /// The most changes of one client.
 const MAX_CHANGES: usize = 10_000;
 
-/// A change of a client from some time on, both ways. What is not given stays.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, expecting = "a table")]
-pub struct StationChange {
-    /// When: later than the change before. The next transmission is the first that it concerns.
-    #[serde(deserialize_with = "text::unit")]
-    pub at: Span,
-    /// [`StationConfig::rate`] and, unless the next is given, [`StationConfig::down_rate`]. Rate control begins
-    /// anew from it.
-    #[serde(deserialize_with = "text::optional")]
-    pub rate: Option<Rate>,
-    /// [`StationConfig::down_rate`].
-    #[serde(deserialize_with = "text::optional")]
-    pub down_rate: Option<Rate>,
-    /// [`StationConfig::frame_error`], both ways.
-    pub frame_error: Option<f64>,
-    /// [`ChannelConfig::distance_m`](super::ChannelConfig::distance_m), which from then on counts instead of a
-    /// given SNR.
-    pub distance_m: Option<f64>,
-    /// [`ChannelConfig::snr_db`](super::ChannelConfig::snr_db).
-    pub snr_db: Option<f64>,
-}
-
-/// The trace that drives a client, both ways: as a scenario names it, or open.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "TraceConfig")]
-pub enum StationTrace {
-    /// Named, which is not enough for a medium.
-    Named(TraceConfig),
-    /// Looked through.
-    Open(Arc<Trace>),
-}
-
-impl From<TraceConfig> for StationTrace {
-    fn from(config: TraceConfig) -> StationTrace {
-        StationTrace::Named(config)
-    }
-}
-
 /// A trace as one direction reads it.
 #[derive(Debug)]
-struct Driven {
-    reader: Reader,
+pub(super) struct Driven {
+    pub(super) reader: Reader,
     /// The value that comes next, at [`Schedule::next`].
-    value: f64,
+    pub(super) value: f64,
     /// Of each of the standard's rates in bit/s: its number, and rate control that begins with it. Empty where the trace says
     /// something else.
     rates: Vec<(f64, usize, Controller)>,
@@ -101,7 +58,7 @@ impl Driven {
     }
 
     /// The fastest of the standard's rates that is no faster, to half a percent; otherwise the slowest.
-    fn rate(&self) -> Option<(usize, Controller)> {
+    pub(super) fn rate(&self) -> Option<(usize, Controller)> {
         let slower = self.rates.iter().filter(|(rate, ..)| *rate <= self.value * 1.005);
         let found = slower.max_by(|a, b| a.0.total_cmp(&b.0));
         let found = found.or_else(|| self.rates.iter().min_by(|a, b| a.0.total_cmp(&b.0)));
@@ -109,7 +66,7 @@ impl Driven {
     }
 
     /// Moves the client in its channel.
-    fn place(&mut self, channel: &mut Channel) {
+    pub(super) fn place(&mut self, channel: &mut Channel) {
         let Some((config, bandwidth)) = &mut self.channel else { return };
         match self.reader.quantity() {
             Quantity::Distance => (config.distance_m, config.snr_db) = (self.value, None),
@@ -122,18 +79,18 @@ impl Driven {
 /// The same, checked, of one direction.
 #[derive(Debug)]
 pub(super) struct Change {
-    at: u64,
-    controller: Option<(usize, Controller)>,
-    frame_error: Option<f64>,
-    mean_snr_db: Option<f64>,
+    pub(super) at: u64,
+    pub(super) controller: Option<(usize, Controller)>,
+    pub(super) frame_error: Option<f64>,
+    pub(super) mean_snr_db: Option<f64>,
 }
 
 /// The changes of one direction that are still to come, the next one last.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) next: Option<u64>,
-    changes: Vec<Change>,
-    trace: Option<Box<Driven>>,
+    pub(super) changes: Vec<Change>,
+    pub(super) trace: Option<Box<Driven>>,
 }
 
 impl Schedule {
@@ -208,48 +165,5 @@ impl Schedule {
     /// Why its trace cannot be read any more, if it cannot.
     pub(super) fn failure(&self) -> Option<&str> {
         self.trace.as_ref()?.reader.failure()
-    }
-}
-
-impl Direction {
-    /// Makes the changes whose time has come.
-    #[cold]
-    pub(super) fn change(&mut self, now: Time) {
-        if self.schedule.trace.is_some() {
-            return self.follow(now);
-        }
-        while let Some(change) = self.schedule.changes.pop_if(|change| change.at <= now.as_nanos()) {
-            if let Some((top_rate, controller)) = change.controller {
-                (self.top_rate, self.controller) = (top_rate, controller);
-            }
-            self.frame_error = change.frame_error.unwrap_or(self.frame_error);
-            if let (Some(snr), Some(channel)) = (change.mean_snr_db, &mut self.channel) {
-                channel.move_to(snr);
-            }
-        }
-        self.schedule.next = self.schedule.changes.last().map(|c| c.at);
-    }
-
-    /// Does what the trace says of now.
-    fn follow(&mut self, now: Time) {
-        let Some(driven) = &mut self.schedule.trace else { return };
-        let mut value = driven.value;
-        driven.reader.skip_to(now.as_nanos());
-        loop {
-            let next = driven.reader.next();
-            self.schedule.next = next.map(|(at, _)| at);
-            match next {
-                Some((at, later)) if at <= now.as_nanos() => value = later,
-                _ => {
-                    driven.value = value;
-                    if let Some((top, controller)) = driven.rate().filter(|(top, _)| *top != self.top_rate) {
-                        (self.top_rate, self.controller) = (top, controller);
-                    }
-                    self.channel.iter_mut().for_each(|channel| driven.place(channel));
-                    driven.value = next.map_or(value, |(_, later)| later);
-                    return;
-                }
-            }
-        }
     }
 }

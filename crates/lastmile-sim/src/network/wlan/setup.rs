@@ -1,15 +1,15 @@
 //! From a checked configuration to the parts of a [`Medium`](super::Medium).
 
-use lastmile::time::{Span, Time};
-use lastmile::units::{Bytes, Rate};
+use lastmile::time::Span;
+use lastmile::units::Bytes;
 
-use super::ampdu::AmpduConfig;
-use super::channel::Channel;
-use super::choices::{RateControl, Standard};
-use super::config::{StationConfig, WlanConfig, refused, within};
+use super::channel::{Channel, bandwidth_hz};
+use super::choices::Standard;
+use super::config::{AmpduConfig, StationConfig, WlanConfig, refused, within};
 use super::counters::DirectionCounters;
-use super::phy::{Modulation, Phy, PhyRate};
-use super::rate::{Candidate, Controller};
+use super::direction::Direction;
+use super::phy::Phy;
+use super::rate::{Controller, ladder, named_rate};
 use super::schedule::Schedule;
 use super::station::Station;
 use crate::network::ConfigError;
@@ -19,39 +19,6 @@ use crate::rng::Stream;
 const MAX_CLIENTS: usize = 2_000;
 /// The longest queue, which bounds what a scenario can make a run keep.
 const MAX_QUEUE: u32 = 100_000;
-
-/// One direction of one association.
-#[derive(Debug)]
-pub(super) struct Direction {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) top_rate: usize,
-    pub(super) controller: Controller,
-    pub(super) counters: DirectionCounters,
-    /// Its client has left for another link: what comes is dropped.
-    pub(super) left: bool,
-    pub(super) frame_error: f64,
-    pub(super) channel: Option<Channel>,
-    pub(super) schedule: Schedule,
-    pub(super) random: Stream,
-}
-
-impl Direction {
-    /// Whether noise destroys a frame.
-    #[inline]
-    pub(super) fn destroys(&mut self, now: Time, rate: (usize, &PhyRate), bytes: u32) -> bool {
-        if self.frame_error > 0.0 && self.random.unit() < self.frame_error {
-            return true;
-        }
-        match &mut self.channel {
-            None => false,
-            Some(channel) => {
-                let error = channel.frame_error(now, rate, bytes, &mut self.random);
-                self.random.unit() < error
-            }
-        }
-    }
-}
 
 pub(super) struct Parts {
     pub(super) stations: Vec<Station>,
@@ -118,11 +85,6 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
     Ok(Parts { stations: stations.iter().map(station).collect(), directions, overhead: overhead as u32 })
 }
 
-/// The number of a rate that a station was given.
-pub(super) fn named_rate(config: &WlanConfig, phy: &Phy, rate: Rate) -> Result<usize, String> {
-    phy.find(rate).ok_or_else(|| format!("{rate} is no rate of 802.11{}", config.standard))
-}
-
 /// What is refused of a WLAN beside what its physical layer refuses.
 fn check(config: &WlanConfig) -> Result<(), ConfigError> {
     let stations = &config.station;
@@ -176,40 +138,4 @@ fn check_station(station: &StationConfig) -> Result<(), ConfigError> {
         true => Ok(()),
         false => Err(refused("channel.coherence", "must be longer than nothing")),
     }
-}
-
-/// The noise that counts: that of the channel. So a station of b hears as far among stations of g as among its own kind,
-/// though DSSS spreads over 22 MHz; ns-3 has it so.
-pub(super) fn bandwidth_hz(config: &WlanConfig) -> f64 {
-    f64::from(config.channel_mhz) * 1e6
-}
-
-/// The rates of the top rate's family up to it, slowest first, for frames of 1200 bytes, or sixteen of them where they are
-/// aggregated: the preamble would otherwise hide what rates gain.
-pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateControl) -> Vec<Candidate> {
-    let family = |rate: &PhyRate| core::mem::discriminant::<Modulation>(&rate.modulation);
-    let same = |&index: &usize| {
-        index == top
-            || (kind != RateControl::Fixed && family(&phy.rates()[index]) == family(&phy.rates()[top]))
-    };
-    let bytes = if config.ampdu.is_some() { 16 * 1200 } else { 1200 };
-    let candidate = |rate| {
-        let time = phy.plain(rate, bytes);
-        Candidate { rate, time, repeats: repeats(phy, time + phy.sifs + phy.control(rate).ack) }
-    };
-    (0..=top).filter(same).map(candidate).collect()
-}
-
-/// How many transmissions of a frame with its ACK fit into 6 ms, each with the backoff before it: Minstrel's limit for one
-/// rate; one to ten, the windows as from 31 on.
-fn repeats(phy: &Phy, transmission: u64) -> u32 {
-    let (mut window, mut spent) = (31, 2 * transmission + 31 * phy.slot / 2);
-    for repeats in 1..10 {
-        window = (2 * window + 1).min(1023);
-        spent += transmission + window * phy.slot / 2;
-        if spent > 6_000_000 {
-            return repeats;
-        }
-    }
-    10
 }

@@ -11,12 +11,12 @@ use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 
-use super::ampdu::AmpduConfig;
 use super::choices::{AfterCollision, Standard};
-use super::config::WlanConfig;
+use super::config::{AmpduConfig, WlanConfig};
 use super::counters::Airtime;
+use super::direction::Direction;
 use super::phy::Phy;
-use super::setup::{self, Direction};
+use super::setup;
 use super::station::{Packet, Station};
 use crate::network::ConfigError;
 use crate::network::lost::{LossCause, Losses, Lost};
