@@ -16,8 +16,8 @@ use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
+use super::counts::LatenessCounts;
 use super::entry::{Entry, MAX_NOTED, Probe};
-use super::lateness::LatenessCounts;
 use super::pump::Pump;
 use super::roles::{Told, told};
 

@@ -6,6 +6,7 @@
 //! too. So nothing needs cleaning up after a crash, and nothing can be left behind.
 mod awake;
 pub mod child;
+pub mod counts;
 pub mod due;
 mod endpoints;
 mod entry;

@@ -28,9 +28,9 @@ use lastmile_sim::network::host::Egress;
 use lastmile_sim::runs::accounting::Watched;
 
 use super::awake::{Budget, Left, RunDelay, thread_time};
+use super::counts::{LatenessCounts, ProcessorTime};
 use super::entry::{Entry, MAX_NOTED, Probe, Unseen};
 use super::ip;
-use super::lateness::{LatenessCounts, ProcessorTime};
 use super::roles::is_timed;
 use super::tun::Tun;
 use crate::clock::now as monotonic;
