@@ -9,7 +9,6 @@ mod hosts;
 mod pcap;
 mod ready;
 mod reference;
-mod rooms;
 mod stories;
 mod traces;
 mod truth;
