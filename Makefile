@@ -29,7 +29,7 @@ demo: build
 test: setup
 	@scripts/test.sh
 
-# Without ARGS: what the README and the changelog claim. Leave the machine alone meanwhile; it takes about ten minutes.
+# Without ARGS: what the README claims. Leave the machine alone meanwhile; it takes about ten minutes.
 accuracy: build
 ifdef ARGS
 	target/release/lastmile accuracy $(ARGS)
