@@ -1,12 +1,16 @@
 //! `docs/methods.md` is what the tables of methods, classifiers, rate controllers and sources say.
 
+mod documents;
+#[path = "documents/options.rs"]
+mod options;
+
 use std::fmt::Write;
 
 use lastmile::classify::CLASSIFIERS;
 use lastmile::control::{CONTROLLERS, WRAPPERS};
 use lastmile::endpoint::stream::source::SOURCES;
 use lastmile::estimate::METHODS;
-use lastmile::options::Opt;
+use options::table;
 
 const HEAD: &str = "# Methods, classifiers, rate controllers and sources
 
@@ -32,18 +36,6 @@ const CONTROL: &str = "
 A name may have a loss classifier in front: `tfrc+zbs`, `tfrc(preset=ns-2)+spike(start=0.4)`; `tfrc-wireless` is `tfrc+spike`. What
 each needs and does is in [rate-control.md](rate-control.md).
 ";
-
-fn table(out: &mut String, options: &[Opt]) {
-    if options.is_empty() {
-        return out.push_str("It has no options.\n");
-    }
-    out.push_str("| option | kind | default | possible | what it does | from |\n|---|---|---|---|---|---|\n");
-    for opt in options {
-        let default = opt.default().map_or_else(String::new, |default| default.to_string());
-        let Opt { name, kind, help, source, .. } = opt;
-        writeln!(out, "| `{name}` | {kind} | {default} | {} | {help} | {source} |", opt.possible()).unwrap();
-    }
-}
 
 #[test]
 fn the_page_of_methods_is_what_the_tables_say() {
@@ -77,10 +69,5 @@ fn the_page_of_methods_is_what_the_tables_say() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", source.name, source.about, source.paper).unwrap();
         table(&mut page, source.options);
     }
-    // UPDATE=1 writes the file anew; read the difference before committing it.
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(file, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(file).unwrap(), page);
+    documents::hold(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/methods.md"), &page);
 }

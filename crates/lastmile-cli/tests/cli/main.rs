@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../lastmile/tests/documents/mod.rs"]
+mod documents;
 mod evaluate;
 mod json;
 mod own_controller;
