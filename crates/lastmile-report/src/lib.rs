@@ -21,6 +21,8 @@ pub mod bars;
 #[cfg(feature = "pages")]
 pub mod chart;
 #[cfg(feature = "pages")]
+pub mod drawn;
+#[cfg(feature = "pages")]
 pub mod html;
 #[cfg(feature = "pages")]
 pub mod rows;

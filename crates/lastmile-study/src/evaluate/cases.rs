@@ -9,7 +9,6 @@ use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
 
-use super::variants::Variants;
 use crate::error::{Error, Result};
 use crate::scenarios;
 
@@ -176,20 +175,18 @@ impl Tested {
     }
 
     /// The scenario in which that contender has the tested streams.
-    pub(super) fn with(&self, contender: &Contender, variants: &Variants) -> Result<Scenario> {
-        let mut scenario = match contender {
-            Contender::Tcp => self.with_tcp(),
+    pub(super) fn with(&self, contender: &Contender) -> Result<Scenario> {
+        match contender {
+            Contender::Tcp => Ok(self.with_tcp()),
             Contender::Controller(composition) => {
                 let own = self
                     .tables
                     .iter()
                     .map(|table| Override::new(format!("stream.{table}.control"), composition.to_string()));
                 let overrides: Vec<Override> = self.overrides.iter().cloned().chain(own).collect();
-                Scenario::parse_with(&self.file, &self.text, &overrides)?
+                Ok(Scenario::parse_with(&self.file, &self.text, &overrides)?)
             }
-        };
-        variants.apply(&mut scenario, &self.streams);
-        Ok(scenario)
+        }
     }
 
     fn with_tcp(&self) -> Scenario {
@@ -274,13 +271,13 @@ mod tests {
         assert!(error.contains("nothing is tested"), "{error}");
         // Who is named is tested, whatever stands there.
         let named = Tested::load("rfc8867-5.2", fixed, &["video".to_owned()]).unwrap();
-        let vtp = named.with(&contenders(Some("vtp")).unwrap()[0], &Variants::default()).unwrap();
+        let vtp = named.with(&contenders(Some("vtp")).unwrap()[0]).unwrap();
         let control = |spec: &lastmile_sim::roles::stream::Spec| match &spec.sender.rate {
             SenderRate::Controlled(config) => config.control.to_string(),
             SenderRate::Fixed(_) => "-".to_owned(),
         };
         assert_eq!(vtp.roles.stream.iter().map(control).collect::<Vec<_>>(), ["vtp", "vtp"]);
-        let tcp = named.with(&Contender::Tcp, &Variants::default()).unwrap();
+        let tcp = named.with(&Contender::Tcp).unwrap();
         assert!(
             tcp.roles.stream.is_empty() && tcp.traffic.iter().filter(|flow| flow.tcp.is_some()).count() == 2
         );

@@ -149,7 +149,9 @@ fn evaluate(
     let mut cases = Vec::new();
     for of in tested {
         for contender in contenders {
-            cases.push((of, of.with(contender, variants)?));
+            let mut scenario = of.with(contender)?;
+            variants.apply(&mut scenario, &of.streams);
+            cases.push((of, scenario));
         }
     }
     let mut found = by_seed("runs", cases.len(), runs, audience, |case, seed| {

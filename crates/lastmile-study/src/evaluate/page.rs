@@ -1,10 +1,9 @@
 //! What `lastmile evaluate --json` says, as a page: of each scenario the table, the differences, what came of each change, and charts.
 
+use lastmile_report::drawn::{chart, short};
 use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value};
-
-use crate::pages::{chart, short};
 
 /// Whether a document is an evaluation's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {

@@ -1,10 +1,9 @@
 //! What `lastmile reproduce --json` says, as a page: claims, and each item's charts and table.
 
+use lastmile_report::drawn::{chart, short};
 use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value};
-
-use crate::pages::{chart, short};
 
 /// Whether a document is a reproduction's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {

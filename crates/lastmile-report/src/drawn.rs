@@ -1,11 +1,8 @@
-//! Pages of the documents and files that studies and runs leave behind.
+//! The JSON of a [`Table`](crate::table::Table) as a page shows it: rows with their intervals in one cell, and charts.
 
-use lastmile_report::chart::{Axis, Chart};
 use serde_json::{Map, Value};
 
-mod document;
-
-pub use document::draw;
+use crate::chart::{Axis, Chart};
 
 /// Lines that a chart has colours for.
 const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
@@ -13,7 +10,7 @@ const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"
 const MAX_DOTS: usize = 60;
 
 /// A row without its medians, an interval and the paper's number in one cell.
-pub(crate) fn short(row: &Map<String, Value>) -> Map<String, Value> {
+pub fn short(row: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for (key, value) in row {
         let beside = |what: &str| row.get(&format!("{key}_{what}")).and_then(Value::as_f64);
@@ -38,7 +35,8 @@ fn digits(value: f64) -> usize {
     if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 }
 }
 
-pub(crate) fn chart(chart: &Value) -> String {
+/// A chart; nothing where it has no points.
+pub fn chart(chart: &Value) -> String {
     let of = |key: &str| chart.get(key).and_then(Value::as_str).unwrap_or_default();
     let all =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
