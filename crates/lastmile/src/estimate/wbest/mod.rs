@@ -16,8 +16,8 @@ use crate::estimate::contention::{Met, met};
 use crate::estimate::overflow::{OVERFLOWS, least_delay, losses, plateau};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::tight_link::{self, Least};
-pub use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
+pub use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::wbest_fluid::{faithful_spare, spare};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
