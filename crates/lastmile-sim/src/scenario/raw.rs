@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::network::link::QueueLimit;
 use crate::network::loss::{ErrorModel, LossPlace};
-use crate::network::queue::{Discipline, Shaper};
+use crate::network::queue::{self, Shaper};
 use crate::network::tcp::TcpConfig;
 use crate::network::trace::TraceConfig;
 use crate::network::wlan::WlanConfig;
@@ -87,8 +87,7 @@ pub(super) struct RawLink {
     pub(super) queue: Option<QueueLimit>,
     #[serde(default, deserialize_with = "text::optional")]
     pub(super) overhead: Option<Bytes>,
-    #[serde(default)]
-    pub(super) discipline: Discipline,
+    pub(super) discipline: Option<queue::Table>,
     pub(super) shaper: Option<Shaper>,
     pub(super) trace: Option<TraceConfig>,
     #[serde(default)]

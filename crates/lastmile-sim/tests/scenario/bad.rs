@@ -1,10 +1,11 @@
 //! What a user reads who got a scenario file wrong: file, line, key and reason, in one line.
 //!
 //! Each file in `tests/bad` has one thing wrong, and the message that this brings in its first line, without the file's
-//! name; or it looks wrong and is `accepted`. `UPDATE=1` writes the first lines anew: read the difference before committing.
+//! name; or it looks wrong and is `accepted`. `LASTMILE_UPDATE_DOCS=1` writes the first lines anew: read the difference before committing.
 
 use std::fmt::Write;
 
+use crate::documents::{UPDATE, updates};
 use lastmile_sim::scenario::{BUILTIN, Override, Scenario, ScenarioError, builtin_text};
 
 const FILE: &str = "tests/bad/x.toml";
@@ -33,14 +34,15 @@ fn every_bad_scenario_brings_its_message() {
         let text = std::fs::read_to_string(path).unwrap();
         let (first, rest) = text.split_once('\n').unwrap();
         let said = format!("# {}", said(&text));
-        if std::env::var_os("UPDATE").is_some() {
+        if updates() {
             std::fs::write(path, format!("{said}\n{rest}")).unwrap();
         } else if said != first {
             let _ = writeln!(wrong, "{}\n  expected {first}\n  said     {said}", path.display());
         }
         assert!(!said.contains('\n'), "{said}");
     }
-    assert!(paths.len() > 250 && wrong.is_empty(), "{} files\n{wrong}", paths.len());
+    assert!(paths.len() > 250, "{} files", paths.len());
+    assert!(wrong.is_empty(), "{UPDATE}=1 writes first lines anew\n{wrong}");
 }
 
 #[test]

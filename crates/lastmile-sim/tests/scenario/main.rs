@@ -3,9 +3,13 @@ mod bad;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+#[path = "../../../lastmile/tests/documents/mod.rs"]
+mod documents;
 mod embedding;
 mod event_file;
 mod hosts;
+#[path = "../../../lastmile/tests/documents/options.rs"]
+mod options;
 mod pcap;
 mod ready;
 mod reference;

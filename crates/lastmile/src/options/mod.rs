@@ -13,7 +13,7 @@ use core::str::FromStr;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use types::{OptionType, possible, read_within};
+pub use types::{OptionType, possible, read_within, within};
 
 /// What kind of value an option takes.
 ///
@@ -36,6 +36,8 @@ pub enum Kind {
     Rate,
     /// A length of time.
     Span,
+    /// How much may wait in a queue: packets or bytes.
+    Limit,
     /// A registered loss classifier, with options of its own.
     Classifier,
     /// One of a few names.
@@ -52,6 +54,7 @@ impl Kind {
             Kind::Bytes => "1488 B",
             Kind::Rate => "5.12 Mbit/s",
             Kind::Span => "10 ms",
+            Kind::Limit => "50 packets",
             Kind::Classifier => "spike",
             Kind::Name => "rfc",
         }
@@ -67,6 +70,7 @@ impl fmt::Display for Kind {
             Kind::Bytes => "bytes",
             Kind::Rate => "rate",
             Kind::Span => "span",
+            Kind::Limit => "limit",
             Kind::Classifier => "classifier",
             Kind::Name => "name",
         })
@@ -411,6 +415,9 @@ pub trait Options: Default {
     /// Sets one; says what is wrong with the value, or that there is no such option.
     fn set(&mut self, option: &str, value: &Scalar) -> Result<(), OptionError>;
 
+    /// Refuses a value out of its option's range, for configurations that were not read.
+    fn in_range(&self) -> Result<(), OptionError>;
+
     /// The configuration that these options ask for.
     fn read(given: &Given) -> Result<Self, OptionError> {
         let mut config = Self::default();
@@ -436,10 +443,15 @@ impl Options for NoOptions {
     fn set(&mut self, option: &str, _: &Scalar) -> Result<(), OptionError> {
         Err(OptionError { unknown: Some(Vec::new()), ..OptionError::new(option, "") })
     }
+
+    fn in_range(&self) -> Result<(), OptionError> {
+        Ok(())
+    }
 }
 
 /// Declares a configuration and with it the options of an algorithm: for each its help in one line, its name, its type
-/// with the range of its values in brackets, its default, and where that comes from.
+/// with the range of its values in brackets, its default, and where that comes from. Further lines of help are for
+/// readers of the code.
 ///
 /// ```
 /// use lastmile::options::{Choice, Options};
@@ -463,6 +475,7 @@ macro_rules! options {
         $(#[$about:meta])*
         $vis:vis struct $Config:ident {$(
             #[doc = $help:literal]
+            $(#[doc = $more:literal])*
             $name:ident: $type:ty $([$range:expr])? = $default:expr, $source:literal;
         )*}
     ) => {
@@ -470,6 +483,7 @@ macro_rules! options {
         #[derive(Clone, Debug, PartialEq)]
         $vis struct $Config {$(
             #[doc = $help]
+            $(#[doc = $more])*
             pub $name: $type,
         )*}
 
@@ -497,20 +511,29 @@ macro_rules! options {
                 option: &str,
                 value: &$crate::options::Scalar,
             ) -> Result<(), $crate::options::OptionError> {
+                // Where there are no options nothing is read.
+                _ = value;
                 let error = |reason: String| $crate::options::OptionError::new(option, reason);
                 match option {
                     $(stringify!($name) => {
                         self.$name =
                             $crate::options::read_within(value, None$(.or(Some($range)))?).map_err(error)?;
+                        Ok(())
                     })*
                     _ => {
                         let known = Self::OPTIONS.iter().map(|opt| opt.name).collect();
-                        return Err($crate::options::OptionError {
-                            unknown: Some(known),
-                            ..error(String::new())
-                        });
+                        Err($crate::options::OptionError { unknown: Some(known), ..error(String::new()) })
                     }
                 }
+            }
+
+            fn in_range(&self) -> Result<(), $crate::options::OptionError> {
+                $({
+                    let given = $crate::options::OptionType::show(&self.$name);
+                    let given = given.map_or_else(String::new, |given| given.to_string());
+                    $crate::options::within(&self.$name, None$(.or(Some($range)))?, given)
+                        .map_err(|reason| $crate::options::OptionError::new(stringify!($name), reason))?;
+                })*
                 Ok(())
             }
         }

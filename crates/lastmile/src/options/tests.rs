@@ -14,6 +14,8 @@ options! {
         /// A size
         size: Bytes [Bytes(100)..=Bytes(1500)] = Bytes(1488), "here";
         /// A rate
+        ///
+        /// Of which more could be said.
         rate: Option<Rate> [Rate::ip(1)..=Rate::ip(1_000_000_000)] = None, "here";
         /// A time
         gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "here";
@@ -67,6 +69,15 @@ fn what_is_wrong_is_said_with_what_is_possible() {
     ] {
         assert_eq!(read(given).unwrap_err(), said);
     }
+}
+
+#[test]
+fn a_configuration_that_was_not_read_is_held_to_the_ranges() {
+    assert_eq!(Config::default().in_range(), Ok(()));
+    let wrong = Config { rate: Some(Rate::ip(0)), ..Config::default() }.in_range().unwrap_err();
+    assert_eq!(wrong.of("tool").to_string(), "rate of tool must be 1 bit/s to 1 Gbit/s, not 0 bit/s");
+    let wrong = Config { share: f64::NAN, ..Config::default() }.in_range().unwrap_err();
+    assert_eq!(wrong.to_string(), "share must be 0 to 1, not NaN");
 }
 
 #[test]

@@ -127,11 +127,22 @@ pub fn read_within<T: OptionType>(
     range: Option<RangeInclusive<T::Bound>>,
 ) -> Result<T, String> {
     let value = T::read(given)?;
+    within(&value, range, given)?;
+    Ok(value)
+}
+
+/// Refuses a value out of a range, as it was given; used by [`options!`](crate::options!).
+#[doc(hidden)]
+pub fn within<T: OptionType>(
+    value: &T,
+    range: Option<RangeInclusive<T::Bound>>,
+    given: impl fmt::Display,
+) -> Result<(), String> {
     match (value.bound(), range) {
         (Some(bound), Some(range)) if !range.contains(bound) => {
             Err(format!("must be {} to {}, not {given}", range.start(), range.end()))
         }
-        _ => Ok(value),
+        _ => Ok(()),
     }
 }
 

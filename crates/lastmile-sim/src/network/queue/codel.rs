@@ -5,41 +5,29 @@
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::Deserialize;
 
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
 use crate::network::lost::LossCause;
 use crate::rng::Stream;
-use crate::text;
 
-/// Parameters of CoDel.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Codel {
-    /// TARGET: the standing queue that is acceptable.
-    #[serde(deserialize_with = "text::unit")]
-    pub target: Span,
-    /// INTERVAL: on the order of a worst-case round trip.
-    #[serde(deserialize_with = "text::unit")]
-    pub interval: Span,
-    /// With no more than this left in the queue nothing is dropped: one packet of the MTU, as on the wire.
-    #[serde(deserialize_with = "text::unit")]
-    pub mtu: Bytes,
-    /// Mark those packets that can be instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for Codel {
-    /// RFC 8289, section 4.
-    fn default() -> Codel {
-        Codel { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Bytes(1500), ecn: false }
+lastmile::options! {
+    /// Parameters of CoDel.
+    pub struct Codel {
+        /// TARGET: the standing queue that is acceptable
+        target: Span = Span::from_millis(5), "section 4";
+        /// INTERVAL: on the order of a worst-case round trip; above `target`
+        interval: Span = Span::from_millis(100), "section 4";
+        /// With no more than this left in the queue nothing is dropped: one packet of the MTU, as on the wire
+        mtu: Bytes = Bytes(1500), "an Ethernet's";
+        /// Mark those packets that can be instead of dropping them
+        ecn: bool = false, "section 5";
     }
 }
 
 impl Parameters for Codel {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`target` (5 ms), `interval` (100 ms), `mtu` (1500 B), `ecn` (false)";
+    const KIND: &'static str = "codel";
     const SOURCE: &'static str = "RFC 8289";
 
     fn queue(&self, _: Option<Rate>, _: Stream) -> Single<State> {

@@ -2,19 +2,18 @@
 //! departures beforehand, and this costs nothing.
 
 use lastmile::units::Rate;
-use serde::Deserialize;
 
 use super::{Law, Parameters, Single};
 use crate::rng::Stream;
 
-/// No discipline beside the limit.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DropTail {}
+lastmile::options! {
+    /// No discipline beside the limit.
+    pub struct DropTail {}
+}
 
 impl Parameters for DropTail {
     type Queue = Single<DropTail>;
-    const KEYS: &'static str = "none";
+    const KIND: &'static str = "drop-tail";
     const SOURCE: &'static str = "the default";
 
     fn queue(&self, _: Option<Rate>, _: Stream) -> Single<DropTail> {

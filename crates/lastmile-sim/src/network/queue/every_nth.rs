@@ -1,37 +1,25 @@
 //! Drops every n-th packet that comes, whatever waits: the example of CONTRIBUTING.md.
 
 use lastmile::units::Rate;
-use serde::Deserialize;
 
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 
-/// Which packets it drops.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct EveryNth {
-    /// One of so many.
-    pub n: u32,
-}
-
-impl Default for EveryNth {
-    fn default() -> EveryNth {
-        EveryNth { n: 10 }
+lastmile::options! {
+    /// Which packets it drops.
+    pub struct EveryNth {
+        /// One of so many packets is dropped
+        n: u32 [1..=1_000_000] = 10, "an example";
     }
 }
 
 impl Parameters for EveryNth {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`n` (10)";
+    const KIND: &'static str = "every-nth";
     const SOURCE: &'static str = "an example";
 
     fn queue(&self, _: Option<Rate>, _: Stream) -> Single<State> {
         Single::new(State { n: self.n.max(1), came: 0 })
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        require(self.n > 0, "n", "at least 1")
     }
 }
 

@@ -10,50 +10,32 @@ use std::net::{IpAddr, SocketAddr};
 use lastmile::node::Datagram;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::{Deserialize, Deserializer};
 
 use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
-use crate::network::config_error::{ConfigError, require};
+use crate::network::config_error::ConfigError;
 use crate::network::lost::LossCause;
 use crate::rng::Stream;
-use crate::text;
 
-/// Parameters of FQ-CoDel (section 5.2).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FqCodel {
-    /// Of all queues together; takes the place of the link's queue limit.
-    #[serde(deserialize_with = "limit")]
-    pub limit: QueueLimit,
-    /// How many queues there are.
-    pub flows: u32,
-    /// What a queue may send before the next has its turn: a packet of the MTU with its framing.
-    #[serde(deserialize_with = "text::unit")]
-    pub quantum: Bytes,
-    /// Each queue's [`Codel::target`].
-    #[serde(deserialize_with = "text::unit")]
-    pub target: Span,
-    /// Each queue's [`Codel::interval`].
-    #[serde(deserialize_with = "text::unit")]
-    pub interval: Span,
-    /// Each queue's [`Codel::mtu`].
-    #[serde(deserialize_with = "text::unit")]
-    pub mtu: Bytes,
-    /// Mark those packets that can be instead of dropping them.
-    pub ecn: bool,
-}
-
-/// Names the key: of a table that its `kind` tells, the reader says no more than where the table stands.
-fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<QueueLimit, D::Error> {
-    text::unit(deserializer).map_err(|error| serde::de::Error::custom(format!("`limit`: {error}")))
-}
-
-impl Default for FqCodel {
-    fn default() -> FqCodel {
-        let Codel { target, interval, mtu, .. } = Codel::default();
-        let limit = QueueLimit::Packets(10_240);
-        FqCodel { limit, flows: 1024, quantum: Bytes(1514), target, interval, mtu, ecn: true }
+lastmile::options! {
+    /// Parameters of FQ-CoDel (section 5.2).
+    pub struct FqCodel {
+        /// Of all queues together; takes the place of the link's `queue`
+        limit: QueueLimit = QueueLimit::Packets(10_240), "section 5.2";
+        /// Queues
+        flows: u32 [1..=MAX_FLOWS] = 1024, "section 5.2";
+        /// Bytes that a queue sends before the next has its turn: a packet of the MTU with its framing
+        ///
+        /// A turn that sends next to nothing would take a round of all queues for a packet.
+        quantum: Bytes [Bytes(256)..=Bytes(1_000_000_000)] = Bytes(1514), "section 5.2";
+        /// Each queue's `target`, as of `codel`
+        target: Span = Codel::default().target, "section 5.2";
+        /// Each queue's `interval`, as of `codel`
+        interval: Span = Codel::default().interval, "section 5.2";
+        /// Each queue's `mtu`, as of `codel`
+        mtu: Bytes = Codel::default().mtu, "as of `codel`";
+        /// Mark those packets that can be instead of dropping them
+        ecn: bool = true, "section 5.2";
     }
 }
 
@@ -68,7 +50,7 @@ const MAX_FLOWS: u32 = 65_536;
 
 impl Parameters for FqCodel {
     type Queue = State;
-    const KEYS: &'static str = "`limit` (10240 packets of all queues, instead of `queue`), `flows` (1024), `quantum` (1514 B), `target` (5 ms), `interval` (100 ms), `mtu` (1500 B), `ecn` (true)";
+    const KIND: &'static str = "fq-codel";
     const SOURCE: &'static str = "RFC 8290";
 
     fn queue(&self, _: Option<Rate>, mut random: Stream) -> State {
@@ -88,10 +70,6 @@ impl Parameters for FqCodel {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let flows = (1..=MAX_FLOWS).contains(&self.flows);
-        require(flows, "flows", format!("1 to {MAX_FLOWS} queues"))?;
-        // A turn that sends next to nothing would take a round of all queues for a packet.
-        require((256..=1 << 30).contains(&self.quantum.0), "quantum", "256 B to 1 GB")?;
         self.codel().check()
     }
 

@@ -2,6 +2,7 @@
 
 use core::str::FromStr;
 
+use lastmile::options::{Kind, OptionType, Scalar};
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
@@ -73,6 +74,28 @@ impl core::fmt::Display for QueueLimit {
             QueueLimit::Packets(packets) => write!(f, "{packets} packets"),
             QueueLimit::Bytes(bytes) => bytes.fmt(f),
         }
+    }
+}
+
+impl OptionType for QueueLimit {
+    const KIND: Kind = Kind::Limit;
+    type Bound = String;
+
+    fn read(given: &Scalar) -> Result<QueueLimit, String> {
+        let wrong = |_| format!("must be a {} {}, not {given}", Kind::Limit, QueueLimit::any());
+        given.to_string().parse().map_err(wrong)
+    }
+
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.to_string()))
+    }
+
+    fn bound(&self) -> Option<&String> {
+        None
+    }
+
+    fn any() -> String {
+        "such as 60 kB or 50 packets".into()
     }
 }
 

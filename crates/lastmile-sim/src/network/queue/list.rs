@@ -6,7 +6,7 @@ macro_rules! disciplines {
 
         /// What a queue does before it is full, and in which order it sends.
         #[derive(Clone, Debug, PartialEq, Deserialize)]
-        #[serde(tag = "kind", rename_all = "kebab-case")]
+        #[serde(try_from = "Table")]
         #[non_exhaustive]
         pub enum Discipline {
             $($(#[$attr])* #[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)+
@@ -30,7 +30,10 @@ macro_rules! disciplines {
             }
 
             pub(crate) fn check(&self) -> Result<(), ConfigError> {
-                match self { $($(#[$attr])* Discipline::$name(it) => it.check(),)+ }
+                match self { $($(#[$attr])* Discipline::$name(it) => {
+                    it.in_range().map_err(|OptionError { option: key, reason, .. }| ConfigError { key, reason })?;
+                    it.check()
+                })+ }
             }
 
             pub(crate) fn check_limit(&self, limit: QueueLimit) -> Result<(), ConfigError> {
@@ -44,14 +47,29 @@ macro_rules! disciplines {
                 }
             }
 
-            /// Its name as files have it.
-            pub fn kind(&self) -> String {
-                kebab(match self { $($(#[$attr])* Discipline::$name(_) => stringify!($name),)+ })
+            /// The discipline of a kind, with the options given to it.
+            ///
+            /// # Errors
+            /// There is no such kind, or it takes no such option or not that value.
+            pub fn read(kind: &str, given: &Given) -> Result<Discipline, ChoiceError> {
+                let read = match kind {
+                    $($(#[$attr])* $name::KIND => $name::read(given).map(Discipline::from),)+
+                    _ => {
+                        let known = Discipline::described().map(|(kind, ..)| kind).collect();
+                        return Err(ChoiceError::Unknown { what: "discipline", name: kind.to_owned(), known });
+                    }
+                };
+                Ok(read.map_err(|error| error.of(kind))?)
             }
 
-            /// Of each discipline its name as a type, its keys with their defaults, and where it comes from.
-            fn described() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-                [$($(#[$attr])* (stringify!($name), $name::KEYS, $name::SOURCE)),+].into_iter()
+            /// Its name as files have it.
+            pub fn kind(&self) -> String {
+                match self { $($(#[$attr])* Discipline::$name(_) => $name::KIND,)+ }.to_owned()
+            }
+
+            /// Of each kind its name, its options, and where it comes from.
+            pub fn described() -> impl Iterator<Item = (&'static str, &'static [Opt], &'static str)> {
+                [$($(#[$attr])* ($name::KIND, $name::OPTIONS, $name::SOURCE)),+].into_iter()
             }
 
             /// Each discipline, with parameters with which some ten packets see it act.

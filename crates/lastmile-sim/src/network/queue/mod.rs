@@ -1,10 +1,11 @@
 //! What a queue drops or marks before it is full, and in which order it sends: one discipline per file; and the shaper
 //! behind it.
 //!
-//! A discipline is its `Parameters`, as scenario files have them, and a `Queue` at work. Most are a `Law` over
+//! A discipline is its `Parameters`, which its file declares as options, and a `Queue` at work. Most are a `Law` over
 //! one `Fifo`, asked when a packet enters or when the transmitter fetches one; the others own what waits.
 
 use lastmile::node::Datagram;
+use lastmile::options::{ChoiceError, Given, Opt, OptionError, Options};
 use lastmile::units::Rate;
 use serde::Deserialize;
 
@@ -17,11 +18,13 @@ pub(crate) mod limit;
 #[macro_use]
 mod list;
 mod shaper;
+mod table;
 
 pub(crate) use fifo::{Fifo, Law, Single, Verdict, Waiting};
 pub(crate) use limit::QueueLimit;
 pub(super) use shaper::Bucket;
 pub use shaper::Shaper;
+pub(crate) use table::Table;
 
 // The list: files, tests and the documentation derive from it. In brackets stands what its parameters need beside.
 disciplines! {
@@ -37,17 +40,17 @@ disciplines! {
 }
 
 /// The parameters of a discipline.
-pub(crate) trait Parameters: Default {
+pub(crate) trait Parameters: Options {
     /// What is at work with them.
     type Queue: Queue;
-    /// The keys with their defaults, as `docs/scenarios.md` has them.
-    const KEYS: &'static str;
+    /// Its name in files.
+    const KIND: &'static str;
     /// Where it comes from.
     const SOURCE: &'static str;
 
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Self::Queue;
 
-    /// Refuses impossible values.
+    /// Refuses values that do not go together; their ranges are checked already.
     fn check(&self) -> Result<(), ConfigError> {
         Ok(())
     }
@@ -118,28 +121,10 @@ impl Default for Discipline {
 }
 
 impl Discipline {
-    /// The rows of the table in `docs/scenarios.md`: the kind, its keys with their defaults, its source.
-    pub fn reference() -> String {
-        let row = |(name, keys, source): (&str, _, _)| format!("| `{}` | {keys} | {source} |\n", kebab(name));
-        Discipline::described().map(row).collect()
-    }
-
     /// The kinds that files may name.
     pub fn kinds() -> impl Iterator<Item = String> {
-        Discipline::described().map(|(name, ..)| kebab(name))
+        Discipline::described().map(|(kind, ..)| kind.to_owned())
     }
-}
-
-/// The name of a type as files have it: `FqCodel` is `fq-codel`.
-fn kebab(name: &str) -> String {
-    let mut kebab = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !kebab.is_empty() {
-            kebab.push('-');
-        }
-        kebab.extend(letter.to_lowercase());
-    }
-    kebab
 }
 
 #[cfg(test)]

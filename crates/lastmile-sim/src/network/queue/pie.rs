@@ -6,74 +6,41 @@
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
-use serde::Deserialize;
 
 use super::{Ahead, Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
-use crate::text;
 
-/// Parameters of PIE.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Pie {
-    /// QDELAY_REF: the latency that it steers to.
-    #[serde(deserialize_with = "text::unit")]
-    pub target: Span,
-    /// T_UPDATE: how often the probability changes.
-    #[serde(deserialize_with = "text::unit")]
-    pub update: Span,
-    /// Hz: how much the distance from the target counts.
-    pub alpha: f64,
-    /// Hz: how much the trend counts.
-    pub beta: f64,
-    /// MAX_BURST: a burst of this length passes.
-    #[serde(deserialize_with = "text::unit")]
-    pub max_burst: Span,
-    /// MEAN_PKTSIZE: no more than two of these waiting are left alone.
-    #[serde(deserialize_with = "text::unit")]
-    pub mean_packet: Bytes,
-    /// Mark those packets that can be instead of dropping them.
-    pub ecn: bool,
-    /// mark_ecnth: from this probability on they are dropped as well.
-    pub mark_threshold: f64,
-    /// Space the drops more evenly than independent draws do.
-    pub derandomize: bool,
-}
-
-impl Default for Pie {
-    fn default() -> Pie {
-        Pie {
-            target: Span::from_millis(15),
-            update: Span::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
-            max_burst: Span::from_millis(150),
-            mean_packet: Bytes(1000),
-            ecn: false,
-            mark_threshold: 0.1,
-            derandomize: false,
-        }
+lastmile::options! {
+    /// Parameters of PIE.
+    pub struct Pie {
+        /// QDELAY_REF: the latency that it steers to
+        target: Span [Span::from_nanos(1)..=Span::from_secs(3_600)] = Span::from_millis(15), "section 4.2";
+        /// T_UPDATE: how often the probability changes
+        update: Span [Span::from_micros(100)..=Span::from_secs(3_600)] = Span::from_millis(15), "section 4.2";
+        /// Hz: how much the distance from the target counts
+        alpha: f64 [0.0..=1e6] = 0.125, "section 4.2";
+        /// Hz: how much the trend counts
+        beta: f64 [0.0..=1e6] = 1.25, "section 4.2";
+        /// MAX_BURST: a burst of this length passes
+        max_burst: Span [Span::ZERO..=Span::from_secs(3_600)] = Span::from_millis(150), "section 4.4";
+        /// MEAN_PKTSIZE: no more than two of these waiting are left alone
+        mean_packet: Bytes = Bytes(1000), "section 4.1";
+        /// Mark those packets that can be instead of dropping them
+        ecn: bool = false, "section 5.1";
+        /// mark_ecnth: from this probability on they are dropped as well
+        mark_threshold: f64 [0.0..=1.0] = 0.1, "section 5.1";
+        /// Space the drops more evenly than independent draws do
+        derandomize: bool = false, "section 5.4";
     }
 }
 
 impl Parameters for Pie {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`target` (15 ms), `update` (15 ms), `alpha` (0.125), `beta` (1.25), `max_burst` (150 ms), `mean_packet` (1000 B), `ecn` (false), `mark_threshold` (0.1), `derandomize` (false)";
+    const KIND: &'static str = "pie";
     const SOURCE: &'static str = "RFC 8033";
 
     fn queue(&self, _: Option<Rate>, random: Stream) -> Single<State> {
         Single::new(State::new(self, random))
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        require(self.target > Span::ZERO, "target", "more than no time")?;
-        require(self.update >= Span::from_micros(100), "update", "at least 100 us")?;
-        require(self.max_burst >= Span::ZERO, "max_burst", "a time cannot be negative")?;
-        for (key, gain) in [("alpha", self.alpha), ("beta", self.beta)] {
-            require(gain.is_finite() && gain >= 0.0, key, "a gain is not negative")?;
-        }
-        probability("mark_threshold", self.mark_threshold)
     }
 
     #[cfg(test)]

@@ -4,65 +4,49 @@
 
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
-use serde::Deserialize;
 
 use super::QueueLimit;
+use super::limit::LARGEST_IP_PACKET;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::{ConfigError, probability, require};
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 
-/// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Red {
-    /// w_q, the share of each new sample in the average.
-    pub weight: f64,
-    /// min_th: below it nothing is dropped.
-    pub min_threshold: QueueLimit,
-    /// max_th: beyond it everything is dropped, or with `gentle` beyond twice of it. The unit of
-    /// `min_threshold`.
-    pub max_threshold: QueueLimit,
-    /// max_p, the probability at max_th.
-    pub max_probability: f64,
-    /// Above max_th the probability climbs from max_p to 1 at twice max_th, instead of jumping.
-    pub gentle: bool,
-    /// The size of a typical packet: how fast the average decays over idle times, and in byte mode the unit of
-    /// the count since the last drop and of the probability, which is scaled by size / mean_packet.
-    #[serde(deserialize_with = "crate::text::unit")]
-    pub mean_packet: Bytes,
-    /// ns-2's `wait`: after a drop at least 1/p packets pass, and the gaps are uniform in [1/p, 2/p]. Without
-    /// it they are uniform in [1, 1/p], as in the paper.
-    pub wait: bool,
-    /// Mark those packets that can be instead of dropping them early.
-    pub ecn: bool,
-    /// Whether chance also decides where the average is beyond the range of the probability, which is one there: what
-    /// can be marked is marked, and after a drop or a mark `wait` and byte mode let packets pass, small ones more often.
-    /// Without it all are dropped there, also what could be marked (RFC 3168, section 7). ns-2's `use_mark_p_`, which is
-    /// on there unless told otherwise, with and without ECN.
-    pub chance_beyond_max: bool,
-}
-
-impl Default for Red {
-    /// The values that the paper recommends (section 6): w_q 0.002, max_p 1/50, min_th 5 packets, max_th three
-    /// times as much.
-    fn default() -> Red {
-        Red {
-            weight: 0.002,
-            min_threshold: QueueLimit::Packets(5),
-            max_threshold: QueueLimit::Packets(15),
-            max_probability: 0.02,
-            gentle: false,
-            mean_packet: Bytes(1000),
-            wait: false,
-            ecn: false,
-            chance_beyond_max: false,
-        }
+lastmile::options! {
+    /// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.
+    pub struct Red {
+        /// w_q, the share of each new sample in the average: above 0, at most 1
+        weight: f64 = 0.002, "section 6: 0.002";
+        /// min_th: below it nothing is dropped
+        min_threshold: QueueLimit = QueueLimit::Packets(5), "section 6: 5 packets";
+        /// max_th, in the unit of `min_threshold`, not above what the queue holds: beyond it, or twice of it with `gentle`, all is dropped
+        max_threshold: QueueLimit = QueueLimit::Packets(15), "section 6: three times min_th";
+        /// max_p, the probability at max_th
+        max_probability: f64 [0.0..=1.0] = 0.02, "section 6: 1/50";
+        /// Above max_th the probability climbs from max_p to 1 at twice max_th, instead of jumping
+        gentle: bool = false, "ns-2";
+        /// The size of a typical packet, at least one byte: how fast the average decays over idle times
+        ///
+        /// In byte mode also the unit of the count since the last drop and of the probability, which is scaled by
+        /// size / mean_packet.
+        mean_packet: Bytes [Bytes(1)..=Bytes(LARGEST_IP_PACKET)] = Bytes(1000), "ns-2";
+        /// After a drop at least 1/p packets pass, and the gaps are uniform in 1/p to 2/p
+        ///
+        /// Without it they are uniform in [1, 1/p], as in the paper.
+        wait: bool = false, "ns-2";
+        /// Mark those packets that can be instead of dropping them early
+        ecn: bool = false, "RFC 3168, section 7";
+        /// Chance decides also where the average is beyond the range of the probability
+        ///
+        /// The probability is one there: what can be marked is marked, and after a drop or a mark `wait` and byte mode
+        /// let packets pass, small ones more often. Without it all are dropped there, also what could be marked (RFC
+        /// 3168, section 7). ns-2's `use_mark_p_`, which is on there unless told otherwise, with and without ECN.
+        chance_beyond_max: bool = false, "ns-2: use_mark_p_";
     }
 }
 
 impl Parameters for Red {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`weight` (0.002), `min_threshold` (5 packets), `max_threshold` (15 packets; the unit of both decides what is averaged; not above what the queue holds), `max_probability` (0.02), `gentle` (false), `mean_packet` (1000 B), `wait` (false), `ecn` (false), `chance_beyond_max` (false)";
+    const KIND: &'static str = "red";
     const SOURCE: &'static str = "Floyd and Jacobson 1993, with ns-2's options";
 
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Single<State> {
@@ -89,9 +73,7 @@ impl Parameters for Red {
         require(above.is_some(), "max_threshold", reason)?;
         require(above == Some(true), "max_threshold", "must be above min_threshold")?;
         let weight = self.weight > 0.0 && self.weight <= 1.0;
-        require(weight, "weight", format!("{} is not in (0, 1]", self.weight))?;
-        require(self.mean_packet > Bytes::ZERO, "mean_packet", "a packet has a size")?;
-        probability("max_probability", self.max_probability)
+        require(weight, "weight", format!("{} is not in (0, 1]", self.weight))
     }
 }
 

@@ -2,46 +2,67 @@
 //! RFC 9332, section 4.2 and appendix A): beyond a threshold everything is marked, below nothing.
 
 use lastmile::node::Ecn;
+use lastmile::options::{Kind, OptionType, Scalar};
 use lastmile::time::Span;
 use lastmile::units::Rate;
-use serde::Deserialize;
 
 use super::QueueLimit;
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
-use crate::text;
 
 /// Beyond what a packet is marked, when it leaves the queue.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StepThreshold {
     /// It waited longer than this.
-    Sojourn(#[serde(deserialize_with = "text::unit")] Span),
+    Sojourn(Span),
     /// More than this stays behind it.
     Occupancy(QueueLimit),
 }
 
-impl Default for StepThreshold {
-    /// RFC 9332's example.
-    fn default() -> StepThreshold {
-        StepThreshold::Sojourn(Span::from_millis(1))
+impl OptionType for StepThreshold {
+    const KIND: Kind = Kind::Limit;
+    type Bound = String;
+
+    fn read(given: &Scalar) -> Result<StepThreshold, String> {
+        let text = given.to_string();
+        let read = match text.split_once(' ') {
+            Some(("sojourn", span)) => span.parse().ok().map(StepThreshold::Sojourn),
+            Some(("occupancy", limit)) => limit.parse().ok().map(StepThreshold::Occupancy),
+            _ => None,
+        };
+        read.ok_or_else(|| format!("must be {}, not {given}", StepThreshold::any()))
+    }
+
+    fn show(&self) -> Option<Scalar> {
+        Some(Scalar::Text(match self {
+            StepThreshold::Sojourn(span) => format!("sojourn {span}"),
+            StepThreshold::Occupancy(limit) => format!("occupancy {limit}"),
+        }))
+    }
+
+    fn bound(&self) -> Option<&String> {
+        None
+    }
+
+    fn any() -> String {
+        r#"`{ sojourn = "1 ms" }` or `{ occupancy = "5 packets" }`"#.into()
     }
 }
 
-/// A step-marking queue. What is not marked is dropped only when the queue is full.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Step {
-    /// Where the step is.
-    pub threshold: StepThreshold,
-    /// Mark ECT(0) as well, as DCTCP's switches do. L4S marks ECT(1) alone.
-    pub classic: bool,
+lastmile::options! {
+    /// A step-marking queue. What is not marked is dropped only when the queue is full.
+    pub struct Step {
+        /// Wait of a packet, or queue behind it, beyond which it is marked; below what the queue holds
+        threshold: StepThreshold = StepThreshold::Sojourn(Span::from_millis(1)), "RFC 9332: an example";
+        /// Mark ECT(0) as well, as DCTCP's switches do; L4S marks ECT(1) alone
+        classic: bool = false, "RFC 9331";
+    }
 }
 
 impl Parameters for Step {
     type Queue = Single<Step>;
-    const KEYS: &'static str = "`threshold` (below what the queue holds: `{ sojourn = \"1 ms\" }`, or `{ occupancy = \"5 packets\" }`), `classic` (false: only ECT(1) is marked)";
+    const KIND: &'static str = "step";
     const SOURCE: &'static str = "RFC 9332";
 
     fn queue(&self, _: Option<Rate>, _: Stream) -> Single<Step> {

@@ -4,64 +4,38 @@
 
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
-use serde::Deserialize;
 
 use super::QueueLimit;
+use super::limit::LARGEST_IP_PACKET;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::network::config_error::{ConfigError, probability, require};
+use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
-use crate::text;
 
-/// The line `tc qdisc add ... red`, with its names; the defaults are what `tc` takes for that which is not said.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TcRed {
-    /// Beyond this many bytes nothing enters; takes the place of the link's queue limit.
-    #[serde(deserialize_with = "text::unit")]
-    pub limit: Bytes,
-    /// Average below which nothing is marked; without it a third of `max`.
-    #[serde(deserialize_with = "text::optional")]
-    pub min: Option<Bytes>,
-    /// Average beyond which everything is marked or dropped; without it three times `min`, or without both a quarter of
-    /// `limit`.
-    #[serde(deserialize_with = "text::optional")]
-    pub max: Option<Bytes>,
-    /// The size of a typical packet.
-    #[serde(deserialize_with = "text::unit")]
-    pub avpkt: Bytes,
-    /// How many packets may come at once before the average follows; without it (2 min + max) / (3 avpkt).
-    pub burst: Option<u32>,
-    /// The probability at `max`; with `adaptive` the one to start with.
-    pub probability: f64,
-    /// How fast the average decays on an idle link; without one the link's rate.
-    #[serde(deserialize_with = "text::optional")]
-    pub bandwidth: Option<Rate>,
-    /// Mark instead of dropping.
-    pub ecn: bool,
-    /// Drop beyond `max` also what could be marked.
-    pub harddrop: bool,
-    /// With `ecn`, let pass what cannot be marked.
-    pub nodrop: bool,
-    /// Twice a second the probability grows, or shrinks, where the average is beyond the middle fifth between
-    /// `min` and `max` (S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED", 2001).
-    pub adaptive: bool,
-}
-
-impl Default for TcRed {
-    fn default() -> TcRed {
-        TcRed {
-            limit: Bytes(240_000),
-            min: None,
-            max: None,
-            avpkt: Bytes(1000),
-            burst: None,
-            probability: 0.02,
-            bandwidth: None,
-            ecn: false,
-            harddrop: false,
-            nodrop: false,
-            adaptive: false,
-        }
+lastmile::options! {
+    /// The line `tc qdisc add ... red`, with its names; the defaults are what `tc` takes for that which is not said.
+    pub struct TcRed {
+        /// Beyond this many bytes nothing enters; takes the place of the link's `queue`
+        limit: Bytes = Bytes(240_000), "`tc`";
+        /// Average below which nothing is marked; without it a third of `max`
+        min: Option<Bytes> = None, "`tc`";
+        /// Average beyond which everything is marked or dropped; without it three times `min`, or without both a quarter of `limit`
+        max: Option<Bytes> = None, "`tc`";
+        /// The size of a typical packet
+        avpkt: Bytes [Bytes(1)..=Bytes(LARGEST_IP_PACKET)] = Bytes(1000), "`tc`";
+        /// Packets that may come at once before the average follows; without it (2 `min` + `max`) / (3 `avpkt`)
+        burst: Option<u32> = None, "`tc`";
+        /// The probability at `max`; with `adaptive` the one to start with
+        probability: f64 [0.0..=1.0] = 0.02, "`tc`";
+        /// How fast the average decays on an idle link; without it the link's rate
+        bandwidth: Option<Rate> = None, "our own: `tc` takes 10 Mbit/s";
+        /// Mark instead of dropping
+        ecn: bool = false, "`tc`";
+        /// Drop beyond `max` also what could be marked
+        harddrop: bool = false, "`tc`";
+        /// With `ecn`, let pass what cannot be marked
+        nodrop: bool = false, "`tc`";
+        /// Twice a second the probability grows, or shrinks, where the average is beyond the middle fifth between `min` and `max`
+        adaptive: bool = false, "Floyd, Gummadi, Shenker, Adaptive RED, 2001";
     }
 }
 
@@ -98,7 +72,7 @@ impl TcRed {
 
 impl Parameters for TcRed {
     type Queue = Single<State>;
-    const KEYS: &'static str = "`limit` (240 kB, instead of `queue`), `min` (a third of `max`), `max` (three times `min`, or a quarter of `limit`), `avpkt` (1000 B), `burst` ((2 `min` + `max`) / (3 `avpkt`)), `probability` (0.02), `bandwidth` (the link's), `ecn` (false), `harddrop` (false), `nodrop` (false), `adaptive` (false)";
+    const KIND: &'static str = "tc-red";
     const SOURCE: &'static str = "`tc qdisc ... red` of Linux";
 
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Single<State> {
@@ -118,11 +92,9 @@ impl Parameters for TcRed {
     fn check(&self) -> Result<(), ConfigError> {
         let ordered = self.min() < self.max() && self.max() < self.limit.0;
         require(ordered, "max", "needs min < max < limit")?;
-        require(self.avpkt > Bytes::ZERO, "avpkt", "a packet has a size")?;
         let reason =
             "no weight follows from it: at least min / avpkt, and as tc says not so many that none fits";
-        require(self.weight_log().is_some(), "burst", reason)?;
-        probability("probability", self.probability)
+        require(self.weight_log().is_some(), "burst", reason)
     }
 }
 
@@ -258,6 +230,7 @@ impl Law for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile::options::{Given, Options};
 
     fn seed_003() -> TcRed {
         TcRed {
@@ -289,7 +262,7 @@ mod tests {
             ("limit = '400 kB'\nmax = '30 kB'\nburst = 60".to_owned(), (10_000, 30_000, 60), Some(8)),
             (String::new(), (20_000, 60_000, 33), Some(4)),
         ] {
-            let red: TcRed = toml::from_str(&text).unwrap();
+            let red = TcRed::read(&toml::from_str::<Given>(&text).unwrap()).unwrap();
             assert_eq!(
                 ((red.min(), red.max(), red.burst()), red.weight_log()),
                 (numbers, weight_log),

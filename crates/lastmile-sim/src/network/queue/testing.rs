@@ -1,6 +1,7 @@
 //! What tests of disciplines need: packets that wait, and a link that notes what becomes of them.
 
 use lastmile::node::{Datagram, Ecn, Model, Payload};
+use lastmile::options::Scalar;
 
 use super::*;
 use crate::network::packets::Packets;
@@ -49,4 +50,7 @@ fn contributing_shows_a_discipline_in_one_file_and_one_line() {
     assert!(shown.contains(include_str!("every_nth.rs")), "the file in CONTRIBUTING.md is another one");
     let line = "    every_nth::EveryNth,\n";
     assert!(list.contains(line) && shown.contains(line), "the line in CONTRIBUTING.md is another one");
+    let read = |n| Discipline::read("every-nth", &Given::from([("n".to_owned(), Scalar::Count(n))]));
+    assert_eq!(read(3), Ok(EveryNth { n: 3 }.into()));
+    assert_eq!(read(0).unwrap_err().to_string(), "n of every-nth must be 1 to 1000000, not 0");
 }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lastmile::options::ChoiceError;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
 use crate::network::ConfigError;
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
+use crate::network::queue::Discipline;
 use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
 use crate::scenario::raw::RawLink;
 
@@ -52,7 +54,7 @@ impl Check<'_> {
             overhead: raw.overhead.unwrap_or(framing(trace.as_deref())),
             trace,
             queue: raw.queue.unwrap_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS)),
-            discipline: raw.discipline.clone(),
+            discipline: self.discipline(raw, of)?,
             shaper: raw.shaper.clone(),
             schedule: self.link_changes(raw, of)?,
             ..LinkConfig::default()
@@ -75,6 +77,21 @@ impl Check<'_> {
         }
         self.queue(&config, of)?;
         Ok(config)
+    }
+
+    /// The discipline that a direction names; what is wrong is said of the key that is to blame.
+    fn discipline(&self, raw: &RawLink, of: Direction) -> Checked<Discipline> {
+        let Some(named) = &raw.discipline else { return Ok(Discipline::default()) };
+        named.read().map_err(|error| {
+            let (key, reason) = match &error {
+                ChoiceError::Option(wrong) if wrong.unknown.is_none() => {
+                    (wrong.option.as_str(), wrong.reason.clone())
+                }
+                ChoiceError::Option(wrong) => (wrong.option.as_str(), wrong.to_string()),
+                error => ("kind", error.to_string()),
+            };
+            self.blame(&self.link_key(of, &format!("discipline.{key}")), reason)
+        })
     }
 
     /// The trace that drives a link.
