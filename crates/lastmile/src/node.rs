@@ -381,6 +381,11 @@ impl<N: Node, T: FnMut(Time, &Input)> Recorded<N, T> {
     pub fn node(&self) -> &N {
         &self.node
     }
+
+    /// The node, recorded no more.
+    pub fn into_node(self) -> N {
+        self.node
+    }
 }
 
 impl<N: Node, T: FnMut(Time, &Input)> Node for Recorded<N, T> {

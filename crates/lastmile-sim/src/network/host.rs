@@ -1,10 +1,11 @@
 //! Hosts: [`Host`] carries endpoints and a clock; [`External`] stands for a host outside the engine, whose
 //! packets a driver carries in and out.
 
+use core::convert::Infallible;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
-use lastmile::endpoint::{AnyEndpoint, Decided, Endpoints};
+use lastmile::endpoint::{AnyEndpoint, Decided, Endpoint, Endpoints, any};
 use lastmile::node::{Datagram, Failure, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::Time;
 
@@ -88,6 +89,45 @@ impl Seat {
     pub fn only(endpoint: AnyEndpoint) -> Seat {
         Seat { number: None, ipv6: false, port: 0, endpoint }
     }
+
+    /// A node of one's own behind an IPv4 port, or for zero behind all that no other endpoint of its host has. It comes back
+    /// as [`Own`].
+    pub fn own<N: Node<Event: Send> + Send + 'static>(port: u16, node: N) -> Seat {
+        let endpoint = any(Own { node, events: Vec::new() });
+        Seat { number: None, ipv6: false, port, endpoint }
+    }
+}
+
+/// A node of one's own at a host, whose events are of whatever type: they stay with it.
+#[derive(Clone, Debug)]
+pub struct Own<N: Node> {
+    /// The node.
+    pub node: N,
+    /// Its events, with their times on its host's clock.
+    pub events: Vec<(Time, N::Event)>,
+}
+
+impl<N: Node> Node for Own<N> {
+    type Event = Infallible;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        self.node.handle(now, input);
+    }
+    fn poll(&mut self, now: Time) -> Output {
+        loop {
+            match self.node.poll(now) {
+                Output::Event(event) => self.events.push((now, event)),
+                Output::Transmit(transmit) => return Output::Transmit(transmit),
+                Output::Wait(wake) => return Output::Wait(wake),
+            }
+        }
+    }
+}
+
+impl<N: Node> Endpoint for Own<N> {
+    fn is_finished(&self) -> bool {
+        false
+    }
 }
 
 /// A host that carries endpoints, told apart by UDP port. To the engine it speaks the engine's time, to the endpoints
@@ -127,6 +167,12 @@ impl Host {
     /// The host's clock.
     pub fn clock(&self) -> &HostClock {
         &self.clock
+    }
+
+    /// Takes its endpoints, in the order of its seats.
+    pub(crate) fn take_endpoints(&mut self) -> impl Iterator<Item = AnyEndpoint> + use<> {
+        self.places.clear();
+        core::mem::replace(&mut self.endpoints, Endpoints::new([])).into_endpoints()
     }
 
     fn tell(&mut self, now: Time, input: Input) {
@@ -253,7 +299,7 @@ impl External {
 }
 
 impl Node for External {
-    type Event = core::convert::Infallible;
+    type Event = Infallible;
 
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Datagram { datagram, .. } = input {

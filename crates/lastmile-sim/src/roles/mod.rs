@@ -362,10 +362,16 @@ impl Ended<'_> {
     }
 }
 
+/// The first number that neither a node of the network nor one of these endpoints has.
+pub(crate) fn next_number(scenario: &Scenario, places: &[Place]) -> u32 {
+    let nodes = scenario.hosts.len() + scenario.links.len() + scenario.wlans.len();
+    let network = nodes as u32 + 2 * scenario.traffic.len() as u32;
+    places.iter().map(|place| place.number + 1).fold(network, u32::max)
+}
+
 /// Numbers endpoints: a host's first has the host's number, its others follow all nodes of the network.
 fn number(scenario: &Scenario, all: &mut [Placed]) {
-    let mut next = (scenario.hosts.len() + scenario.links.len() + scenario.wlans.len()) as u32
-        + 2 * scenario.traffic.len() as u32;
+    let mut next = next_number(scenario, &[]);
     for at in 0..all.len() {
         let host = all[at].place.host;
         all[at].place.number = match all[..at].iter().any(|before| before.place.host == host) {

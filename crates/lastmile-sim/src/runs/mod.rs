@@ -13,4 +13,7 @@ pub mod twin;
 
 pub use document::document;
 pub use path_meter::PathMeter;
-pub use run::{Hooks, Prepare, Progress, Recorded, RunError, SimulatedRun, TellConfig, TellInput, simulate};
+pub use run::{
+    Hooks, Prepare, Progress, Recorded, RunError, SimulatedRun, TellConfig, TellInput, simulate,
+    simulate_with,
+};

@@ -13,7 +13,7 @@ use lastmile::time::{Epoch, Span, Time};
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError};
 use crate::network::host::Seat;
-use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings};
+use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings, next_number};
 use crate::runs::accounting::{NetworkOutcome, Watched};
 use crate::runs::series::SeriesPlan;
 use crate::scenario::{Attach, BuildError, Scenario, Simulation, build};
@@ -46,6 +46,18 @@ pub struct SimulatedRun {
     pub engine: Engine,
     /// Whether [`Hooks::progress`] ended it before the scenario's duration was over; then there are no truths.
     pub stopped: bool,
+    /// The endpoints as they were at the end, each with its place: those of the scenario's tables in their order, and those
+    /// that were given beside.
+    pub endpoints: Vec<(Place, Box<dyn Any + Send>)>,
+}
+
+impl SimulatedRun {
+    /// Takes out the first of the endpoints that is of that type: a [`stream::Sender`](lastmile::endpoint::stream::Sender),
+    /// or an [`Own`](crate::network::host::Own).
+    pub fn take<N: 'static>(&mut self) -> Option<N> {
+        let at = self.endpoints.iter().position(|(_, endpoint)| endpoint.is::<N>())?;
+        self.endpoints.remove(at).1.downcast().ok().map(|endpoint| *endpoint)
+    }
 }
 
 /// Is told where an endpoint is, and what determines it beside its inputs, in its role's own form.
@@ -123,6 +135,15 @@ impl Scenario {
     pub fn run(&self, seed: u64) -> Result<SimulatedRun, RunError> {
         simulate(self, seed, &Makers::default(), Hooks::default())
     }
+
+    /// The same with endpoints beside those of its tables, each at the host of that name; the front page of this crate has an
+    /// example.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_with(&self, seed: u64, own: Vec<(String, Seat)>) -> Result<SimulatedRun, RunError> {
+        simulate_with(self, seed, &Makers::default(), Hooks::default(), own)
+    }
 }
 
 /// Runs a scenario in virtual time, until its duration is over. What its endpoints have not done by then they are told to
@@ -134,10 +155,24 @@ pub fn simulate(
     scenario: &Scenario,
     seed: u64,
     make: &Makers,
+    hooks: Hooks,
+) -> Result<SimulatedRun, RunError> {
+    simulate_with(scenario, seed, make, hooks, Vec::new())
+}
+
+/// The same with endpoints beside those of its tables, each at the host of that name.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn simulate_with(
+    scenario: &Scenario,
+    seed: u64,
+    make: &Makers,
     mut hooks: Hooks,
+    own: Vec<(String, Seat)>,
 ) -> Result<SimulatedRun, RunError> {
     let (placed, mut running) = Running::plan(scenario, seed, make)?;
-    let places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
+    let mut places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
     let mut seats: BTreeMap<usize, Vec<Seat>> = BTreeMap::new();
     for (index, placed) in placed.into_iter().enumerate() {
         let Place { host, ipv6, port, number } = placed.place;
@@ -149,6 +184,12 @@ pub fn simulate(
         };
         let endpoint = Recorded::make(&mut hooks.recorded, index, placed, &around)?;
         seats.entry(host).or_default().push(Seat { number: Some(number), ipv6, port, endpoint });
+    }
+    for (name, seat) in own {
+        let host = scenario.host(&name).ok_or(BuildError::UnknownHost(name))?;
+        let number = seat.number.unwrap_or_else(|| next_number(scenario, &places));
+        places.push(Place { host, ipv6: seat.ipv6, port: seat.port, number });
+        seats.entry(host).or_default().push(Seat { number: Some(number), ..seat });
     }
     let hosts: Vec<usize> = seats.keys().copied().collect();
     let attached =
@@ -175,9 +216,16 @@ pub fn simulate(
     }
     let network = watched.outcome(scenario);
     let mut simulation = watched.into_simulation();
-    hosts.into_iter().for_each(|host| simulation.engine.interrupt(simulation.hosts[host]));
+    hosts.iter().for_each(|&host| simulation.engine.interrupt(simulation.hosts[host]));
     let events = simulation.engine.take_events();
     let ended = Ended { scenario, simulation: &simulation, events: &events, places: &places, stopped };
     let found = running.found(&ended)?;
-    Ok(SimulatedRun { found, network, events, engine: simulation.engine, stopped })
+    let mut engine = simulation.engine;
+    let mut take = |host: &usize| (*host, engine.take_endpoints(simulation.hosts[*host]).into_iter());
+    let mut taken: BTreeMap<usize, _> = hosts.iter().map(&mut take).collect();
+    let endpoints = places.into_iter().filter_map(|place| {
+        let endpoint = taken.get_mut(&place.host)?.next()?;
+        Some((place, endpoint.into_any()?))
+    });
+    Ok(SimulatedRun { found, network, events, endpoints: endpoints.collect(), engine, stopped })
 }

@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 use lastmile::endpoint::{Decision, Endpoint, any};
-use lastmile::node::{Flow, PortId};
+use lastmile::node::{Flow, Node, PortId};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
@@ -34,6 +34,11 @@ impl Attach {
     /// The only endpoint of a host, for all packets that come there.
     pub fn endpoint(endpoint: impl Endpoint<Event: Into<Decision>> + Send + 'static) -> Attach {
         Attach::Endpoints(vec![Seat::only(any(endpoint))])
+    }
+
+    /// A node of one's own, for all packets that come to its host; see [`Seat::own`].
+    pub fn node<N: Node<Event: Send> + Send + 'static>(node: N) -> Attach {
+        Attach::Endpoints(vec![Seat::own(0, node)])
     }
 }
 

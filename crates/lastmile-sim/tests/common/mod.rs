@@ -8,35 +8,8 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use lastmile::endpoint::{Decision, Endpoint, any};
 use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
-use lastmile_sim::network::host::Seat;
-use lastmile_sim::scenario::Attach;
-
-/// Any node as all that stands at a host.
-pub fn at_host<N: Node<Event: Into<Decision>> + Send + 'static>(node: N) -> Attach {
-    Attach::Endpoints(vec![Seat::only(any(AtHost(node)))])
-}
-
-struct AtHost<N>(N);
-
-impl<N: Node> Node for AtHost<N> {
-    type Event = N::Event;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        self.0.handle(now, input);
-    }
-    fn poll(&mut self, now: Time) -> Output<N::Event> {
-        self.0.poll(now)
-    }
-}
-
-impl<N: Node> Endpoint for AtHost<N> {
-    fn is_finished(&self) -> bool {
-        false
-    }
-}
 
 /// What a [`Recorder`] was told, and when.
 pub type Log = Arc<Mutex<Vec<(Time, Input)>>>;

@@ -1,6 +1,7 @@
 //! Endpoints on hosts with clocks of their own, and hosts outside the engine.
 
-use crate::common::{Log, Recorder, at_host};
+use crate::common::{Log, Recorder};
+use lastmile::endpoint::Endpoint;
 use lastmile::estimate::{Warning, WarningCode};
 use lastmile::node::{Datagram, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
@@ -47,7 +48,7 @@ fn planned_packets_leave_on_time_by_the_hosts_own_clock() {
     let send = vec![packet(1, at(5_010_010), "10.77.0.2:9"), packet(2, at(5_010_010), "10.77.0.2:9")];
     let (a, a_log) = Recorder::new(send);
     let (b, b_log) = Recorder::new(vec![]);
-    let mut run = run(vec![("a".into(), at_host(a)), ("b".into(), at_host(b))]);
+    let mut run = run(vec![("a".into(), Attach::node(a)), ("b".into(), Attach::node(b))]);
     assert_eq!(run.engine.next_event(), Some(Time::ZERO));
     run.engine.run_until(ms(9)).unwrap();
     assert!(inputs(&a_log).is_empty());
@@ -81,7 +82,7 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
     ];
     let (a, log) = Recorder::new(send);
     let (b, _) = Recorder::new(vec![]);
-    let mut run = run(vec![("a".into(), at_host(a)), ("b".into(), at_host(b))]);
+    let mut run = run(vec![("a".into(), Attach::node(a)), ("b".into(), Attach::node(b))]);
     run.engine.run_until(ms(100)).unwrap();
     let seen = inputs(&log);
     // A time that has passed means at once; nobody has that address.
@@ -101,7 +102,7 @@ fn an_announced_step_is_told_and_an_unannounced_one_shifts_stamps() {
 fn a_wake_comes_when_the_hosts_clock_shows_it() {
     let (mut a, log) = Recorder::new(vec![]);
     a.wake = Some(Time::from_nanos(5_123_456_789));
-    let mut run = run(vec![("a".into(), at_host(a))]);
+    let mut run = run(vec![("a".into(), Attach::node(a))]);
     run.engine.run_until(ms(500)).unwrap();
     let woken: Vec<_> = inputs(&log).into_iter().filter(|(_, input)| *input == Input::Wake).collect();
     assert_eq!(woken.len(), 1);
@@ -156,7 +157,8 @@ fn endpoints_that_answer_each_other_in_no_time_are_stopped() {
     let text = TEXT.replace("rate = \"12 Mbit/s\"\ndelay = \"2 ms\"\n", "");
     let scenario = Scenario::parse("hosts.toml", &text).unwrap();
     let first = vec![packet(1, Time::ZERO, "10.77.0.2:9")];
-    let attached = vec![("a".into(), at_host(Echoing(first))), ("b".into(), at_host(Echoing(vec![])))];
+    let attached =
+        vec![("a".into(), Attach::node(Echoing(first))), ("b".into(), Attach::node(Echoing(vec![])))];
     let mut run = build(&scenario, 1, attached).unwrap();
     assert!(matches!(run.engine.run_until(ms(1)), Err(EngineError::Stuck { at, .. }) if at == Time::ZERO));
 }
@@ -173,7 +175,7 @@ fn a_node_that_never_waits_is_stopped() {
             Output::Wait(Some(Time::ZERO))
         }
     }
-    let mut run = run(vec![("b".into(), at_host(Impatient))]);
+    let mut run = run(vec![("b".into(), Attach::node(Impatient))]);
     assert!(matches!(run.engine.run_until(ms(1)), Err(EngineError::Stuck { node: 1, .. })));
 }
 
@@ -196,7 +198,12 @@ fn decisions_come_ordered_by_time_and_node_whoever_was_woken_first() {
             }
         }
     }
-    let attached = ["b", "a"].map(|name| (name.to_owned(), at_host(Decides(0))));
+    impl Endpoint for Decides {
+        fn is_finished(&self) -> bool {
+            false
+        }
+    }
+    let attached = ["b", "a"].map(|name| (name.to_owned(), Attach::endpoint(Decides(0))));
     let text = TEXT.replace("skew_ppm = 1000.0", "skew_ppm = 0");
     let mut run = build(&Scenario::parse("hosts.toml", &text).unwrap(), 1, attached.into()).unwrap();
     run.engine.run_until(ms(30)).unwrap();

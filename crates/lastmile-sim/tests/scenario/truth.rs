@@ -2,12 +2,12 @@
 //! rate of its own window, and a known one against the long-run mean.
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
-use crate::common::{Log, Recorder, Trains, at_host, read_probe};
+use crate::common::{Log, Recorder, Trains, read_probe};
 use lastmile::node::{Datagram, Input};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile_sim::network::engine::{Engine, NodeId};
-use lastmile_sim::scenario::{Scenario, build};
+use lastmile_sim::scenario::{Attach, Scenario, build};
 
 const CAPACITY: f64 = 10e6;
 const TRAINS: u16 = 2_000;
@@ -38,7 +38,7 @@ fn path(kind: &str, cross_size: u64) -> Path {
         template: Datagram::udp(ends[0], ends[1], vec![0; 1472]),
         sent: 0,
     };
-    let attached = vec![("a".into(), at_host(trains)), ("b".into(), at_host(*recorder))];
+    let attached = vec![("a".into(), Attach::node(trains)), ("b".into(), Attach::node(*recorder))];
     let mut run = build(&scenario, 1, attached).unwrap();
     let flow = run.flow(0, 1).unwrap();
     run.meter(&scenario, (0, 1), flow, read_probe).unwrap();

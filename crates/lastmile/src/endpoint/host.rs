@@ -69,6 +69,11 @@ impl Endpoints {
         self.0.get(usize::from(port.0)).is_none_or(|seat| seat.endpoint.is_finished())
     }
 
+    /// The endpoints, in the order of their ports.
+    pub fn into_endpoints(self) -> impl Iterator<Item = AnyEndpoint> {
+        self.0.into_iter().map(|seat| seat.endpoint)
+    }
+
     fn count(&self) -> u64 {
         self.0.len().max(1) as u64
     }

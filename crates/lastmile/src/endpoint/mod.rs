@@ -71,17 +71,28 @@ pub type Event = event::Event<Decision>;
 pub trait Endpoint: Node {
     /// Whether all is done and said. One that only answers others never is.
     fn is_finished(&self) -> bool;
+
+    /// The endpoint of one role that [`any`] was given, for whoever looks at its state after a run. Others give nothing.
+    fn into_any(self: Box<Self>) -> Option<Box<dyn Any + Send>> {
+        None
+    }
 }
 
 impl<N: Endpoint + ?Sized> Endpoint for Box<N> {
     fn is_finished(&self) -> bool {
         (**self).is_finished()
     }
+    fn into_any(self: Box<Self>) -> Option<Box<dyn Any + Send>> {
+        (*self).into_any()
+    }
 }
 
 impl<N: Endpoint, T: FnMut(Time, &Input)> Endpoint for Recorded<N, T> {
     fn is_finished(&self) -> bool {
         self.node().is_finished()
+    }
+    fn into_any(self: Box<Self>) -> Option<Box<dyn Any + Send>> {
+        Box::new(self.into_node()).into_any()
     }
 }
 
@@ -92,7 +103,9 @@ pub type AnyEndpoint = Box<dyn Endpoint<Event = Decision> + Send>;
 ///
 /// ```
 /// use lastmile::endpoint::{any, measure::*};
-/// assert!(!any(Reflector::new(ReflectorConfig::new([7; 32]))).is_finished());
+/// let reflector = any(Reflector::new(ReflectorConfig::new([7; 32])));
+/// assert!(!reflector.is_finished());
+/// assert!(reflector.into_any().unwrap().is::<Reflector>());
 /// ```
 pub fn any<N>(endpoint: N) -> AnyEndpoint
 where
@@ -114,8 +127,11 @@ impl<N: Node<Event: Into<Decision>>> Node for OfAnyRole<N> {
     }
 }
 
-impl<N: Endpoint<Event: Into<Decision>>> Endpoint for OfAnyRole<N> {
+impl<N: Endpoint<Event: Into<Decision>> + Send + 'static> Endpoint for OfAnyRole<N> {
     fn is_finished(&self) -> bool {
         self.0.is_finished()
+    }
+    fn into_any(self: Box<Self>) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.0))
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lastmile::endpoint::Event;
+use lastmile::endpoint::{AnyEndpoint, Event};
 use lastmile::node::{Datagram, Input, Node};
 use lastmile::time::Time;
 
@@ -215,6 +215,14 @@ impl Engine {
         if let Some(Slot { element: Element::Host(endpoint), .. }) = self.slots.get_mut(node) {
             endpoint.handle(now, Input::Interrupted);
             self.drain(node, 0);
+        }
+    }
+
+    /// Takes a host's endpoints out, in the order of its seats, to look at them after a run; other nodes have none.
+    pub fn take_endpoints(&mut self, host: NodeId) -> Vec<AnyEndpoint> {
+        match self.slots.get_mut(host.0 as usize) {
+            Some(Slot { element: Element::Host(host), .. }) => host.take_endpoints().collect(),
+            _ => Vec::new(),
         }
     }
 
