@@ -1,6 +1,6 @@
 //! Twin simulations: the truth of a path that crosses a WLAN, from runs of the same scenario and seed without its endpoints: as it
 //! is, with a saturating flow beside, and with that alone. Random numbers are drawn by component, so that the others' are those of
-//! the measured run. What is **achievable** is what the saturating flow gets (seed 000, III.A), CBR at the rate that the path would
+//! the measured run. What is **achievable** is what the saturating flow gets (WBest, III.A), CBR at the rate that the path would
 //! carry without others; **capacity** is what it gets alone; **spare** is the share of the air that the others leave, or where
 //! stations aggregate what is found by trying. `docs/json.md` and `docs/wlan.md` say what each is true of.
 

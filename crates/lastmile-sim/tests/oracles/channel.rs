@@ -1,4 +1,4 @@
-//! What seeds 000 and 001 say of their WLANs, and what of it 802.11 can do.
+//! What the papers of WBest and TFRC Probe say of their WLANs, and what of it 802.11 can do.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,11 +24,8 @@ fn saturated(ready: &str, size: u32, mbps: f64, set: &[(&str, &str)]) -> (f64, f
 
 #[test]
 fn seed_000s_cases_0_to_2() {
-    let mut table = Table::new(
-        "1.4-seed000",
-        "1.4 Seed 000's truths, Mbit/s of UDP payload: 1470 B in packets of 1498",
-        2,
-    );
+    let mut table =
+        Table::new("1.4-wbest", "1.4 WBest's truths, Mbit/s of UDP payload: 1470 B in packets of 1498", 2);
     let payload = |ip: f64, size: f64| ip * (size - 28.0) / size;
     let (idle, _) = saturated("ap", 1498, 60.0, &[]);
     table.row("case 0: arithmetic, ACKs at 6 Mbit/s", 28.7, payload(idle, 1498.0), Within::Share(0.01));
@@ -105,8 +102,11 @@ fn best_pair(rate: &str) -> f64 {
 
 #[test]
 fn seed_001s_pairs_see_the_shortest_frame_exchange() {
-    let mut table =
-        Table::new("1.4-seed001", "1.4 Seed 001 on 802.11b, pairs of 1000 B: Mbit/s of the best pair", 3);
+    let mut table = Table::new(
+        "1.4-tfrc-probe",
+        "1.4 TFRC Probe on 802.11b, pairs of 1000 B: Mbit/s of the best pair",
+        3,
+    );
     for (rate, oracle) in [("1 Mbit/s", 0.905), ("2 Mbit/s", 1.72), ("5.5 Mbit/s", 3.99), ("11 Mbit/s", 6.38)]
     {
         table.row(

@@ -8,12 +8,12 @@
 mod channel;
 #[path = "../../../lastmile/tests/documents/mod.rs"]
 mod documents;
+mod lda;
 mod loss;
 mod red;
 mod rig;
 mod same_losses;
 mod saturation;
-mod seed004;
 mod spare;
 mod table;
 mod tfrc;

@@ -1,4 +1,4 @@
-//! TCP over DropTail and over RED with seed 003's parameters, against ns-2: NewReno with delayed ACKs, 10 Mbit/s, 20 ms,
+//! TCP over DropTail and over RED with ECNProbe's parameters, against ns-2: NewReno with delayed ACKs, 10 Mbit/s, 20 ms,
 //! 60 s from 5 s on. Its weight works out as 1/16; bytes, not gentle; with ECN it marks beyond max_th too. And over Linux's
 //! RED by the tc line itself.
 

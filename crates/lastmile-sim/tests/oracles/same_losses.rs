@@ -1,4 +1,4 @@
-//! TCP against ns-2 on seed 004's paths where both lose the same packets, by number: what is left is TCP, not luck. Each
+//! TCP against ns-2 on LDA's paths where both lose the same packets, by number: what is left is TCP, not luck. Each
 //! mean of five patterns over 200 s varies by several points from one set of patterns to another; between the programs,
 //! with the same set, it must not. `same_losses.txt` has what ns-2 prints.
 
@@ -67,7 +67,7 @@ fn run(arguments: &str, seed: u64) -> [f64; 1] {
 fn with_the_same_losses_tcp_is_as_fast_as_in_ns_2() {
     let mut table = Table::new(
         "1.1-same-losses",
-        "1.1 Seed 004's paths with the same packets lost: percent of the bottleneck, ns-2's and ours",
+        "1.1 LDA's paths with the same packets lost: percent of the bottleneck, ns-2's and ours",
         2,
     );
     for line in include_str!("same_losses.txt").lines().filter(|line| !line.starts_with('#')) {

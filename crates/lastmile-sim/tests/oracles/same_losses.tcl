@@ -1,4 +1,4 @@
-# What same_losses.rs holds: seed 004's paths with losses that both programs draw alike, by packet number.
+# What same_losses.rs holds: LDA's paths with losses that both programs draw alike, by packet number.
 # ns same_losses.tcl <wlh|wb> <Reno|Newreno|Sack1|Vegas> <options: any of delayed, old, or -> <single|bursts> <loss> <seed>
 # prints what the bottleneck carried from 22 to 222 s, in percent of its rate.
 foreach {topo kind options losses rate seed} $argv break

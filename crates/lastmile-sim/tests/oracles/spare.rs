@@ -16,7 +16,7 @@ struct Cell {
     overrides: &'static [(&'static str, &'static str)],
 }
 
-/// What makes a cell of seed 000 one of 802.11b.
+/// What makes WBest's cell one of 802.11b.
 const B: [(&str, &str); 4] = [
     ("wlan.0.standard", "b"),
     ("wlan.0.ack_rate", "2 Mbit/s"),
@@ -26,7 +26,7 @@ const B: [(&str, &str); 4] = [
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 impl Cell {
-    fn seed000(name: &'static str, overrides: &'static [(&'static str, &'static str)]) -> Cell {
+    fn wbest(name: &'static str, overrides: &'static [(&'static str, &'static str)]) -> Cell {
         Cell { name, from: "server", to: "A", seconds: [1.0, 6.0], overrides }
     }
 
@@ -74,12 +74,12 @@ fn what_is_said_to_fit_does_fit_and_more_does_not() {
     // The sum over the air is off by less than 1.5 % in cells of g; where backoffs of b run at once it says too little.
     let (g, b, n) = ((0.99, 1.015), (0.99, 1.05), (1.0, 1.05));
     let cells = [
-        (Cell::seed000("ap-1", &[]), 24.504, Within::Share(0.02), g),
-        (Cell::seed000("ap-2", &[]), 24.527, Within::Share(0.02), g),
-        (Cell::seed000("ap-5", &[]), 24.505, Within::Share(0.02), g),
-        (Cell::seed000("ap-6", &[]), 24.520, Within::Share(0.02), g),
-        (Cell::seed000("ap-9", &[]), 24.509, Within::Share(0.02), g),
-        (Cell::seed000("ap-2", &B), 5.206, Within::Share(0.02), b),
+        (Cell::wbest("ap-1", &[]), 24.504, Within::Share(0.02), g),
+        (Cell::wbest("ap-2", &[]), 24.527, Within::Share(0.02), g),
+        (Cell::wbest("ap-5", &[]), 24.505, Within::Share(0.02), g),
+        (Cell::wbest("ap-6", &[]), 24.520, Within::Share(0.02), g),
+        (Cell::wbest("ap-9", &[]), 24.509, Within::Share(0.02), g),
+        (Cell::wbest("ap-2", &B), 5.206, Within::Share(0.02), b),
         (Cell::n("n", "ap", "sta-1"), 60.9, Within::Share(0.005), n),
         (Cell::n("n-down", "ap", "sta-1"), 52.0, Within::Share(0.05), n),
         (Cell::n("n-up", "ap", "sta-1"), 48.0, Within::Share(0.05), n),

@@ -3,7 +3,7 @@
 use lastmile_sim::network::tcp::TcpConfig;
 use lastmile_sim::scenario::{Override, Scenario};
 
-/// Seed 004's wireless last hop: as many flows as clients, each with a last link of its own.
+/// LDA's wireless last hop: as many flows as clients, each with a last link of its own.
 const SHORT: &str = include_str!("../scenarios/copies.toml");
 
 fn parse(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {

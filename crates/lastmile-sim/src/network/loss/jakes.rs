@@ -1,7 +1,7 @@
 //! Rayleigh fading as a sum of sinusoids (P. Dent, G. E. Bottomley, T. Croft, "Jakes' model revisited", Electronics Letters
-//! 29(13), 1993), and a threshold decoder of interleaved frames: seed 004's channel. A frame is lost if the mean ratio of signal
+//! 29(13), 1993), and a threshold decoder of interleaved frames: LDA's channel. A frame is lost if the mean ratio of signal
 //! to noise and interference (M. B. Pursley, IEEE Transactions on Communications 25(8), 1977) is below a threshold over its own
-//! time and that of the frames that it is interleaved with. Fitted to seed 004's Table I: `docs/scenarios.md`.
+//! time and that of the frames that it is interleaved with. Fitted to LDA's Table I: `docs/scenarios.md`.
 
 use core::f64::consts::PI;
 
@@ -14,7 +14,7 @@ use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
-/// Parameters of the fading channel; the defaults are seed 004's row of high loss.
+/// Parameters of the fading channel; the defaults are LDA's row of high loss.
 ///
 /// **Frames and packets.** A frame lasts [`frame`](Jakes::frame) / [`rate`](Jakes::rate), whatever the link
 /// carries. A packet shares the fate of the frame under the middle of its transmission, so that the packets'
@@ -44,7 +44,7 @@ pub struct Jakes {
     /// The rate that sets the frames' clock.
     #[serde(deserialize_with = "text::unit")]
     pub rate: Rate,
-    /// After so many frames the fading starts anew with other phases: seed 004's trials of 12 s.
+    /// After so many frames the fading starts anew with other phases: LDA's trials of 12 s.
     pub trial_frames: u32,
     /// Which frames decide about a packet.
     pub covers: Covers,
@@ -275,7 +275,7 @@ mod tests {
         (runs.iter().sum::<usize>() as f64 / lost.len() as f64, [share(1), share(2)])
     }
 
-    /// Seed 004's 100 trials of 12 s, five times over.
+    /// LDA's 100 trials of 12 s, five times over.
     fn frames(model: &Jakes) -> Vec<bool> {
         let mut state = Fading::new(model, 1, "jakes");
         (0..295_000).map(|frame| state.frame_is_lost(frame)).collect()

@@ -1,4 +1,4 @@
-//! Two states in time, each of exponentially distributed length: seed 002's error bursts.
+//! Two states in time, each of exponentially distributed length: VTP's error bursts.
 
 use lastmile::time::Span;
 use serde::Deserialize;

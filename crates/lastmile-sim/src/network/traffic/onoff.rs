@@ -3,7 +3,7 @@
 //! The packets follow each other on a clock that runs in bursts only, so that the mean rate holds exactly however
 //! short the bursts are; ns-2's sources send at least one packet per burst and so more than their mean rate, by 5 % with
 //! two packets per burst. Pareto bursts with a shape below two make traffic that is alike at all time scales
-//! (Willinger et al., IEEE/ACM ToN 1997); seed 001's cross traffic has shape 1.9.
+//! (Willinger et al., IEEE/ACM ToN 1997); TFRC Probe's cross traffic has shape 1.9.
 
 use lastmile::time::Span;
 

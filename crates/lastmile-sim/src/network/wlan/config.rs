@@ -114,7 +114,7 @@ pub struct StationConfig {
     /// How rates are picked, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
     /// [`rate`](StationConfig::rate).
     pub rate_control: RateControl,
-    /// Packets that its queue holds; seed 000 found 40 to 300 in access points. The frame on the air counts.
+    /// Packets that its queue holds; WBest's authors found 40 to 300 in access points. The frame on the air counts.
     pub queue: u32,
     /// The share of its data frames, both ways, that noise destroys, each independently, beside what
     /// [`channel`](StationConfig::channel) destroys.

@@ -1,4 +1,4 @@
-//! Seed 004, one flow over the ready scenarios `wlh` and `wb`, their channel made independent losses of 7.8 %, against
+//! LDA, one flow over the ready scenarios `wlh` and `wb`, their channel made independent losses of 7.8 %, against
 //! ns-2's means of ten seeds: 200 s from 22 s on.
 
 use lastmile_sim::rng::Stream;
@@ -57,8 +57,8 @@ fn run(name: &str, loss: f64, options: &[(&str, &str)], seed: u64) -> [f64; 4] {
 #[test]
 fn every_row_of_ns_2_within_three_points() {
     let mut table =
-        Table::new("1.1", "1.1 Seed 004, one TCP flow, percent of the bottleneck: ns-2's means, ours", 2);
-    for line in include_str!("seed004.txt").lines().filter(|line| !line.starts_with('#')) {
+        Table::new("1.1", "1.1 LDA, one TCP flow, percent of the bottleneck: ns-2's means, ours", 2);
+    for line in include_str!("lda.txt").lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.splitn(7, ' ').collect();
         let [name, loss, which, .., what] = words[..] else { panic!("{line}") };
         let oracles = [3, 4, 5].map(|column| words[column].parse::<f64>().unwrap());
