@@ -9,6 +9,7 @@ mod evaluate;
 mod json;
 mod own_controller;
 mod own_method;
+mod page;
 mod peers;
 mod recordings;
 mod refused;

@@ -150,4 +150,14 @@ fn utc(epoch: Epoch) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        let at = |s: u64| utc(Epoch::from_unix_nanos(s * 1_000_000_000));
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_827_696), "2000-02-29 12:34:56 UTC");
+        assert_eq!(at(1_798_761_599), "2026-12-31 23:59:59 UTC");
+    }
+}

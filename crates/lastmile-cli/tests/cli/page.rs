@@ -1,4 +1,6 @@
-//! The page of a made-up run. With `LASTMILE_DRAW=FILE` in the environment the page is written there, to be looked at.
+//! The page of a made-up run, as `lastmile report` draws it. With `LASTMILE_DRAW=FILE` in the environment the page is written there, to be looked at.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use lastmile::endpoint::measure::{Cost, Decision};
 use lastmile::estimate::{
@@ -11,7 +13,10 @@ use lastmile::time::{Epoch, Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_net::recording::{Recorder, World};
 
-use super::*;
+use lastmile::endpoint::Event;
+use lastmile_net::recording::Header;
+
+use crate::common::{Scratch, lastmile};
 
 /// What a 10 Mbit/s queue with 4 Mbit/s of cross traffic makes of a plan.
 fn through_a_queue(number: u32, direction: Direction, plan: &StreamPlan) -> StreamRecord {
@@ -138,16 +143,13 @@ fn recording() -> Vec<u8> {
     file
 }
 
+/// What `lastmile report` makes of a file.
 fn page(file: &[u8]) -> String {
-    of_recording("run.jsonl", Reader::new("run.jsonl", file).unwrap()).unwrap()
-}
-
-#[test]
-fn dates() {
-    let at = |s: u64| utc(Epoch::from_unix_nanos(s * 1_000_000_000));
-    assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
-    assert_eq!(at(951_827_696), "2000-02-29 12:34:56 UTC");
-    assert_eq!(at(1_798_761_599), "2026-12-31 23:59:59 UTC");
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let scratch = Scratch::new(&format!("page-{}", FILES.fetch_add(1, Ordering::Relaxed)));
+    let drawn = lastmile(&["report", &scratch.file("run.jsonl", file), "-o", "-"]);
+    assert_eq!(drawn.code, Some(0), "{}", drawn.stderr);
+    drawn.stdout
 }
 
 #[test]
@@ -266,11 +268,11 @@ fn both_ends_of_a_stream_are_told_in_words() {
         (4, Decision::MediaEnded { why: End::NoFeedback, sent }),
         (5, Decision::SourceLeft { peer, ssrc: 0xab, why: Left::Goodbye, received }),
     ];
-    let mut run = Run::new("stream.jsonl");
-    for (seq, (node, what)) in told.into_iter().enumerate() {
-        run.event(Event { at: Time::from_nanos(seq as u64), node, seq: seq as u64, what: what.into() });
-    }
-    let page = of_run(&run);
+    let line = |(seq, (node, what)): (usize, (u32, Decision))| {
+        let event = Event { at: Time::from_nanos(seq as u64), node, seq: seq as u64, what: what.into() };
+        serde_json::to_string(&event).unwrap() + "\n"
+    };
+    let page = page(told.into_iter().enumerate().map(line).collect::<String>().as_bytes());
     for wanted in [
         "stream 000000ab to 192.0.2.7:5004 began at 2 Mbit/s",
         "3 lost, jitter 250 us, round trip 20 ms",
