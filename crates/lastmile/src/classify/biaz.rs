@@ -80,7 +80,7 @@ impl Classifier for Biaz {
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        let least = self.spacing.least_time();
+        let least = self.spacing.min_gap_time();
         least
             .into_iter()
             .for_each(|least| visitor.number("least time between arrivals", "s", least.as_secs_f64()));
@@ -154,7 +154,7 @@ mod tests {
         for (seq, at) in [(0, 50_000), (1, 50_000), (2, 60_000), (1, 61_000), (3, 70_000)] {
             biaz.on_arrival(&arrival(seq, 0, at));
         }
-        assert!(biaz.spacing.least_time() >= Some(Span::from_millis(9)), "{biaz:?}");
+        assert!(biaz.spacing.min_gap_time() >= Some(Span::from_millis(9)), "{biaz:?}");
     }
 
     #[test]

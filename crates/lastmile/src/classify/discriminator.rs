@@ -115,53 +115,55 @@ const MOST_DOUBTS: u8 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubt {
     /// Of a period: when its first packet was sent, packets, how many were lost and how many of these were judged wireless.
-    began: Option<Time<Tx>>,
+    period_start: Option<Time<Tx>>,
     packets: u32,
     lost: u32,
     wireless: u32,
-    /// The share that is too much; the one that was when the doubt came, and the packets a second.
-    most: f32,
-    share: f32,
-    rate: f32,
-    /// How often it came, and how many good periods from now it ends: none where there is no doubt.
-    times: u8,
-    left: u8,
-    /// How many periods in a row told of too much.
-    row: u8,
+    /// The share that is too much; the one that was when the last doubt came, and the packets a second then.
+    max_share: f32,
+    doubted_share: f32,
+    doubted_rate: f32,
+    doubts: u8,
+    /// Good periods until the doubt ends; none where there is no doubt.
+    periods_left: u8,
+    /// Periods that told of too much.
+    periods_in_a_row: u8,
     /// The doubt was wrong: the link does lose so much.
-    sure: bool,
+    link_is_lossy: bool,
 }
 
 impl Doubt {
     /// None yet.
-    fn over(most: f32) -> Doubt {
-        Doubt { most, ..Doubt::default() }
+    fn over(max_share: f32) -> Doubt {
+        Doubt { max_share, ..Doubt::default() }
     }
 
     /// A packet of that time arrived: whether the doubt comes now.
     fn comes(&mut self, sent: Time<Tx>) -> bool {
-        let began = *self.began.get_or_insert(sent);
+        let began = *self.period_start.get_or_insert(sent);
         self.packets = self.packets.saturating_add(1);
         if self.packets < PERIOD.0 || sent - began < PERIOD.1 {
             return false;
         }
         let [lost, wireless] = [self.lost, self.wireless].map(|part| part as f32 / self.packets as f32);
         let rate = self.packets as f32 / (sent - began).as_secs_f64() as f32;
-        (self.began, self.packets, self.lost, self.wireless) = (None, 0, 0, 0);
-        if self.left > 0 {
-            if lost < self.most / 2.0 {
-                self.left -= 1;
-            } else if rate < self.rate / 2.0 && lost > 0.75 * self.share {
+        (self.period_start, self.packets, self.lost, self.wireless) = (None, 0, 0, 0);
+        if self.periods_left > 0 {
+            if lost < self.max_share / 2.0 {
+                self.periods_left -= 1;
+            } else if rate < self.doubted_rate / 2.0 && lost > 0.75 * self.doubted_share {
                 // A full queue would lose less of half the rate.
-                (self.left, self.sure) = (0, true);
+                (self.periods_left, self.link_is_lossy) = (0, true);
             }
             return false;
         }
-        self.row = if wireless > self.most && !self.sure { self.row + 1 } else { 0 };
-        let comes = self.row == IN_A_ROW;
+        self.periods_in_a_row =
+            if wireless > self.max_share && !self.link_is_lossy { self.periods_in_a_row + 1 } else { 0 };
+        let comes = self.periods_in_a_row == IN_A_ROW;
         if comes {
-            (self.share, self.rate, self.left, self.row) = (wireless, rate, 1 << self.times, 0);
-            self.times = (self.times + 1).min(MOST_DOUBTS);
+            (self.doubted_share, self.doubted_rate, self.periods_left, self.periods_in_a_row) =
+                (wireless, rate, 1 << self.doubts, 0);
+            self.doubts = (self.doubts + 1).min(MOST_DOUBTS);
         }
         comes
     }
@@ -235,7 +237,7 @@ impl Discriminator {
             |needs: Span| needs == Span::MAX || resolution.is_some_and(|resolution| resolution <= needs);
         let needs = self.own.resolution_needed();
         let judge = match () {
-            () if self.doubt.left > 0 => Judge::None,
+            () if self.doubt.periods_left > 0 => Judge::None,
             () if suits(needs) => Judge::Own,
             () if suits(self.spike.resolution_needed()) => Judge::Spike,
             () => Judge::SpikeRtt,
@@ -246,9 +248,10 @@ impl Discriminator {
         }
         let (from, to) = (self.lda.name, self.judge());
         Some(match judge {
-            Judge::None => {
-                Decision::Doubted { classifier: self.named(before), wireless: self.doubt.share.into() }
-            }
+            Judge::None => Decision::Doubted {
+                classifier: self.named(before),
+                wireless: self.doubt.doubted_share.into(),
+            },
             Judge::Own => Decision::Restored { to },
             _ => Decision::FellBack { from, to, needs, resolution },
         })
@@ -295,7 +298,7 @@ impl Discriminator {
 
     /// The packets take another way.
     pub fn on_route_change(&mut self) {
-        self.doubt = Doubt::over(self.doubt.most);
+        self.doubt = Doubt::over(self.doubt.max_share);
         self.forget();
     }
 

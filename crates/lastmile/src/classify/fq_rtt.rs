@@ -23,13 +23,12 @@ use crate::time::{Span, Time, Tx};
 pub struct FqRtt {
     config: FqRttConfig,
     /// The newest round-trip time, and when the packet that measured it came back.
-    latest: Option<(Span, Time<Tx>)>,
-    least: Option<Span>,
+    latest_rtt: Option<(Span, Time<Tx>)>,
+    min_rtt: Option<Span>,
     /// sfqRTT and fqRTTvar.
-    full: Option<(Span, Span)>,
+    full_queue: Option<(Span, Span)>,
     episode: Option<Episode>,
-    /// When a loss was found last.
-    found: Option<Time<Tx>>,
+    last_loss_found: Option<Time<Tx>>,
 }
 
 /// Losses that belong together.
@@ -38,7 +37,7 @@ struct Episode {
     /// Over with the arrival of a packet that was sent at that time or later.
     until: Time<Tx>,
     lost: u64,
-    least: Span,
+    min_rtt: Span,
 }
 
 crate::options! {
@@ -70,7 +69,7 @@ impl FqRtt {
 
     /// Takes in a sample of a full queue [RFC 6298, section 2].
     fn full(&mut self, sample: Span) {
-        self.full = Some(match self.full {
+        self.full_queue = Some(match self.full_queue {
             None => (sample, sample / 2),
             Some((mean, variation)) => ((mean * 7 + sample) / 8, (variation * 3 + (mean - sample).abs()) / 4),
         });
@@ -80,24 +79,24 @@ impl FqRtt {
 impl Classifier for FqRtt {
     fn on_arrival(&mut self, arrival: &Arrival) {
         let Some(rtt) = arrival.rtt else { return };
-        self.latest = Some((rtt, arrival.sent + rtt));
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        self.latest_rtt = Some((rtt, arrival.sent + rtt));
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         if let Some(over) = self.episode.take_if(|episode| arrival.sent >= episode.until)
-            && (self.full.is_none() || over.lost > 1)
+            && (self.full_queue.is_none() || over.lost > 1)
         {
-            self.full(over.least);
+            self.full(over.min_rtt);
         }
     }
 
     fn classify(&mut self, _: &Loss) -> LossClass {
-        let (Some((latest, now)), Some(least)) = (self.latest, self.least) else {
+        let (Some((latest, now)), Some(least)) = (self.latest_rtt, self.min_rtt) else {
             return LossClass::Congestion;
         };
-        let second = self.found.replace(now).is_some_and(|before| now - before <= latest);
-        let episode = self.episode.get_or_insert(Episode { until: now, lost: 0, least: latest });
+        let second = self.last_loss_found.replace(now).is_some_and(|before| now - before <= latest);
+        let episode = self.episode.get_or_insert(Episode { until: now, lost: 0, min_rtt: latest });
         episode.lost += 1;
-        (episode.until, episode.least) = (now, episode.least.min(latest));
-        let Some((mean, variation)) = self.full else { return LossClass::Congestion };
+        (episode.until, episode.min_rtt) = (now, episode.min_rtt.min(latest));
+        let Some((mean, variation)) = self.full_queue else { return LossClass::Congestion };
         let full = (mean - variation).min(least + self.config.guard);
         if second || latest >= full { LossClass::Congestion } else { LossClass::Wireless }
     }
@@ -109,7 +108,7 @@ impl Classifier for FqRtt {
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        if let Some((mean, variation)) = self.full {
+        if let Some((mean, variation)) = self.full_queue {
             visitor.number("round-trip time of a full queue", "s", mean.as_secs_f64());
             visitor.number("variation of that", "s", variation.as_secs_f64());
         }
@@ -139,9 +138,9 @@ mod tests {
         step(&mut fq, 0, 40, false);
         assert_eq!(step(&mut fq, 1_000, 100, true), Some(true), "nothing was learnt");
         step(&mut fq, 1_050, 100, false);
-        assert_eq!(fq.full, None, "the recovery is not over");
+        assert_eq!(fq.full_queue, None, "the recovery is not over");
         step(&mut fq, 1_100, 90, false);
-        assert_eq!(fq.full, Some((Span::from_millis(100), Span::from_millis(50))));
+        assert_eq!(fq.full_queue, Some((Span::from_millis(100), Span::from_millis(50))));
         assert_eq!(step(&mut fq, 2_000, 44, true), Some(false));
         assert_eq!(step(&mut fq, 3_000, 45, true), Some(true), "5 ms above the least");
         // The second within one round trip, and the first that is not.
@@ -158,11 +157,11 @@ mod tests {
         step(&mut fq, 2_000, 100, false);
         step(&mut fq, 3_000, 200, true);
         step(&mut fq, 4_000, 100, false);
-        assert_eq!(fq.full, Some((Span::from_millis(100), Span::from_millis(50))), "one packet");
+        assert_eq!(fq.full_queue, Some((Span::from_millis(100), Span::from_millis(50))), "one packet");
         step(&mut fq, 5_000, 190, true);
         step(&mut fq, 5_010, 180, true);
         step(&mut fq, 6_000, 100, false);
         // The least of both: (7 * 100 + 180) / 8, (3 * 50 + 80) / 4.
-        assert_eq!(fq.full, Some((Span::from_millis(110), Span::from_micros(57_500))));
+        assert_eq!(fq.full_queue, Some((Span::from_millis(110), Span::from_micros(57_500))));
     }
 }

@@ -25,8 +25,8 @@ crate::options! {
 /// The newest gap between arrivals, and the least.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spacing {
-    last: Option<(u64, Time<Rx>)>,
-    least: Extent<u64>,
+    last_arrival: Option<(u64, Time<Rx>)>,
+    min_gap: Extent<u64>,
     gap: Option<Gap>,
 }
 
@@ -56,21 +56,21 @@ impl Spacing {
     /// Takes an arrival in. Arrivals at one instant, or out of order, say nothing of a link.
     pub(super) fn take(&mut self, config: &BiazConfig, arrival: &Arrival) -> Option<Gap> {
         let at = arrival.at?;
-        let (before, since) = self.last.replace((arrival.seq, at))?;
+        let (before, since) = self.last_arrival.replace((arrival.seq, at))?;
         let (packets, time) = (arrival.seq.checked_sub(before)?, at - since);
         if packets == 0 || time <= Span::ZERO {
             return None;
         }
         let size = if config.equal_size { 1 } else { arrival.size.0.max(1) };
         let gap = Gap { time, packets, size };
-        self.least.take(gap.unit(), at.as_nanos(), config.window);
+        self.min_gap.take(gap.unit(), at.as_nanos(), config.window);
         self.gap = Some(gap);
         self.gap
     }
 
     /// [LDA, III.A] (n + 1) T_min <= T_i < (n + `upper`) T_min: the lost packets took their time on the last link.
     pub(super) fn fits(&self, loss: &Loss, upper: f64) -> bool {
-        let (Some(gap), Some(least)) = (self.gap, self.least()) else { return false };
+        let (Some(gap), Some(least)) = (self.gap, self.min_gap()) else { return false };
         let lost = match loss.bytes {
             Some(bytes) if gap.size > 1 => bytes.0,
             _ => u64::from(loss.run).saturating_mul(gap.size),
@@ -81,13 +81,13 @@ impl Spacing {
     }
 
     /// T_min in its unit.
-    pub(super) fn least(&self) -> Option<f64> {
-        self.least.get().map(|(least, _)| least as f64)
+    pub(super) fn min_gap(&self) -> Option<f64> {
+        self.min_gap.get().map(|(least, _)| least as f64)
     }
 
     /// T_min as a time, of a packet of the newest one's size.
-    pub(super) fn least_time(&self) -> Option<Span> {
-        let nanos = self.least()? * self.gap?.size as f64 / FINE as f64;
+    pub(super) fn min_gap_time(&self) -> Option<Span> {
+        let nanos = self.min_gap()? * self.gap?.size as f64 / FINE as f64;
         Some(Span::from_nanos(nanos as i64))
     }
 
@@ -99,6 +99,6 @@ impl Spacing {
 
     /// A share of T_min: the coarsest stamps with which thresholds so close together can be told apart.
     pub(super) fn resolution(&self, share: i64) -> Span {
-        self.least_time().map_or(Span::MAX, |least| least / share)
+        self.min_gap_time().map_or(Span::MAX, |least| least / share)
     }
 }

@@ -81,7 +81,7 @@ impl Spike {
     }
 
     /// The least relative one-way delay.
-    pub(super) fn least(&self) -> Option<Owd> {
+    pub(super) fn min_delay(&self) -> Option<Owd> {
         self.state.range.get().map(|(least, _)| least)
     }
 }

@@ -26,12 +26,12 @@ pub struct Zbs {
     spike: Spike,
     scheme: Scheme,
     /// The mean time between arrivals, those missing counted, in T_min's unit.
-    mean: Option<f64>,
+    mean_gap: Option<f64>,
     /// When the scheme was chosen, and how many packets have arrived since.
     chosen: Option<(Time<Rx>, u32)>,
     /// When the newest packet arrived, and how long each scheme was in use.
-    last: Option<Time<Rx>>,
-    used: [Span; 3],
+    last_arrival: Option<Time<Rx>>,
+    time_used: [Span; 3],
 }
 
 /// Which classifier ZBS uses.
@@ -107,9 +107,9 @@ impl Zbs {
 
     /// The share of time for which a scheme was in use (LDA, figure 13).
     pub fn share(&self, scheme: Scheme) -> f64 {
-        let all: f64 = self.used.iter().map(|span| span.as_secs_f64()).sum();
+        let all: f64 = self.time_used.iter().map(|span| span.as_secs_f64()).sum();
         if all > 0.0 {
-            self.used[scheme as usize].as_secs_f64() / all
+            self.time_used[scheme as usize].as_secs_f64() / all
         } else {
             f64::from(u8::from(self.scheme == scheme))
         }
@@ -117,11 +117,11 @@ impl Zbs {
 
     /// [LDA, VII.A] The scheme for the path as the newest arrival shows it; none while too little is known.
     fn rule(&self, arrival: &Arrival) -> Option<Scheme> {
-        let (rott, least) = (arrival.rott()?, self.spike.least()?);
-        let (mean, t_min) = (self.mean?, self.spacing.least()?);
+        let (rott, least) = (arrival.rott()?, self.spike.min_delay()?);
+        let (mean, t_min) = (self.mean_gap?, self.spacing.min_gap()?);
         let narr = mean / t_min;
         Some(match narr {
-            _ if rott - least < self.spacing.least_time()?.scaled(0.05) => Scheme::Spike,
+            _ if rott - least < self.spacing.min_gap_time()?.scaled(0.05) => Scheme::Spike,
             _ if narr < 0.875 => Scheme::ZigZag,
             _ if narr < 1.5 => Scheme::Mbiaz,
             _ if narr < 2.0 => Scheme::ZigZag,
@@ -133,15 +133,15 @@ impl Zbs {
 impl Classifier for Zbs {
     fn on_arrival(&mut self, arrival: &Arrival) {
         let Some(at) = arrival.at else { return };
-        if let Some(last) = self.last.replace(at) {
-            let used = &mut self.used[self.scheme as usize];
+        if let Some(last) = self.last_arrival.replace(at) {
+            let used = &mut self.time_used[self.scheme as usize];
             *used += (at - last).max(Span::ZERO);
         }
         self.zigzag.on_arrival(arrival);
         self.spike.on_arrival(arrival);
         if let Some(gap) = self.spacing.take(&self.biaz, arrival) {
             // [LDA, VII: T_avg]
-            self.mean = Some(self.mean.map_or(gap.each(), |mean| 0.875 * mean + 0.125 * gap.each()));
+            self.mean_gap = Some(self.mean_gap.map_or(gap.each(), |mean| 0.875 * mean + 0.125 * gap.each()));
         }
         let (since, packets) = self.chosen.get_or_insert((at, 0));
         *packets = packets.saturating_add(1);
@@ -169,7 +169,7 @@ impl Classifier for Zbs {
         self.spike.on_route_change();
         self.spacing.on_route_change(&self.biaz);
         if self.config.route_reset {
-            (self.scheme, self.mean, self.chosen) = (Scheme::ZigZag, None, None);
+            (self.scheme, self.mean_gap, self.chosen) = (Scheme::ZigZag, None, None);
         }
     }
 
@@ -189,7 +189,7 @@ impl Classifier for Zbs {
         {
             visitor.number(name, "", self.share(scheme));
         }
-        if let (Some(mean), Some(least)) = (self.mean, self.spacing.least()) {
+        if let (Some(mean), Some(least)) = (self.mean_gap, self.spacing.min_gap()) {
             visitor.number("T_narr", "", mean / least);
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         }
         // The 40 ms of the first gap are no longer in the mean.
         assert_eq!(
-            (zbs.scheme(), zbs.mean.unwrap() / zbs.spacing.least().unwrap() < 0.875),
+            (zbs.scheme(), zbs.mean_gap.unwrap() / zbs.spacing.min_gap().unwrap() < 0.875),
             (Scheme::ZigZag, true)
         );
     }

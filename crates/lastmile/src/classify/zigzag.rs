@@ -17,11 +17,11 @@ use crate::time::{Owd, Span};
 pub struct ZigZag {
     config: ZigZagConfig,
     /// The first delay: the others are counted from it, so that clocks years apart cost no digits.
-    first: Option<Owd>,
+    delay_origin: Option<Owd>,
     /// The newest delay, the mean and the mean deviation, in nanoseconds.
     rott: f64,
     /// The one before it.
-    before: f64,
+    last_rott: f64,
     mean: f64,
     deviation: f64,
 }
@@ -60,9 +60,9 @@ impl ZigZag {
 impl Classifier for ZigZag {
     fn on_arrival(&mut self, arrival: &Arrival) {
         let Some(rott) = arrival.rott() else { return };
-        let first = *self.first.get_or_insert(rott);
+        let first = *self.delay_origin.get_or_insert(rott);
         let (alpha, rott) = (self.config.alpha, (rott - first).as_nanos() as f64);
-        (self.before, self.rott) = (self.rott, rott);
+        (self.last_rott, self.rott) = (self.rott, rott);
         self.mean = (1.0 - alpha) * self.mean + alpha * rott; // [LDA, III.C: rott_mean]
         // [LDA, III.C: rott_dev], from the mean as it is with this delay in it
         self.deviation = (1.0 - 2.0 * alpha) * self.deviation + 2.0 * alpha * (rott - self.mean).abs();
@@ -75,8 +75,8 @@ impl Classifier for ZigZag {
             3 => self.mean,
             _ => self.mean - self.deviation / 2.0,
         };
-        let rott = if self.config.before { self.before } else { self.rott };
-        if self.first.is_some() && rott < below { LossClass::Wireless } else { LossClass::Congestion }
+        let rott = if self.config.before { self.last_rott } else { self.rott };
+        if self.delay_origin.is_some() && rott < below { LossClass::Wireless } else { LossClass::Congestion }
     }
 
     fn on_route_change(&mut self) {
@@ -124,7 +124,8 @@ mod tests {
             for (rott, class) in [(boundary, LossClass::Congestion), (boundary - 0.001, LossClass::Wireless)]
             {
                 let first = arrival(0, 0, 0).rott();
-                let mut zigzag = ZigZag { first, rott, mean: 10.0, deviation: 4.0, ..ZigZag::default() };
+                let mut zigzag =
+                    ZigZag { delay_origin: first, rott, mean: 10.0, deviation: 4.0, ..ZigZag::default() };
                 assert_eq!(zigzag.classify(&Loss::of(9, run)), class, "{run} lost at {rott}");
             }
         }

@@ -59,10 +59,10 @@ pub const ENTRY: Controller = Controller {
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     /// When the one before ended; none before the first of them.
-    began: Option<Time>,
+    start: Option<Time>,
     /// Their sum in seconds, and how many.
-    sum: f64,
-    count: u32,
+    rtt_sum: f64,
+    samples: u32,
     /// The sources filled the rate: whether there is room for more is known.
     filled: bool,
 }
@@ -75,7 +75,7 @@ struct Multfrc {
     /// n; of its whole part there are connections.
     n: f64,
     /// rtt_min, in seconds.
-    least: f64,
+    min_rtt: f64,
     window: Window,
     /// Never backwards.
     now: Time,
@@ -88,7 +88,7 @@ impl Multfrc {
             tfrc: Tfrc::several(&of_each, setting, config.most as usize),
             config,
             n: 1.0,
-            least: f64::INFINITY,
+            min_rtt: f64::INFINITY,
             window: Window::default(),
             now: Time::ZERO,
         }
@@ -97,11 +97,11 @@ impl Multfrc {
     /// The round-trip time measurement: a mean in each window.
     fn measure(&mut self, sample: Span, feedback: &Feedback<'_>) {
         let seconds = sample.as_secs_f64();
-        self.least = self.least.min(seconds);
+        self.min_rtt = self.min_rtt.min(seconds);
         let fills = |report: &Report| matches!(report.fate, Fate::Arrived { .. }) && !report.sent.app_limited;
         let window = &mut self.window;
-        let began = *window.began.get_or_insert(self.now);
-        (window.sum, window.count) = (window.sum + seconds, window.count.saturating_add(1));
+        let began = *window.start.get_or_insert(self.now);
+        (window.rtt_sum, window.samples) = (window.rtt_sum + seconds, window.samples.saturating_add(1));
         window.filled |= feedback.reports.iter().any(fills);
         let round = self.tfrc.rtt().unwrap_or(seconds);
         if (self.now - began).as_secs_f64() >= f64::from(self.config.window) * round {
@@ -112,10 +112,10 @@ impl Multfrc {
     /// The connection controller: inversely increase, additively decrease. What stamps cannot tell is no queue.
     fn decide(&mut self, resolution: Span) {
         let MultfrcConfig { alpha, beta, gamma, .. } = self.config;
-        let next = Window { began: Some(self.now), ..Window::default() };
-        let Window { sum, count, filled, .. } = core::mem::replace(&mut self.window, next);
-        let queue = sum / f64::from(count.max(1)) - self.least;
-        if queue > gamma * self.least + resolution.as_secs_f64() {
+        let next = Window { start: Some(self.now), ..Window::default() };
+        let Window { rtt_sum, samples, filled, .. } = core::mem::replace(&mut self.window, next);
+        let queue = rtt_sum / f64::from(samples.max(1)) - self.min_rtt;
+        if queue > gamma * self.min_rtt + resolution.as_secs_f64() {
             self.set(self.n - beta);
         } else if filled {
             self.set(self.n + alpha / self.n);
@@ -144,7 +144,7 @@ impl RateController for Multfrc {
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
         if let Signal::Route { .. } = signal {
-            (self.least, self.window) = (f64::INFINITY, Window::default());
+            (self.min_rtt, self.window) = (f64::INFINITY, Window::default());
         }
         self.tfrc.on_signal(now, signal);
     }
@@ -256,8 +256,8 @@ mod tests {
     fn what_stamps_cannot_tell_is_no_queue() {
         for (resolution, n) in [(Span::from_millis(1), 1.0), (Span::from_millis(20), 2.0)] {
             let mut m = multfrc("");
-            (m.least, m.n, m.window) =
-                (0.05, 1.0, Window { sum: 0.062, count: 1, filled: true, began: None });
+            (m.min_rtt, m.n, m.window) =
+                (0.05, 1.0, Window { rtt_sum: 0.062, samples: 1, filled: true, start: None });
             m.decide(resolution);
             assert_eq!(m.n, n);
         }

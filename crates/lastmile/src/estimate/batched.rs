@@ -103,8 +103,8 @@ pub(super) struct Batched {
     train_length: usize,
     noise: Span,
     taken: usize,
-    seen: Vec<Between>,
-    full: u64,
+    gaps: Vec<Between>,
+    max_batch: u64,
     sent: Vec<Train>,
     pub(super) burst_streams: Vec<u32>,
     pub(super) train_streams: Vec<u32>,
@@ -132,8 +132,8 @@ impl Batched {
             train_length: TRAIN,
             noise,
             taken: 0,
-            seen: Vec::new(),
-            full: 0,
+            gaps: Vec::new(),
+            max_batch: 0,
             sent: Vec::new(),
             burst_streams: Vec::new(),
             train_streams: Vec::new(),
@@ -221,15 +221,15 @@ impl Batched {
             self.taken += 1;
             self.burst_streams.push(record.stream);
         }
-        self.full = self.full.max(largest);
-        self.seen.extend(between);
+        self.max_batch = self.max_batch.max(largest);
+        self.gaps.extend(between);
         Taken::Yes
     }
 
     /// The line through the batches, by least squares without those that lie far above it.
     fn line(&self) -> Line {
         let all: Vec<(f64, f64)> =
-            self.seen.iter().map(|b| (b.bytes.0 as f64, b.received.as_nanos() as f64)).collect();
+            self.gaps.iter().map(|b| (b.bytes.0 as f64, b.received.as_nanos() as f64)).collect();
         let mut used = all.clone();
         // Without a line: as much as access times differ at most.
         let mut line = Line { spread: OWN_SPREAD, ..Line::default() };
@@ -260,15 +260,15 @@ impl Batched {
 
     /// What batches say of the capacity, in bit/s, the largest first.
     fn rates(&self, line: &Line) -> Vec<f64> {
-        let whole = |b: &&Between| b.bytes.0 * FULL >= self.full && b.received > Span::ZERO;
+        let whole = |b: &&Between| b.bytes.0 * FULL >= self.max_batch && b.received > Span::ZERO;
         let rate = |b: &Between| {
-            let rest = (self.full - b.bytes.0) as f64 * line.per_byte;
+            let rest = (self.max_batch - b.bytes.0) as f64 * line.per_byte;
             match line.per_byte > 0.0 {
-                true => self.full as f64 * 8e9 / (b.received.as_nanos() as f64 + rest),
+                true => self.max_batch as f64 * 8e9 / (b.received.as_nanos() as f64 + rest),
                 false => b.bytes.bits() as f64 * 1e9 / b.received.as_nanos() as f64,
             }
         };
-        let mut rates: Vec<f64> = self.seen.iter().filter(whole).map(rate).collect();
+        let mut rates: Vec<f64> = self.gaps.iter().filter(whole).map(rate).collect();
         rates.sort_by(|a, b| b.total_cmp(a));
         rates
     }
@@ -278,7 +278,7 @@ impl Batched {
         let line = self.line();
         let rates = self.rates(&line);
         let Some(&rate) = rates.first() else { return Capacity::default() };
-        let time = self.full as f64 * 8e9 / rate;
+        let time = self.max_batch as f64 * 8e9 / rate;
         let by = (SPREAD * line.spread).max(self.noise.as_nanos() as f64 * 2.0) / time;
         let interval = (rates.len() > 1).then(|| {
             let third = rates[2.min(rates.len() - 1)];
@@ -291,7 +291,7 @@ impl Batched {
     pub(super) fn spares(&self) -> Vec<f64> {
         let (capacity, overhead) = (self.capacity().rate, self.line().overhead);
         let spare = |t: &Train| {
-            let more = (t.batches - t.bits / 8.0 / self.full.max(1) as f64).max(0.0);
+            let more = (t.batches - t.bits / 8.0 / self.max_batch.max(1) as f64).max(0.0);
             let received = t.received - overhead * more;
             let left = capacity - (capacity * received - t.bits * 1e9) / t.sent;
             left.clamp(0.0, capacity) * t.came

@@ -59,8 +59,7 @@ pub(super) struct BurstCheck {
     pairs: Pairs,
     size: Bytes,
     coalescing: Span,
-    /// The least delay of the pairs' packets.
-    least: Option<Owd>,
+    min_delay: Option<Owd>,
     /// The pairs' median gap at arrival.
     gap: Span,
     /// Whether both packets of a pair have one stamp: they may have come in a batch.
@@ -106,7 +105,7 @@ impl BurstCheck {
             size,
             coalescing,
             // Of the last stream only: clocks drift apart.
-            least: last.packets.iter().filter_map(|p| p.owd()).min(),
+            min_delay: last.packets.iter().filter_map(|p| p.owd()).min(),
             gap,
             bound: Rate::ip(0),
             burst: Bytes::ZERO,
@@ -156,7 +155,7 @@ impl BurstCheck {
             Pairs::Claim(claim) => shaper::slot(claim, self.size),
             Pairs::TooFast | Pairs::Batched => self.gap.max(noise * NOISE_SHARE),
         };
-        let least = self.least.map(|least| (least, self.coalescing));
+        let least = self.min_delay.map(|least| (least, self.coalescing));
         let slowdown = Slowdown::of(record, slot, noise * 2, least).filter(|_| !self.refuted)?;
         self.shaper = Some(ShaperCheck::new(slowdown, self.size, self.coalescing));
         Some(None)
@@ -174,7 +173,7 @@ impl BurstCheck {
             StreamVerdict::NoReport
         };
         self.stepped += u32::from(verdict == StreamVerdict::ClockStepped);
-        let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(record, self.least)).flatten();
+        let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(record, self.min_delay)).flatten();
         if let Some(mut burst) = burst {
             self.streams.push(record.stream);
             if self.at_once {

@@ -67,10 +67,10 @@ struct Arrivals {
     first: (Time, Time<Rx>),
     last: Time<Rx>,
     /// How many came after the first, each slower than a fifth of the old capacity, and their bytes.
-    seen: u32,
+    packets_arrived: u32,
     bytes: u64,
     /// Bytes of all that left after it, lost ones too.
-    left: u64,
+    bytes_sent: u64,
     /// Pairs among those, whatever became of them.
     pairs: u32,
 }
@@ -80,7 +80,7 @@ struct Arrivals {
 struct First {
     id: u64,
     size: Bytes,
-    left: Time,
+    sent: Time,
     arrived: Time<Rx>,
 }
 
@@ -89,34 +89,32 @@ struct First {
 struct Probing {
     config: ProbeConfig,
     controller: Box<dyn RateController>,
-    /// Never less, and packets never larger.
-    least: Rate,
-    most: Bytes,
-    /// The number of the next packet to be counted, how many were since the last pair was asked for, and how many pairs were in the
-    /// window.
-    next: u64,
+    min_rate: Rate,
+    max_size: Bytes,
+    /// The number of the next packet to be counted, and how many were since the last pair was asked for.
+    next_id: u64,
     packets: u32,
-    asked: u32,
-    ask: bool,
-    /// The host tells of packets when they leave.
-    tells: bool,
+    /// Pairs asked for in the window, and whether another is due.
+    pairs_asked: u32,
+    pair_due: bool,
+    tells_of_sending: bool,
     /// When the first packet of the window left, zero before that, and the bytes after it.
     sending: (Time, u64),
     /// The size of packets now, and whether it was told.
     size: Bytes,
-    told: bool,
+    size_told: bool,
     /// The pair of which the first packet arrived.
     first: Option<First>,
     window: Window,
     /// What the last window told; and that one after it told of far less.
-    old: Option<Capacity>,
-    less: bool,
+    last_capacity: Option<Capacity>,
+    fell_once: bool,
     arrivals: Option<Arrivals>,
     /// What a hand-off downwards left, in bytes a second, until the next estimate; and until when half of that, while what the
     /// old rate put into the queue drains.
     cap: Option<(f64, Option<Time>)>,
     /// Nothing tells the capacity: that was said.
-    unknown: bool,
+    told_unknown: bool,
     decisions: Decisions,
 }
 
@@ -125,41 +123,41 @@ impl Probing {
         Probing {
             config,
             controller,
-            least: setting.min,
-            most: setting.packet_size,
-            next: 0,
+            min_rate: setting.min,
+            max_size: setting.packet_size,
+            next_id: 0,
             packets: 0,
-            asked: 0,
-            ask: false,
-            tells: false,
+            pairs_asked: 0,
+            pair_due: false,
+            tells_of_sending: false,
             sending: (Time::ZERO, 0),
             size: setting.packet_size,
-            told: true,
+            size_told: true,
             first: None,
             window: Window::default(),
-            old: None,
-            less: false,
+            last_capacity: None,
+            fell_once: false,
             arrivals: None,
             cap: None,
-            unknown: false,
+            told_unknown: false,
             decisions: Decisions::default(),
         }
     }
 
     /// A packet left. Where most pairs are lost a window ends with fewer, or without telling anything.
     fn count(&mut self, now: Time, sent: &Sent) {
-        if sent.id < self.next {
+        if sent.id < self.next_id {
             return;
         }
-        self.next = sent.id.saturating_add(1);
+        self.next_id = sent.id.saturating_add(1);
         self.packets += 1;
         if self.packets >= self.config.every {
-            (self.packets, self.ask, self.asked) = (0, true, self.asked + 1);
+            (self.packets, self.pair_due, self.pairs_asked) = (0, true, self.pairs_asked + 1);
         }
         let (since, so_far) = self.sending;
         self.sending = if since > Time::ZERO { (since, so_far + bytes(sent)) } else { (sent.at, 0) };
         let samples = self.config.samples;
-        if self.asked > 2 * samples {
+        if self.pairs_asked > 2 * samples {
             if self.window.pairs < samples / 2 {
                 self.window = Window::default();
             }
@@ -170,10 +168,10 @@ impl Probing {
     /// A packet of a pair arrived.
     fn on_probe(&mut self, now: Time, sent: Sent, at: Time<Rx>, resolution: Span) {
         if let PacketClass::Probe { index: 0, .. } = sent.class {
-            self.first = Some(First { id: sent.id, size: sent.size, left: sent.at, arrived: at });
+            self.first = Some(First { id: sent.id, size: sent.size, sent: sent.at, arrived: at });
             return;
         }
-        let Some(First { id, size, left, arrived }) = self.first.take() else { return };
+        let Some(First { id, size, sent: left, arrived }) = self.first.take() else { return };
         // Another packet left between them, or the first of this pair is lost.
         if sent.id != id.wrapping_add(1) || sent.size != size {
             return;
@@ -210,7 +208,7 @@ impl Probing {
             self.unknown();
             return self.resize(now);
         };
-        self.unknown = false;
+        self.told_unknown = false;
         let (rate, size) = (self.rate(new.rate), new.size);
         self.decisions.push(match new.at_least {
             false => Decision::Capacity { rate, size, delay_sum },
@@ -218,16 +216,16 @@ impl Probing {
         });
         // [algorithm 1] C > 5 C_old; the first window has nothing to compare with.
         let factor = self.config.factor;
-        let less = self.old.is_some_and(|old| old.is_more(&new, factor));
+        let less = self.last_capacity.is_some_and(|old| old.is_more(&new, factor));
         // A window in which each pair met others tells too little: the next one has to say so as well.
-        if less && !core::mem::replace(&mut self.less, less) {
+        if less && !core::mem::replace(&mut self.fell_once, less) {
             return self.resize(now);
         }
-        self.less = false;
-        let changed = self.old.filter(|old| less || new.is_more(old, factor));
+        self.fell_once = false;
+        let changed = self.last_capacity.filter(|old| less || new.is_more(old, factor));
         // A bound does not take the place of a number, unless the path is another one.
-        if changed.is_some() || !new.at_least || self.old.is_none_or(|old| old.at_least) {
-            self.old = Some(new);
+        if changed.is_some() || !new.at_least || self.last_capacity.is_none_or(|old| old.at_least) {
+            self.last_capacity = Some(new);
         }
         match changed {
             Some(old) => self.hand_off(now, old.rate, new.rate),
@@ -236,7 +234,7 @@ impl Probing {
     }
 
     fn unknown(&mut self) {
-        if !core::mem::replace(&mut self.unknown, true) {
+        if !core::mem::replace(&mut self.told_unknown, true) {
             self.decisions.push(Decision::CapacityUnknown);
         }
     }
@@ -256,37 +254,37 @@ impl Probing {
     /// come slower than they left. Others' traffic leaves a pair among them that is fast. What comes is at most the new capacity:
     /// the next window tells it.
     fn on_arrival(&mut self, now: Time, sent: &Sent, at: Time<Rx>) {
-        let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.old) else { return self.begin(sent, at) };
+        let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.last_capacity) else { return self.begin(sent, at) };
         let of = |bytes: u64, over: Span| bytes as f64 / over.as_secs_f64().max(1e-9);
         let size = Bytes(bytes(sent));
         let alone = Capacity { rate: of(size.0, at - arrivals.last), size, at_least: false };
         if !old.is_more(&alone, self.config.factor) {
             return self.begin(sent, at);
         }
-        (arrivals.last, arrivals.seen) = (at, arrivals.seen + 1);
+        (arrivals.last, arrivals.packets_arrived) = (at, arrivals.packets_arrived + 1);
         arrivals.bytes += size.0;
-        arrivals.left += size.0;
-        if arrivals.seen < RUN || arrivals.pairs == 0 {
+        arrivals.bytes_sent += size.0;
+        if arrivals.packets_arrived < RUN || arrivals.pairs == 0 {
             return;
         }
         let came = of(arrivals.bytes, at - arrivals.first.1);
-        let slower = of(arrivals.left, sent.at - arrivals.first.0) >= 2.0 * came;
+        let slower = of(arrivals.bytes_sent, sent.at - arrivals.first.0) >= 2.0 * came;
         self.begin(sent, at);
         if slower {
-            (self.window, self.old) = (Window::default(), None);
+            (self.window, self.last_capacity) = (Window::default(), None);
             self.hand_off(now, old.rate, came);
         }
     }
 
     fn begin(&mut self, sent: &Sent, at: Time<Rx>) {
         self.arrivals =
-            Some(Arrivals { first: (sent.at, at), last: at, seen: 0, bytes: 0, left: 0, pairs: 0 });
+            Some(Arrivals { first: (sent.at, at), last: at, packets_arrived: 0, bytes: 0, bytes_sent: 0, pairs: 0 });
     }
 
     /// [equation 4] P = R_send t / (8 n S). What is sent may be less than what may be.
     fn resize(&mut self, now: Time) {
         let ProbeConfig { every, samples, interval, min_size, full_size, .. } = self.config;
-        let most = self.most.0;
+        let most = self.max_size.0;
         let may = self.output().pacing.bits_per_second() as f64;
         let (since, sent) = core::mem::replace(&mut self.sending, (Time::ZERO, 0));
         let sends = if now > since && since > Time::ZERO {
@@ -301,8 +299,8 @@ impl Probing {
 
     /// Begins a window with packets of that size.
     fn change(&mut self, size: Bytes) {
-        self.told &= size == self.size;
-        (self.size, self.window, self.asked) = (size, Window::default(), 0);
+        self.size_told &= size == self.size;
+        (self.size, self.window, self.pairs_asked) = (size, Window::default(), 0);
     }
 
     fn rate(&self, bytes_per_second: f64) -> Rate {
@@ -312,7 +310,7 @@ impl Probing {
 
 impl RateController for Probing {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.tells = true;
+        self.tells_of_sending = true;
         self.count(now, sent);
         self.controller.on_sent(now, sent);
     }
@@ -324,7 +322,7 @@ impl RateController for Probing {
         }
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
-            if !self.tells {
+            if !self.tells_of_sending {
                 self.count(now, &sent);
             }
             let probe = match sent.class {
@@ -334,7 +332,7 @@ impl RateController for Probing {
             let lost = matches!(fate, Fate::Lost { .. });
             if let Some(arrivals) = &mut self.arrivals {
                 arrivals.pairs += u32::from(probe == Some(1));
-                arrivals.left += if lost { bytes(&sent) } else { 0 };
+                arrivals.bytes_sent += if lost { bytes(&sent) } else { 0 };
             }
             match (fate, feedback.resolution) {
                 (Fate::Arrived { at: Some(at), .. }, Some(resolution)) => {
@@ -352,7 +350,7 @@ impl RateController for Probing {
     fn on_signal(&mut self, now: Time, signal: Signal) {
         match signal {
             Signal::Mtu { size } => {
-                self.most = size;
+                self.max_size = size;
                 let at_most = if self.config.full_size { size } else { self.size.min(size) };
                 if at_most != self.size {
                     self.change(at_most);
@@ -376,10 +374,10 @@ impl RateController for Probing {
     }
 
     fn poll_action(&mut self) -> Option<Action> {
-        if !core::mem::replace(&mut self.told, true) {
+        if !core::mem::replace(&mut self.size_told, true) {
             return Some(Action::PacketSize(self.size));
         }
-        if core::mem::take(&mut self.ask) {
+        if core::mem::take(&mut self.pair_due) {
             return Some(Action::Probe { packets: 2, size: self.size, gap: None });
         }
         self.controller.poll_action()
@@ -397,13 +395,13 @@ impl RateController for Probing {
         let output = self.controller.output();
         let Some((cap, drains)) = self.cap else { return output };
         let cap = self.rate(if drains.is_some() { cap / 2.0 } else { cap });
-        let cap = if cap < self.least { self.least } else { cap };
+        let cap = if cap < self.min_rate { self.min_rate } else { cap };
         let at_most = |rate: Rate| if rate > cap { cap } else { rate };
         Output { target: at_most(output.target), pacing: at_most(output.pacing), ..output }
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        if let Some(old) = self.old {
+        if let Some(old) = self.last_capacity {
             let name = if old.at_least { "capacity, at least" } else { "capacity" };
             visitor.number(name, "bit/s", 8.0 * old.rate);
         }

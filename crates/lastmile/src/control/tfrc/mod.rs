@@ -80,12 +80,12 @@ pub struct Tfrc {
     /// p.
     loss_event_rate: f64,
     /// The largest X_recv so far, and the newest, in bytes a second.
-    most_received: f64,
+    max_receive_rate: f64,
     received: f64,
     limited: DataLimited,
     /// What left, and the highest rate at which it did: reports may say more.
     sending: ReceiveRate,
-    most_sent: f64,
+    max_send_rate: f64,
     sent_since_timer: bool,
     /// The receiver is to be asked to forget its losses; until it has, or that time has come, its p counts as none.
     forget: bool,
@@ -112,11 +112,11 @@ impl Tfrc {
             receive: ReceiveRate::default(),
             clock: ReceiveClock::default(),
             loss_event_rate: 0.0,
-            most_received: 0.0,
+            max_receive_rate: 0.0,
             received: 0.0,
             limited: DataLimited::default(),
             sending: ReceiveRate::default(),
-            most_sent: 0.0,
+            max_send_rate: 0.0,
             sent_since_timer: false,
             forget: false,
             forgets_until: None,
@@ -166,7 +166,7 @@ impl Tfrc {
         }
         let (segment, seconds) = (self.segment(), rtt.as_secs_f64().max(1e-6));
         // [RFC 5348, 6.3.1] X_target is the largest X_recv so far, at least half a packet in a round-trip time.
-        let share = self.most_received / self.connections.count() as f64;
+        let share = self.max_receive_rate / self.connections.count() as f64;
         let target = share.max(0.5 * segment / seconds);
         let equation = self.law.equation(segment, seconds);
         let first = || 1.0 / equation.loss_event_rate(target);
@@ -212,7 +212,7 @@ impl Tfrc {
     /// X_recv of IP bytes, kept in those that are paced.
     fn set_received(&mut self, bytes_per_second: f64) {
         self.received = bytes_per_second * self.paced();
-        self.most_received = self.most_received.max(self.received);
+        self.max_receive_rate = self.max_receive_rate.max(self.received);
     }
 }
 
@@ -240,12 +240,12 @@ impl RateController for Tfrc {
             Some(summary) => {
                 if let Some((bytes, span)) = self.sending.feedback(now.as_nanos(), rtt) {
                     let seconds = (span as f64 / 1e9).max(rtt.as_secs_f64());
-                    self.most_sent = self.most_sent.max(bytes as f64 / seconds);
+                    self.max_send_rate = self.max_send_rate.max(bytes as f64 / seconds);
                 }
                 // [RFC 5348, 6.2, step 2] X_recv is taken over a round-trip time at least. Nobody receives at a much higher
                 // rate than was ever sent at; queues that empty after an outage make up for the factor.
                 let over = summary.over.max(rtt).as_secs_f64();
-                let most = if self.flow.tells_of_sending() { 2.0 * self.most_sent } else { f64::INFINITY };
+                let most = if self.flow.tells_of_sending() { 2.0 * self.max_send_rate } else { f64::INFINITY };
                 if summary.over > Span::ZERO && summary.received.0 > 0 && most > 0.0 {
                     self.set_received((summary.received.0 as f64 / over).min(most));
                 }

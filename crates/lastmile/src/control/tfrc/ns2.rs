@@ -63,19 +63,19 @@ pub(super) struct Ns2Sender {
     phase: Phase,
     /// rate_, oldrate_ and delta_: the rate, what was reached of it in slow start, and what a packet adds.
     rate: f64,
-    reached: f64,
+    reached_rate: f64,
     step: f64,
     rtt: Option<f64>,
-    root_mean: f64,
-    sample: f64,
+    sqmean_rtt: f64,
+    latest_rtt: f64,
     ticks: Ticks,
-    changed: Time,
+    last_change: Time,
     /// round_id: feedback packets and expirations so far.
     round: u64,
     segment: f64,
     /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time: ns-2's always does.
     spacing: f64,
-    timer: Option<Time>,
+    no_feedback_at: Option<Time>,
 }
 
 impl Ns2Sender {
@@ -86,25 +86,25 @@ impl Ns2Sender {
             mss,
             phase: Phase::SlowStart,
             rate,
-            reached: rate,
+            reached_rate: rate,
             step: 0.0,
             rtt: None,
-            root_mean: 1.0,
-            sample: 1.0,
+            sqmean_rtt: 1.0,
+            latest_rtt: 1.0,
             ticks: Ticks::default(),
-            changed: Time::ZERO,
+            last_change: Time::ZERO,
             round: 0,
             segment: mss,
             spacing: 0.0,
-            timer: None,
+            no_feedback_at: None,
         }
     }
 
     /// Goes from the rate to another over the packets of a round-trip time.
     fn rise(&mut self, to: f64, rtt: f64) {
-        self.reached = self.rate;
+        self.reached_rate = self.rate;
         self.rate = to;
-        self.step = (self.rate - self.reached) / (self.rate * rtt / self.segment);
+        self.step = (self.rate - self.reached_rate) / (self.rate * rtt / self.segment);
     }
 
     /// `received`: ss_maxrate_, twice what arrives.
@@ -115,20 +115,20 @@ impl Ns2Sender {
                 self.rise(self.rate.max(initial), rtt);
             } else {
                 // Nothing arrives.
-                (self.reached, self.rate, self.step) = (self.rate, self.segment / rtt, 0.0);
+                (self.reached_rate, self.rate, self.step) = (self.rate, self.segment / rtt, 0.0);
             }
-            self.changed = now;
+            self.last_change = now;
             return;
         };
         if data_limited && limit < initial {
             self.rise(self.rate.max(initial), rtt);
-            self.changed = now;
-        } else if self.rate < limit && (now - self.changed).as_secs_f64() > rtt {
+            self.last_change = now;
+        } else if self.rate < limit && (now - self.last_change).as_secs_f64() > rtt {
             self.rise((2.0 * self.rate).min(limit).max(self.segment / rtt), rtt);
-            self.changed = now;
+            self.last_change = now;
         } else if self.rate > limit {
-            (self.rate, self.reached, self.step) = (limit / 2.0, limit / 2.0, 0.0);
-            self.changed = now;
+            (self.rate, self.reached_rate, self.step) = (limit / 2.0, limit / 2.0, 0.0);
+            self.last_change = now;
         }
     }
 
@@ -143,10 +143,10 @@ impl Law for Ns2Sender {
         self.round += 1;
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
-            self.root_mean =
-                if self.rtt.is_none() { root } else { self.root_mean + (1.0 - m) * (root - self.root_mean) };
+            self.sqmean_rtt =
+                if self.rtt.is_none() { root } else { self.sqmean_rtt + (1.0 - m) * (root - self.sqmean_rtt) };
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - m) * (sample - rtt)));
-            self.sample = sample;
+            self.latest_rtt = sample;
             self.ticks.take(sample);
         }
         let Some(rtt) = self.rtt else { return };
@@ -164,7 +164,7 @@ impl Law for Ns2Sender {
                 self.phase = Phase::Avoidance;
                 // ns-2 believes any p; one next to nothing would allow any rate.
                 let fair = fair.min(self.rate.max(limit.unwrap_or(0.0)));
-                (self.rate, self.reached) = (fair, fair);
+                (self.rate, self.reached_rate) = (fair, fair);
             }
             Phase::SlowStart => {
                 self.slow_start(now, limit, rtt, facts.data_limited);
@@ -172,17 +172,17 @@ impl Law for Ns2Sender {
                 self.on_packet();
             }
             Phase::Avoidance if fair > self.rate => {
-                let rounds = ((now - self.changed).as_secs_f64() / rtt).min(2.0);
+                let rounds = ((now - self.last_change).as_secs_f64() / rtt).min(2.0);
                 self.rate = (self.rate + one * rounds).min(most.min(fair));
-                self.changed = now;
+                self.last_change = now;
             }
             Phase::Avoidance => {
                 self.rate = fair.min(limit.unwrap_or(0.0).max(one));
-                self.changed = now;
+                self.last_change = now;
             }
         }
         self.rate = self.rate.min(facts.max);
-        self.timer = Some(after(now, self.timeout()));
+        self.no_feedback_at = Some(after(now, self.timeout()));
     }
 
     fn on_no_feedback(&mut self, now: Time, idle: bool) {
@@ -194,28 +194,28 @@ impl Law for Ns2Sender {
         }
         // No rate of ns-2's is ever raised from below this, so that its timer is not either.
         self.rate = self.rate.max(self.segment / 64.0);
-        self.reached = self.reached.min(self.rate);
+        self.reached_rate = self.reached_rate.min(self.rate);
         self.round += 1;
-        self.timer = Some(after(now, self.timeout()));
+        self.no_feedback_at = Some(after(now, self.timeout()));
     }
 
     fn restart(&mut self) {
-        (self.phase, self.reached, self.step) = (Phase::SlowStart, self.rate, 0.0);
+        (self.phase, self.reached_rate, self.step) = (Phase::SlowStart, self.rate, 0.0);
     }
 
     fn on_packet(&mut self) {
-        if self.phase == Phase::SlowStart && self.round > 2 && self.reached < self.rate {
-            self.reached = (self.reached + self.step.max(0.0)).min(self.rate);
+        if self.phase == Phase::SlowStart && self.round > 2 && self.reached_rate < self.rate {
+            self.reached_rate = (self.reached_rate + self.step.max(0.0)).min(self.rate);
         }
     }
 
     fn no_feedback_at(&self) -> Option<Time> {
-        self.timer
+        self.no_feedback_at
     }
 
     fn start(&mut self, now: Time) {
-        if self.timer.is_none() {
-            self.timer = Some(after(now, self.timeout()));
+        if self.no_feedback_at.is_none() {
+            self.no_feedback_at = Some(after(now, self.timeout()));
         }
     }
 
@@ -232,11 +232,11 @@ impl Law for Ns2Sender {
     }
 
     fn instantaneous(&self) -> f64 {
-        if self.phase == Phase::SlowStart && self.round > 2 && self.reached < self.rate {
-            return self.reached;
+        if self.phase == Phase::SlowStart && self.round > 2 && self.reached_rate < self.rate {
+            return self.reached_rate;
         }
         match self.rtt {
-            Some(_) => self.rate * self.root_mean / libm::sqrt(self.sample),
+            Some(_) => self.rate * self.sqmean_rtt / libm::sqrt(self.latest_rtt),
             None => self.rate,
         }
     }

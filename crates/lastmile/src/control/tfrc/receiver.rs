@@ -69,16 +69,15 @@ pub struct Receiver {
     newest: Option<(ReceiverPacket, Time)>,
     /// The mean packet size in bytes, for the first loss interval.
     size: f64,
-    most_received: f64,
+    max_receive_rate: f64,
     /// p as it was reported last.
     reported: f64,
-    due: Option<Time>,
+    feedback_at: Option<Time>,
     /// Feedback waits for the packet that comes a round-trip time after the last one, and at most half as long again.
     patient: bool,
-    /// When feedback was given last.
-    given: Option<Time>,
+    last_feedback: Option<Time>,
     /// Data packets came since the last feedback; feedback was due and there were none.
-    came: bool,
+    data_since_feedback: bool,
     waiting: bool,
     decisions: Decisions,
 }
@@ -95,12 +94,12 @@ impl Receiver {
             rtt: None,
             newest: None,
             size: 0.0,
-            most_received: 0.0,
+            max_receive_rate: 0.0,
             reported: 0.0,
-            due: None,
+            feedback_at: None,
             patient: config.preset == Preset::Ns2 && every.is_none(),
-            given: None,
-            came: false,
+            last_feedback: None,
+            data_since_feedback: false,
             waiting: true,
             decisions: Decisions::default(),
         }
@@ -137,7 +136,7 @@ impl Receiver {
         }
         let rtt = self.rtt.unwrap_or(Span::ZERO);
         let (segment, seconds) = (self.size, rtt.as_secs_f64().max(1e-6));
-        let target = self.most_received.max(0.5 * segment / seconds);
+        let target = self.max_receive_rate.max(0.5 * segment / seconds);
         // [RFC 5348, 6.3.1]
         let first = || 1.0 / Equation::rfc(segment, seconds).loss_event_rate(target);
         let round = Now { rtt, first: &first };
@@ -149,12 +148,12 @@ impl Receiver {
         }
         let event = self.history.arrived(number, now.as_nanos(), ecn == Ecn::Ce, round);
         self.began(event);
-        self.came = true;
+        self.data_since_feedback = true;
         let rose = self.history.loss_event_rate() > self.reported;
-        let late = self.patient && self.given.is_some_and(|given| now >= given + rtt.max(LEAST));
+        let late = self.patient && self.last_feedback.is_some_and(|given| now >= given + rtt.max(LEAST));
         // [6.3] Every packet is answered until one brings a round-trip time.
         if self.waiting || unknown || rose || late {
-            self.due = Some(now);
+            self.feedback_at = Some(now);
         }
     }
 
@@ -214,25 +213,25 @@ impl Receiver {
 
     /// When to ask for feedback.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.due
+        self.feedback_at
     }
 
     /// The feedback that is due, if any [RFC 5348, 6.2].
     pub fn poll_feedback(&mut self, now: Time) -> Option<ReceiverFeedback> {
-        self.due.filter(|&due| due <= now)?;
+        self.feedback_at.filter(|&due| due <= now)?;
         let (newest, arrived) = self.newest?;
         let rtt = self.rtt.unwrap_or(Span::ZERO);
         let round = if self.patient { self.rtt.map(|rtt| rtt * 3 / 2) } else { self.rtt };
-        self.due = Some(now + self.every.or(round).unwrap_or(Span::from_secs(1)).max(LEAST));
-        self.given = Some(now);
-        self.waiting = !core::mem::take(&mut self.came);
+        self.feedback_at = Some(now + self.every.or(round).unwrap_or(Span::from_secs(1)).max(LEAST));
+        self.last_feedback = Some(now);
+        self.waiting = !core::mem::take(&mut self.data_since_feedback);
         if self.waiting {
             return None;
         }
         self.reported = self.history.loss_event_rate();
         let (bytes, span) = self.receive.feedback(now.as_nanos(), rtt).unwrap_or((0, 0));
         if span > 0 {
-            self.most_received = self.most_received.max(bytes as f64 * 1e9 / span as f64);
+            self.max_receive_rate = self.max_receive_rate.max(bytes as f64 * 1e9 / span as f64);
         }
         let over = Span::from_nanos(i64::try_from(span).unwrap_or(i64::MAX));
         let summary = Summary { received: Bytes(bytes), over, loss_event_rate: self.reported };

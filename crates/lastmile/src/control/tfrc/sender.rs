@@ -33,20 +33,20 @@ pub(super) struct RfcSender {
     allowed: f64,
     /// R and R_sqmean, and the newest R_sample.
     rtt: Option<f64>,
-    root_mean: f64,
-    sample: f64,
+    sqmean_rtt: f64,
+    latest_rtt: f64,
     /// X_recv_set.
     received: ReceiveSet,
     /// tld.
-    doubled: Time,
+    last_doubled: Time,
     /// p, for how many connections, and X_Bps of all of them.
     loss_event_rate: f64,
-    times: f64,
-    fair: f64,
+    connections: f64,
+    equation_rate: f64,
     segment: f64,
     /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time.
     spacing: f64,
-    timer: Option<Time>,
+    no_feedback_at: Option<Time>,
 }
 
 impl RfcSender {
@@ -55,16 +55,16 @@ impl RfcSender {
             parameters,
             allowed: parameters.start.unwrap_or(parameters.mss), // [4.2] s bytes per second
             rtt: None,
-            root_mean: 0.0,
-            sample: 0.0,
+            sqmean_rtt: 0.0,
+            latest_rtt: 0.0,
             received: ReceiveSet::of(Time::ZERO, f64::INFINITY),
-            doubled: Time::ZERO,
+            last_doubled: Time::ZERO,
             loss_event_rate: 0.0,
-            times: 1.0,
-            fair: f64::INFINITY,
+            connections: 1.0,
+            equation_rate: f64::INFINITY,
             segment: parameters.mss,
             spacing: 0.0,
-            timer: None,
+            no_feedback_at: None,
         }
     }
 
@@ -89,11 +89,11 @@ impl RfcSender {
         let limit = if limit.is_finite() { limit } else { 2.0 * self.allowed };
         if self.loss_event_rate > 0.0 {
             let one = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
-            self.fair = self.times * one;
-            self.allowed = self.fair.min(limit).max(self.least());
-        } else if (now - self.doubled).as_secs_f64() >= rtt {
+            self.equation_rate = self.connections * one;
+            self.allowed = self.equation_rate.min(limit).max(self.least());
+        } else if (now - self.last_doubled).as_secs_f64() >= rtt {
             self.allowed = (2.0 * self.allowed).min(limit).max(self.initial_rate(rtt));
-            self.doubled = now;
+            self.last_doubled = now;
         }
         self.allowed = self.allowed.min(max);
     }
@@ -102,25 +102,25 @@ impl RfcSender {
 impl Law for RfcSender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
         (self.segment, self.spacing) = (facts.segment, facts.spacing);
-        (self.loss_event_rate, self.times) = (facts.loss_event_rate, facts.times);
+        (self.loss_event_rate, self.connections) = (facts.loss_event_rate, facts.times);
         let q = self.parameters.memory;
         let first = self.rtt.is_none();
         if let Some(sample) = facts.rtt {
             // Steps 1 and 2, and R_sqmean of section 4.5.
-            self.sample = sample;
+            self.latest_rtt = sample;
             let root = libm::sqrt(sample);
             // q R + (1 - q) R_sample, so written that a constant stays one.
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - q) * (sample - rtt)));
-            self.root_mean = if first { root } else { self.root_mean + (1.0 - q) * (root - self.root_mean) };
+            self.sqmean_rtt = if first { root } else { self.sqmean_rtt + (1.0 - q) * (root - self.sqmean_rtt) };
         }
         let Some(rtt) = self.rtt else {
-            self.timer = Some(now + FIRST_TIMER);
+            self.no_feedback_at = Some(now + FIRST_TIMER);
             return;
         };
         if first {
             // [4.2] in place of step 4.
             self.allowed = self.initial_rate(rtt).max(self.parameters.start.unwrap_or(0.0)).min(facts.max);
-            self.doubled = now;
+            self.last_doubled = now;
             self.received = ReceiveSet::of(now, f64::INFINITY);
             if self.loss_event_rate > 0.0 {
                 self.set_allowed(now, self.allowed, facts.max);
@@ -147,7 +147,7 @@ impl Law for RfcSender {
             };
             self.set_allowed(now, limit, facts.max);
         }
-        self.timer = Some(after(now, self.timeout())); // steps 3 and 6
+        self.no_feedback_at = Some(after(now, self.timeout())); // steps 3 and 6
     }
 
     fn on_no_feedback(&mut self, now: Time, idle: bool) {
@@ -166,7 +166,7 @@ impl Law for RfcSender {
             _ if !lossy || self.rtt.is_none() => self.allowed = (self.allowed / 2.0).max(self.least()),
             _ => {
                 // Update_Limits(): of X_recv where twice that was the limit, else of X_Bps / 2.
-                let limit = if self.fair > 2.0 * received { received } else { self.fair / 2.0 };
+                let limit = if self.equation_rate > 2.0 * received { received } else { self.equation_rate / 2.0 };
                 let limit = limit.max(self.least());
                 self.received = ReceiveSet::of(now, limit / 2.0);
                 self.set_allowed(now, limit, f64::INFINITY);
@@ -174,15 +174,15 @@ impl Law for RfcSender {
         }
         let seconds =
             if self.rtt.is_some() { self.timeout() } else { self.timeout().max(FIRST_TIMER.as_secs_f64()) };
-        self.timer = Some(after(now, seconds));
+        self.no_feedback_at = Some(after(now, seconds));
     }
 
     fn no_feedback_at(&self) -> Option<Time> {
-        self.timer
+        self.no_feedback_at
     }
 
     fn start(&mut self, now: Time) {
-        self.timer.get_or_insert(now + FIRST_TIMER);
+        self.no_feedback_at.get_or_insert(now + FIRST_TIMER);
     }
 
     fn rtt(&self) -> Option<f64> {
@@ -194,18 +194,18 @@ impl Law for RfcSender {
     }
 
     fn instantaneous(&self) -> f64 {
-        if !self.parameters.steady || self.sample <= 0.0 {
+        if !self.parameters.steady || self.latest_rtt <= 0.0 {
             return self.allowed;
         }
         // [RFC 5348, 4.5]
-        (self.allowed * self.root_mean / libm::sqrt(self.sample)).max(self.least())
+        (self.allowed * self.sqmean_rtt / libm::sqrt(self.latest_rtt)).max(self.least())
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor
             .state("phase", if self.loss_event_rate > 0.0 { "congestion avoidance" } else { "slow start" });
-        if self.fair.is_finite() {
-            visitor.number("rate of the equation", "bit/s", 8.0 * self.fair);
+        if self.equation_rate.is_finite() {
+            visitor.number("rate of the equation", "bit/s", 8.0 * self.equation_rate);
         }
     }
 

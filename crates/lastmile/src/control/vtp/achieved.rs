@@ -12,17 +12,17 @@ pub(super) struct Achieved {
     /// What arrived alone, of the last round; infinite before one ended.
     pub(super) received: f64,
     /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
-    mark: Option<(Option<Time<Rx>>, Time)>,
+    last_round: Option<(Option<Time<Rx>>, Time)>,
 }
 
 impl Achieved {
     pub(super) fn new(memory: f64) -> Achieved {
-        Achieved { memory, rate: None, received: f64::INFINITY, mark: None }
+        Achieved { memory, rate: None, received: f64::INFINITY, last_round: None }
     }
 
     /// A round ended with that newest arrival: so many bytes arrived, and so many were lost behind the bottleneck.
     pub(super) fn round_ended(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, lost: u64) {
-        let Some((before, here)) = self.mark.replace((arrived, now)) else { return };
+        let Some((before, here)) = self.last_round.replace((arrived, now)) else { return };
         let local = (now - here).as_secs_f64();
         let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
         // A receiver's clock does not run at half our speed or at twice it.
@@ -35,7 +35,7 @@ impl Achieved {
 
     /// The receiver tells the rate itself.
     pub(super) fn told(&mut self, rate: f64) {
-        (self.received, self.mark) = (rate, None);
+        (self.received, self.last_round) = (rate, None);
         self.add(rate);
     }
 

@@ -86,7 +86,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// A packet sent at that time or later ends the round.
-    began: Time,
+    start: Time,
     /// Bytes that arrived, and those that were lost behind the bottleneck.
     bytes: u64,
     lost: u64,
@@ -153,7 +153,7 @@ impl Vtp {
     fn end_round(&mut self, arrived: Option<Time<Rx>>) {
         let Round { rtts: (sum, n), filled, bytes, lost, .. } = self.round;
         self.achieved.round_ended(self.flow.now(), arrived, bytes, lost);
-        self.round = Round { began: self.flow.now(), ..Round::default() };
+        self.round = Round { start: self.flow.now(), ..Round::default() };
         if n > 0 {
             self.last_rtt = self.rtt.replace(sum / f64::from(n));
         }
@@ -255,7 +255,7 @@ impl RateController for Vtp {
                     heard = true;
                     self.round.bytes += bytes;
                     self.round.filled |= !sent.app_limited;
-                    ended |= sent.at >= self.round.began;
+                    ended |= sent.at >= self.round.start;
                     lost = lost.max((ecn == Ecn::Ce).then_some(sent.at));
                 }
                 // Lost behind the bottleneck, which it went through.
@@ -271,7 +271,7 @@ impl RateController for Vtp {
                 self.achieved.told(summary.received.0 as f64 / over);
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
-            ended = self.flow.now() - self.round.began >= rtt;
+            ended = self.flow.now() - self.round.start >= rtt;
             self.round.filled = true;
             lost = (summary.loss_event_rate > 0.0).then_some(self.flow.now() - rtt);
         }

@@ -57,18 +57,18 @@ struct Interval {
 #[derive(Debug)]
 pub(super) struct Breakers {
     /// Tf: seconds between frames.
-    frame: f64,
+    frame_interval: f64,
     /// Tr: smoothed round-trip time in seconds.
     rtt: Option<f64>,
     /// Tdr: smoothed seconds between reports, as they come. The RFC has it from the session's bandwidth.
-    every: Option<f64>,
+    report_interval: Option<f64>,
     /// When the last report came, the highest number in it, and what had been sent.
-    last: Option<(Time, u32, (u64, u64))>,
+    last_report: Option<(Time, u32, (u64, u64))>,
     /// Reports in a row that no media came, and how many of them trip the breaker.
     silent: (u32, u32),
     intervals: VecDeque<Interval>,
     /// CB_INTERVAL.
-    most: usize,
+    interval_reports: usize,
     /// Reports since the rate was reduced, while that is tried, and when it was.
     reduced: Option<usize>,
     last_reduced: Option<Time>,
@@ -78,13 +78,13 @@ impl Breakers {
     pub(super) fn new(frame_rate: f64) -> Breakers {
         let frame = 1.0 / frame_rate;
         Breakers {
-            frame,
+            frame_interval: frame,
             rtt: None,
-            every: None,
-            last: None,
+            report_interval: None,
+            last_report: None,
             silent: (0, 0),
             intervals: VecDeque::new(),
-            most: 0,
+            interval_reports: 0,
             reduced: None,
             last_reduced: None,
         }
@@ -96,9 +96,10 @@ impl Breakers {
             // Tr = 0.8 Tr + 0.2 Tr_new
             self.rtt = Some(self.rtt.map_or(sample, |before| 0.8 * before + 0.2 * sample));
         }
-        let (since, highest, sent) = self.last.replace((now, heard.highest, heard.sent))?;
+        let (since, highest, sent) = self.last_report.replace((now, heard.highest, heard.sent))?;
         let seconds = (now - since).as_secs_f64().max(SHORTEST);
-        self.every = Some(self.every.map_or(seconds, |before| 0.875 * before + 0.125 * seconds));
+        self.report_interval =
+            Some(self.report_interval.map_or(seconds, |before| 0.875 * before + 0.125 * seconds));
         let (packets, bytes) = (heard.sent.0 - sent.0, heard.sent.1 - sent.1);
         let advanced = (heard.highest.wrapping_sub(highest) as i32) > 0;
         let trip = self.timeout(advanced, packets).or_else(|| {
@@ -106,9 +107,9 @@ impl Breakers {
             self.congestion(Interval { seconds, lost, packets, bytes }, advanced)
         });
         let reports = self.reduced.map(|reports| reports + 1);
-        let over = reports.is_some_and(|reports| reports > self.most) && trip.is_none();
+        let over = reports.is_some_and(|reports| reports > self.interval_reports) && trip.is_none();
         self.reduced = reports.filter(|_| !over);
-        self.most = self.interval();
+        self.interval_reports = self.interval();
         if over { Some(Verdict::Resolved) } else { trip }
     }
 
@@ -122,9 +123,9 @@ impl Breakers {
 
     /// Section 4.2: the media timeout.
     fn timeout(&mut self, advanced: bool, packets: u64) -> Option<Verdict> {
-        let every = self.every?;
+        let every = self.report_interval?;
         // MEDIA_TIMEOUT = ceil(k * max(Tf, Tr, Tdr) / Tdr)
-        let longest = self.frame.max(self.rtt.unwrap_or(0.0)).max(every);
+        let longest = self.frame_interval.max(self.rtt.unwrap_or(0.0)).max(every);
         let most = ceil(REPORTS * longest / every) as u32;
         let (count, before) = self.silent;
         self.silent = match advanced {
@@ -138,7 +139,7 @@ impl Breakers {
 
     /// Section 4.3: congestion, by the simplified equation. All losses count, whatever lost them.
     fn congestion(&mut self, interval: Interval, advanced: bool) -> Option<Verdict> {
-        let (every, rtt) = (self.every?, self.rtt?);
+        let (every, rtt) = (self.report_interval?, self.rtt?);
         // Who sends less than a packet in each max(Tdr, Tr) is not asked.
         if !advanced || (interval.packets as f64) * every.max(rtt) < interval.seconds {
             return None;
@@ -147,8 +148,11 @@ impl Breakers {
         if self.intervals.len() > MAX_KEPT {
             self.intervals.pop_front();
         }
-        let before =
-            self.intervals.len().checked_sub(self.most).filter(|before| *before > 0 && self.most > 0)?;
+        let before = self
+            .intervals
+            .len()
+            .checked_sub(self.interval_reports)
+            .filter(|before| *before > 0 && self.interval_reports > 0)?;
         let lately = || self.intervals.iter().skip(before);
         let seconds: f64 = lately().map(|one| one.seconds).sum();
         let loss = lately().map(|one| one.lost * one.seconds).sum::<f64>() / seconds;
@@ -162,8 +166,8 @@ impl Breakers {
     /// CB_INTERVAL = ceil(3 min(max(10 G Tf, 10 Tr, 3 Tdr), max(15, 3 Td)) / (3 Tdr)), where G is 1: a source's rate may change
     /// with each frame.
     fn interval(&self) -> usize {
-        let (every, rtt) = (self.every.unwrap_or(1.0), self.rtt.unwrap_or(0.0));
-        let react = (10.0 * self.frame).max(10.0 * rtt).max(3.0 * every);
+        let (every, rtt) = (self.report_interval.unwrap_or(1.0), self.rtt.unwrap_or(0.0));
+        let react = (10.0 * self.frame_interval).max(10.0 * rtt).max(3.0 * every);
         let reports = ceil(3.0 * react.min((3.0 * every).max(15.0)) / (3.0 * every));
         (reports as usize).clamp(1, MAX_KEPT / 2)
     }
@@ -260,7 +264,7 @@ mod tests {
         for (every, rtt, most) in [(1_000, 100, 3), (1_000, 2_000, 15), (5_000, 100, 3), (1_000, 500, 5)] {
             let mut story = Story::new();
             (0..3).for_each(|_| assert_eq!(story.report(every, (0, true), rtt, 100), None));
-            assert_eq!(story.breakers.most, most, "{every} {rtt}");
+            assert_eq!(story.breakers.interval_reports, most, "{every} {rtt}");
         }
     }
 

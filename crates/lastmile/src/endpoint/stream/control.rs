@@ -79,7 +79,7 @@ pub(super) struct Control {
     pub(super) pacer: Pacer,
     /// Until feedback comes, no slower than that: two packets in sequence prove a source to its receiver, and a scheme that
     /// starts slower than RFC 5348's packet in a second would be over before a lost one is made good.
-    pub(super) least: Option<Rate>,
+    pub(super) min_rate: Option<Rate>,
     /// No more than this, while a circuit breaker is tried.
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
@@ -99,9 +99,9 @@ pub(super) struct Control {
     pub(super) receipts: ReceiptClock,
     resolution: Span,
     /// The last report's time as it was written, and unwrapped, in 1/65536 s.
-    remote: Option<(u32, u64)>,
+    last_report: Option<(u32, u64)>,
     /// The target that was told last.
-    told: Rate,
+    last_target: Rate,
     /// The simulator's side channel.
     truth: Option<Arc<dyn LossTruth>>,
     /// Whether packets carry the time, and the scheme by which the receiver is asked to count losses, where it is.
@@ -125,7 +125,7 @@ impl Control {
         Control {
             controller,
             pacer: Pacer::new(CREDIT),
-            least: None,
+            min_rate: None,
             ceiling: None,
             app_limited: false,
             train: None,
@@ -137,8 +137,8 @@ impl Control {
             reports: Vec::new(),
             receipts: ReceiptClock::default(),
             resolution: RESOLUTION,
-            remote: None,
-            told,
+            last_report: None,
+            last_target: told,
             lost: 0,
             lost_wireless: 0,
             truth,
@@ -152,7 +152,7 @@ impl Control {
     /// The rates of the source and of the pacer.
     pub(super) fn rates(&self) -> (Rate, Rate) {
         let control::Output { target, pacing, .. } = self.controller.output();
-        let at_least = |rate: Rate| self.least.filter(|least| *least > rate).unwrap_or(rate);
+        let at_least = |rate: Rate| self.min_rate.filter(|least| *least > rate).unwrap_or(rate);
         (at_least(self.below(target)), at_least(self.below(pacing)))
     }
 
@@ -167,8 +167,8 @@ impl Control {
         let decided = core::iter::from_fn(|| self.controller.poll_decision().map(Decision::Control));
         out.extend(decided.map(Output::Event));
         let target = self.target();
-        if target.ratio(self.told).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
-            self.told = target;
+        if target.ratio(self.last_target).is_none_or(|ratio| (ratio - 1.0).abs() >= 0.05) {
+            self.last_target = target;
             out.push_back(Output::Event(Decision::TargetChanged { target }));
         }
     }
@@ -220,13 +220,13 @@ impl Control {
         at: u32,
         stream: usize,
     ) -> bool {
-        let remote = match self.remote {
+        let remote = match self.last_report {
             None => (1 << 32) + u64::from(at),
             Some((before, unwrapped)) => {
                 unwrapped.saturating_add_signed((at.wrapping_sub(before) as i32).into())
             }
         };
-        self.remote = Some((at, remote));
+        self.last_report = Some((at, remote));
         let remote = Time::<Rx>::from_nanos(((u128::from(remote) * 1_000_000_000) >> 16) as u64);
         let (mut came, mut missing, mut coarse) = (false, false, false);
         for (low, told) in block.reports() {
@@ -259,7 +259,7 @@ impl Control {
         }
         if came {
             self.resolution = if coarse { RESOLUTION } else { TICK };
-            self.least = None;
+            self.min_rate = None;
         }
         self.reports.clear();
         let mut newest: Option<Time<Rx>> = None;
@@ -331,7 +331,7 @@ impl Control {
         let (Some(number), Some(&(sent, _))) = (number, known) else { return false };
         self.highest = Some(number);
         self.reports.clear();
-        self.least = None;
+        self.min_rate = None;
         // With times of receipt what became of each packet is known; what lost them is the receiver's to judge.
         let at = self.receipts.alone((report.source, report.sequence));
         let media = &self.numbers[0];

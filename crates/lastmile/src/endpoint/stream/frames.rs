@@ -30,11 +30,11 @@ pub(super) struct Frames {
     /// When the next frame is due.
     pub(super) next: Time,
     waiting: VecDeque<Waiting>,
-    bytes: u64,
+    waiting_bytes: u64,
     /// The size of full packets.
-    full: u64,
+    full_size: u64,
     /// When the frame of the packet that left last was due.
-    last: Time,
+    last_frame: Time,
     /// Bytes that trains were filled up with; frames to come are smaller for them.
     filling: u64,
 }
@@ -43,12 +43,20 @@ impl Frames {
     /// Frames cut into packets of `full` bytes at most.
     pub(super) fn new(source: Box<dyn FrameSource>, start: Time, full: Bytes) -> Frames {
         let waiting = VecDeque::new();
-        Frames { source, next: start, waiting, bytes: 0, full: full.0, last: start, filling: 0 }
+        Frames {
+            source,
+            next: start,
+            waiting,
+            waiting_bytes: 0,
+            full_size: full.0,
+            last_frame: start,
+            filling: 0,
+        }
     }
 
     /// Packets have that size at most from the next frame on.
     pub(super) fn resize(&mut self, full: Bytes) {
-        self.full = full.0;
+        self.full_size = full.0;
         self.source.resize(full);
     }
 
@@ -61,17 +69,17 @@ impl Frames {
     /// much; the others are alike. It is left out where at the pacing rate what waits already takes too long.
     pub(super) fn make(&mut self, target: Rate, pacing: Option<Rate>, smallest: u64, whole: u64) -> bool {
         let at = self.next;
-        let frame = self.source.frame(at, target, Bytes(self.bytes));
+        let frame = self.source.frame(at, target, Bytes(self.waiting_bytes));
         self.next = at + frame.next.max(Span::from_nanos(1));
         // A source that makes whole packets may have none.
         if frame.size == Bytes::ZERO {
             return true;
         }
         let most = MAX_WAIT.max(frame.next * MAX_WAIT_FRAMES);
-        if pacing.is_some_and(|pacing| pacing.time_for(Bytes(self.bytes)) > most) {
+        if pacing.is_some_and(|pacing| pacing.time_for(Bytes(self.waiting_bytes)) > most) {
             return false;
         }
-        let full = self.full.max(smallest);
+        let full = self.full_size.max(smallest);
         let filled = self.filling.min(frame.size.0 / 2);
         self.filling -= filled;
         let bytes = (frame.size.0 - filled).clamp(smallest, full.saturating_mul(MAX_FRAME_PACKETS));
@@ -84,7 +92,7 @@ impl Frames {
                 Some(index) => (rest * (index + 1) / others - rest * index / others).max(smallest),
             };
             self.waiting.push_back(Waiting { frame: at, marker: index + 1 == whole + others, size });
-            self.bytes += size;
+            self.waiting_bytes += size;
         }
         true
     }
@@ -97,8 +105,8 @@ impl Frames {
     /// Takes the packet that waits for longest.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
-        self.bytes -= packet.size;
-        self.last = packet.frame;
+        self.waiting_bytes -= packet.size;
+        self.last_frame = packet.frame;
         Some(packet)
     }
 
@@ -113,7 +121,7 @@ impl Frames {
     pub(super) fn pop_filled(&mut self, size: u64) -> Waiting {
         let fits = self.waiting.front().is_some_and(|packet| packet.size <= size);
         let packet = if fits { self.pop() } else { None };
-        let packet = packet.unwrap_or(Waiting { frame: self.last, marker: false, size: 0 });
+        let packet = packet.unwrap_or(Waiting { frame: self.last_frame, marker: false, size: 0 });
         self.filling += size - packet.size;
         Waiting { size, ..packet }
     }

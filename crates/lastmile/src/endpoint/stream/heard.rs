@@ -45,7 +45,7 @@ pub(super) struct Source {
     /// IP bytes that came from it, of media or not, and that went back.
     pub(super) balance: (Bytes, Bytes),
     /// The number after one that was too far ahead to be believed.
-    far: Option<u64>,
+    bad_sequence: Option<u64>,
     /// Packets that were not yet told twice, or of which a copy may still come.
     arrivals: BTreeMap<u64, (Time, Ecn)>,
     /// The first packet of the feedback before, and of the next.
@@ -86,7 +86,7 @@ impl Source {
             highest: base - 1,
             base,
             known: false,
-            far: None,
+            bad_sequence: None,
             received: Received { first: now, last: now, ..Received::default() },
             balance: (Bytes::ZERO, Bytes::ZERO),
             arrivals: BTreeMap::new(),
@@ -132,10 +132,10 @@ impl Source {
             (self.base, self.told.0) = (number, self.told.0.min(number));
         }
         // An outage may be longer than what is believed of one packet: the second in sequence proves it.
-        if number > self.highest + MAX_DROPOUT && self.far.replace(number + 1) != Some(number) {
+        if number > self.highest + MAX_DROPOUT && self.bad_sequence.replace(number + 1) != Some(number) {
             return false;
         }
-        self.far = None;
+        self.bad_sequence = None;
         if let Some((_, before)) = self.arrivals.get_mut(&number) {
             // A mark of any copy counts (RFC 8888, section 3.1).
             if ecn == Ecn::Ce && *before != Ecn::Ce {

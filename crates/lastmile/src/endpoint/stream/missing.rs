@@ -27,10 +27,10 @@ pub(super) struct Missing {
 
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    since: Time,
-    last: Option<Time>,
+    missing_since: Time,
+    last_asked: Option<Time>,
     /// When it was last left to another source of its peer, which asks for the same number.
-    left: Option<Time>,
+    deferred: Option<Time>,
 }
 
 impl Missing {
@@ -42,7 +42,8 @@ impl Missing {
     pub(super) fn gap(&mut self, now: Time, numbers: core::ops::Range<u64>) {
         let first = numbers.start.max(numbers.end.saturating_sub(MAX_MISSING as u64));
         self.packets.extend(
-            (first..numbers.end).map(|number| (number, Asked { since: now, last: None, left: None })),
+            (first..numbers.end)
+                .map(|number| (number, Asked { missing_since: now, last_asked: None, deferred: None })),
         );
         while self.packets.len() > MAX_MISSING {
             self.packets.pop_first();
@@ -56,7 +57,7 @@ impl Missing {
 
     /// The numbers that were asked for and have not come.
     pub(super) fn asked(&self) -> impl Iterator<Item = u16> {
-        self.packets.iter().filter(|(_, asked)| asked.last.is_some()).map(|(number, _)| *number as u16)
+        self.packets.iter().filter(|(_, asked)| asked.last_asked.is_some()).map(|(number, _)| *number as u16)
     }
 
     /// One was sent again; whether it was missing, and is of use. `highest` is the highest number that came.
@@ -64,27 +65,27 @@ impl Missing {
         let Some(asked) = nearest(highest, low).and_then(|number| self.packets.remove(&number)) else {
             return false;
         };
-        if let Some(last) = asked.last {
+        if let Some(last) = asked.last_asked {
             let took = (now - last).max(Span::ZERO);
             self.answer = Some(self.answer.map_or(took, |before| before * 7 / 8 + took / 8));
         }
-        now <= asked.since + self.within
+        now <= asked.missing_since + self.within
     }
 
     /// The numbers to ask for now but for `others`, and how many of them are asked for the first time. What is of no use any more is
     /// forgotten.
     pub(super) fn due(&mut self, now: Time, others: &[u16]) -> (Vec<u16>, u64) {
         let (within, again) = (self.within, self.again());
-        self.packets.retain(|_, asked| now <= asked.since + within);
+        self.packets.retain(|_, asked| now <= asked.missing_since + within);
         let due = self.packets.iter_mut().filter(|(_, asked)| asked.due(again) <= now);
         let free = due.filter_map(|(number, asked)| {
             let taken = others.contains(&(*number as u16));
-            asked.left = taken.then_some(now);
+            asked.deferred = taken.then_some(now);
             (!taken).then_some((number, asked))
         });
         let mut first = 0;
         let numbers = free.take(MAX_ASKED).map(|(number, asked)| {
-            first += u64::from(asked.last.replace(now).is_none());
+            first += u64::from(asked.last_asked.replace(now).is_none());
             *number as u16
         });
         (numbers.collect(), first)
@@ -103,8 +104,8 @@ impl Missing {
 
 impl Asked {
     fn due(&self, again: Span) -> Time {
-        let due = self.last.map_or(self.since + REORDERED, |last| last + again);
-        self.left.map_or(due, |left| due.max(left + SHORTEST))
+        let due = self.last_asked.map_or(self.missing_since + REORDERED, |last| last + again);
+        self.deferred.map_or(due, |left| due.max(left + SHORTEST))
     }
 }
 

@@ -29,7 +29,7 @@ struct Kept {
 pub(super) struct Repeater {
     config: Retransmission,
     /// The number of the first one kept, and those from there on.
-    first: u64,
+    first_number: u64,
     kept: VecDeque<Kept>,
     bytes: usize,
     /// Bytes that may be repeated.
@@ -38,13 +38,22 @@ pub(super) struct Repeater {
     pub(super) packets: u64,
     pub(super) payload: u64,
     /// Bytes of media and of repeated packets lately, and when that was.
-    lately: (f64, f64, Time),
+    recent: (f64, f64, Time),
 }
 
 impl Repeater {
     pub(super) fn new(config: Retransmission) -> Repeater {
         let (kept, lately) = (VecDeque::new(), (0.0, 0.0, Time::ZERO));
-        Repeater { config, first: 0, kept, bytes: 0, credit: 0.0, packets: 0, payload: 0, lately }
+        Repeater {
+            config,
+            first_number: 0,
+            kept,
+            bytes: 0,
+            credit: 0.0,
+            packets: 0,
+            payload: 0,
+            recent: lately,
+        }
     }
 
     /// The number of the stream's source.
@@ -55,14 +64,14 @@ impl Repeater {
     /// A packet leaves, for the first time.
     pub(super) fn keep(&mut self, at: Time, packet: &[u8], size: Bytes) {
         self.credit = (self.credit + self.config.share * size.0 as f64).min(BURST.0 as f64);
-        self.lately.0 += size.0 as f64;
+        self.recent.0 += size.0 as f64;
         self.kept.push_back(Kept { at, repeated: None, packet: packet.to_vec() });
         self.bytes += packet.len();
         let old = |kept: &Kept| kept.at + self.config.within < at;
         while self.kept.len() > MAX_KEPT || self.bytes > MAX_KEPT_BYTES || self.kept.front().is_some_and(old)
         {
             let Some(kept) = self.kept.pop_front() else { return };
-            (self.bytes, self.first) = (self.bytes - kept.packet.len(), self.first + 1);
+            (self.bytes, self.first_number) = (self.bytes - kept.packet.len(), self.first_number + 1);
         }
     }
 
@@ -74,8 +83,8 @@ impl Repeater {
         rtt: Option<Span>,
         overhead: Bytes,
     ) -> Option<Vec<u8>> {
-        let last = (self.first + self.kept.len() as u64).checked_sub(1)?;
-        let place = nearest(last, low)?.checked_sub(self.first)?;
+        let last = (self.first_number + self.kept.len() as u64).checked_sub(1)?;
+        let place = nearest(last, low)?.checked_sub(self.first_number)?;
         let kept = self.kept.get_mut(usize::try_from(place).ok()?)?;
         let again = rtt.unwrap_or(SHORTEST).max(SHORTEST);
         let just = kept.repeated.is_some_and(|before| at < before + again);
@@ -91,7 +100,7 @@ impl Repeater {
         }
         kept.repeated = Some(at);
         self.credit -= size;
-        self.lately.1 += size;
+        self.recent.1 += size;
         self.packets += 1;
         self.payload += (packet.len() - crate::wire::RTP_HEADER_LEN) as u64;
         Some(packet)
@@ -99,7 +108,7 @@ impl Repeater {
 
     /// The share of the rate that is left to media, as of the last second or so.
     pub(super) fn media_share(&mut self, now: Time) -> f64 {
-        let (media, repeated, since) = &mut self.lately;
+        let (media, repeated, since) = &mut self.recent;
         let fades = libm::exp(-(now - *since).as_secs_f64().max(0.0));
         (*media, *repeated, *since) = (*media * fades, *repeated * fades, now);
         if *repeated > 0.0 { *media / (*media + *repeated) } else { 1.0 }

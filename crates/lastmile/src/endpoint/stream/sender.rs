@@ -117,7 +117,9 @@ impl Sender {
             SenderRate::Fixed(_) => Setting::default().max,
         };
         let least = Rate::ip(config.full_size().bits());
-        control.iter_mut().for_each(|control| control.least = Some(if least > most { most } else { least }));
+        control
+            .iter_mut()
+            .for_each(|control| control.min_rate = Some(if least > most { most } else { least }));
         let frames = Frames::new(config.make_source(control.is_some())?, config.start, config.full_size());
         Ok(Sender {
             started: false,

@@ -87,7 +87,7 @@ pub struct Wbest {
     /// Such trains in a row.
     doubtful: u32,
     /// The first streams of the session, against whose losses those of a train are held.
-    seen: Vec<StreamRecord>,
+    first_streams: Vec<StreamRecord>,
     /// Trains in a row whose delay stopped growing, as at a full queue.
     plateaus: u32,
     /// The least delay of any packet so far.
@@ -146,7 +146,7 @@ impl Wbest {
             one_by_one: false,
             doubt: 0,
             doubtful: 0,
-            seen: Vec::new(),
+            first_streams: Vec::new(),
             plateaus: 0,
             least_delay: None,
             bound: None,

@@ -12,7 +12,7 @@ impl Wbest {
         }
         let plain = !self.config.faithful && self.classifier.is_none();
         let least = self.least_delay.filter(|_| plain);
-        let chance = least.and_then(|least| losses(record, &self.seen, least, slot));
+        let chance = least.and_then(|least| losses(record, &self.first_streams, least, slot));
         self.see(record, verdict);
         if let Some(chance) = chance {
             self.doubtful += 1;
@@ -65,8 +65,8 @@ impl Wbest {
     /// Keeps a stream to hold later losses against.
     pub(super) fn see(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         let tells = matches!(verdict, StreamVerdict::Believed | StreamVerdict::TooLossy);
-        if tells && self.seen.len() < SEEN {
-            self.seen.push(record.clone());
+        if tells && self.first_streams.len() < SEEN {
+            self.first_streams.push(record.clone());
         }
     }
 
