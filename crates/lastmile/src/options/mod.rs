@@ -328,10 +328,14 @@ impl<E: Entry> Registry<E> {
     /// Adds a program's own entries, once and before any name is looked up: names are read from texts everywhere.
     ///
     /// # Errors
-    /// Entries were added before; nothing is changed.
-    pub fn add(&self, more: &[&'static E]) -> Result<(), AddedBefore> {
-        let all = self.own.iter().chain(more).copied().collect();
-        self.all.set(all).map_err(|_| AddedBefore(E::WHAT))
+    /// Entries were added before, or two have one name; nothing is changed.
+    pub fn add(&self, more: &[&'static E]) -> Result<(), AddError> {
+        let all: Vec<&E> = self.own.iter().chain(more).copied().collect();
+        let twice = |at: &usize| all[..*at].iter().any(|before| before.name() == all[*at].name());
+        if let Some(at) = (0..all.len()).find(twice) {
+            return Err(AddError::Twice { what: E::WHAT, name: all[at].name() });
+        }
+        self.all.set(all).map_err(|_| AddError::Before(E::WHAT))
     }
 
     /// The entry of that name.
@@ -360,10 +364,22 @@ impl<E> Deref for Registry<E> {
     }
 }
 
-/// Entries can be added to a registry once.
+/// Why entries cannot be added to a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the registry has got its {0}s already: add all of them at once")]
-pub struct AddedBefore(&'static str);
+#[non_exhaustive]
+pub enum AddError {
+    /// Entries were added before.
+    #[error("the registry has got its {0}s already: add all of them at once")]
+    Before(&'static str),
+    /// Two entries have one name.
+    #[error("there are two {what}s called {name:?}")]
+    Twice {
+        /// What they are, such as "method".
+        what: &'static str,
+        /// Their name.
+        name: &'static str,
+    },
+}
 
 /// All options of an entry: what was given, and the defaults of the others that have one.
 pub fn used(options: &[Opt], given: &Given) -> Given {

@@ -109,3 +109,18 @@ fn choices_are_read_as_they_are_printed() {
         assert!(text.parse::<Choice>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_registry_takes_entries_once_and_no_name_twice() {
+    use crate::estimate::{METHODS, Method};
+    let registry = Registry::<Method>::new(&[]);
+    let twice = registry.add(&[METHODS[0], METHODS[1], METHODS[0]]).unwrap_err();
+    assert_eq!(twice.to_string(), format!("there are two methods called {:?}", METHODS[0].name));
+    assert!(registry.is_empty());
+    registry.add(&METHODS).unwrap();
+    assert_eq!(
+        (registry.len(), registry.find(METHODS[1].name).unwrap().name),
+        (METHODS.len(), METHODS[1].name)
+    );
+    assert_eq!(registry.add(&[]), Err(AddError::Before("method")));
+}
