@@ -65,6 +65,7 @@
 //! # Ok::<(), lastmile_sim::runs::RunError>(())
 //! ```
 
+pub mod monitor;
 pub mod network;
 pub mod rng;
 pub mod roles;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lastmile::units::Bytes;
 use lastmile_report::text::Table;
-use lastmile_sim::runs::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
-use lastmile_sim::runs::flows::{FlowOutcome, as_rate};
+use lastmile_sim::monitor::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
+use lastmile_sim::monitor::flows::{FlowOutcome, as_rate};
 
 /// The tables of a run's flows, links and WLANs, one below the other.
 pub fn tables(network: &NetworkOutcome) -> String {

@@ -9,11 +9,11 @@ use anyhow::anyhow;
 use lastmile::endpoint::Event;
 use lastmile::time::{Span, Time};
 use lastmile_net::recording::World;
+use lastmile_sim::monitor::series::{MIN_STEP, SeriesPlan, SeriesRow};
 use lastmile_sim::roles::Found;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::runs::event_file::EventLog;
 use lastmile_sim::runs::pcap::{Capture, Select, interfaces};
-use lastmile_sim::runs::series::{MIN_STEP, SeriesPlan, SeriesRow};
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 use crate::files::recorder::ScenarioRecorder;

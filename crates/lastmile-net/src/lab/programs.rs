@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lastmile_sim::monitor::series::SeriesPlan;
 use lastmile_sim::runs::Prepare;
-use lastmile_sim::runs::series::SeriesPlan;
 use lastmile_sim::scenario::Scenario;
 
 use super::child::LabChild;

@@ -23,9 +23,9 @@ use std::sync::mpsc::Receiver;
 use lastmile::endpoint::Event;
 use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 use lastmile::time::{Span, Time};
+use lastmile_sim::monitor::accounting::Watched;
 use lastmile_sim::network::engine::{Engine, EngineError, NodeId};
 use lastmile_sim::network::host::Egress;
-use lastmile_sim::runs::accounting::Watched;
 
 use super::awake::{Budget, Left, RunDelay, thread_time};
 use super::counts::{LatenessCounts, ProcessorTime};

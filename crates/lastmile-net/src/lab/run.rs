@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use lastmile::endpoint::Event;
 use lastmile::time::Time;
+use lastmile_sim::monitor::accounting::{NetworkOutcome, Watched};
+use lastmile_sim::monitor::series::SeriesPlan;
 use lastmile_sim::network::engine::Budget;
 use lastmile_sim::roles::{Ended, Found, Makers, Place, Running};
-use lastmile_sim::runs::accounting::{NetworkOutcome, Watched};
-use lastmile_sim::runs::series::SeriesPlan;
 use lastmile_sim::runs::{Hooks, Prepare, RunError};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lastmile::time::{Span, Time};
 use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
 use lastmile_net::lab::run::{LabConfig, LabRun, run as run_lab};
-use lastmile_sim::runs::flows::FlowOutcome;
+use lastmile_sim::monitor::flows::FlowOutcome;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Override, Scenario, builtin_text};
 

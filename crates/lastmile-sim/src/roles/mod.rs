@@ -17,10 +17,9 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::network::clock::HostClock;
 use crate::network::engine::Engine;
-use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::ScenarioFile;
-use crate::scenario::{Scenario, Simulation, TrafficSpec};
+use crate::scenario::{RunError, Scenario, Simulation, TrafficSpec};
 
 // The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
 pub mod measure;

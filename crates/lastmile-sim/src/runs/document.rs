@@ -3,9 +3,9 @@
 use lastmile::time::Time;
 use serde_json::{Map, Value, json};
 
+use super::SimulatedRun;
+use crate::monitor::accounting::NetworkOutcome;
 use crate::roles::Found;
-use crate::runs::SimulatedRun;
-use crate::runs::accounting::NetworkOutcome;
 use crate::scenario::Scenario;
 
 /// What the endpoints found, role by role, and what the scenario's traffic got beside; each world adds what it alone has.

@@ -16,7 +16,6 @@ use crate::network::engine::NodeId;
 use crate::network::lost::Lost;
 use crate::network::tcp::{Ack, Segment};
 use crate::network::wlan::StationChange;
-use crate::runs::pcap::link_name;
 use crate::scenario::{HandoffSpec, OldQueue, Scenario, Simulation, WlanSpec};
 
 /// Something that the network did.
@@ -244,7 +243,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
         let nodes = simulation.engine.elements().count();
         let mut links = vec![None; nodes];
         for (spec, node) in scenario.links.iter().zip(&simulation.links) {
-            links[node.0 as usize] = Some(link_name(scenario, spec));
+            links[node.0 as usize] = Some(scenario.link_name(spec));
         }
         for (spec, node) in scenario.wlans.iter().zip(&simulation.wlans) {
             links[node.0 as usize] = Some(format!("wlan/{}", spec.name()));
@@ -308,7 +307,7 @@ fn planned(scenario: &Scenario, simulation: &Simulation) -> Vec<(Time, NodeId, H
     let mut planned = Vec::new();
     for (spec, &node) in scenario.links.iter().zip(&simulation.links) {
         planned.extend(spec.config.schedule.iter().map(|change| {
-            let (link, rate, delay) = (link_name(scenario, spec), change.rate, change.delay);
+            let (link, rate, delay) = (scenario.link_name(spec), change.rate, change.delay);
             (change.at, node, Happening::LinkChanged { link, rate, delay })
         }));
     }

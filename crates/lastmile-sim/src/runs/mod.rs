@@ -1,19 +1,12 @@
-//! Runs of scenarios and what came of them: outcomes beside truths, sweeps, captures and event files.
-pub mod accounting;
+//! Runs of scenarios with their endpoints: from a scenario to its document, sweeps, captures and event files.
 mod document;
 pub mod event_file;
-pub mod flows;
-mod path_meter;
 pub mod pcap;
 mod run;
-pub mod series;
-mod spare;
 pub mod sweep;
-pub mod twin;
 
+pub use crate::scenario::RunError;
 pub use document::document;
-pub use path_meter::PathMeter;
 pub use run::{
-    Hooks, Prepare, Progress, Recorded, RunError, SimulatedRun, TellConfig, TellInput, simulate,
-    simulate_with,
+    Hooks, Prepare, Progress, Recorded, SimulatedRun, TellConfig, TellInput, simulate, simulate_with,
 };

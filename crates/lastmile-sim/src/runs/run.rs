@@ -10,28 +10,13 @@ use lastmile::endpoint::{AnyEndpoint, Event};
 use lastmile::node::{self, Input};
 use lastmile::time::{Epoch, Span, Time};
 
+use crate::monitor::accounting::{NetworkOutcome, Watched};
+use crate::monitor::series::SeriesPlan;
 use crate::network::clock::HostClock;
-use crate::network::engine::{Engine, EngineError};
+use crate::network::engine::Engine;
 use crate::network::host::Seat;
 use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings, next_number};
-use crate::runs::accounting::{NetworkOutcome, Watched};
-use crate::runs::series::SeriesPlan;
-use crate::scenario::{Attach, BuildError, Scenario, Simulation, build};
-
-/// Why a scenario cannot be run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The scenario cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The engine stopped.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// An endpoint cannot be made as its table asks for it.
-    #[error("{0}")]
-    Make(String),
-}
+use crate::scenario::{Attach, BuildError, RunError, Scenario, Simulation, build};
 
 /// What a simulated run gave.
 #[derive(Debug)]

@@ -60,6 +60,21 @@ pub enum BuildError {
     Wlan(#[from] ConfigError),
 }
 
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The scenario cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The engine stopped.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An endpoint cannot be made as its table asks for it.
+    #[error("{0}")]
+    Make(String),
+}
+
 /// What a flow of a role has sent and received up to now, IP bytes; each packet counts once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowCounts {

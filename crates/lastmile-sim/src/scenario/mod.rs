@@ -26,7 +26,7 @@ mod spec;
 use crate::roles::Roles;
 use routes::{Edge, Ways};
 
-pub use build::{Attach, BuildError, CountedFlow, FlowCounts, Simulation, build};
+pub use build::{Attach, BuildError, CountedFlow, FlowCounts, RunError, Simulation, build};
 pub use check::MAX_TEXT;
 pub use error::ScenarioError;
 pub use overrides::Override;
@@ -90,6 +90,11 @@ impl Scenario {
     pub fn vertex_name(&self, vertex: usize) -> &str {
         let host = self.hosts.get(vertex).map(|host| &host.name);
         host.or_else(|| self.routers.get(vertex.checked_sub(self.hosts.len())?)).map_or("?", |name| name)
+    }
+
+    /// What captures, series and events call a link.
+    pub(crate) fn link_name(&self, link: &LinkSpec) -> String {
+        format!("{}>{}", self.vertex_name(link.from), self.vertex_name(link.to))
     }
 
     /// The links (as indices into [`links`](Scenario::links)) that packets between two hosts cross, in order.

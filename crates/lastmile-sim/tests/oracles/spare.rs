@@ -1,8 +1,8 @@
 //! What can be added to a cell without taking from others, against what becomes of all when it is added.
 
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::runs::flows::FlowWatch;
-use lastmile_sim::runs::twin::{SharedTruth, TwinPath, shared_truths};
+use lastmile_sim::monitor::flows::FlowWatch;
+use lastmile_sim::monitor::twin::{SharedTruth, TwinPath, shared_truths};
 
 use crate::rig::{Rig, at};
 use crate::table::{Table, Within};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use lastmile::time::{Span, Time};
+use lastmile_sim::monitor::accounting::Watched;
 use lastmile_sim::network::trace::{Trace, TraceForm};
-use lastmile_sim::runs::accounting::Watched;
 use lastmile_sim::scenario::{Override, Scenario, build};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios/traces");

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use lastmile::node::PortId;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
-use lastmile_sim::runs::accounting::{NetworkOutcome, Watched, WlanOutcome};
+use lastmile_sim::monitor::accounting::{NetworkOutcome, Watched, WlanOutcome};
 use lastmile_sim::scenario::{Scenario, build};
 use serde::Deserialize;
 

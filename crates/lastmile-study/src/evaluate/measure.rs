@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lastmile::observe::stats::{mean, quantile_of_sorted};
 use lastmile::time::Span;
+use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_sim::roles::Found;
-use lastmile_sim::runs::accounting::NetworkOutcome;
 use lastmile_sim::scenario::Scenario;
 
 use super::metrics::{STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation};

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lastmile::node::Datagram;
 use lastmile::time::{Span, Time};
 use lastmile::wire::{RtpPacket, is_rtcp};
+use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
 use lastmile_sim::network::engine::NodeId;
 use lastmile_sim::network::meter::udp_payload;
 use lastmile_sim::runs::Hooks;
-use lastmile_sim::runs::series::{SeriesPlan, SeriesRow};
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 use super::metrics::STEP_S;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use lastmile::endpoint::Event;
 use lastmile::options::{Entry, Opt};
 use lastmile::time::Time;
+use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_sim::roles::Found;
-use lastmile_sim::runs::accounting::NetworkOutcome;
 use lastmile_sim::scenario::{Override, Scenario};
 
 use super::results::Results;

@@ -10,7 +10,7 @@ mod scenarios;
 mod sim;
 mod sweep;
 
-use lastmile_sim::runs::accounting::NetworkOutcome;
+use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_study::ran::tables;
 
 use crate::roles::Shown;

@@ -16,8 +16,8 @@ use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_net::recording::{Header, SharedRecorder, World};
+use lastmile_sim::monitor::flows::as_rate;
 use lastmile_sim::roles::Found;
-use lastmile_sim::runs::flows::as_rate;
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 

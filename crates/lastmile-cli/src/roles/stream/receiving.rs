@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::stream::{Decision, Left, Received};
-use lastmile_sim::runs::flows::as_rate;
+use lastmile_sim::monitor::flows::as_rate;
 
 use super::sending::{milliseconds, percent};
 use lastmile_report::text::Table;

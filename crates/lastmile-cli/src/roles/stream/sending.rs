@@ -7,7 +7,7 @@ use lastmile::endpoint::Event;
 use lastmile::endpoint::stream::{Decision, End, SenderConfig, SenderRate, Sent};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use lastmile_sim::runs::flows::as_rate;
+use lastmile_sim::monitor::flows::as_rate;
 use serde::Serialize;
 
 use crate::shell::exit::Exit;

@@ -9,7 +9,7 @@ use crate::network::meter::{Meter, MeterConfig};
 impl Engine {
     /// Attaches a meter to the queue before a port of what carries packets, of which there may be several, one for each
     /// measured flow. Gives the number by which [`meter`](Engine::meter) finds it. Where others send by the same medium it
-    /// tells when streams came: what is spare there is no matter of one queue; see [`twin`](crate::runs::twin).
+    /// tells when streams came: what is spare there is no matter of one queue; see [`twin`](crate::monitor::twin).
     pub fn attach_meter(
         &mut self,
         node: NodeId,

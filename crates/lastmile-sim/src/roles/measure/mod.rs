@@ -5,16 +5,16 @@ use lastmile::estimate::{Conditions, build};
 use lastmile::options::{Choice, ChoiceError, Given};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
+use lastmile::wire::private::StreamTag;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Conversation, Ended, Placed, Role, Rows};
-use crate::runs::RunError;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::ScenarioFile;
-use crate::scenario::{Scenario, Simulation, TrafficSpec};
+use crate::scenario::{RunError, Scenario, Simulation, TrafficSpec};
 use crate::text;
 
 mod options;
@@ -188,7 +188,7 @@ impl Role for Measuring {
     }
 
     fn probe(udp: &[u8]) -> Option<(u32, u16)> {
-        session::read_probe(udp)
+        read_probe(udp)
     }
 }
 
@@ -211,4 +211,9 @@ impl Found {
     pub fn rows(&self) -> Vec<Row> {
         self.outcomes.iter().filter_map(Outcome::row).collect()
     }
+}
+
+/// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
+fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
+    StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
 }

@@ -6,26 +6,26 @@ use lastmile::report::Direction;
 use lastmile::time::Time;
 use lastmile::units::Rate;
 
-use super::PROBE_SIZE;
-use super::session::{SessionSpec, read_probe};
+use super::session::SessionSpec;
+use super::{PROBE_SIZE, read_probe};
+use crate::monitor::PathMeter;
+use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
 use crate::network::engine::Engine;
 use crate::network::meter::Packets;
 use crate::roles::Ended;
-use crate::runs::twin::{SharedTruth, TwinPath, shared_truths, window};
-use crate::runs::{PathMeter, RunError};
-use crate::scenario::{Scenario, Simulation};
+use crate::scenario::{RunError, Scenario, Simulation};
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Truth {
     /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
     /// the estimate's streams, of bursts as large as the estimate names (of two packets, if it is of something else) that meet
-    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::runs::twin)).
+    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)).
     pub capacity: Rate,
     /// The same of what lasts: no more than the tokens of any shaper.
     pub sustained: Rate,
     /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
-    /// [window](crate::runs::twin::window) around them. Of an available bandwidth that names a burst, of such bursts; else of
+    /// [window](crate::monitor::twin::window) around them. Of an available bandwidth that names a burst, of such bursts; else of
     /// what lasts. `None` where stations aggregate.
     pub window: Option<Rate>,
     /// The spare rate from the warm-up's end to the run's.

@@ -10,14 +10,12 @@ use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
-use lastmile::wire::private::StreamTag;
 
 use super::outcome::{PathTruth, found, outcomes};
 use super::{Found, MeasureDirection, MeasureSpec};
 use crate::rng::Stream;
 use crate::roles::{Conversation, Ended, Made, Makers, Place, Placed, Surroundings, own_port};
-use crate::runs::RunError;
-use crate::scenario::{Scenario, Simulation};
+use crate::scenario::{RunError, Scenario, Simulation};
 
 /// Makes the state machine of a measurement. By default these are the registered methods on hosts whose stamps are exact,
 /// drawing with the run's seed: the program's own, so that who makes none gets its numbers.
@@ -116,11 +114,6 @@ pub fn sessions(scenario: &Scenario) -> Vec<SessionSpec> {
         }
     }
     sessions
-}
-
-/// Reads stream and index of a probe; packets that are sent only to pay belong to no stream.
-pub(super) fn read_probe(udp: &[u8]) -> Option<(u32, u16)> {
-    StreamTag::find(udp).filter(|tag| tag.stream != 0).map(|tag| (tag.stream, tag.index))
 }
 
 /// A sink that can be read after the run although the node is inside the engine.

@@ -13,11 +13,11 @@ use lastmile::wire::{RtpPacket, is_rtcp};
 use serde_json::{Value, json};
 
 use super::{Conversation, Ended, Made, Place, Placed, Role, Surroundings, own_port};
+use crate::monitor::flows;
 use crate::network::meter::udp_payload;
 use crate::rng::Stream;
-use crate::runs::{RunError, flows};
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::{CountedFlow, FlowCounts, Scenario, Simulation, TrafficSpec, starts};
+use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation, TrafficSpec, starts};
 
 mod outcome;
 mod table;

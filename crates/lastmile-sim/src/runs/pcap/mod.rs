@@ -75,13 +75,9 @@ impl Select {
 /// station's.
 pub fn interfaces(scenario: &Scenario) -> Vec<String> {
     let hosts = scenario.hosts.iter().map(|host| host.name.clone());
-    let links = scenario.links.iter().map(|link| link_name(scenario, link));
+    let links = scenario.links.iter().map(|link| scenario.link_name(link));
     let wlans = scenario.wlans.iter().map(|wlan| format!("wlan/{}", wlan.name()));
     hosts.chain(links).chain(wlans).collect()
-}
-
-pub(crate) fn link_name(scenario: &Scenario, link: &crate::scenario::LinkSpec) -> String {
-    format!("{}>{}", scenario.vertex_name(link.from), scenario.vertex_name(link.to))
 }
 
 /// An interface as it stands in the file.

@@ -1,7 +1,7 @@
 //! What is kept of a run of seed 002: rates in Mbit/s of IP packets, their variation in percent, times in milliseconds.
 
 use lastmile::observe::stats::{deviation, mean};
-use lastmile_sim::runs::series::SeriesRow;
+use lastmile_sim::monitor::series::SeriesRow;
 
 use super::cases::STEPS;
 use super::section_4;

@@ -1,6 +1,6 @@
 //! Section 4 and figures 1 to 3, from runs on the wired link: windows in packets, rounds of the round-trip time.
 
-use lastmile_sim::runs::series::SeriesRow;
+use lastmile_sim::monitor::series::SeriesRow;
 
 use super::cases::{SetUp, alone};
 use crate::papers::paper::{Case, Item, Lines, Number, Parts, Run, Verdict};

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Layer, Rate};
 
-use crate::runs::flows::counters;
-use crate::runs::{RunError, spare};
-use crate::scenario::{Scenario, TrafficSpec, build};
+use super::flows::counters;
+use super::spare;
+use crate::scenario::{RunError, Scenario, TrafficSpec, build};
 
 /// The shortest time over which a rate of a shared medium is stated: some 2400 exchanges of 1500 B at 54 Mbit/s,
 /// 500 at 11, whose mean errs by less than half a percent.
@@ -51,7 +51,7 @@ pub struct SharedTruth {
 ///
 /// ```
 /// use lastmile::time::{Span, Time};
-/// use lastmile_sim::{scenario::builtin, runs::twin::window};
+/// use lastmile_sim::{scenario::builtin, monitor::twin::window};
 /// let ms = |n| Time::ZERO + Span::from_millis(n);
 /// let ap = builtin("ap").unwrap(); // 10 s, 5 s of them warm-up
 /// assert_eq!(window(&ap, ms(7_000), ms(7_012)), (ms(6_506), ms(7_506)));

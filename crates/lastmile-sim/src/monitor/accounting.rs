@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use lastmile::time::{Span, Time};
 
+use super::flows::{FlowOutcome, FlowWatch};
+use super::series::{Series, SeriesPlan, Snapshot};
 use crate::network::engine::{Engine, EngineError, NodeId};
 use crate::network::link::Link;
 use crate::network::wlan::Medium;
-use crate::runs::flows::{FlowOutcome, FlowWatch};
-use crate::runs::series::{Series, SeriesPlan, Snapshot};
 use crate::scenario::{LinkSpec, Scenario, Simulation, WlanSpec};
 
 /// What the scenario's own traffic got, and what its links and WLANs carried.

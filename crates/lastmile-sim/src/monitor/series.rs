@@ -8,10 +8,9 @@ use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Serialize;
 
+use super::flows::{counters, sent};
 use crate::network::link::Waits;
 use crate::network::traffic::SinkCounters;
-use crate::runs::flows::{counters, sent};
-use crate::runs::pcap::link_name;
 use crate::scenario::{FlowCounts, Scenario, Simulation};
 
 /// The shortest step.
@@ -172,7 +171,7 @@ impl Series {
             next: simulation.engine.now() + plan.step,
             before: Snapshot::take(simulation),
             flows: scenario.traffic.iter().map(|flow| (flow.name.clone(), size(flow))).collect(),
-            links: scenario.links.iter().map(|link| link_name(scenario, link)).collect(),
+            links: scenario.links.iter().map(|link| scenario.link_name(link)).collect(),
             wlans: scenario.wlans.iter().map(air).collect(),
             plan,
         }

@@ -35,7 +35,7 @@ impl Simulation {
 }
 
 /// Meters along a path. The capacity and the spare rate of its links are the smallest of any link, as RFC 5136 has
-/// it. What WLANs on the way leave is not to be read from a queue: see [`twin`](crate::runs::twin).
+/// it. What WLANs on the way leave is not to be read from a queue: see [`twin`](crate::monitor::twin).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMeter {
     /// The nodes of links with a rate, in the order in which packets cross them, each with its meter's number.
