@@ -218,9 +218,9 @@ mod tests {
     use lastmile::estimate::{Conditions, build as estimator};
     use lastmile::node::{Datagram, Model};
     use lastmile_sim::network::engine::NodeId;
-    use lastmile_sim::roles::measure::sessions;
     use lastmile_sim::runs::{Hooks, simulate};
     use lastmile_sim::scenario::builtin;
+    use lastmile_sim::scenario::roles::measure::sessions;
 
     /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {

@@ -1,4 +1,4 @@
-//! What a run is seen to do from outside of its endpoints: counts of flows, links and WLANs, over the run and step by step; and the
+//! What a run shows from outside of its endpoints: counts of flows, links and WLANs, over the run and step by step; and the
 //! truth of a path, from meters at its links and from twin simulations.
 pub mod accounting;
 pub mod flows;

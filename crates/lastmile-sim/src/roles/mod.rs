@@ -1,43 +1,24 @@
-//! Roles: what pairs of endpoints do in a scenario, from its tables to its results.
+//! Roles: the endpoints that a scenario's tables ask for, and what came of them.
 //!
-//! Each role has a folder here. Its `Role` says what stands in its table of a scenario file, which endpoints that
-//! makes, and what came of them. Beside the folders it is named in the list below alone: reading, checking, building and
-//! running, in the simulator and in the lab, go by the list.
+//! Each role has a folder here. Its `Role` says which endpoints its tables make, and what these found. The list of roles stands
+//! beside their tables, in [`scenario::roles`](crate::scenario::roles): running, in the simulator and in the lab, goes by it.
 
 use std::any::Any;
 
 use lastmile::endpoint::{AnyEndpoint, Event};
 use lastmile::time::{Epoch, Span, Time};
-use lastmile::units::Bytes;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::network::clock::HostClock;
 use crate::network::engine::Engine;
-use crate::scenario::check::{Check, Checked};
-use crate::scenario::error::ScenarioFile;
-use crate::scenario::{RunError, Scenario, Simulation, TrafficSpec};
+use crate::scenario::roles::{self as tables, Tables, with_roles};
+use crate::scenario::{RunError, Scenario, Simulation};
 
-// The list of roles, which is these lines: each by the name of its folder and of its table in scenario files.
 pub mod measure;
 pub mod stream;
-roles! {
-    measure(measure::Measuring),
-    stream(stream::Streaming),
-}
 
-/// Tables of one role that a scenario may have.
-const MAX_TABLES: usize = 1_000;
-
-/// One kind of table in scenario files, and what it brings about.
-pub(crate) trait Role {
-    /// A table as it is read.
-    type Raw: DeserializeOwned;
-    /// A table, checked.
-    type Spec: Clone + PartialEq + core::fmt::Debug;
+/// What one kind of table brings about.
+pub(crate) trait Role: Tables {
     /// What makes the state machines that its tables ask for, where whoever runs a scenario has to say.
     type Make: Clone + Default;
     /// What is kept while its endpoints run.
@@ -49,24 +30,6 @@ pub(crate) trait Role {
     const KEY: &'static str;
     /// What one of them is called where rows of several kinds stand in one table.
     const ROW: &'static str;
-    /// Whether a table is a flow, of which `count` makes copies.
-    const COUNTED: bool = false;
-
-    /// Reads one of the role's tables.
-    fn read(file: &ScenarioFile<'_>, index: usize, table: Spanned<DeValue<'_>>) -> Checked<Self::Raw> {
-        let _ = index;
-        let read = Self::Raw::deserialize(ValueDeserializer::from(table));
-        read.map_err(|error| file.toml_error(&error))
-    }
-
-    /// Checks the role's tables, once hosts, links and traffic are known.
-    fn check(check: &Check<'_>, raw: &[Self::Raw], scenario: &Scenario) -> Checked<Vec<Self::Spec>>;
-
-    /// Who talks with whom.
-    fn conversations(scenario: &Scenario) -> Vec<Conversation>;
-
-    /// What its packets are to others, where it is left out to see how these fare without its endpoints.
-    fn load(scenario: &Scenario) -> Vec<TrafficSpec>;
 
     /// The endpoints, and what is kept while they run.
     fn plan(
@@ -98,19 +61,7 @@ pub(crate) trait Role {
 }
 
 macro_rules! roles {
-    ($($name:ident($role:ty)),+ $(,)?) => {
-        /// The tables of all roles, in the order of the file.
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Roles {
-            $(/// Of the role that the field is named after.
-            pub $name: Vec<$name::Spec>),+
-        }
-
-        /// The tables as they are read.
-        pub(crate) struct RawRoles {
-            $($name: Vec<<$role as Role>::Raw>),+
-        }
-
+    ($($name:ident($role:ident)),+ $(,)?) => {
         /// What makes the state machines that tables ask for.
         #[derive(Clone, Default)]
         pub struct Makers {
@@ -131,55 +82,6 @@ macro_rules! roles {
             pub $name: $name::Running),+
         }
 
-        /// What the tables are called in scenario files.
-        pub(crate) const TABLES: &[&str] = &[$(stringify!($name)),+];
-
-        /// Whether the tables of that name are flows, which may have a `count`.
-        pub(crate) fn is_counted(list: &str) -> bool {
-            $(list == stringify!($name) && <$role as Role>::COUNTED)||+
-        }
-
-        impl RawRoles {
-            /// Takes the roles' tables out of a document.
-            pub(crate) fn take(file: &ScenarioFile<'_>, document: &mut DeTable<'_>) -> Checked<RawRoles> {
-                Ok(RawRoles {
-                    $($name: tables(file, document, stringify!($name))?
-                        .into_iter()
-                        .enumerate()
-                        .map(|(index, table)| <$role>::read(file, index, table))
-                        .collect::<Checked<_>>()?),+
-                })
-            }
-
-            pub(crate) fn check(&self, check: &Check<'_>, scenario: &mut Scenario) -> Checked<()> {
-                $(check.at_most(stringify!($name), &self.$name, MAX_TABLES, concat!("[[", stringify!($name), "]]"))?;
-                scenario.roles.$name = <$role>::check(check, &self.$name, scenario)?;)+
-                Ok(())
-            }
-        }
-
-        impl Roles {
-            /// Whether there is none.
-            pub fn is_empty(&self) -> bool {
-                $(self.$name.is_empty())&&+
-            }
-        }
-
-        impl Scenario {
-            /// Who talks with whom, whatever the role: the endpoints' packets, each way a flow of its own.
-            pub fn conversations(&self) -> Vec<Conversation> {
-                [$(<$role>::conversations(self)),+].concat()
-            }
-
-            /// The scenario without endpoints, in which their packets are traffic as far as others know it.
-            pub(crate) fn without_endpoints(&self) -> Scenario {
-                let mut without = self.clone();
-                $(without.traffic.extend(<$role>::load(self));)+
-                without.roles = Roles::default();
-                without
-            }
-        }
-
         impl Running {
             /// The endpoints of a scenario, in the order of its tables, and what is kept while they run.
             ///
@@ -191,7 +93,7 @@ macro_rules! roles {
                 make: &Makers,
             ) -> Result<(Vec<Placed>, Running), RunError> {
                 let mut all: Vec<Placed> = Vec::new();
-                $(let (placed, $name) = <$role>::plan(scenario, seed, &make.$name)?;
+                $(let (placed, $name) = tables::$name::$role::plan(scenario, seed, &make.$name)?;
                 all.extend(placed);)+
                 number(scenario, &mut all);
                 Ok((all, Running { $($name),+ }))
@@ -199,7 +101,7 @@ macro_rules! roles {
 
             /// Attaches what shall look on.
             pub fn attach(&mut self, scenario: &Scenario, simulation: &mut Simulation) {
-                $(<$role>::attach(&mut self.$name, scenario, simulation);)+
+                $(tables::$name::$role::attach(&mut self.$name, scenario, simulation);)+
             }
 
             /// What came of it.
@@ -207,7 +109,7 @@ macro_rules! roles {
             /// # Errors
             /// A twin that a truth needs cannot be run.
             pub fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
-                Ok(Found { $($name: <$role>::found(self.$name, ended)?),+ })
+                Ok(Found { $($name: tables::$name::$role::found(self.$name, ended)?),+ })
             }
         }
 
@@ -215,25 +117,25 @@ macro_rules! roles {
             /// What came of it as rows, role by role.
             pub fn rows(&self) -> Vec<Rows> {
                 vec![$(Rows {
-                    key: <$role>::KEY,
-                    row: <$role>::ROW,
-                    rows: <$role>::rows(&self.$name),
+                    key: tables::$name::$role::KEY,
+                    row: tables::$name::$role::ROW,
+                    rows: tables::$name::$role::rows(&self.$name),
                 }),+]
             }
 
             /// What a recording of an endpoint keeps beside its decisions.
             pub fn records(&self, number: u32) -> Vec<Value> {
-                [$(<$role>::records(&self.$name, number)),+].concat()
+                [$(tables::$name::$role::records(&self.$name, number)),+].concat()
             }
         }
 
         /// Which packet of which stream a datagram of an endpoint is.
         pub fn probe(udp: &[u8]) -> Option<(u32, u16)> {
-            None$(.or_else(|| <$role>::probe(udp)))+
+            None$(.or_else(|| tables::$name::$role::probe(udp)))+
         }
     };
 }
-use roles;
+with_roles!(roles);
 
 /// What came of one role's endpoints, in the document of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,35 +146,6 @@ pub struct Rows {
     pub row: &'static str,
     /// The rows, each an object.
     pub rows: Vec<Value>,
-}
-
-/// Takes the tables of that name out of a document.
-fn tables<'a>(
-    file: &ScenarioFile<'_>,
-    document: &mut DeTable<'a>,
-    name: &str,
-) -> Checked<Vec<Spanned<DeValue<'a>>>> {
-    let Some(value) = document.remove(name) else { return Ok(Vec::new()) };
-    let span = value.span();
-    match value.into_inner() {
-        DeValue::Array(tables) => Ok(tables.into_iter().collect()),
-        _ => Err(file.error(span, format!("a list of tables: [[{name}]]"))),
-    }
-}
-
-/// Two endpoints that send each other packets, which are flows of their own, each way one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
-    /// What captures and events call it; the names of its hosts where it has none.
-    pub name: Option<String>,
-    /// The host that begins, and the UDP port there.
-    pub from: (usize, u16),
-    /// The host that is talked to, and the port there.
-    pub to: (usize, u16),
-    /// Whether they talk by IPv6.
-    pub ipv6: bool,
-    /// Its largest packets with the IP header, there and back.
-    pub largest: (Bytes, Bytes),
 }
 
 /// Where an endpoint is, and its number.
@@ -381,9 +254,4 @@ fn number(scenario: &Scenario, all: &mut [Placed]) {
             }
         };
     }
-}
-
-/// The UDP port of the endpoint that begins a conversation: of those that nobody assigns, apart from the traffic's.
-pub(crate) fn own_port(base: u16, index: usize) -> u16 {
-    base + (index % 2_000) as u16
 }

@@ -10,6 +10,7 @@ use lastmile::node::{Flow, Node, PortId};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
+use super::roles::Conversation;
 use super::{OldQueue, Scenario, handoffs};
 use crate::network::ConfigError;
 use crate::network::clock::HostClock;
@@ -20,7 +21,6 @@ use crate::network::tcp::{Ends, Receiver, Sender};
 use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::network::wlan::Medium;
 use crate::rng::Stream;
-use crate::roles::Conversation;
 
 /// What stands at a host.
 pub enum Attach {

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{ScenarioError, ScenarioFile};
-use crate::roles::{TABLES, is_counted};
+use super::roles::{TABLES, is_counted};
 
 /// As many as flows that a scenario may have.
 const MAX_COUNT: usize = 20_000;

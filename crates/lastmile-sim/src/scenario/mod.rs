@@ -17,18 +17,20 @@ pub(crate) mod check;
 mod copies;
 pub(crate) mod error;
 mod handoffs;
+mod load;
 mod overrides;
 mod preset;
 pub(crate) mod raw;
+pub mod roles;
 mod routes;
 mod spec;
 
-use crate::roles::Roles;
+use roles::Roles;
 use routes::{Edge, Ways};
 
 pub use build::{Attach, BuildError, CountedFlow, FlowCounts, RunError, Simulation, build};
-pub use check::MAX_TEXT;
 pub use error::ScenarioError;
+pub use load::MAX_TEXT;
 pub use overrides::Override;
 pub(crate) use spec::starts;
 pub use spec::{HandoffSpec, HostSpec, LinkSpec, OldQueue, TcpSpec, TrafficSpec, WlanSpec};
@@ -72,7 +74,7 @@ impl Scenario {
 
     /// Reads and checks a scenario in which some values are replaced.
     pub fn parse_with(file: &str, text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
-        check::load(file, text, overrides)
+        load::load(file, text, overrides)
     }
 
     /// The number of a host.

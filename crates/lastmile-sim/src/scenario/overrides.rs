@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ScenarioError, ScenarioFile};
-use crate::roles::TABLES;
+use super::roles::TABLES;
 
 /// What stands in a file as a list of tables, beside the tables of roles.
 const LISTS: [&str; 4] = ["link", "wlan", "handoff", "traffic"];

@@ -8,8 +8,8 @@ use lastmile::node::{Datagram, Payload};
 use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::host::Egress;
-use lastmile_sim::roles::Roles;
 use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::roles::Roles;
 use lastmile_sim::scenario::{Attach, BUILTIN, Scenario, build, builtin_text};
 
 use crate::stories::{always, makers, parse};

@@ -11,9 +11,10 @@ use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 use lastmile_sim::roles::Makers;
-use lastmile_sim::roles::measure::{Outcome, sessions};
+use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
+use lastmile_sim::scenario::roles::measure::sessions;
 use rayon::prelude::*;
 use serde::Serialize;
 

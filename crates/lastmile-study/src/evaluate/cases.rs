@@ -272,7 +272,7 @@ mod tests {
         // Who is named is tested, whatever stands there.
         let named = Tested::load("rfc8867-5.2", fixed, &["video".to_owned()]).unwrap();
         let vtp = named.with(&contenders(Some("vtp")).unwrap()[0]).unwrap();
-        let control = |spec: &lastmile_sim::roles::stream::Spec| match &spec.sender.rate {
+        let control = |spec: &lastmile_sim::scenario::roles::stream::Spec| match &spec.sender.rate {
             SenderRate::Controlled(config) => config.control.to_string(),
             SenderRate::Fixed(_) => "-".to_owned(),
         };

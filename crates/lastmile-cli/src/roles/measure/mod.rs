@@ -14,9 +14,10 @@ use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
-use lastmile_sim::roles::measure::{self, MeasureSpec, sessions};
+use lastmile_sim::roles::measure;
 use lastmile_sim::roles::{Found, Rows};
 use lastmile_sim::scenario::Scenario;
+use lastmile_sim::scenario::roles::measure::{MeasureSpec, sessions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,10 +4,10 @@ use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, 
 use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
 use lastmile::units::Bytes;
-use lastmile_sim::roles::measure::{REFLECTOR_PORT, SessionSpec, sessions};
 use lastmile_sim::roles::{Makers, Running};
 use lastmile_sim::runs::RunError;
 use lastmile_sim::scenario::Scenario;
+use lastmile_sim::scenario::roles::measure::{REFLECTOR_PORT, SessionSpec, sessions};
 
 use super::{AllTold, Told};
 

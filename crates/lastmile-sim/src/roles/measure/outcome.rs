@@ -6,13 +6,13 @@ use lastmile::report::Direction;
 use lastmile::time::Time;
 use lastmile::units::Rate;
 
-use super::session::SessionSpec;
 use super::{PROBE_SIZE, read_probe};
 use crate::monitor::PathMeter;
 use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
 use crate::network::engine::Engine;
 use crate::network::meter::Packets;
 use crate::roles::Ended;
+use crate::scenario::roles::measure::SessionSpec;
 use crate::scenario::{RunError, Scenario, Simulation};
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].

@@ -8,13 +8,14 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
-use lastmile::time::{Span, Time};
-use lastmile::units::Bytes;
+use lastmile::time::Span;
 
+use super::Found;
 use super::outcome::{PathTruth, found, outcomes};
-use super::{Found, MeasureDirection, MeasureSpec};
 use crate::rng::Stream;
-use crate::roles::{Conversation, Ended, Made, Makers, Place, Placed, Surroundings, own_port};
+use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
+use crate::scenario::roles::Conversation;
+use crate::scenario::roles::measure::{MeasureSpec, REFLECTOR_PORT, SessionSpec, sessions};
 use crate::scenario::{RunError, Scenario, Simulation};
 
 /// Makes the state machine of a measurement. By default these are the registered methods on hosts whose stamps are exact,
@@ -39,32 +40,7 @@ impl Makers {
     }
 }
 
-/// The UDP port of reflectors in scenarios.
-pub const REFLECTOR_PORT: u16 = 8620;
-/// The first of those of initiators.
-const PROBER_PORTS: u16 = 40_000;
-
-/// The measurements between two hosts: one session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionSpec {
-    /// Its place among the scenario's sessions.
-    pub index: usize,
-    /// The initiating host.
-    pub from: usize,
-    /// The reflecting host.
-    pub to: usize,
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
-    /// What is measured, in order, each with its direction.
-    pub measures: Vec<(MeasureSpec, Direction)>,
-}
-
 impl SessionSpec {
-    /// When it begins.
-    pub fn start(&self) -> Time {
-        self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
-    }
-
     /// The state machines, in order, for a run with that seed.
     pub fn measurements(&self, make: &Make, seed: u64) -> Result<Vec<Measurement>, RunError> {
         let one = |(spec, direction): &(MeasureSpec, Direction)| {
@@ -77,43 +53,6 @@ impl SessionSpec {
         };
         self.measures.iter().map(one).collect()
     }
-
-    pub(super) fn conversation(&self) -> Conversation {
-        Conversation {
-            name: None,
-            from: (self.from, own_port(PROBER_PORTS, self.index)),
-            to: (self.to, REFLECTOR_PORT),
-            ipv6: self.ipv6,
-            // What a method may ask for at most.
-            largest: (Bytes(1500), Bytes(1500)),
-        }
-    }
-}
-
-/// The sessions of a scenario: its measurements, gathered by pair of hosts and start.
-pub fn sessions(scenario: &Scenario) -> Vec<SessionSpec> {
-    let mut sessions: Vec<SessionSpec> = Vec::new();
-    for spec in &scenario.roles.measure {
-        let directions: &[Direction] = match spec.direction {
-            MeasureDirection::Forward => &[Direction::Forward],
-            MeasureDirection::Reverse => &[Direction::Reverse],
-            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
-            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
-        };
-        let added = directions.iter().map(|&direction| (spec.clone(), direction));
-        let of = (spec.from, spec.to, spec.ipv6, spec.start);
-        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6, s.start()) == of) {
-            Some(session) => session.measures.extend(added),
-            None => sessions.push(SessionSpec {
-                index: sessions.len(),
-                from: spec.from,
-                to: spec.to,
-                ipv6: spec.ipv6,
-                measures: added.collect(),
-            }),
-        }
-    }
-    sessions
 }
 
 /// A sink that can be read after the run although the node is inside the engine.

@@ -1,76 +1,30 @@
-//! Streaming: `[[stream]]`, RTP senders and receivers, and what each stream got.
+//! Streaming: RTP senders and receivers of `[[stream]]`, and what each stream got.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::control::Decision as Controlled;
 use lastmile::endpoint::any;
-use lastmile::endpoint::stream::{Decision, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate};
+use lastmile::endpoint::stream::{Decision, Receiver, Sender};
 use lastmile::node::Datagram;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile::wire::{RtpPacket, is_rtcp};
 use serde_json::{Value, json};
 
-use super::{Conversation, Ended, Made, Place, Placed, Role, Surroundings, own_port};
+use super::{Ended, Made, Place, Placed, Role, Surroundings};
 use crate::monitor::flows;
 use crate::network::meter::udp_payload;
 use crate::rng::Stream;
-use crate::scenario::check::{Check, Checked};
-use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation, TrafficSpec, starts};
+use crate::scenario::roles::stream::Streaming;
+use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation};
 
 mod outcome;
-mod table;
 mod truth;
 
-use table::RawStream;
 use truth::Truth;
 
 pub use outcome::StreamOutcome;
-
-/// The first UDP port of receivers (RFC 3551, section 8), of which each has the next but one, and that of senders.
-const RECEIVER_PORTS: u16 = 5_004;
-const SENDER_PORTS: u16 = 42_000;
-/// IP, UDP and RTP headers, and a byte of payload.
-const SMALLEST: Bytes = Bytes(61);
-
-/// A `[[stream]]` table, checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
-    /// Its name.
-    pub name: String,
-    /// The sending host.
-    pub from: usize,
-    /// The receiving host.
-    pub to: usize,
-    /// The sender, on the run's clock; numbers, addresses and epoch are each run's. It starts at the earliest when that says.
-    pub sender: SenderConfig,
-    /// The receiver, in the same way.
-    pub receiver: ReceiverConfig,
-    /// Within this time from the earliest the first frame is made, at random.
-    pub start_within: Span,
-    /// Whether the lab's endpoints ask for real-time priority.
-    pub realtime: bool,
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
-}
-
-impl Spec {
-    /// When it starts in a run with that seed: when traffic of its name would.
-    pub fn starts(&self, seed: u64) -> Time {
-        starts(&self.name, (self.sender.start, self.start_within), seed)
-    }
-
-    fn conversation(&self, index: usize) -> Conversation {
-        Conversation {
-            name: Some(self.name.clone()),
-            from: (self.from, own_port(SENDER_PORTS, index)),
-            to: (self.to, RECEIVER_PORTS + 2 * index as u16),
-            ipv6: self.ipv6,
-            largest: (self.sender.packet_size, SMALLEST),
-        }
-    }
-}
 
 /// Its endpoints make all that they need.
 pub type Make = ();
@@ -101,42 +55,12 @@ struct Delays {
     longest: Span,
 }
 
-/// The role.
-pub(crate) struct Streaming;
-
 impl Role for Streaming {
-    type Raw = RawStream;
-    type Spec = Spec;
     type Make = Make;
     type Running = Running;
     type Found = Found;
     const KEY: &'static str = "streams";
     const ROW: &'static str = "stream";
-    const COUNTED: bool = true;
-
-    fn check(check: &Check<'_>, raw: &[RawStream], scenario: &Scenario) -> Checked<Vec<Spec>> {
-        let mut streams: Vec<Spec> = Vec::new();
-        for (index, raw) in raw.iter().enumerate() {
-            streams.push(raw.check(check, scenario, index, &streams)?);
-        }
-        Ok(streams)
-    }
-
-    fn conversations(scenario: &Scenario) -> Vec<Conversation> {
-        scenario.roles.stream.iter().enumerate().map(|(index, spec)| spec.conversation(index)).collect()
-    }
-
-    fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
-        let load = |spec: &Spec| {
-            let SenderConfig { rate: SenderRate::Fixed(rate), packet_size, start, stop, .. } = spec.sender
-            else {
-                return None;
-            };
-            let what = (rate, packet_size);
-            Some(TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (start, stop)))
-        };
-        scenario.roles.stream.iter().filter_map(load).collect()
-    }
 
     fn plan(scenario: &Scenario, seed: u64, _: &Make) -> Result<(Vec<Placed>, Running), RunError> {
         let (mut placed, mut kept) = (Vec::new(), Vec::new());

@@ -6,8 +6,8 @@ use lastmile::classify::Verdicts;
 use lastmile::endpoint::stream::{End, Received, SenderRate, Sent};
 use lastmile::units::Rate;
 
-use super::Spec;
 use super::truth::Known;
+use crate::scenario::roles::stream::Spec;
 
 /// What one stream got over the whole run. Bytes and rates are those of IP packets.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

@@ -1,22 +1,17 @@
-//! From a file's text to a checked [`Scenario`]: the run, its hosts and clocks.
+//! From what was read to a checked [`Scenario`]: the run, its hosts and clocks.
 
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::time::{Span, Time};
-use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeTable, Deserializer};
 
-use super::copies;
 use super::error::ScenarioFile;
 use super::raw::{RawClock, RawScenario};
 use super::routes::Ways;
-use super::{HostSpec, Override, Scenario, ScenarioError, preset};
+use super::{HostSpec, Scenario, ScenarioError};
 use crate::network::clock::{ClockConfig, MAX_SKEW_PPB, Step};
 use crate::network::engine::Budget;
 use crate::network::queue::limit::LARGEST_IP_PACKET;
-use crate::roles::{RawRoles, Roles, TABLES};
 
 mod ends;
 mod fits;
@@ -27,6 +22,8 @@ mod losses;
 mod tcp;
 mod traffic;
 mod wlans;
+
+pub(super) use links::fill_back;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
@@ -39,48 +36,20 @@ const MAX_HANDOFFS: usize = 200;
 const MAX_LOSSES: usize = 16;
 /// Names become names of network interfaces in the lab, which Linux keeps this short.
 const MAX_NAME: usize = 15;
-/// Bytes that a scenario's text may have; a longer one is no scenario.
-pub const MAX_TEXT: usize = 16_000_000;
 const MAX_DURATION: Span = Span::from_secs(31 * 86_400);
 
 pub(crate) type Checked<T> = Result<T, ScenarioError>;
-
-pub(super) fn load(name: &str, text: &str, overrides: &[Override]) -> Checked<Scenario> {
-    let mut file = ScenarioFile { name, text, document: DeTable::new() };
-    if text.len() > MAX_TEXT {
-        return Err(file.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
-    }
-    // What can be read of a broken document still tells which key an error belongs to.
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let span = root.span();
-    file.document = root.into_inner();
-    if let Some(error) = errors.first() {
-        return Err(file.toml_error(error));
-    }
-    for replace in overrides {
-        replace.apply(&mut file)?;
-    }
-    preset::fill(&mut file)?;
-    copies::expand(&mut file)?;
-    let mut document = file.document.clone();
-    let roles = RawRoles::take(&file, &mut document)?;
-    links::fill_back(&file, &mut document)?;
-    let document = Spanned::new(span, document);
-    let raw = RawScenario::deserialize(Deserializer::from(document)).map_err(|e| {
-        let mut error = file.toml_error(&e);
-        if error.reason.starts_with("unknown field") && error.reason.ends_with("`traffic`") {
-            // The tables of roles stand beside these.
-            TABLES.iter().for_each(|table| error.reason += &format!(", `{table}`"));
-        }
-        error
-    })?;
-    Check { file, raw: &raw, ways: OnceCell::new() }.scenario(&roles)
-}
 
 pub(crate) struct Check<'a> {
     file: ScenarioFile<'a>,
     raw: &'a RawScenario,
     ways: OnceCell<Ways>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(file: ScenarioFile<'a>, raw: &'a RawScenario) -> Check<'a> {
+        Check { file, raw, ways: OnceCell::new() }
+    }
 }
 
 impl Check<'_> {
@@ -112,7 +81,11 @@ impl Check<'_> {
         self.ensure(list.len() <= most, || (format!("{path}[{most}]"), format!("more than {most} {what}")))
     }
 
-    fn scenario(&self, roles: &RawRoles) -> Checked<Scenario> {
+    /// Checks all of a file; the tables of roles once hosts, links and traffic are known, by what is given.
+    pub(super) fn scenario(
+        &self,
+        roles: impl FnOnce(&Self, &mut Scenario) -> Checked<()>,
+    ) -> Checked<Scenario> {
         let raw = self.raw;
         let RawScenario { duration, warm_up, .. } = *raw;
         let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
@@ -138,12 +111,12 @@ impl Check<'_> {
             wlans: Vec::new(),
             handoffs: Vec::new(),
             traffic: Vec::new(),
-            roles: Roles::default(),
+            roles: Default::default(),
         };
         self.sizes()?;
         self.links(&mut scenario)?;
         self.traffic(&mut scenario)?;
-        roles.check(self, &mut scenario)?;
+        roles(self, &mut scenario)?;
         self.handoffs(&mut scenario)?;
         self.losses_met(&scenario)?;
         self.room(&scenario)?;

@@ -1,4 +1,4 @@
-//! `[[stream]]` tables: what they say, and what they cannot.
+//! Streaming, as files have it: what `[[stream]]` says, and what it cannot.
 
 use lastmile::control::Composition;
 use lastmile::endpoint::stream::source::{self, SOURCES, Setting, read_sizes};
@@ -12,10 +12,88 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
-use super::{SMALLEST, Spec};
-use crate::scenario::Scenario;
+use super::{Conversation, Tables, own_port};
 use crate::scenario::check::{Check, Checked};
+use crate::scenario::{Scenario, TrafficSpec, starts};
 use crate::text;
+
+/// The first UDP port of receivers (RFC 3551, section 8), of which each has the next but one, and that of senders.
+const RECEIVER_PORTS: u16 = 5_004;
+const SENDER_PORTS: u16 = 42_000;
+/// IP, UDP and RTP headers, and a byte of payload.
+const SMALLEST: Bytes = Bytes(61);
+
+/// A `[[stream]]` table, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name.
+    pub name: String,
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// The sender, on the run's clock; numbers, addresses and epoch are each run's. It starts at the earliest when that says.
+    pub sender: SenderConfig,
+    /// The receiver, in the same way.
+    pub receiver: ReceiverConfig,
+    /// Within this time from the earliest the first frame is made, at random.
+    pub start_within: Span,
+    /// Whether the lab's endpoints ask for real-time priority.
+    pub realtime: bool,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+}
+
+impl Spec {
+    /// When it starts in a run with that seed: when traffic of its name would.
+    pub fn starts(&self, seed: u64) -> Time {
+        starts(&self.name, (self.sender.start, self.start_within), seed)
+    }
+
+    pub(crate) fn conversation(&self, index: usize) -> Conversation {
+        Conversation {
+            name: Some(self.name.clone()),
+            from: (self.from, own_port(SENDER_PORTS, index)),
+            to: (self.to, RECEIVER_PORTS + 2 * index as u16),
+            ipv6: self.ipv6,
+            largest: (self.sender.packet_size, SMALLEST),
+        }
+    }
+}
+
+/// The role.
+pub(crate) struct Streaming;
+
+impl Tables for Streaming {
+    type Raw = RawStream;
+    type Spec = Spec;
+
+    const COUNTED: bool = true;
+
+    fn check(check: &Check<'_>, raw: &[RawStream], scenario: &Scenario) -> Checked<Vec<Spec>> {
+        let mut streams: Vec<Spec> = Vec::new();
+        for (index, raw) in raw.iter().enumerate() {
+            streams.push(raw.check(check, scenario, index, &streams)?);
+        }
+        Ok(streams)
+    }
+
+    fn conversations(scenario: &Scenario) -> Vec<Conversation> {
+        scenario.roles.stream.iter().enumerate().map(|(index, spec)| spec.conversation(index)).collect()
+    }
+
+    fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
+        let load = |spec: &Spec| {
+            let SenderConfig { rate: SenderRate::Fixed(rate), packet_size, start, stop, .. } = spec.sender
+            else {
+                return None;
+            };
+            let what = (rate, packet_size);
+            Some(TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (start, stop)))
+        };
+        scenario.roles.stream.iter().filter_map(load).collect()
+    }
+}
 
 /// A `[[stream]]` table as it is read.
 #[derive(Debug, Deserialize)]
@@ -138,13 +216,7 @@ impl RawStream {
     }
 
     /// The table's stream, after those before it.
-    pub(super) fn check(
-        &self,
-        check: &Check<'_>,
-        scenario: &Scenario,
-        index: usize,
-        streams: &[Spec],
-    ) -> Checked<Spec> {
+    fn check(&self, check: &Check<'_>, scenario: &Scenario, index: usize, streams: &[Spec]) -> Checked<Spec> {
         let own = format!("stream[{index}]");
         let key = |key: &str| format!("{own}.{key}");
         let (from, to) = check.ends(scenario, &own, (&self.from, &self.to), true)?;

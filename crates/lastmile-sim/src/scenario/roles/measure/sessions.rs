@@ -1,0 +1,73 @@
+//! Sessions: the measurements between two hosts.
+
+use lastmile::report::Direction;
+use lastmile::time::Time;
+use lastmile::units::Bytes;
+
+use super::{MeasureDirection, MeasureSpec};
+use crate::scenario::Scenario;
+use crate::scenario::roles::{Conversation, own_port};
+
+/// The UDP port of reflectors in scenarios.
+pub const REFLECTOR_PORT: u16 = 8620;
+/// The first of those of initiators.
+const PROBER_PORTS: u16 = 40_000;
+
+/// The measurements between two hosts: one session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSpec {
+    /// Its place among the scenario's sessions.
+    pub index: usize,
+    /// The initiating host.
+    pub from: usize,
+    /// The reflecting host.
+    pub to: usize,
+    /// Whether its packets are IPv6.
+    pub ipv6: bool,
+    /// What is measured, in order, each with its direction.
+    pub measures: Vec<(MeasureSpec, Direction)>,
+}
+
+impl SessionSpec {
+    /// When it begins.
+    pub fn start(&self) -> Time {
+        self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
+    }
+
+    pub(crate) fn conversation(&self) -> Conversation {
+        Conversation {
+            name: None,
+            from: (self.from, own_port(PROBER_PORTS, self.index)),
+            to: (self.to, REFLECTOR_PORT),
+            ipv6: self.ipv6,
+            // What a method may ask for at most.
+            largest: (Bytes(1500), Bytes(1500)),
+        }
+    }
+}
+
+/// The sessions of a scenario: its measurements, gathered by pair of hosts and start.
+pub fn sessions(scenario: &Scenario) -> Vec<SessionSpec> {
+    let mut sessions: Vec<SessionSpec> = Vec::new();
+    for spec in &scenario.roles.measure {
+        let directions: &[Direction] = match spec.direction {
+            MeasureDirection::Forward => &[Direction::Forward],
+            MeasureDirection::Reverse => &[Direction::Reverse],
+            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
+            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
+        };
+        let added = directions.iter().map(|&direction| (spec.clone(), direction));
+        let of = (spec.from, spec.to, spec.ipv6, spec.start);
+        match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6, s.start()) == of) {
+            Some(session) => session.measures.extend(added),
+            None => sessions.push(SessionSpec {
+                index: sessions.len(),
+                from: spec.from,
+                to: spec.to,
+                ipv6: spec.ipv6,
+                measures: added.collect(),
+            }),
+        }
+    }
+    sessions
+}
