@@ -52,6 +52,9 @@ impl From<(Option<Mean>, Option<f64>)> for Cell {
     }
 }
 
+/// A line of a chart, by its name: x, and y there.
+pub type Line = (String, Vec<(f64, Mean)>);
+
 /// Lines over a number.
 pub struct Chart {
     /// Its title.
@@ -60,10 +63,32 @@ pub struct Chart {
     pub x: &'static str,
     /// The name of the vertical axis, with its unit.
     pub y: &'static str,
-    /// By name: x, and y there.
-    pub lines: Vec<(String, Vec<(f64, Mean)>)>,
+    /// Its lines.
+    pub lines: Vec<Line>,
     /// What the paper says of it: values, and of what.
     pub stated: Vec<(f64, String)>,
+}
+
+impl Chart {
+    /// Lines, and nothing of a paper.
+    pub fn new(title: impl Into<String>, x: &'static str, y: &'static str, lines: Vec<Line>) -> Chart {
+        Chart { title: title.into(), x, y, lines, stated: Vec::new() }
+    }
+
+    /// The same beside values of a paper, each with words.
+    pub fn stated<'a>(self, stated: impl IntoIterator<Item = (f64, &'a str)>) -> Chart {
+        Chart { stated: stated.into_iter().map(|(y, what)| (y, what.to_owned())).collect(), ..self }
+    }
+}
+
+/// A line for each name over numbers; where there is no mean, it has no point.
+pub fn lines<X: Copy + Into<f64>>(
+    names: &[&'static str],
+    over: &[X],
+    of: impl Fn(&'static str, X) -> Option<Mean>,
+) -> Vec<Line> {
+    let line = |name| over.iter().filter_map(|&x| Some((x.into(), of(name, x)?))).collect();
+    names.iter().map(|&name| (name.to_owned(), line(name))).collect()
 }
 
 impl Table {

@@ -25,34 +25,13 @@ macro_rules! rmcat {
         }
     };
 }
-rmcat![
-    "rfc8867-5.1",
-    "rfc8867-5.1-delay",
-    "rfc8867-5.1-udp",
-    "rfc8867-5.2",
-    "rfc8867-5.2-udp",
-    "rfc8867-5.3",
-    "rfc8867-5.3-free",
-    "rfc8867-5.3-udp",
-    "rfc8867-5.4",
-    "rfc8867-5.5",
-    "rfc8867-5.6",
-    "rfc8867-5.6-bloated",
-    "rfc8867-5.7",
-    "rfc8867-5.8",
-    "rfc8869-3.1-up",
-    "rfc8869-3.1-pair",
-    "rfc8869-3.1-on-off",
-    "rfc8869-3.1-off-on",
-    "rfc8869-3.1-tcp",
-    "rfc8869-3.2-down",
-    "rfc8869-3.2-up",
-    "rfc8869-3.2-both",
-    "rfc8869-3.2-on-off",
-    "rfc8869-3.2-off-on",
-    "rfc8869-3.2-tcp",
-    "rfc8869-3.2-n",
-];
+rmcat! {
+    "rfc8867-5.1", "rfc8867-5.1-delay", "rfc8867-5.1-udp", "rfc8867-5.2", "rfc8867-5.2-udp", "rfc8867-5.3",
+    "rfc8867-5.3-free", "rfc8867-5.3-udp", "rfc8867-5.4", "rfc8867-5.5", "rfc8867-5.6", "rfc8867-5.6-bloated",
+    "rfc8867-5.7", "rfc8867-5.8", "rfc8869-3.1-up", "rfc8869-3.1-pair", "rfc8869-3.1-on-off",
+    "rfc8869-3.1-off-on", "rfc8869-3.1-tcp", "rfc8869-3.2-down", "rfc8869-3.2-up", "rfc8869-3.2-both",
+    "rfc8869-3.2-on-off", "rfc8869-3.2-off-on", "rfc8869-3.2-tcp", "rfc8869-3.2-n",
+}
 
 /// The names of all scenarios that come with the project, in the order in which they are listed.
 pub fn names() -> Vec<&'static str> {
@@ -92,8 +71,8 @@ fn read(name: &str) -> std::io::Result<String> {
 ///
 /// ```
 /// use lastmile_sim::scenario::Override;
-/// let scenario = lastmile_study::scenarios::load("path", &[Override::new("duration", "1 s")])?;
-/// assert_eq!(scenario.duration.to_string(), "1 s");
+/// let scenario = lastmile_study::scenarios::load("path", &[Override::new("duration", "3 s")])?;
+/// assert_eq!(scenario.duration.to_string(), "3 s");
 /// # Ok::<(), lastmile_study::Error>(())
 /// ```
 ///

@@ -15,6 +15,8 @@ use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 
+mod claim;
+mod item;
 #[cfg(feature = "lab")]
 mod lab;
 mod lda;
@@ -25,9 +27,9 @@ mod tfrc_probe;
 mod vtp;
 mod watch;
 
-pub use paper::{
-    Case, Claim, How, Item, Lines, Made, Number, Numbers, Paper, Parts, Run, Stated, Verdict, topology,
-};
+pub use claim::{Bar, Claim, Parts, Stated, Verdict};
+pub use item::{How, Item, Made, Number, Row, Shown, each, means};
+pub use paper::{Case, Lines, Numbers, Paper, Run, topology};
 pub use results::Results;
 use results::Without;
 pub use watch::{Seen, Watch};
@@ -67,7 +69,7 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
     let chosen = chosen(&items, request)?;
     let results = match request.world {
         World::Sim => {
-            let cases = chosen.iter().flat_map(|item| cases(item)).collect();
+            let cases = chosen.iter().flat_map(|item| item.cases()).cloned().collect();
             Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
         }
         #[cfg(feature = "lab")]
@@ -75,7 +77,7 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
         #[cfg(not(feature = "lab"))]
         World::Lab => return Err(Error::Machine("the lab was left out of this program".to_owned())),
     };
-    let document = document(paper, &items, &chosen, &results, request)?;
+    let document = document(paper, &items, &chosen, &results, request);
     let text = text(&chosen, &results, &document);
     Ok(Reproduction { document, text })
 }
@@ -119,13 +121,6 @@ fn in_lab(chosen: &[&Item], asked: Option<u64>) -> BTreeMap<Case, u64> {
     runs
 }
 
-fn cases(item: &Item) -> Vec<Case> {
-    match &item.how {
-        How::Made(made) => made.cases.clone(),
-        How::Waits(_) | How::Never(_) => Vec::new(),
-    }
-}
-
 /// All papers, for people.
 pub fn papers() -> String {
     let mut text = Text::new(&["paper", ">tables", ">figures", "what"]);
@@ -147,11 +142,11 @@ pub fn list(paper: &Paper) -> (Value, String) {
         How::Never(why) => format!("cannot be made: {why}"),
     };
     let number = |item: &Item| item.number.map(|number| number.to_string());
-    let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": cases(item).len() });
+    let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": item.cases().len() });
     let mut text = Text::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
     for item in &items {
         let number = number(item).unwrap_or_else(|| "in words".to_owned());
-        let cases = cases(item).len().to_string();
+        let cases = item.cases().len().to_string();
         text.row([item.id.to_owned(), number, cases, state(item), item.shows.to_owned()]);
     }
     (items.iter().map(row).collect(), text.text())
@@ -167,14 +162,7 @@ fn elsewhere(paper: &Paper, claim: &Claim) -> String {
 }
 
 /// All that was found, for programs and for the page.
-fn document(
-    paper: &Paper,
-    items: &[Item],
-    chosen: &[&Item],
-    results: &Results,
-    request: &Request,
-) -> Result<Value> {
-    let statements: toml::Table = paper.statements.parse().map_err(Error::input)?;
+fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, request: &Request) -> Value {
     let waits = |id: &&&str| {
         let item = items.iter().find(|item| item.id == **id);
         item.and_then(|item| if let How::Waits(what) = item.how { Some(what) } else { None })
@@ -189,7 +177,7 @@ fn document(
                 (None, false, _) => undecided(elsewhere(paper, claim)),
                 (None, true, Some(id)) => undecided(format!("needs {id}, which was not asked for")),
                 (None, true, None) => {
-                    let (verdict, without) = results.decide(claim.decide);
+                    let (verdict, without) = results.decide(&claim.decide);
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
                     let why = why.collect::<Vec<_>>().join(". ");
@@ -197,7 +185,7 @@ fn document(
                 }
             };
         json!({
-            "id": claim.id, "claim": statements.get(claim.id).and_then(toml::Value::as_str),
+            "id": claim.id, "claim": claim.claim,
             "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "without": without,
             // Of claims that nobody asked for by naming items.
             "needs": if request.items.is_empty() { Vec::new() } else { missing },
@@ -215,10 +203,10 @@ fn document(
         })
         .collect();
     let world = if request.world == World::Lab { "lab" } else { "sim" };
-    Ok(json!({
+    json!({
         "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
         "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
-    }))
+    })
 }
 
 /// Our numbers, and how many runs had none.
@@ -295,14 +283,9 @@ mod tests {
             ids.dedup();
             assert_eq!(ids.len(), items.len(), "two items of one name");
 
-            let statements: toml::Table = paper.statements.parse().unwrap();
             let claims = (paper.claims)();
-            for id in statements.keys() {
-                assert!(claims.iter().any(|claim| claim.id == id), "{}: nobody decides {id}", paper.name);
-            }
-            for claim in &claims {
-                let own = claim.id.starts_with('x') || statements.contains_key(claim.id);
-                assert!(own, "{} is neither the paper's nor our own", claim.id);
+            for (at, claim) in claims.iter().enumerate() {
+                assert!(claims[..at].iter().all(|other| other.id != claim.id), "{} twice", claim.id);
                 for id in claim.items {
                     assert!(ids.contains(id), "{}: no item {id}", claim.id);
                 }
@@ -322,12 +305,12 @@ mod tests {
             for claim in (paper.claims)() {
                 let id = format!("{} {}: {}", paper.name, claim.id, claim.paper);
                 match &claim.paper {
-                    paper::Stated::Numbers { at, says } => {
+                    Stated::Numbers { at, says } => {
                         assert!(!at.is_empty() && !numbers(says).is_empty(), "{id}");
                         let unknown = numbers(says).into_iter().find(|number| !known.contains(number));
                         assert_eq!(unknown, None, "not in figures.toml: {id}");
                     }
-                    paper::Stated::Words { at, says, bar } => {
+                    Stated::Words { at, says, bar } => {
                         assert!(!at.is_empty() && says.contains(' ') && bar.contains(' '), "{id}");
                     }
                 }
@@ -338,7 +321,7 @@ mod tests {
     #[test]
     fn every_case_is_a_scenario() {
         for paper in PAPERS.iter() {
-            let cases = (paper.items)().iter().flat_map(cases).collect();
+            let cases = (paper.items)().iter().flat_map(|item| item.cases().to_vec()).collect();
             results::checked(paper, cases).unwrap();
         }
     }

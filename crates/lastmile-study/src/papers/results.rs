@@ -7,7 +7,8 @@ use lastmile_report::Mean;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
-use super::paper::{Case, Lines, Numbers, Paper, Run, Verdict};
+use super::claim::{Parts, Verdict};
+use super::paper::{Case, Lines, Numbers, Paper, Run};
 use super::watch::{Notes, taken};
 use crate::audience::Audience;
 use crate::error::Result;
@@ -67,9 +68,9 @@ impl Results {
     }
 
     /// What a claim comes to, and which of the numbers that it goes by are missing in some runs.
-    pub(crate) fn decide(&self, decide: fn(&Results) -> Verdict) -> (Verdict, Vec<Without>) {
+    pub(crate) fn decide(&self, decide: &dyn Fn(&Results) -> Parts) -> (Verdict, Vec<Without>) {
         self.asked.take();
-        let verdict = decide(self);
+        let verdict = decide(self).verdict();
         let mut sums = BTreeMap::<String, (usize, usize)>::new();
         for ((_, number), (with, without)) in self.asked.take() {
             let sum = sums.entry(number).or_default();
@@ -109,6 +110,11 @@ impl Results {
     pub fn difference(&self, of: &Case, from: &Case, number: &str) -> Option<Mean> {
         let _ = [of, from].map(|case| self.values(case, number));
         difference(self.runs.get(of)?, self.runs.get(from)?, number)
+    }
+
+    /// The median of these differences.
+    pub fn more(&self, of: &Case, from: &Case, number: &str) -> Option<f64> {
+        Some(self.difference(of, from, number)?.median)
     }
 }
 
@@ -157,13 +163,15 @@ mod tests {
             [(Case::new("a"), of(&[Some(1.0), None, Some(3.0)])), (Case::new("b"), of(&[Some(5.0); 2]))];
         let results = Results { runs: runs.into(), ..Results::none(3) };
         results.values(&Case::new("a"), "y");
-        let (verdict, without) = results.decide(|results| {
-            let median = |case| results.median(&Case::new(case), "x").unwrap_or(f64::NAN);
+        let (verdict, without) = results.decide(&|results| {
+            let mut parts = Parts::default();
             // Asked twice is once.
-            let ours = format!("{} {} {}", median("a"), median("b"), median("a"));
-            Verdict { holds: Some(true), ours, why: String::new() }
+            for case in ["a", "b", "a"] {
+                parts.beside(case, results.median(&Case::new(case), "x"));
+            }
+            parts
         });
-        assert_eq!(verdict.ours, "2 5 2");
+        assert_eq!(verdict.ours, "a 2.0, b 5.0, a 2.0");
         assert_eq!(without, [Without { number: "x".to_owned(), without: 1, runs: 5 }]);
     }
 }

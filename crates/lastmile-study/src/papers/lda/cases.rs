@@ -1,11 +1,11 @@
-//! The runs of seed 004: topologies, numbers of flows, schemes, and what is kept of a run.
+//! The runs of LDA: topologies, numbers of flows, schemes, and what is kept of a run.
 
 use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
 use lastmile_sim::roles::stream::StreamOutcome;
 use lastmile_sim::scenario::Scenario;
 
-use crate::papers::paper::{Case, Numbers, Run};
+use crate::papers::{Case, Numbers, Run};
 
 /// The flows of a run, in the paper's order: TCP, TFRC that takes every loss for congestion, and with a classifier in front.
 pub(super) const SCHEMES: [&str; 8] =

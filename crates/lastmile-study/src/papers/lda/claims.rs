@@ -1,146 +1,286 @@
-//! What seed 004 claims, as `papers/lda/claims.toml` words it, decided by medians over the runs.
+//! What the paper claims, decided by medians over the runs.
 
 use super::cases::{FLOWS, SCHEMES, Topology, beside_tcp, case, come_and_go};
 use super::tables::{channels, used};
-use super::variants::Variant;
+use super::variants::{Variant, otherwise};
 use super::{FEW, MEASURED, TOTALS, printed};
-use crate::World;
-use crate::papers::paper::{Case, Claim, Parts, Stated, Verdict};
 use crate::papers::results::Results;
+use crate::papers::{Bar, Case, Claim, Parts, Stated, each};
 use Topology::{Wb, Wlh};
 
+/// So many points of throughput are close.
+const CLOSE: f64 = 4.0;
+/// How far schemes must be apart to have an order, in points of throughput.
+const APART: f64 = 3.0;
+
 pub(super) fn claims() -> Vec<Claim> {
-    let claim = |id, paper, items, decide| Claim { cause: cause(id), ..decided(id, paper, items, decide) };
+    let mut all = of_the_paper();
+    all.extend(otherwise(&all));
+    all
+}
+
+fn of_the_paper() -> Vec<Claim> {
     vec![
-        claim("l1", table("table II", "table_2"), &["table-2"], |results| {
-            one_flow(results, "table_2", &|s| case(Wlh, 1, s))
-        }),
-        claim("l2", table("table III", "table_3"), &["table-3"], |results| {
-            one_flow(results, "table_3", &|s| case(Wb, 1, s))
-        }),
-        claim("l3", table("table VI", "table_6"), &["table-6"], many_flows),
-        claim("l4", two_queues(), &["figure-8"], misjudged_by_two_queues),
-        claim(
+        Claim::new(
+            "l1",
+            "table 2 (WLH, one flow): throughput within 4 points, Mc and Mw within 12, congestion loss within 1.5, for every scheme",
+            table("table II", "table_2"),
+            &["table-2"],
+            |results| one_flow(results, Wlh, &|s| case(Wlh, 1, s)),
+        )
+        .cause("Cause: the paper does not say how recorded frames meet packets. Played back packet by packet, so that a quarter of the \
+             loss events are two packets long (section VI-D), losses give WB's TFRC what is printed, and WLH's more; ns-2 2.35 has \
+             the same of the same losses, 88.0 and 36.1. x1 and x7 hold; x3 has another reading"),
+        Claim::new(
+            "l2",
+            "table 3 (WB, one flow): the same",
+            table("table III", "table_3"),
+            &["table-3"],
+            |results| one_flow(results, Wb, &|s| case(Wb, 1, s)),
+        )
+        .cause("Cause: every run of mBiaz leaves slow start at the third of the link that TFRC has. There the queue is empty, the gap \
+             that one lost packet leaves is wider than 2.25 T_min, and 99 % of the wireless losses are misjudged, above 89 % of the \
+             link 5 %. A lucky stretch of few losses lifts a run over that for good: half of the runs, after 5 to 65 s"),
+        Claim::new(
+            "l3",
+            "table 6 (WLH, 128 flows): throughput within 3 points, the order of congestion loss as printed, Mc and Mw within 15",
+            table("table VI", "table_6"),
+            &["table-6"],
+            |results| {
+                let near = [("throughput", 3.0), ("mc", 15.0), ("mw", 15.0)];
+                let mut parts = near_the_printed(results, "table_6", &near, &|s| case(Wlh, 128, s));
+                let of = |scheme: &str| results.median(&case(Wlh, 128, scheme), "congestion_loss");
+                let order = ["zigzag", "spike", "mbiaz", "zbs", "omniscient", "biaz"];
+                for pair in order.windows(2) {
+                    let more = of(pair[1]).zip(of(pair[0])).map(|(more, less)| more - less);
+                    let what = format!("{} loses more to congestion than {} by", pair[1], pair[0]);
+                    parts.value(what, more, Bar::above(0.0).said("more"));
+                }
+                parts
+            },
+        )
+        .cause(BY_THE_DELAY_BEFORE),
+        Claim::new(
+            "l4",
+            "WLH with 4 to 16 flows: ZigZag and mBiaz have the lowest Mc; Biaz's and Spike's congestion loss is above omniscient's",
+            Stated::words(
+                "section VI-E, figure 8",
+                "WLH with several flows: ZigZag is the best, mBiaz good from four on, Biaz and Spike have a high Mc and congestion loss",
+                "with 4 to 16 flows Mc of ZigZag and mBiaz below that of Biaz and Spike, whose congestion loss is above omniscient's",
+            ),
+            &["figure-8"],
+            misjudged_by_two_queues,
+        )
+        .cause(BY_THE_DELAY_BEFORE),
+        Claim::new(
             "l5",
+            "WB beyond one flow: Biaz and mBiaz have Mw above 90 % and TFRC's throughput within 5 points",
             Stated::numbers("figure 9", "Mw of Biaz and mBiaz about 100 % beyond one flow"),
             &["figure-9"],
-            no_use_of_gaps,
+            |results| {
+                let (mut parts, mut points) = (Parts::of("%"), Parts::of("points"));
+                for (n, scheme) in each(&FLOWS[1..], &["biaz", "mbiaz"]) {
+                    let own = case(Wb, n, scheme);
+                    parts.value(format!("{scheme} {n} Mw"), results.median(&own, "mw"), Bar::above(90.0));
+                    let over = results.more(&own, &case(Wb, n, "tfrc"), "throughput");
+                    points.value(format!("{scheme} {n} over TFRC"), over, Bar::within(5.0));
+                }
+                parts.and(points)
+            },
         ),
-        claim("l6", Stated::numbers("figure 9", "Mc of Spike near 0 %"), &["figure-9"], |results| {
-            let mut parts = Parts::of("%");
-            for n in FLOWS {
-                parts.value(
-                    &format!("Mc with {n}"),
-                    middle(results, &case(Wb, n, "spike"), "mc"),
-                    |mc| mc < 5.0,
-                    "below 5",
-                );
-            }
-            parts.verdict()
-        }),
-        claim(
+        Claim::new(
+            "l6",
+            "WB: Spike's Mc is below 5 %",
+            Stated::numbers("figure 9", "Mc of Spike near 0 %"),
+            &["figure-9"],
+            |results| {
+                let mc = |n| middle(results, &case(Wb, n, "spike"), "mc");
+                Parts::each("%", FLOWS, |n| (format!("Mc with {n}"), mc(n), Bar::below(5.0)))
+            },
+        ),
+        Claim::new(
             "l7",
+            "WB with 10 flows: TFRC 92-100 %, TCP 78-92 %",
             Stated::numbers("figure 9", "TFRC 97 %, TCP 85 % with 10 flows"),
             &["figure-9"],
             |results| {
-                let mut parts = Parts::of("%");
                 let of = |scheme| results.median(&case(Wb, 10, scheme), "throughput");
-                parts.value("TFRC", of("tfrc"), |found| (92.0..=100.0).contains(&found), "92 to 100");
-                parts.value("TCP", of("tcp"), |found| (78.0..=92.0).contains(&found), "78 to 92");
-                parts.verdict()
+                let bars = [("TFRC", "tfrc", 92.0, 100.0), ("TCP", "tcp", 78.0, 92.0)];
+                Parts::each("%", bars, |(what, scheme, low, high)| {
+                    (what.to_owned(), of(scheme), Bar::between(low, high))
+                })
             },
         ),
-        claim("l8", close_to_omniscient(), &["figure-11", "figure-12"], |results| {
-            let mut parts = Parts::of("points");
-            for (topology, n) in [Wlh, Wb].into_iter().flat_map(|topology| FLOWS.map(|n| (topology, n))) {
-                let over = results.difference(
-                    &case(topology, n, "zbs"),
-                    &case(topology, n, "omniscient"),
-                    "throughput",
-                );
-                let what = format!("{} {n}", topology.name());
-                parts.value(&what, over.map(|over| over.median), |over| over.abs() <= 4.0, "within 4");
-            }
-            parts.verdict()
-        }),
-        claim(
+        Claim::new(
+            "l8",
+            "ZBS is within 4 points of omniscient throughput in both topologies at every flow count",
+            Stated::words(
+                "section VII, figures 11 and 12",
+                "ZBS is close to omniscient throughput in both topologies at every flow count",
+                "within 4 points",
+            ),
+            &["figure-11", "figure-12"],
+            |results| {
+                Parts::each("points", each(&[Wlh, Wb], &FLOWS), |(topology, n)| {
+                    let of = |scheme| case(topology, n, scheme);
+                    let over = results.more(&of("zbs"), &of("omniscient"), "throughput");
+                    (format!("{} {n}", topology.name()), over, Bar::within(CLOSE))
+                })
+            },
+        )
+        .cause("Cause: with two flows in the backbone ZBS uses ZigZag for a third of the time (l9), which alone has half of the link"),
+        Claim::new(
             "l9",
-            Stated::numbers(
-                "figure 13",
-                "WLH mBiaz 85 %, Spike 3 %; WB Spike 95 %; one flow mBiaz over 98 %; WB with two flows ZigZag about 50 %",
-            ),
+            "use of schemes: WLH mBiaz at least 75 %, Spike at most 10 %; WB Spike at least 85 % at 4 and 6 flows; one flow mBiaz at least 95 %; WB two flows ZigZag 30-70 %",
+            Stated::numbers("figure 13", "WLH mBiaz 85 %, Spike 3 %; WB Spike 95 %; one flow mBiaz over 98 %; WB with two flows ZigZag about 50 %"),
             &["figure-13"],
-            uses,
+            |results| {
+                let mut parts = Parts::of("%");
+                let mut uses = |topology: Topology, n, scheme, bar| {
+                    let share = results.median(&case(topology, n, "zbs"), used(scheme));
+                    parts.value(format!("{} {n} {scheme}", topology.name()), share, bar);
+                };
+                uses(Wlh, 1, "mbiaz", Bar::or_more(95.0));
+                uses(Wb, 1, "mbiaz", Bar::or_more(95.0));
+                for n in &FLOWS[1..] {
+                    uses(Wlh, *n, "mbiaz", Bar::or_more(75.0));
+                    uses(Wlh, *n, "spike", Bar::or_less(10.0));
+                }
+                uses(Wb, 4, "spike", Bar::or_more(85.0));
+                uses(Wb, 6, "spike", Bar::or_more(85.0));
+                uses(Wb, 2, "zigzag", Bar::between(30.0, 70.0));
+                parts
+            },
         ),
-        claim("l10", deviations(), &["figure-14"], fairness),
-        claim("l11", beside_loss_free_tcp(), &["figure-15"], friendliness),
-        claim("l12", order(), &["losses", "two-state", "delays"], |results| {
-            let mut parts = Parts::of("%");
-            for variant in [Variant::Medium, Variant::Low, Variant::TwoState, Variant::Delay] {
-                same_order(results, variant, &mut parts);
-            }
-            parts.verdict()
-        }),
-        claim("l13", expected_of_red(), &["red"], red),
-        claim(
-            "l14",
-            Stated::numbers(
-                "table I",
-                "7.8, 3.1 and 1.0 % lost; of the loss events about a quarter 2 packets long",
+        Claim::new(
+            "l10",
+            "fairness: WB 2-9 % deviation for all TFRC kinds; WLH above 12 % for Spike and the Biaz schemes, below that for ZigZag and ZBS",
+            Stated::numbers("figure 14", "WB 3 to 7 % for all kinds of TFRC; WLH over 14 % for Spike and the Biaz schemes, 7 to 10 % for ZigZag, TFRC and ZBS"),
+            &["figure-14"],
+            |results| {
+                let mut parts = Parts::of("%");
+                let mut varies = |topology: Topology, scheme: &str, bar| {
+                    let of = |n| results.median(&case(topology, n, scheme), "deviation");
+                    parts.value(format!("{} {scheme}", topology.name()), over(&FLOWS[1..], of), bar);
+                };
+                SCHEMES[1..].iter().for_each(|scheme| varies(Wb, scheme, Bar::between(2.0, 9.0)));
+                ["spike", "biaz", "mbiaz"].iter().for_each(|scheme| varies(Wlh, scheme, Bar::above(12.0)));
+                ["zigzag", "zbs"].iter().for_each(|scheme| varies(Wlh, scheme, Bar::below(12.0)));
+                parts
+            },
+        ),
+        Claim::new(
+            "l11",
+            "beside loss-free TCP at 0.13 per flow all LDAs but ZigZag are as aggressive as omniscient; at 0.8 Spike is, Biaz and ZBS leave TCP 92-108 %",
+            Stated::words(
+                "section VIII-B, figure 15",
+                "omniscient is the most aggressive; the others are friendlier at 0.8 Mbit/s for each than at 0.13, where Spike is the most \
+         aggressive, Biaz and ZBS are friendly",
+                "at 0.13 all but ZigZag within 4 % of omniscient; at 0.8 Spike too, and Biaz and ZBS leave TCP 92 to 108 % of its share",
             ),
+            &["figure-15"],
+            |results| {
+                let mut parts = Parts::of(TCP_S_SHARE);
+                let of = |scheme| tcp_has(results, &TOTALS, &|n| beside_tcp(n, 130, scheme));
+                for scheme in ["biaz", "mbiaz", "spike", "zbs", "zigzag"] {
+                    let more = of(scheme).zip(of("omniscient")).map(|(tcp, least)| tcp - least);
+                    let bar = if scheme == "zigzag" { Bar::above(CLOSE) } else { Bar::within(CLOSE) };
+                    parts.value(format!("at 130 {scheme} leaves TCP more than omniscient by"), more, bar);
+                }
+                parts.and(at_800(results, &TOTALS, &|n, scheme| beside_tcp(n, 800, scheme)))
+            },
+        )
+        .cause("Cause: at 930 kbit/s it is TCP that decides. TCP fills what others leave, and below two thirds of its last link Biaz, and \
+             ZBS with mBiaz, take every loss for congestion. Spike holds the shared queue below half of its range, so that TCP loses \
+             in its own last link's queue alone. Where TCP loses more there all are as in the paper: x11, with queues of six packets. \
+             With the TCP that ns-2 had in 2000 (x12, and x13 for what else it fits) ZBS is, and Biaz nearly"),
+        Claim::new(
+            "l12",
+            "medium and low loss keep the order of throughput; Bernoulli gives the same order as Jakes; shared delays of 20 to 60 ms too",
+            Stated::words(
+                "sections V-B, V-C and VI",
+                "medium and low loss, independent losses and shared delays of 20 to 60 ms leave the order of the schemes as it is",
+                "no two schemes that are more than 3 points apart change places",
+            ),
+            &["losses", "two-state", "delays"],
+            |results| {
+                let mut parts = Parts::of("%");
+                for variant in [Variant::Medium, Variant::Low, Variant::TwoState, Variant::Delay] {
+                    same_order(results, variant, &mut parts);
+                }
+                parts
+            },
+        ),
+        Claim::new(
+            "l13",
+            "RED instead of DropTail: Mc or Mw of Spike and ZigZag worsens by more than Biaz's",
+            Stated::words(
+                "section IX-B, left open",
+                "RED is expected to have little effect on Biaz, and to harm Spike and ZigZag",
+                "Mc or Mw of Spike and of ZigZag rises by more than Biaz's",
+            ),
+            &["red"],
+            |results| {
+                let mut parts = Parts::of("points");
+                let biaz = red_adds(results, "biaz");
+                parts.beside("biaz", biaz);
+                for scheme in ["spike", "zigzag"] {
+                    let bar = Bar::above(biaz.unwrap_or(f64::NAN)).said("more than Biaz");
+                    parts.value(scheme, red_adds(results, scheme), bar);
+                }
+                parts
+            },
+        ),
+        Claim::new(
+            "l14",
+            "table 1: our fading channel and frame decoder give 7.8, 3.1 and 1.0 % of loss within a tenth, about a quarter of the loss events two frames long",
+            Stated::numbers("table I", "7.8, 3.1 and 1.0 % lost; of the loss events about a quarter 2 packets long"),
             &["table-1"],
             |results| {
                 let mut parts = Parts::of("%");
-                let [high, medium, low] = channels(results);
-                for (name, found, paper) in [("high", high, 7.8), ("medium", medium, 3.1), ("low", low, 1.0)]
+                let found = channels(results);
+                let median = |row: usize, at: usize| found[row][at].map(|found| found.median);
+                for (k, (name, paper)) in
+                    [("high", 7.8), ("medium", 3.1), ("low", 1.0)].into_iter().enumerate()
                 {
                     parts.value(
                         name,
-                        found[0].map(|found| found.median),
-                        |found| (found / paper - 1.0).abs() <= 0.1,
-                        &format!("{paper} within a tenth"),
+                        median(k, 0),
+                        Bar::near(paper, 0.1 * paper).said(format!("{paper} within a tenth")),
                     );
                 }
-                parts.value(
-                    "two frames long",
-                    high[1].map(|found| found.median),
-                    |found| (20.0..=30.0).contains(&found),
-                    "20 to 30",
-                );
-                parts.verdict()
+                parts.value("two frames long", median(0, 1), Bar::between(20.0, 30.0));
+                parts
             },
         ),
-        claim("l15", left_open(), &["come-and-go"], |results| {
-            let mut parts = Parts::of("points");
-            for topology in [Wlh, Wb] {
-                for scheme in ["zbs(window=30 s)", "zbs"] {
-                    let over = results.difference(
-                        &come_and_go(topology, scheme),
-                        &come_and_go(topology, "omniscient"),
-                        "throughput",
-                    );
-                    let (what, over) =
-                        (format!("{} {scheme}", topology.name()), over.map(|over| over.median));
-                    parts.value(&what, over, |over| scheme == "zbs" || over.abs() <= 4.0, "within 4");
+        Claim::new(
+            "l15",
+            "section IX.B: with flows that come and go, refreshed extrema keep ZBS within 4 points of omniscient throughput",
+            Stated::words(
+                "section IX-B, left open",
+                "extrema have to be refreshed where flows come and go",
+                "with refreshed extrema ZBS within 4 points of omniscient throughput",
+            ),
+            &["come-and-go"],
+            |results| {
+                let mut parts = Parts::of("points");
+                for topology in [Wlh, Wb] {
+                    let over = |scheme| {
+                        let omniscient = come_and_go(topology, "omniscient");
+                        results.more(&come_and_go(topology, scheme), &omniscient, "throughput")
+                    };
+                    let (name, refreshed) = (topology.name(), "zbs(window=30 s)");
+                    parts.value(format!("{name} {refreshed}"), over(refreshed), Bar::within(CLOSE));
+                    parts.beside(format!("{name} zbs"), over("zbs"));
                 }
-            }
-            parts.verdict()
-        }),
+                parts
+            },
+        ),
     ]
 }
 
-/// A claim that runs in the simulator decide.
-pub(super) fn decided(
-    id: &'static str,
-    paper: Stated,
-    items: &'static [&'static str],
-    decide: fn(&Results) -> Verdict,
-) -> Claim {
-    Claim { id, paper, world: World::Sim, items, decide, cause: "" }
-}
-
 /// The numbers of a table of the paper.
-pub(super) fn table(at: &'static str, name: &str) -> Stated {
+fn table(at: &'static str, name: &str) -> Stated {
     let row = |what: &str| {
         let of = |scheme: &&str| Some(format!("{scheme} {}", printed(name, what, scheme)?));
         format!("{what} {}", SCHEMES.iter().filter_map(of).collect::<Vec<_>>().join(", "))
@@ -148,106 +288,25 @@ pub(super) fn table(at: &'static str, name: &str) -> Stated {
     Stated::numbers(at, format!("in %: {}", MEASURED.map(row).join("; ")))
 }
 
-pub(super) fn two_queues() -> Stated {
-    Stated::words(
-        "section VI-E, figure 8",
-        "WLH with several flows: ZigZag is the best, mBiaz good from four on, Biaz and Spike have a high Mc and congestion loss",
-        "with 4 to 16 flows Mc of ZigZag and mBiaz below that of Biaz and Spike, whose congestion loss is above omniscient's",
-    )
+/// Of l3 and l4.
+const BY_THE_DELAY_BEFORE: &str = "Cause: ZigZag judges by the delay of the packet that reveals the loss; where the shared queue dropped one, the last \
+     link's queue, which is most of the delay, has drained for a packet's time longer, and the delay fallen by 23 ms. By the \
+     delay of the packet before the loss, P_i in the paper's words, its Mc is the paper's: x9. Spike's congestion loss is \
+     below omniscient's in the paper's table VI too, 1.9 against 5.3";
+
+/// One flow: each number so near to the one that the table of the topology prints.
+pub(super) fn one_flow(results: &Results, topology: Topology, of: &dyn Fn(&str) -> Case) -> Parts {
+    let near = [("throughput", 4.0), ("congestion_loss", 1.5), ("mc", 12.0), ("mw", 12.0)];
+    near_the_printed(results, if topology == Wlh { "table_2" } else { "table_3" }, &near, of)
 }
 
-fn close_to_omniscient() -> Stated {
-    Stated::words(
-        "section VII, figures 11 and 12",
-        "ZBS is close to omniscient throughput in both topologies at every flow count",
-        "within 4 points",
-    )
-}
-
-fn deviations() -> Stated {
-    Stated::numbers(
-        "figure 14",
-        "WB 3 to 7 % for all kinds of TFRC; WLH over 14 % for Spike and the Biaz schemes, 7 to 10 % for ZigZag, TFRC and ZBS",
-    )
-}
-
-pub(super) fn beside_loss_free_tcp() -> Stated {
-    Stated::words(
-        "section VIII-B, figure 15",
-        "omniscient is the most aggressive; the others are friendlier at 0.8 Mbit/s for each than at 0.13, where Spike is the most \
-         aggressive, Biaz and ZBS are friendly",
-        "at 0.13 all but ZigZag within 4 % of omniscient; at 0.8 Spike too, and Biaz and ZBS leave TCP 92 to 108 % of its share",
-    )
-}
-
-fn order() -> Stated {
-    Stated::words(
-        "sections V-B, V-C and VI",
-        "medium and low loss, independent losses and shared delays of 20 to 60 ms leave the order of the schemes as it is",
-        "no two schemes that are more than 3 points apart change places",
-    )
-}
-
-fn expected_of_red() -> Stated {
-    Stated::words(
-        "section IX-B, left open",
-        "RED is expected to have little effect on Biaz, and to harm Spike and ZigZag",
-        "Mc or Mw of Spike and of ZigZag rises by more than Biaz's",
-    )
-}
-
-fn left_open() -> Stated {
-    Stated::words(
-        "section IX-B, left open",
-        "extrema have to be refreshed where flows come and go",
-        "with refreshed extrema ZBS within 4 points of omniscient throughput",
-    )
-}
-
-/// Why a claim does not hold, and in which variant it does. docs/reproduce.md has more.
-fn cause(id: &str) -> &'static str {
-    match id {
-        "l1" => {
-            "Cause: the paper does not say how recorded frames meet packets. Played back packet by packet, so that a quarter of the \
-             loss events are two packets long (section VI-D), losses give WB's TFRC what is printed, and WLH's more; ns-2 2.35 has \
-             the same of the same losses, 88.0 and 36.1. x1 and x7 hold; x3 has another reading"
-        }
-        "l2" => {
-            "Cause: every run of mBiaz leaves slow start at the third of the link that TFRC has. There the queue is empty, the gap \
-             that one lost packet leaves is wider than 2.25 T_min, and 99 % of the wireless losses are misjudged, above 89 % of the \
-             link 5 %. A lucky stretch of few losses lifts a run over that for good: half of the runs, after 5 to 65 s"
-        }
-        "l3" | "l4" => {
-            "Cause: ZigZag judges by the delay of the packet that reveals the loss; where the shared queue dropped one, the last \
-             link's queue, which is most of the delay, has drained for a packet's time longer, and the delay fallen by 23 ms. By the \
-             delay of the packet before the loss, P_i in the paper's words, its Mc is the paper's: x9. Spike's congestion loss is \
-             below omniscient's in the paper's table VI too, 1.9 against 5.3"
-        }
-        "l8" => {
-            "Cause: with two flows in the backbone ZBS uses ZigZag for a third of the time (l9), which alone has half of the link"
-        }
-        "l11" => {
-            "Cause: at 930 kbit/s it is TCP that decides. TCP fills what others leave, and below two thirds of its last link Biaz, and \
-             ZBS with mBiaz, take every loss for congestion. Spike holds the shared queue below half of its range, so that TCP loses \
-             in its own last link's queue alone. Where TCP loses more there all are as in the paper: x11, with queues of six packets. \
-             With the TCP that ns-2 had in 2000 (x12, and x13 for what else it fits) ZBS is, and Biaz nearly"
-        }
-        _ => "",
-    }
-}
-
-/// One flow: each number near the printed one.
-pub(super) fn one_flow(results: &Results, name: &str, of: &dyn Fn(&str) -> Case) -> Verdict {
-    let mut parts = Parts::of("%");
-    for scheme in SCHEMES {
-        for (what, within) in [("throughput", 4.0), ("congestion_loss", 1.5), ("mc", 12.0), ("mw", 12.0)] {
-            let Some(paper) = printed(name, what, scheme) else { continue };
-            let ours = middle(results, &of(scheme), what);
-            let must = format!("{paper} ± {within}");
-            parts.value(&format!("{scheme} {what}"), ours, |ours| (ours - paper).abs() <= within, &must);
-        }
-    }
-    parts.verdict()
+fn near_the_printed(results: &Results, name: &str, near: &[(&str, f64)], of: &dyn Fn(&str) -> Case) -> Parts {
+    let all = each(&SCHEMES, near).into_iter();
+    let all =
+        all.filter_map(|(scheme, (what, within))| Some((scheme, what, within, printed(name, what, scheme)?)));
+    Parts::each("%", all, |(scheme, what, within, paper)| {
+        (format!("{scheme} {what}"), middle(results, &of(scheme), what), Bar::near(paper, within))
+    })
 }
 
 /// The median over runs. Where nothing was lost to congestion, nothing of it was misjudged.
@@ -256,106 +315,25 @@ pub(super) fn middle(results: &Results, case: &Case, what: &str) -> Option<f64> 
     if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0)) } else { ours }
 }
 
-/// Table VI.
-fn many_flows(results: &Results) -> Verdict {
-    let mut parts = Parts::of("%");
-    let of = |scheme: &str, what: &str| middle(results, &case(Wlh, 128, scheme), what);
-    for scheme in SCHEMES {
-        for (what, within) in [("throughput", 3.0), ("mc", 15.0), ("mw", 15.0)] {
-            let Some(paper) = printed("table_6", what, scheme) else { continue };
-            parts.value(
-                &format!("{scheme} {what}"),
-                of(scheme, what),
-                |ours| (ours - paper).abs() <= within,
-                &format!("{paper} ± {within}"),
-            );
-        }
-    }
-    let order = ["zigzag", "spike", "mbiaz", "zbs", "omniscient", "biaz"];
-    for pair in order.windows(2) {
-        let more = of(pair[1], "congestion_loss")
-            .zip(of(pair[0], "congestion_loss"))
-            .map(|(more, less)| more - less);
-        parts.value(
-            &format!("{} loses more to congestion than {} by", pair[1], pair[0]),
-            more,
-            |more| more > 0.0,
-            "more",
-        );
-    }
-    parts.verdict()
-}
-
 /// WLH with several flows.
-fn misjudged_by_two_queues(results: &Results) -> Verdict {
+fn misjudged_by_two_queues(results: &Results) -> Parts {
     let mut parts = Parts::of("points");
     for n in FLOWS.into_iter().filter(|&n| n >= 4) {
-        let of = |scheme: &str, what: &str| middle(results, &case(Wlh, n, scheme), what);
-        let mc = |a: &str, b: &str, pick: fn(f64, f64) -> f64| Some(pick(of(a, "mc")?, of(b, "mc")?));
-        let apart =
-            mc("biaz", "spike", f64::min).zip(mc("zigzag", "mbiaz", f64::max)).map(|(high, low)| high - low);
+        let mc = |scheme: &str| middle(results, &case(Wlh, n, scheme), "mc");
+        let both = |a: &str, b: &str, pick: fn(f64, f64) -> f64| Some(pick(mc(a)?, mc(b)?));
+        let (high, low) = (both("biaz", "spike", f64::min), both("zigzag", "mbiaz", f64::max));
         parts.value(
-            &format!("{n} flows: the lower Mc of Biaz and Spike above the higher of ZigZag and mBiaz by"),
-            apart,
-            |apart| apart > 0.0,
-            "above",
+            format!("{n} flows: the lower Mc of Biaz and Spike above the higher of ZigZag and mBiaz by"),
+            high.zip(low).map(|(high, low)| high - low),
+            Bar::above(0.0).said("above"),
         );
         for scheme in ["biaz", "spike"] {
-            let over =
-                results.difference(&case(Wlh, n, scheme), &case(Wlh, n, "omniscient"), "congestion_loss");
-            let over = over.map(|over| over.median);
-            parts.value(
-                &format!("{n} flows: {scheme}'s congestion loss above omniscient's by"),
-                over,
-                |over| over > 0.0,
-                "above",
-            );
+            let over = results.more(&case(Wlh, n, scheme), &case(Wlh, n, "omniscient"), "congestion_loss");
+            let what = format!("{n} flows: {scheme}'s congestion loss above omniscient's by");
+            parts.value(what, over, Bar::above(0.0).said("above"));
         }
     }
-    parts.verdict()
-}
-
-/// WB beyond one flow: gaps say nothing.
-fn no_use_of_gaps(results: &Results) -> Verdict {
-    let (mut parts, mut points) = (Parts::of("%"), Parts::of("points"));
-    for n in FLOWS.into_iter().filter(|&n| n > 1) {
-        for scheme in ["biaz", "mbiaz"] {
-            parts.value(
-                &format!("{scheme} {n} Mw"),
-                results.median(&case(Wb, n, scheme), "mw"),
-                |mw| mw > 90.0,
-                "above 90",
-            );
-            let over = results
-                .difference(&case(Wb, n, scheme), &case(Wb, n, "tfrc"), "throughput")
-                .map(|over| over.median);
-            points.value(&format!("{scheme} {n} over TFRC"), over, |over| over.abs() <= 5.0, "within 5");
-        }
-    }
-    parts.and(points).verdict()
-}
-
-/// Figure 13.
-fn uses(results: &Results) -> Verdict {
-    let mut parts = Parts::of("%");
-    let of = |topology, n, scheme| results.median(&case(topology, n, "zbs"), used(scheme));
-    for topology in [Wlh, Wb] {
-        parts.value(
-            &format!("{} 1 mbiaz", topology.name()),
-            of(topology, 1, "mbiaz"),
-            |share| share >= 95.0,
-            "95 or more",
-        );
-    }
-    for n in FLOWS.into_iter().filter(|&n| n > 1) {
-        parts.value(&format!("wlh {n} mbiaz"), of(Wlh, n, "mbiaz"), |share| share >= 75.0, "75 or more");
-        parts.value(&format!("wlh {n} spike"), of(Wlh, n, "spike"), |share| share <= 10.0, "10 or less");
-    }
-    for n in [4, 6] {
-        parts.value(&format!("wb {n} spike"), of(Wb, n, "spike"), |share| share >= 85.0, "85 or more");
-    }
-    parts.value("wb 2 zigzag", of(Wb, 2, "zigzag"), |share| (30.0..=70.0).contains(&share), "30 to 70");
-    parts.verdict()
+    parts
 }
 
 /// The mean over numbers of flows of the medians over runs: the paper says "in most cases".
@@ -364,85 +342,44 @@ fn over(flows: &[u32], of: impl Fn(u32) -> Option<f64>) -> Option<f64> {
     all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// Figure 14.
-fn fairness(results: &Results) -> Verdict {
-    let mut parts = Parts::of("%");
-    let of = |topology, scheme: &str| {
-        over(&FLOWS[1..], |n| results.median(&case(topology, n, scheme), "deviation"))
-    };
-    for scheme in &SCHEMES[1..] {
-        parts.value(&format!("wb {scheme}"), of(Wb, scheme), |found| (2.0..=9.0).contains(&found), "2 to 9");
-    }
-    for scheme in ["spike", "biaz", "mbiaz"] {
-        parts.value(&format!("wlh {scheme}"), of(Wlh, scheme), |found| found > 12.0, "above 12");
-    }
-    for scheme in ["zigzag", "zbs"] {
-        parts.value(&format!("wlh {scheme}"), of(Wlh, scheme), |found| found < 12.0, "below 12");
-    }
-    parts.verdict()
+/// The unit of what TCP has.
+const TCP_S_SHARE: &str = "% of its share";
+
+/// What TCP has, on the mean over numbers of flows.
+fn tcp_has(results: &Results, flows: &[u32], case: &dyn Fn(u32) -> Case) -> Option<f64> {
+    over(flows, |n| results.median(&case(n), "tcp_throughput"))
 }
 
-/// Figure 15: TCP's throughput, the mean over numbers of flows.
-fn friendliness(results: &Results) -> Verdict {
-    let mut parts = Parts::of("% of its share");
-    let of = |scheme: &str| over(&TOTALS, |n| results.median(&beside_tcp(n, 130, scheme), "tcp_throughput"));
-    let above = |scheme: &str| Some(of(scheme)? - of("omniscient")?);
-    for scheme in ["biaz", "mbiaz", "spike", "zbs"] {
-        let what = format!("at 130 {scheme} leaves TCP more than omniscient by");
-        parts.value(&what, above(scheme), |more| more.abs() <= 4.0, "within 4");
-    }
-    parts.value(
-        "at 130 zigzag leaves TCP more than omniscient by",
-        above("zigzag"),
-        |more| more > 4.0,
-        "above 4",
-    );
-    parts_at_800(results, &TOTALS, &|n, scheme| beside_tcp(n, 800, scheme), &mut parts);
-    parts.verdict()
-}
-
-/// The same at 800 kbit/s for each alone.
-pub(super) fn at_800(results: &Results, flows: &[u32], case: &dyn Fn(u32, &str) -> Case) -> Verdict {
-    let mut parts = Parts::of("% of its share");
-    parts_at_800(results, flows, case, &mut parts);
-    parts.verdict()
-}
-
-fn parts_at_800(results: &Results, flows: &[u32], case: &dyn Fn(u32, &str) -> Case, parts: &mut Parts) {
-    let of = |scheme: &str| over(flows, |n| results.median(&case(n, scheme), "tcp_throughput"));
+/// Figure 15 at 800 kbit/s for each alone.
+pub(super) fn at_800(results: &Results, flows: &[u32], case: &dyn Fn(u32, &str) -> Case) -> Parts {
+    let mut parts = Parts::of(TCP_S_SHARE);
+    let of = |scheme: &str| tcp_has(results, flows, &|n| case(n, scheme));
     let more = of("spike").zip(of("omniscient")).map(|(spike, omniscient)| spike - omniscient);
-    parts.value(
-        "at 800 spike leaves TCP more than omniscient by",
-        more,
-        |more| more.abs() <= 4.0,
-        "within 4",
-    );
+    parts.value("at 800 spike leaves TCP more than omniscient by", more, Bar::within(CLOSE));
     for scheme in ["biaz", "zbs"] {
-        let what = format!("at 800 TCP beside {scheme}");
-        parts.value(&what, of(scheme), |found| (92.0..=108.0).contains(&found), "92 to 108");
+        parts.value(format!("at 800 TCP beside {scheme}"), of(scheme), Bar::between(92.0, 108.0));
     }
+    parts
 }
-
-/// How far schemes must be apart to have an order, in points of throughput.
-const APART: f64 = 3.0;
 
 /// No two schemes that are apart in the figures are the other way round elsewhere.
 fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
-    for (topology, n) in [Wlh, Wb].into_iter().flat_map(|topology| FEW.map(|n| (topology, n))) {
-        let of = |case: &Case| results.median(case, "throughput");
-        let pairs =
-            SCHEMES.iter().enumerate().flat_map(|(k, a)| SCHEMES[k + 1..].iter().map(move |b| (*a, *b)));
+    for (topology, n) in each(&[Wlh, Wb], &FEW) {
+        let less = |a: Case, b: Case| {
+            let of = |case: &Case| results.median(case, "throughput");
+            Some(of(&a)? - of(&b)?)
+        };
         let mut turned = Vec::new();
-        for (a, b) in pairs {
-            let before = of(&case(topology, n, a)).zip(of(&case(topology, n, b))).map(|(a, b)| a - b);
-            let now =
-                of(&variant.of(topology, n, a)).zip(of(&variant.of(topology, n, b))).map(|(a, b)| a - b);
-            match before.zip(now) {
-                None => return parts.value(variant.name(), None, |_| false, ""),
-                Some((before, now)) if before.abs() > APART && now.abs() > APART && before * now < 0.0 => {
+        for (k, a) in SCHEMES.iter().enumerate() {
+            for b in &SCHEMES[k + 1..] {
+                let before = less(case(topology, n, a), case(topology, n, b));
+                let there = less(variant.of(topology, n, a), variant.of(topology, n, b));
+                let Some((before, there)) = before.zip(there) else {
+                    return parts.beside(variant.name(), None);
+                };
+                if before.abs() > APART && there.abs() > APART && before * there < 0.0 {
                     turned.push(format!("{a} and {b}"));
                 }
-                Some(_) => {}
             }
         }
         let (name, topology) = (variant.name(), topology.name());
@@ -452,20 +389,11 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
 }
 
 /// What RED adds to Mc or Mw, whichever is more: the mean over topologies and numbers of flows, of which the paper names none.
-fn red(results: &Results) -> Verdict {
-    let mut parts = Parts::of("points");
-    let worse = |topology, n, scheme: &str| {
+fn red_adds(results: &Results, scheme: &str) -> Option<f64> {
+    let worse = |topology, n| {
         let (red, tail) = (Variant::Red.of(topology, n, scheme), case(topology, n, scheme));
         let more = |what| Some(middle(results, &red, what)? - middle(results, &tail, what)?);
         more("mc").into_iter().chain(more("mw")).reduce(f64::max)
     };
-    let mean = |scheme: &str| {
-        Some((over(&FEW, |n| worse(Wlh, n, scheme))? + over(&FEW, |n| worse(Wb, n, scheme))?) / 2.0)
-    };
-    let biaz = mean("biaz");
-    parts.beside("biaz", biaz);
-    for scheme in ["spike", "zigzag"] {
-        parts.value(scheme, mean(scheme), |own| biaz.is_some_and(|biaz| own > biaz), "more than Biaz");
-    }
-    parts.verdict()
+    Some((over(&FEW, |n| worse(Wlh, n))? + over(&FEW, |n| worse(Wb, n))?) / 2.0)
 }

@@ -78,13 +78,9 @@ pub(super) fn spacing(name: &'static str, above: f64) -> Table {
         lower.extend(at(0).map(|y| (n, Mean::exactly(y))));
         upper.extend(at(1).map(|y| (n, Mean::exactly(y))));
     }
-    table.chart(Chart {
-        title: format!("{name}: wireless between the lines"),
-        x: "packets lost, n",
-        y: "gap over the least gap",
-        lines: vec![("from".into(), lower), ("to".into(), upper)],
-        stated: Vec::new(),
-    });
+    let (title, lines) =
+        (format!("{name}: wireless between the lines"), vec![("from".into(), lower), ("to".into(), upper)]);
+    table.chart(Chart::new(title, "packets lost, n", "gap over the least gap", lines));
     table
 }
 
@@ -131,13 +127,8 @@ pub(super) fn zigzag() -> Table {
         table.row([Cell::from(format!("{n}")), Cell::Exact(found, Some(paper))]);
         line.extend(found.map(|y| (n as f64, Mean::exactly(y))));
     }
-    table.chart(Chart {
-        title: "zigzag: wireless below the line".into(),
-        x: "packets lost, n",
-        y: "deviations from the mean delay",
-        lines: vec![("below".into(), line)],
-        stated: Vec::new(),
-    });
+    let (title, y) = ("zigzag: wireless below the line", "deviations from the mean delay");
+    table.chart(Chart::new(title, "packets lost, n", y, vec![("below".into(), line)]));
     table
 }
 

@@ -7,13 +7,14 @@ use rayon::prelude::*;
 use toml::Value;
 
 use super::cases::{self, FLOWS, Preset, SCHEMES, TCP_FREE, Topology, case, preset};
-use super::{MEASURED, TOTALS, figures, grid, number, printed};
-use crate::papers::paper::{Case, Item, Number};
+use super::{MEASURED, TOTALS, figures, number, printed};
 use crate::papers::results::Results;
+use crate::papers::{Item, Number, Row, Shown, each, means};
+use Topology::{Wb, Wlh};
 use lastmile_report::Mean;
-use lastmile_report::table::{Cell, Chart, Table};
+use lastmile_report::table::{Cell, Chart, Table, lines};
 
-/// A table of four numbers by scheme, with both kinds of TFRC.
+/// A table of four numbers by scheme, with these kinds of TFRC.
 pub(super) fn performance(
     id: &'static str,
     at: Option<Number>,
@@ -21,45 +22,37 @@ pub(super) fn performance(
     (topology, n): (Topology, u32),
     presets: &[Preset],
 ) -> Item {
-    let schemes: Vec<&'static str> = SCHEMES
-        .iter()
-        .copied()
-        .filter(|scheme| n == 1 || printed("table_6", "mc", scheme).is_some())
-        .collect();
-    let both: Vec<(Preset, &'static str)> = presets
-        .iter()
-        .flat_map(|&kind| schemes.iter().map(move |&scheme| (kind, scheme)))
-        .filter(|(kind, scheme)| *kind == Preset::Ns2 || *scheme != "tcp")
-        .collect();
-    let cases = both.iter().map(|&(kind, scheme)| preset(topology, n, scheme, kind)).collect();
-    Item::made(id, at, shows, cases, move |results| {
-        let mut table = Table::new(&[
-            "scheme",
-            "tfrc",
-            "throughput",
-            "congestion_loss",
-            "mc",
-            "mw",
-            "feedback",
-            "throughput_over_omniscient",
-        ]);
-        for &(kind, scheme) in &both {
-            let case = preset(topology, n, scheme, kind);
-            let paper = |what| printed(&id[..7].replace('-', "_"), what, scheme);
-            let tfrc = if scheme == "tcp" { "-" } else { kind.name() };
-            let mut cells = vec![Cell::from(scheme), Cell::from(tfrc)];
-            cells.extend(MEASURED.map(|what| Cell::from((results.mean(&case, what), paper(what)))));
-            cells.push(results.mean(&case, "feedback").into());
-            cells.push(
-                results.difference(&case, &preset(topology, n, "omniscient", kind), "throughput").into(),
-            );
-            table.row(cells);
-        }
-        table
-    })
+    let table = id[..7].replace('-', "_");
+    let is_shown = |(kind, scheme): &(Preset, &str)| {
+        (n == 1 || printed("table_6", "mc", scheme).is_some()) && (*kind == Preset::Ns2 || *scheme != "tcp")
+    };
+    let row = |(kind, scheme): (Preset, &'static str)| {
+        let (tfrc, table) = (if scheme == "tcp" { "-" } else { kind.name() }, table.clone());
+        Row::new(&[&scheme, &tfrc], preset(topology, n, scheme, kind))
+            .over(preset(topology, n, "omniscient", kind))
+            .paper(move |what| printed(&table, what, scheme))
+    };
+    let rows = each(presets, &SCHEMES).into_iter().filter(is_shown).map(row);
+    let others =
+        [("feedback", Shown::Mean("feedback")), ("throughput_over_omniscient", Shown::Over("throughput"))];
+    Item::rows(id, at, shows, &["scheme", "tfrc"], &[&means(MEASURED)[..], &others].concat(), rows)
 }
 
-/// The four numbers against the number of flows, by scheme.
+/// Four numbers by the number of flows and by scheme.
+pub(super) fn by_flows(
+    id: &'static str,
+    at: Option<Number>,
+    shows: &'static str,
+    topology: Topology,
+    flows: &[u32],
+    schemes: &[&str],
+) -> Item {
+    let row = |(n, scheme): (u32, &str)| Row::new(&[&n, &scheme], case(topology, n, scheme));
+    let rows = each(flows, schemes).into_iter().map(row);
+    Item::rows(id, at, shows, &["flows", "scheme"], &means(MEASURED), rows)
+}
+
+/// The same, drawn against the number of flows.
 pub(super) fn curves(
     id: &'static str,
     at: Number,
@@ -67,96 +60,61 @@ pub(super) fn curves(
     topology: Topology,
     schemes: &[&'static str],
 ) -> Item {
-    let schemes = schemes.to_vec();
-    let cases = grid(topology, &FLOWS, &schemes);
-    Item::made(id, Some(at), shows, cases, move |results| {
-        let mut table = Table::new(&["flows", "scheme", "throughput", "congestion_loss", "mc", "mw"]);
-        for n in FLOWS {
-            for scheme in &schemes {
-                let case = case(topology, n, scheme);
-                let cells = MEASURED.map(|what| Cell::from(results.mean(&case, what)));
-                table.row([Cell::from(n.to_string()), Cell::from(*scheme)].into_iter().chain(cells));
-            }
+    let axes =
+        ["throughput, % of the bottleneck", "lost to congestion, % of the throughput", "Mc, %", "Mw, %"];
+    let paper: &[(&str, f64, &str)] = match topology {
+        Topology::Wlh => {
+            &[("congestion_loss", 7.0, "paper: Biaz from 7"), ("congestion_loss", 12.0, "paper: Biaz to 12")]
         }
-        let stated: &[(&str, f64, &str)] = match topology {
-            Topology::Wlh => &[
-                ("congestion_loss", 7.0, "paper: Biaz from 7"),
-                ("congestion_loss", 12.0, "paper: Biaz to 12"),
-            ],
-            _ => &[
-                ("throughput", 97.0, "paper: TFRC, 10 flows"),
-                ("throughput", 85.0, "paper: TCP, 10 flows"),
-                ("mc", 0.0, "paper: Spike"),
-            ],
-        };
-        for (what, y) in MEASURED.into_iter().zip([
-            "throughput, % of the bottleneck",
-            "lost to congestion, % of the throughput",
-            "Mc, %",
-            "Mw, %",
-        ]) {
-            let stated = stated
-                .iter()
-                .filter(|stated| stated.0 == what)
-                .map(|stated| (stated.1, stated.2.to_owned()))
-                .collect();
-            table.chart(chart(results, y, y, &FLOWS, &schemes, stated, what, &|n, scheme| {
-                case(topology, n, scheme)
-            }));
+        _ => &[
+            ("throughput", 97.0, "paper: TFRC, 10 flows"),
+            ("throughput", 85.0, "paper: TCP, 10 flows"),
+            ("mc", 0.0, "paper: Spike"),
+        ],
+    };
+    let own = schemes.to_vec();
+    by_flows(id, Some(at), shows, topology, &FLOWS, schemes).drawn(move |results, table| {
+        for (what, y) in MEASURED.into_iter().zip(axes) {
+            let of = |scheme, n| results.mean(&case(topology, n, scheme), what);
+            let stated = paper.iter().filter(|stated| stated.0 == what).map(|stated| (stated.1, stated.2));
+            table.chart(Chart::new(y, "flows", y, lines(&own, &FLOWS, of)).stated(stated));
         }
-        table
     })
 }
 
-/// A line for each scheme over the number of flows.
-#[expect(clippy::too_many_arguments, reason = "what a chart has")]
-fn chart(
-    results: &Results,
-    title: &str,
-    y: &'static str,
-    flows: &[u32],
-    schemes: &[&'static str],
-    stated: Vec<(f64, String)>,
-    what: &str,
-    case: &dyn Fn(u32, &str) -> Case,
-) -> Chart {
-    let line = |scheme: &&'static str| {
-        let point = |&n: &u32| Some((f64::from(n), results.mean(&case(n, scheme), what)?));
-        ((*scheme).to_owned(), flows.iter().filter_map(point).collect())
-    };
-    Chart { title: title.to_owned(), x: "flows", y, lines: schemes.iter().map(line).collect(), stated }
-}
-
 /// Figure 13.
-pub(super) fn uses(results: &Results) -> Table {
-    let mut table = Table::new(&["topology", "flows", "mbiaz", "spike", "zigzag"]);
-    for topology in [Topology::Wlh, Topology::Wb] {
-        for n in FLOWS {
-            let case = case(topology, n, "zbs");
-            let paper = |scheme: &str| match (topology, n, scheme) {
-                (_, 1, "mbiaz") => Some(98.0),
-                (Topology::Wlh, 2.., "mbiaz") => Some(85.0),
-                (Topology::Wlh, 2.., "spike") => Some(3.0),
-                (Topology::Wb, 2, "zigzag") => Some(50.0),
-                (Topology::Wb, 4..=6, "spike") => Some(95.0),
+pub(super) fn uses() -> Item {
+    const USED: [&str; 3] = ["mbiaz", "spike", "zigzag"];
+    let row = |(topology, n): (Topology, u32)| {
+        Row::new(&[&topology.name(), &n], case(topology, n, "zbs")).paper(move |used| {
+            match (topology, n, used) {
+                (_, 1, "uses_mbiaz") => Some(98.0),
+                (Topology::Wlh, 2.., "uses_mbiaz") => Some(85.0),
+                (Topology::Wlh, 2.., "uses_spike") => Some(3.0),
+                (Topology::Wb, 2, "uses_zigzag") => Some(50.0),
+                (Topology::Wb, 4..=6, "uses_spike") => Some(95.0),
                 _ => None,
-            };
-            let cells = ["mbiaz", "spike", "zigzag"]
-                .map(|scheme| (results.mean(&case, used(scheme)), paper(scheme)).into());
-            table.row([Cell::from(topology.name()), Cell::from(n.to_string())].into_iter().chain(cells));
+            }
+        })
+    };
+    Item::rows(
+        "figure-13",
+        Number::Figure(13),
+        "the share of time for which ZBS uses each scheme, in %",
+        &["topology", "flows"],
+        &USED.map(|scheme| (scheme, Shown::Mean(used(scheme)))),
+        each(&[Wlh, Wb], &FLOWS).into_iter().map(row),
+    )
+    .drawn(|results, table| {
+        for topology in [Wlh, Wb] {
+            let of = |scheme, n| results.mean(&case(topology, n, "zbs"), used(scheme));
+            let title = format!("ZBS in {}", topology.name());
+            table.chart(Chart::new(title, "flows", "share of time, %", lines(&USED, &FLOWS, of)));
         }
-        let line = |scheme: &str| {
-            let point = |n: u32| Some((f64::from(n), results.mean(&case(topology, n, "zbs"), used(scheme))?));
-            (scheme.to_owned(), FLOWS.into_iter().filter_map(point).collect())
-        };
-        let (title, y) = (format!("ZBS in {}", topology.name()), "share of time, %");
-        let lines = ["mbiaz", "spike", "zigzag"].map(line).into();
-        table.chart(Chart { title, x: "flows", y, lines, stated: Vec::new() });
-    }
-    table
+    })
 }
 
-/// What the share of time of a scheme is called.
+/// The name of a scheme's share of time.
 pub(super) fn used(scheme: &str) -> &'static str {
     match scheme {
         "mbiaz" => "uses_mbiaz",
@@ -166,60 +124,54 @@ pub(super) fn used(scheme: &str) -> &'static str {
 }
 
 /// Figure 14.
-pub(super) fn deviations(results: &Results) -> Table {
-    let mut table = Table::new(&["topology", "flows", "scheme", "deviation"]);
+pub(super) fn deviations() -> Item {
     let schemes: Vec<&'static str> = SCHEMES.into_iter().chain([TCP_FREE]).collect();
-    for topology in [Topology::Wlh, Topology::Wb] {
-        for n in &FLOWS[1..] {
-            for scheme in &schemes {
-                let deviation = results.mean(&case(topology, *n, scheme), "deviation");
-                table.row([
-                    Cell::from(topology.name()),
-                    Cell::from(n.to_string()),
-                    Cell::from(*scheme),
-                    deviation.into(),
-                ]);
-            }
+    let row = |((topology, n), scheme): ((Topology, u32), &str)| {
+        Row::new(&[&topology.name(), &n, &scheme], case(topology, n, scheme))
+    };
+    Item::rows(
+        "figure-14",
+        Number::Figure(14),
+        "standard deviation of throughput among flows of one kind, in % of their mean",
+        &["topology", "flows", "scheme"],
+        &means(["deviation"]),
+        each(&each(&[Wlh, Wb], &FLOWS[1..]), &schemes).into_iter().map(row),
+    )
+    .drawn(move |results, table| {
+        let wlh = [(14.0, "paper: Spike, Biaz above"), (7.0, "paper: ZigZag, TFRC, ZBS from"), (10.0, "to")];
+        let wb = [(3.0, "paper: TFRC from"), (7.0, "paper: TFRC to")];
+        for (topology, stated) in [(Wlh, &wlh[..]), (Wb, &wb)] {
+            let of = |scheme, n| results.mean(&case(topology, n, scheme), "deviation");
+            let title = format!("Throughput among flows, {}", topology.name());
+            let lines = lines(&schemes, &FLOWS[1..], of);
+            let chart = Chart::new(title, "flows", "standard deviation, % of the mean", lines);
+            table.chart(chart.stated(stated.iter().copied()));
         }
-        let stated: &[(f64, &str)] = match topology {
-            Topology::Wlh => {
-                &[(14.0, "paper: Spike, Biaz above"), (7.0, "paper: ZigZag, TFRC, ZBS from"), (10.0, "to")]
-            }
-            _ => &[(3.0, "paper: TFRC from"), (7.0, "paper: TFRC to")],
-        };
-        let stated = stated.iter().map(|(y, what)| (*y, (*what).to_owned())).collect();
-        let y = "standard deviation, % of the mean";
-        let title = format!("Throughput among flows, {}", topology.name());
-        table.chart(chart(results, &title, y, &FLOWS[1..], &schemes, stated, "deviation", &|n, scheme| {
-            case(topology, n, scheme)
-        }));
-    }
-    table
+    })
 }
 
 /// Figure 15.
-pub(super) fn beside_tcp(results: &Results) -> Table {
-    let mut table = Table::new(&["kbps_per_flow", "flows", "scheme", "tcp_throughput", "throughput"]);
-    for kbps in [130, 800] {
-        for n in TOTALS {
-            for scheme in SCHEMES {
-                let case = cases::beside_tcp(n, kbps, scheme);
-                let cells = ["tcp_throughput", "throughput"].map(|what| results.mean(&case, what).into());
-                table.row(
-                    [kbps.to_string(), n.to_string(), scheme.to_owned()]
-                        .map(Cell::from)
-                        .into_iter()
-                        .chain(cells),
-                );
-            }
+pub(super) fn beside_tcp() -> Item {
+    let rates = [130, 800];
+    let row = |((kbps, n), scheme): ((u32, u32), &str)| {
+        Row::new(&[&kbps, &n, &scheme], cases::beside_tcp(n, kbps, scheme))
+    };
+    Item::rows(
+        "figure-15",
+        Number::Figure(15),
+        "TCP without wireless losses beside as many flows of a scheme: its throughput, in % of its share",
+        &["kbps_per_flow", "flows", "scheme"],
+        &means(["tcp_throughput", "throughput"]),
+        each(&each(&rates, &TOTALS), &SCHEMES).into_iter().map(row),
+    )
+    .drawn(move |results, table| {
+        for kbps in rates {
+            let of = |scheme, n| results.mean(&cases::beside_tcp(n, kbps, scheme), "tcp_throughput");
+            let title = format!("TCP beside as many of each, {kbps} kbit/s for a flow");
+            let y = "TCP's throughput, % of its share";
+            table.chart(Chart::new(title, "flows", y, lines(&SCHEMES, &TOTALS, of)));
         }
-        let title = format!("TCP beside as many of each, {kbps} kbit/s for a flow");
-        let y = "TCP's throughput, % of its share";
-        table.chart(chart(results, &title, y, &TOTALS, &SCHEMES, vec![], "tcp_throughput", &|n, scheme| {
-            cases::beside_tcp(n, kbps, scheme)
-        }));
-    }
-    table
+    })
 }
 
 /// Table IV.
@@ -269,8 +221,6 @@ pub(super) fn operations() -> Table {
     table
 }
 
-type Of<'a> = &'a dyn Fn(u32, &str) -> Case;
-
 /// Table I: what each of the paper's channels loses, and the share of losses in a row that are two frames long.
 pub(super) fn channel(results: &Results) -> Table {
     let mut table = Table::new(&["spreading_gain", "interleaver", "loss", "two_frames_long"]);
@@ -310,23 +260,4 @@ fn lost(frames: &[bool]) -> [f64; 2] {
     let two = runs.iter().filter(|&&run| run == 2).count();
     [runs.iter().sum::<usize>() as f64 / frames.len() as f64, two as f64 / runs.len().max(1) as f64]
         .map(|share| 100.0 * share)
-}
-
-/// Throughput, Mc and Mw of all schemes in several variants of the set-up.
-pub(super) fn variants(results: &Results, flows: &[u32], all: &[(&str, Of<'_>)]) -> Table {
-    let mut table = Table::new(&["flows", "set-up", "scheme", "throughput", "congestion_loss", "mc", "mw"]);
-    for &n in flows {
-        for (name, of) in all {
-            for scheme in SCHEMES {
-                let cells = MEASURED.map(|what| results.mean(&of(n, scheme), what).into());
-                table.row(
-                    [n.to_string(), (*name).to_owned(), scheme.to_owned()]
-                        .map(Cell::from)
-                        .into_iter()
-                        .chain(cells),
-                );
-            }
-        }
-    }
-    table
 }

@@ -1,11 +1,12 @@
 //! Other set-ups than those of the tables and figures, which claims hold in them, and other constants than the paper's.
 
+use super::MEASURED;
 use super::cases::{self, BesideTcp, Preset, SCHEMES, Topology, case, preset};
-use super::claims::{at_800, beside_loss_free_tcp, decided, middle, one_flow, table, two_queues};
-use super::{MEASURED, grid};
-use crate::papers::paper::{Case, Claim, Item, Parts, Stated};
+use super::claims::{at_800, middle, one_flow};
+use super::tables::by_flows;
+use crate::papers::results::Results;
+use crate::papers::{Bar, Case, Claim, Item, Parts, Row, Stated, each, means};
 use Topology::{Wb, Wlh};
-use lastmile_report::table::{Cell, Table};
 
 /// Another set-up than the one that tables and figures have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,51 +51,16 @@ impl Variant {
 }
 
 /// All schemes at few numbers of flows, in both topologies, as in the figures and otherwise.
-pub(super) fn variant(
-    id: &'static str,
-    shows: &'static str,
-    flows: &'static [u32],
-    which: &'static [Variant],
-) -> Item {
-    let both = [Topology::Wlh, Topology::Wb];
-    let other = |topology| {
-        flows.iter().flat_map(move |&n| SCHEMES.map(|s| which.iter().map(move |v| v.of(topology, n, s))))
+pub(super) fn variant(id: &'static str, shows: &'static str, flows: &[u32], which: &[Variant]) -> Item {
+    let set_ups: Vec<_> = [None].into_iter().chain(which.iter().copied().map(Some)).collect();
+    let rows = each(&each(&each(&[Wlh, Wb], flows), &set_ups), &SCHEMES);
+    let row = |(((topology, n), set_up), scheme): (((Topology, u32), Option<Variant>), &str)| {
+        let name = set_up.map_or("as in the figures", Variant::name);
+        let case = set_up.map_or_else(|| case(topology, n, scheme), |other| other.of(topology, n, scheme));
+        Row::new(&[&topology.name(), &n, &name, &scheme], case)
     };
-    let mut cases: Vec<Case> = both.into_iter().flat_map(other).flatten().collect();
-    cases.extend(both.into_iter().flat_map(|topology| grid(topology, flows, &SCHEMES)));
-    Item::made(id, None, shows, cases, move |results| {
-        let mut table = Table::new(&[
-            "topology",
-            "flows",
-            "set-up",
-            "scheme",
-            "throughput",
-            "congestion_loss",
-            "mc",
-            "mw",
-        ]);
-        for topology in both {
-            for &n in flows {
-                for setup in [None].into_iter().chain(which.iter().copied().map(Some)) {
-                    for scheme in SCHEMES {
-                        let case = setup.map_or_else(
-                            || case(topology, n, scheme),
-                            |variant| variant.of(topology, n, scheme),
-                        );
-                        let name = setup.map_or("as in the figures", Variant::name);
-                        let head =
-                            [topology.name().to_owned(), n.to_string(), name.to_owned(), scheme.to_owned()];
-                        table.row(
-                            head.map(Cell::from)
-                                .into_iter()
-                                .chain(MEASURED.map(|what| results.mean(&case, what).into())),
-                        );
-                    }
-                }
-            }
-        }
-        table
-    })
+    let words = ["topology", "flows", "set-up", "scheme"];
+    Item::rows(id, None, shows, &words, &means(MEASURED), rows.into_iter().map(row))
 }
 
 /// Flows beside TCP in other set-ups, TCP among them, and the schemes of claim l11 with TFRC, which leaves TCP the most.
@@ -102,23 +68,14 @@ const BESIDE: ([u32; 2], [&str; 5]) = ([2, 8], ["tfrc", "omniscient", "biaz", "s
 
 /// Figure 15 at 800 kbit/s for each, in other set-ups.
 pub(super) fn beside_tcp_otherwise() -> Item {
-    let rows = || {
-        let of = |setup| BESIDE.0.into_iter().flat_map(move |n| BESIDE.1.map(move |s| (setup, n, s)));
-        BesideTcp::ALL.into_iter().flat_map(of)
-    };
     let shows = "section VIII-B read otherwise, at 800 kbit/s for each: losses in frames of 20 ms as at 130, last links with queues of six \
                  packets as at 130, TCP as ns-2 had it in 2000";
-    let cases = rows().map(|(setup, n, scheme)| setup.of(n, scheme)).collect();
-    Item::made("beside-tcp", None, shows, cases, move |results| {
-        let mut table = Table::new(&["set-up", "flows", "scheme", "tcp_throughput", "throughput"]);
-        for (setup, n, scheme) in rows() {
-            let cells =
-                ["tcp_throughput", "throughput"].map(|what| results.mean(&setup.of(n, scheme), what).into());
-            let head = [setup.name().to_owned(), n.to_string(), scheme.to_owned()];
-            table.row(head.map(Cell::from).into_iter().chain(cells));
-        }
-        table
-    })
+    let rows = each(&each(&BesideTcp::ALL, &BESIDE.0), &BESIDE.1);
+    let row = |((set_up, n), scheme): ((BesideTcp, u32), &str)| {
+        Row::new(&[&set_up.name(), &n, &scheme], set_up.of(n, scheme))
+    };
+    let (words, numbers) = (["set-up", "flows", "scheme"], means(["tcp_throughput", "throughput"]));
+    Item::rows("beside-tcp", None, shows, &words, &numbers, rows.into_iter().map(row))
 }
 
 /// Where TCP is looked at, and what the paper says of its throughput: tables II and III, section VI-D.
@@ -126,92 +83,18 @@ const TCP: [(Topology, u32, f64); 3] = [(Wlh, 1, 55.0), (Wb, 1, 23.0), (Wb, 10, 
 
 /// TCP as it is everywhere else, and as ns-2 had it in 2000.
 pub(super) fn old_tcp() -> Item {
-    let of = |topology, n, old: bool| {
-        let case = case(topology, n, "tcp");
-        if old { cases::tcp_of_2000(case, "flow") } else { case }
-    };
-    let both = TCP.into_iter().flat_map(|tcp| [(tcp, false), (tcp, true)]);
-    let cases = both.clone().map(|((topology, n, _), old)| of(topology, n, old)).collect();
     let shows = "TCP as ns-2 had it in 2000: ticks of 100 ms, no limited transmit, one segment at the start, an ACK for each";
-    Item::made("old-tcp", None, shows, cases, move |results| {
-        let mut table = Table::new(&["topology", "flows", "set-up", "throughput", "congestion_loss"]);
-        for ((topology, n, paper), old) in both.clone() {
-            let case = of(topology, n, old);
-            let name = if old { "TCP of 2000" } else { "as in the figures" };
-            let head = [topology.name().to_owned(), n.to_string(), name.to_owned()].map(Cell::from);
-            table.row(head.into_iter().chain([
-                (results.mean(&case, "throughput"), Some(paper)).into(),
-                results.mean(&case, "congestion_loss").into(),
-            ]));
-        }
-        table
-    })
-}
-
-/// Claims of the paper in other set-ups.
-pub(super) fn claims() -> Vec<Claim> {
-    let clock = &["by-the-clock"];
-    vec![
-        decided("x1", table("table II", "table_2"), &["table-2"], |results| {
-            one_flow(results, "table_2", &|s| preset(Wlh, 1, s, Preset::Rfc))
-        }),
-        decided("x2", table("table III", "table_3"), &["table-3"], |results| {
-            one_flow(results, "table_3", &|s| preset(Wb, 1, s, Preset::Rfc))
-        }),
-        decided("x3", table("table II", "table_2"), clock, |results| {
-            one_flow(results, "table_2", &|s| Variant::Frames.of(Wlh, 1, s))
-        }),
-        decided("x4", table("table III", "table_3"), clock, |results| {
-            one_flow(results, "table_3", &|s| Variant::Frames.of(Wb, 1, s))
-        }),
-        decided("x5", table("table II", "table_2"), clock, |results| {
-            one_flow(results, "table_2", &|s| Variant::HalfFrames.of(Wlh, 1, s))
-        }),
-        decided("x6", table("table III", "table_3"), clock, |results| {
-            one_flow(results, "table_3", &|s| Variant::HalfFrames.of(Wb, 1, s))
-        }),
-        decided("x7", table("table II", "table_2"), clock, |results| {
-            one_flow(results, "table_2", &|s| Variant::TenMs.of(Wlh, 1, s))
-        }),
-        decided("x8", table("table III", "table_3"), clock, |results| {
-            one_flow(results, "table_3", &|s| Variant::TenMs.of(Wb, 1, s))
-        }),
-        decided("x9", two_queues(), &["zigzag"], |results| {
-            let mut parts = Parts::of("points");
-            for n in [4, 16] {
-                let mc = |scheme| middle(results, &case(Wlh, n, scheme), "mc");
-                let below = mc("biaz").zip(mc("zigzag(before=true)")).map(|(biaz, zigzag)| biaz - zigzag);
-                parts.value(&format!("{n} flows: below Biaz's by"), below, |below| below > 0.0, "below");
-            }
-            parts.verdict()
-        }),
-        decided("x10", beside_loss_free_tcp(), &["beside-tcp"], |results| {
-            at_800(results, &BESIDE.0, &|n, s| BesideTcp::SlowFrames.of(n, s))
-        }),
-        decided("x11", beside_loss_free_tcp(), &["beside-tcp"], |results| {
-            at_800(results, &BESIDE.0, &|n, s| BesideTcp::ShortQueues.of(n, s))
-        }),
-        decided("x12", beside_loss_free_tcp(), &["beside-tcp"], |results| {
-            at_800(results, &BESIDE.0, &|n, s| BesideTcp::OldTcp.of(n, s))
-        }),
-        decided(
-            "x13",
-            Stated::numbers("tables II and III, figure 9", "TCP 55, 23 and 85 %"),
-            &["old-tcp"],
-            |results| {
-                let mut parts = Parts::of("%");
-                for (topology, n, paper) in TCP {
-                    let found =
-                        results.median(&cases::tcp_of_2000(case(topology, n, "tcp"), "flow"), "throughput");
-                    let within = if n == 1 { 4.0 } else { 7.0 };
-                    let what = format!("{} {n}", topology.name());
-                    let must = format!("{paper} ± {within}");
-                    parts.value(&what, found, |found| (found - paper).abs() <= within, &must);
-                }
-                parts.verdict()
-            },
-        ),
-    ]
+    let row = |((topology, n, paper), old): ((Topology, u32, f64), bool)| {
+        let (name, case) = match (old, case(topology, n, "tcp")) {
+            (true, case) => ("TCP of 2000", cases::tcp_of_2000(case, "flow")),
+            (false, case) => ("as in the figures", case),
+        };
+        Row::new(&[&topology.name(), &n, &name], case)
+            .paper(move |what| (what == "throughput").then_some(paper))
+    };
+    let rows = each(&TCP, &[false, true]).into_iter().map(row);
+    let (words, numbers) = (["topology", "flows", "set-up"], means(["throughput", "congestion_loss"]));
+    Item::rows("old-tcp", None, shows, &words, &numbers, rows)
 }
 
 /// Section III: the constants that the paper chose, and others, in the topology that it chose them in.
@@ -223,21 +106,95 @@ pub(super) fn sweeps() -> Item {
     });
     let zigzags = (2..=8).map(|n| format!("zigzag(alpha={})", 1.0 / f64::from(1 << n)));
     let schemes: Vec<String> = mbiaz.into_iter().chain(spikes).chain(zigzags).collect();
-    let flows = [1, 4];
-    let cases = flows
-        .iter()
-        .flat_map(|&n| schemes.iter().map(move |scheme| case(Topology::Wlh, n, scheme)))
-        .collect();
+    let schemes: Vec<&str> = schemes.iter().map(String::as_str).collect();
     let shows = "section III: mBiaz's upper limit, Spike's alpha and beta, ZigZag's alpha; wireless last hop";
-    Item::made("sweeps", None, shows, cases, move |results| {
-        let mut table = Table::new(&["flows", "scheme", "throughput", "congestion_loss", "mc", "mw"]);
-        for n in flows {
-            for scheme in &schemes {
-                let case = case(Topology::Wlh, n, scheme);
-                let cells = MEASURED.map(|what| Cell::from(results.mean(&case, what)));
-                table.row([Cell::from(n.to_string()), Cell::from(scheme.as_str())].into_iter().chain(cells));
-            }
-        }
-        table
-    })
+    by_flows("sweeps", None, shows, Wlh, &[1, 4], &schemes).apart()
+}
+
+/// Claims of the paper in other set-ups.
+pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
+    let again =
+        |id, claim, items, decide: fn(&Results) -> Parts| Claim::again(claims, id, claim, items, decide);
+    let clock = &["by-the-clock"];
+    vec![
+        again("x1", "l1 with RFC 5348's TFRC", &["table-2"], |results| {
+            one_flow(results, Wlh, &|s| preset(Wlh, 1, s, Preset::Rfc))
+        }),
+        again("x2", "l2 with RFC 5348's TFRC", &["table-3"], |results| {
+            one_flow(results, Wb, &|s| preset(Wb, 1, s, Preset::Rfc))
+        }),
+        again(
+            "x3",
+            "l1 where frames of the channel go by the clock, each as long as a packet",
+            clock,
+            |results| one_flow(results, Wlh, &|s| Variant::Frames.of(Wlh, 1, s)),
+        ),
+        again(
+            "x4",
+            "l2 where frames of the channel go by the clock, each as long as a packet",
+            clock,
+            |results| one_flow(results, Wb, &|s| Variant::Frames.of(Wb, 1, s)),
+        ),
+        again(
+            "x5",
+            "l1 where frames of the channel go by the clock, two in the time of a packet",
+            clock,
+            |results| one_flow(results, Wlh, &|s| Variant::HalfFrames.of(Wlh, 1, s)),
+        ),
+        again(
+            "x6",
+            "l2 where frames of the channel go by the clock, two in the time of a packet",
+            clock,
+            |results| one_flow(results, Wb, &|s| Variant::HalfFrames.of(Wb, 1, s)),
+        ),
+        again("x7", "l1 where losses are of a two-state model with bad periods of 10 ms", clock, |results| {
+            one_flow(results, Wlh, &|s| Variant::TenMs.of(Wlh, 1, s))
+        }),
+        again("x8", "l2 where losses are of a two-state model with bad periods of 10 ms", clock, |results| {
+            one_flow(results, Wb, &|s| Variant::TenMs.of(Wb, 1, s))
+        }),
+        again(
+            "x9",
+            "l4's Mc of ZigZag where the packet before the loss judges: below Biaz's",
+            &["zigzag"],
+            |results| {
+                Parts::each("points", [4, 16], |n| {
+                    let mc = |scheme| middle(results, &case(Wlh, n, scheme), "mc");
+                    let below = mc("biaz").zip(mc("zigzag(before=true)")).map(|(biaz, zigzag)| biaz - zigzag);
+                    (format!("{n} flows: below Biaz's by"), below, Bar::above(0.0).said("below"))
+                })
+            },
+        ),
+        again(
+            "x10",
+            "l11 at 0.8 per flow where losses go by the clock, in the 20 ms frames of 150 kbit/s",
+            &["beside-tcp"],
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::SlowFrames.of(n, s)),
+        ),
+        again(
+            "x11",
+            "l11 at 0.8 per flow where the last links have queues of six packets, as at 0.13",
+            &["beside-tcp"],
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::ShortQueues.of(n, s)),
+        ),
+        again(
+            "x12",
+            "l11 at 0.8 per flow where TCP is that of ns-2 in 2000: ticks of 100 ms, no limited transmit, one segment at the start, an ACK for each",
+            &["beside-tcp"],
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::OldTcp.of(n, s)),
+        ),
+        Claim::new(
+            "x13",
+            "what l1, l2 and l7 say of TCP, where TCP is that of ns-2 in 2000",
+            Stated::numbers("tables II and III, figure 9", "TCP 55, 23 and 85 %"),
+            &["old-tcp"],
+            |results| {
+                Parts::each("%", TCP, |(topology, n, paper)| {
+                    let case = cases::tcp_of_2000(case(topology, n, "tcp"), "flow");
+                    let bar = Bar::near(paper, if n == 1 { 4.0 } else { 7.0 });
+                    (format!("{} {n}", topology.name()), results.median(&case, "throughput"), bar)
+                })
+            },
+        ),
+    ]
 }

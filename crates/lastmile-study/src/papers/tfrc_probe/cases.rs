@@ -1,6 +1,6 @@
-//! The runs of seed 001: loads, links, modes, hand-offs.
+//! The runs of TFRC Probe: loads, links, modes, hand-offs.
 
-use crate::papers::paper::Case;
+use crate::papers::Case;
 
 /// The paper's TFRC is ns-2's of its time; its packets have no header beside their bytes.
 pub(super) const NS2: &str = "tfrc(preset=ns-2,header=0)";

@@ -1,4 +1,4 @@
-//! What is kept of a run of seed 001.
+//! What is kept of a run of TFRC Probe.
 
 use lastmile::control::Decision as Decided;
 use lastmile::endpoint::stream::Decision;
@@ -6,7 +6,7 @@ use lastmile::observe::stats;
 use lastmile::time::Time;
 
 use super::cases::{EVERY, PACKET, shortest_exchange};
-use crate::papers::paper::{Lines, Numbers, Run};
+use crate::papers::{Lines, Numbers, Run};
 
 /// The names of the capacity after so many windows of pairs, and of the time that these took.
 pub(super) const AFTER: [(usize, &str, &str); 4] = [
@@ -277,7 +277,7 @@ mod tests {
     use super::super::{INCREASES, PAPER};
     use super::*;
     use crate::audience::Audience;
-    use crate::papers::paper::Case;
+    use crate::papers::Case;
     use crate::papers::results::Results;
     use crate::papers::watch::Seen;
 

@@ -1,6 +1,6 @@
-//! Seed 001: L.-J. Chen, T. Sun, G. Yang, M. Y. Sanadidi, M. Gerla, "Monitoring access link capacity using TFRC Probe".
+//! TFRC Probe: L.-J. Chen, T. Sun, G. Yang, M. Y. Sanadidi, M. Gerla, "Monitoring access link capacity using TFRC Probe".
 
-use crate::papers::paper::{Case, Item, Number, Paper};
+use crate::papers::{Case, Item, Number, Paper, Row, each};
 
 mod cases;
 mod claims;
@@ -8,7 +8,9 @@ mod measure;
 mod pictures;
 mod tables;
 
-use cases::{FORWARD, HAND_OFFS, LOADS, Link, NS2, RFC, SAMPLES, WIRED, WIRELESS};
+use crate::papers::Shown::Mean;
+use cases::{FORWARD, HAND_OFFS, LOADS, Link, Load, NS2, RFC, SAMPLES, WIRED, WIRELESS};
+use measure::{LAST, MOST};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -29,7 +31,6 @@ pub(super) const PAPER: Paper = Paper {
         ("pair", include_str!("scenarios/pair.toml")),
     ],
     numbers: include_str!("figures.toml"),
-    statements: include_str!("claims.toml"),
     watch: None,
     measure: measure::measure,
     draw: measure::draw,
@@ -50,94 +51,78 @@ const LOADED: u32 = 1_000;
 
 fn items() -> Vec<Item> {
     use Number::{Figure, Table};
-    let links = |links: &[Link]| links.iter().map(|link| link.case()).collect();
-    let every = |case: &dyn Fn(cases::Load, u32) -> Vec<Case>| {
-        LOADS.iter().flat_map(|&load| FORWARD.iter().flat_map(move |&kbps| case(load, kbps))).collect()
-    };
     let both = |of: &dyn Fn(&str) -> Case| HAND_OFFS.iter().map(|(_, wrapper)| of(wrapper)).collect();
     let near = |wrapper: &str| cases::hand_off(NS2, wrapper);
     let rfc = |wrapper: &str| cases::hand_off(RFC, wrapper);
+    let loaded = LOADS[1..].iter().map(|&load| {
+        let row = Row::new(&[&load.name()], cases::table_2(load, LOADED, SAMPLES[0]));
+        row.paper(move |_| (load != Load::Ftp).then_some(80.0))
+    });
+    let fast = each(&each(&LOADS, &SAMPLES), &FORWARD).into_iter().map(|((load, samples), kbps)| {
+        let case = cases::with_fast_access(cases::table_2(load, kbps, samples));
+        Row::new(&[&load.name(), &samples, &kbps], case).paper(move |_| Some(f64::from(kbps)))
+    });
+    let increases = INCREASES
+        .iter()
+        .map(|&(tfrc, most)| Row::new(&[&tfrc], cases::increase(tfrc)).paper(move |_| Some(most)));
     vec![
         Item::made(
             "figure-1",
-            Some(Figure(1)),
+            Figure(1),
             "what other packets do to a pair's dispersion, and to its sum of delays",
             pictures::PAIRS.map(cases::pair).to_vec(),
             pictures::pairs,
         ),
-        Item::made(
+        Item::fixed(
             "figure-2",
-            Some(Figure(2)),
+            Figure(2),
             "when packets of TFRC and of TFRC Probe leave",
-            vec![],
-            |_| pictures::departures(),
+            pictures::departures,
         ),
-        Item::made("figure-3", Some(Figure(3)), "the topology of the simulation", vec![], |_| {
-            PAPER.links("asymmetric")
-        }),
-        Item::made(
+        Item::fixed("figure-3", Figure(3), "the topology of the simulation", || PAPER.links("asymmetric")),
+        Item::rows(
             "table-1",
-            Some(Table(1)),
+            Table(1),
             "cross traffic, and what it takes of a bottleneck of 1 Mbit/s",
-            LOADS[1..].iter().map(|&load| cases::table_2(load, LOADED, SAMPLES[0])).collect(),
-            tables::loads,
+            &["cross_traffic"],
+            &[("share_percent", Mean("load"))],
+            loaded,
         ),
         Item::made(
             "table-2",
-            Some(Table(2)),
+            Table(2),
             "capacity under four loads, forward by TFRC Probe, there and back by CapProbe",
-            every(&|load, kbps| {
-                let probe = SAMPLES.map(|samples| cases::table_2(load, kbps, samples));
-                [&probe[..], &[cases::capprobe(load, kbps)]].concat()
-            }),
+            each(&LOADS, &FORWARD).into_iter().flat_map(tables::probed).collect(),
             tables::asymmetric,
         ),
-        Item::made(
+        Item::rows(
             "fast-access",
             None,
             "table II with access links of 100 Mbit/s",
-            every(&|load, kbps| {
-                SAMPLES.map(|samples| cases::with_fast_access(cases::table_2(load, kbps, samples))).to_vec()
-            }),
-            tables::fast_access,
+            &["cross_traffic", "samples", "forward_kbps"],
+            &[("tfrc_probe_kbps", Mean("capacity_1"))],
+            fast,
         ),
-        Item::made("table-3", Some(Table(3)), "capacity of wired links", links(&WIRED), |results| {
-            let mut table = tables::access_table();
-            tables::access(results, "table_3", &WIRED, &Link::case, &mut table);
-            table
-        })
-        .lab(IN_LAB),
-        Item::made("table-4", Some(Table(4)), "capacity of wireless links", links(&WIRELESS), |results| {
-            let mut table = tables::access_table();
-            tables::access(results, "table_4", &WIRELESS, &Link::case, &mut table);
-            table
-        })
-        .lab(IN_LAB),
-        Item::made(
+        tables::access("table-3", Table(3), "capacity of wired links", &WIRED, Link::case).lab(IN_LAB),
+        tables::access("table-4", Table(4), "capacity of wireless links", &WIRELESS, Link::case).lab(IN_LAB),
+        tables::access(
             "half-rate",
             None,
             "tables III and IV with a source that takes half of what the link has",
-            WIRED.iter().chain(&WIRELESS).map(|link| link.half()).collect(),
-            |results| {
-                let mut table = tables::access_table();
-                tables::access(results, "table_3", &WIRED, &Link::half, &mut table);
-                tables::access(results, "table_4", &WIRELESS, &Link::half, &mut table);
-                table
-            },
+            &[&WIRED[..], &WIRELESS].concat(),
+            Link::half,
         ),
         Item::made(
             "figure-4",
-            Some(Figure(4)),
+            Figure(4),
             "capacity and size of packets while 802.11b changes its mode every 50 s",
             vec![Case::new("modes")],
             tables::modes,
         ),
-        Item::made("figure-5", Some(Figure(5)), "the networks of the hand-off", vec![], |_| {
-            PAPER.links("hand-off")
-        }),
+        Item::fixed("figure-5", Figure(5), "the networks of the hand-off", || PAPER.links("hand-off")),
         Item::made(
             "figure-6",
-            Some(Figure(6)),
+            Figure(6),
             "a hand-off from 150 kbit/s to 802.11b and back, with fast rate adaptation and without",
             both(&near),
             move |results| tables::hand_offs(results, &near),
@@ -152,20 +137,21 @@ fn items() -> Vec<Item> {
             both(&cases::hand_off_alike),
             |results| tables::hand_offs(results, &cases::hand_off_alike),
         ),
-        Item::made(
+        Item::rows(
             "increase",
             None,
             "sections 3.1 and 6: how fast TFRC's rate rises without losses, in packets per round-trip time in each",
-            INCREASES.iter().map(|(tfrc, _)| cases::increase(tfrc)).collect(),
-            tables::increases,
+            &["controller"],
+            &[("most", Mean(MOST)), ("last", Mean(LAST))],
+            increases,
         ),
     ]
 }
 
 /// TFRC with history discounting and without, and what the paper says at most.
-const INCREASES: [(&str, Option<f64>); 4] = [
-    ("tfrc(preset=ns-2,header=0,discount=1)", Some(0.14)),
-    ("tfrc(preset=ns-2,header=0)", Some(0.22)),
-    ("tfrc(discount=1)", Some(0.14)),
-    ("tfrc", Some(0.22)),
+const INCREASES: [(&str, f64); 4] = [
+    ("tfrc(preset=ns-2,header=0,discount=1)", 0.14),
+    ("tfrc(preset=ns-2,header=0)", 0.22),
+    ("tfrc(discount=1)", 0.14),
+    ("tfrc", 0.22),
 ];

@@ -60,13 +60,7 @@ pub(super) fn departures() -> Table {
         let point = |(k, at): (usize, &f64)| (at - first, Mean::exactly(k as f64));
         lines.push((name.to_owned(), shown.iter().enumerate().map(point).collect()));
     }
-    table.chart(Chart {
-        title: "Departures over DSL of 2 Mbit/s".to_owned(),
-        x: "time, ms",
-        y: "packet",
-        lines,
-        stated: Vec::new(),
-    });
+    table.chart(Chart::new("Departures over DSL of 2 Mbit/s", "time, ms", "packet", lines));
     table
 }
 

@@ -2,23 +2,18 @@
 
 use toml::Value;
 
-use super::cases::{self, FORWARD, HAND_OFFS, LOADS, Link, OF_ONE_RUN, SAMPLES, shortest_exchange};
-use super::measure::{FOLLOWED, LAST, MOST, NOTICED};
-use super::{INCREASES, LOADED, figures};
-use crate::papers::paper::Case;
+use super::cases::{self, FORWARD, HAND_OFFS, LOADS, Link, Load, OF_ONE_RUN, SAMPLES, shortest_exchange};
+use super::figures;
+use super::measure::{FOLLOWED, NOTICED};
 use crate::papers::results::Results;
+use crate::papers::{Case, Item, Number, each};
 use lastmile_report::Mean;
-use lastmile_report::table::{Cell, Chart, Table};
+use lastmile_report::table::{Cell, Chart, Line, Table};
 
-/// Table 1.
-pub(super) fn loads(results: &Results) -> Table {
-    let mut table = Table::new(&["cross_traffic", "share_percent"]);
-    for load in &LOADS[1..] {
-        let paper = (*load != cases::Load::Ftp).then_some(80.0);
-        let share = results.mean(&cases::table_2(*load, LOADED, SAMPLES[0]), "load");
-        table.row([Cell::from(load.name()), (share, paper).into()]);
-    }
-    table
+/// The runs of table 2 under a load at a rate: TFRC Probe's, and CapProbe's.
+pub(super) fn probed((load, kbps): (Load, u32)) -> Vec<Case> {
+    let probe = SAMPLES.map(|samples| cases::table_2(load, kbps, samples));
+    [&probe[..], &[cases::capprobe(load, kbps)]].concat()
 }
 
 /// Table 2, in kbit/s.
@@ -26,35 +21,17 @@ pub(super) fn asymmetric(results: &Results) -> Table {
     let columns =
         ["cross_traffic", "samples", "forward_kbps", "tfrc_probe_kbps", "capprobe_kbps", "capprobe_runs"];
     let mut table = Table::new(&columns);
-    for load in LOADS {
-        for samples in SAMPLES {
-            for kbps in FORWARD {
-                let probe = results.mean(&cases::table_2(load, kbps, samples), "capacity_1");
-                let capprobe = results.mean(&cases::capprobe(load, kbps), "capprobe");
-                table.row([
-                    Cell::from(load.name()),
-                    Cell::from(samples.to_string()),
-                    Cell::from(kbps.to_string()),
-                    (probe, Some(f64::from(kbps))).into(),
-                    (capprobe, Some(100.0)).into(),
-                    Cell::from(capprobe.map_or(0, |capprobe| capprobe.n).to_string()),
-                ]);
-            }
-        }
-    }
-    table
-}
-
-/// Table 2 without CapProbe.
-pub(super) fn fast_access(results: &Results) -> Table {
-    let mut table = Table::new(&["cross_traffic", "samples", "forward_kbps", "tfrc_probe_kbps"]);
-    for (load, samples) in LOADS.into_iter().flat_map(|load| SAMPLES.map(|samples| (load, samples))) {
-        for kbps in FORWARD {
-            let case = cases::with_fast_access(cases::table_2(load, kbps, samples));
-            let head = [load.name().to_owned(), samples.to_string(), kbps.to_string()];
-            let probe = (results.mean(&case, "capacity_1"), Some(f64::from(kbps)));
-            table.row(head.map(Cell::from).into_iter().chain([probe.into()]));
-        }
+    for ((load, samples), kbps) in each(&each(&LOADS, &SAMPLES), &FORWARD) {
+        let probe = results.mean(&cases::table_2(load, kbps, samples), "capacity_1");
+        let capprobe = results.mean(&cases::capprobe(load, kbps), "capprobe");
+        table.row([
+            Cell::from(load.name()),
+            Cell::from(samples.to_string()),
+            Cell::from(kbps.to_string()),
+            (probe, Some(f64::from(kbps))).into(),
+            (capprobe, Some(100.0)).into(),
+            Cell::from(capprobe.map_or(0, |capprobe| capprobe.n).to_string()),
+        ]);
     }
     table
 }
@@ -69,19 +46,20 @@ pub(super) struct Printed {
     pub(super) near: usize,
 }
 
-/// Its five runs, as far as the table has that link.
-pub(super) fn printed(table: &str, link: &Link, samples: u32) -> Option<Printed> {
+/// Its five runs, as far as a table has that link.
+pub(super) fn printed(link: Link, samples: u32) -> Option<Printed> {
     let figures = figures();
     let name = link.name();
     let of = |found: &&Value| found.get("link").and_then(Value::as_str) == Some(name.as_str());
     let row = OF_ONE_RUN.iter().position(|&row| row == samples)?;
-    let found = figures.get(table)?.as_array()?.iter().find(of)?;
+    let tables = ["table_3", "table_4"].into_iter().filter_map(|table| figures.get(table)?.as_array());
+    let found = tables.flatten().find(of)?;
     let row = found.get("rows")?.as_array()?.get(row)?.as_array()?;
     let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
     let all: Vec<f64> = row.iter().filter_map(number).collect();
     let every_other = |first: usize| all.iter().skip(first).step_by(2).copied().collect::<Vec<f64>>();
     let capacities: Vec<f64> = every_other(0).iter().map(|mbps| 1e3 * mbps).collect();
-    let near = capacities.iter().filter(|kbps| is_near(**kbps, *link)).count();
+    let near = capacities.iter().filter(|kbps| is_near(**kbps, link)).count();
     Some(Printed {
         capacity: Mean::of(&capacities)?.median,
         seconds: Mean::of(&every_other(1))?.median,
@@ -112,25 +90,21 @@ pub(super) fn near(results: &Results, case: &Case, link: Link, samples: u32) -> 
     (near, results.values(case, time).len())
 }
 
-/// Tables 3 and 4 without rows.
-pub(super) fn access_table() -> Table {
-    Table::new(&["link", "samples", "truth_kbps", "capacity_kbps", "runs_within_a_tenth", "time_s"])
-}
-
 /// Tables 3 and 4.
 pub(super) fn access(
-    results: &Results,
-    of: &str,
+    id: &'static str,
+    number: impl Into<Option<Number>>,
+    shows: &'static str,
     links: &[Link],
-    case: &dyn Fn(Link) -> Case,
-    table: &mut Table,
-) {
-    for link in links {
-        let case = case(*link);
-        for samples in OF_ONE_RUN {
-            let (capacity, time) = after(samples);
-            let paper = printed(of, link, samples);
-            let (near, runs) = near(results, &case, *link, samples);
+    case: fn(Link) -> Case,
+) -> Item {
+    let rows = each(links, &OF_ONE_RUN);
+    Item::made(id, number, shows, links.iter().copied().map(case).collect(), move |results| {
+        let columns = ["link", "samples", "truth_kbps", "capacity_kbps", "runs_within_a_tenth", "time_s"];
+        let mut table = Table::new(&columns);
+        for &(link, samples) in &rows {
+            let (case, (capacity, time), paper) = (case(link), after(samples), printed(link, samples));
+            let (near, runs) = near(results, &case, link, samples);
             table.row([
                 Cell::from(link.name()),
                 Cell::from(samples.to_string()),
@@ -140,11 +114,12 @@ pub(super) fn access(
                 (results.mean(&case, time), paper.map(|paper| paper.seconds)).into(),
             ]);
         }
-    }
+        table
+    })
 }
 
 /// A line of a case's first run.
-fn line(results: &Results, name: &str, case: &Case, what: &str) -> (String, Vec<(f64, Mean)>) {
+fn line(results: &Results, name: &str, case: &Case, what: &str) -> Line {
     (name.to_owned(), results.line(case, what))
 }
 
@@ -175,12 +150,10 @@ pub(super) fn modes(results: &Results) -> Table {
             results.mean(&case, size).into(),
         ]);
     }
-    let (x, stated) = ("time, s", Vec::new());
     let lines = vec![line(results, "estimate", &case, "estimate"), line(results, "sent", &case, "rate")];
-    let title = "802.11b in five modes".to_owned();
-    table.chart(Chart { title, x, y: "kbit/s", lines, stated: stated.clone() });
+    table.chart(Chart::new("802.11b in five modes", "time, s", "kbit/s", lines));
     let lines = vec![line(results, "size", &case, "size")];
-    table.chart(Chart { title: "Size of packets".to_owned(), x, y: "B", lines, stated });
+    table.chart(Chart::new("Size of packets", "time, s", "B", lines));
     table
 }
 
@@ -202,24 +175,13 @@ pub(super) fn hand_offs(results: &Results, of: &dyn Fn(&str) -> Case) -> Table {
         let shown = ["window_s", up.0, up.1, "rate_before", "rise", down.0, "standing_ms"];
         table.row([Cell::from(name)].into_iter().chain(shown.map(|what| results.mean(&case, what).into())));
         let lines = vec![line(results, "sent", &case, "rate"), line(results, "estimate", &case, "estimate")];
-        let title = format!("{name} fast rate adaptation");
-        let stated = vec![(1_900.0, "paper: sent, with".to_owned())];
-        table.chart(Chart { title, x: "time, s", y: "kbit/s", lines, stated });
+        let chart = Chart::new(format!("{name} fast rate adaptation"), "time, s", "kbit/s", lines);
+        table.chart(chart.stated([(1_900.0, "paper: sent, with")]));
     }
     let over = results.difference(&of(HAND_OFFS[0].1), &of(HAND_OFFS[1].1), "rise");
     let empty = (0..4).map(|_| Cell::from(""));
     let rest = (0..2).map(|_| Cell::from(""));
     table.row([Cell::from("with, less without")].into_iter().chain(empty).chain([over.into()]).chain(rest));
-    table
-}
-
-/// TFRC's rate without losses.
-pub(super) fn increases(results: &Results) -> Table {
-    let mut table = Table::new(&["controller", "most", "last"]);
-    for (tfrc, paper) in INCREASES {
-        let found = [MOST, LAST].map(|what| (results.mean(&cases::increase(tfrc), what), paper).into());
-        table.row([Cell::from(tfrc)].into_iter().chain(found));
-    }
     table
 }
 
@@ -231,13 +193,11 @@ mod tests {
     fn the_paper_s_numbers_are_found_by_their_links() {
         // Of 92.18, 94.92, 94.25, 107.99, 94.07 and 5.5, 5.5, 5.6, 5.5, 5.6. 107.99 is 12 % above 96.3, which IP packets can have.
         let ethernet = Printed { capacity: 94_250.0, seconds: 5.5, near: 4 };
-        assert_eq!(printed("table_3", &Link::Ethernet, 20), Some(ethernet));
+        assert_eq!(printed(Link::Ethernet, 20), Some(ethernet));
         // Of 0.114, 0.122, 0.115, 0.110 and 0.119 two are 0.1152 or more.
-        assert_eq!(printed("table_3", &Link::DslUp, 20).map(|printed| printed.near), Some(2));
-        for (table, links) in [("table_3", &cases::WIRED[..]), ("table_4", &cases::WIRELESS)] {
-            for link in links {
-                assert!(printed(table, link, 100).is_some(), "{link:?}");
-            }
+        assert_eq!(printed(Link::DslUp, 20).map(|printed| printed.near), Some(2));
+        for link in cases::WIRED.into_iter().chain(cases::WIRELESS) {
+            assert!(printed(link, 100).is_some(), "{link:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The runs of seed 002: set-ups, schemes, errors, and what stands beside a flow.
+//! The runs of VTP: set-ups, schemes, errors, and what stands beside a flow.
 
-use crate::papers::paper::Case;
+use crate::papers::Case;
 
 /// Rates under errors: figure 5's, and figure 9's.
 pub(super) const ERRORS: [u32; 6] = [0, 1, 2, 3, 4, 5];
@@ -15,8 +15,8 @@ pub(super) const RFC: [&str; 3] = ["vtp", "tfrc+spike", "multfrc(preset=rfc)"];
 /// The same with fractions of a connection, which its authors' later work has.
 pub(super) const FRACTIONS: [&str; 3] =
     ["vtp", "tfrc-wireless", "multfrc(preset=ns-2,fractions=true,alpha=0.25,beta=0.25,window=2)"];
-/// MULTFRC with other thresholds: a queue of half, of four fifths and of the whole of the least round-trip time. Whose is 0.2 is
-/// recalled from its authors' papers, and seed 002 does not say.
+/// MULTFRC with other thresholds: a queue of half, of four fifths and of the whole of the least round-trip time. Its own 0.2 is
+/// recalled from its authors' papers; the paper does not say it.
 pub(super) const THRESHOLDS: [&str; 3] =
     ["multfrc(preset=ns-2,gamma=0.5)", "multfrc(preset=ns-2,gamma=0.8)", "multfrc(preset=ns-2,gamma=1)"];
 /// Cross traffic changes at these times, in seconds [section 5.3].
@@ -103,7 +103,7 @@ fn quiet(case: Case, links: &[u32]) -> Case {
 }
 
 /// The controller that the paper means by a name; anything else is one. Its TFRC is ns-2's, with the classifier at the receiver;
-/// it does not say which: seed 004's choice for a shared wireless link.
+/// it does not say which: LDA's choice for a shared wireless link.
 fn control(scheme: &str) -> &str {
     match scheme {
         "tfrc" => "tfrc(form=receiver,preset=ns-2,header=0)",

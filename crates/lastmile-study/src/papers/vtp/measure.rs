@@ -1,12 +1,11 @@
-//! What is kept of a run of seed 002: rates in Mbit/s of IP packets, their variation in percent, times in milliseconds.
+//! What is kept of a run of VTP: rates in Mbit/s of IP packets, their variation in percent, times in milliseconds.
 
 use lastmile::observe::stats::{deviation, mean};
 use lastmile_sim::monitor::series::SeriesRow;
 
 use super::cases::STEPS;
 use super::section_4;
-use crate::papers::paper::{Lines, Numbers, Run};
-use crate::papers::watch::Seen;
+use crate::papers::{Lines, Numbers, Run, Seen};
 
 /// Steps of a run are 50 ms: rates are looked at over a second.
 pub(super) const STEPS_PER_SECOND: usize = 20;
@@ -15,17 +14,17 @@ const SETTLING: f64 = 10.0;
 /// Of a phase's rate, how near counts as settled, and over how long.
 const NEAR: f64 = 0.15;
 const SETTLED_OVER: usize = 3;
-/// Shares of the packets that take no longer, in percent, and what these delays are called.
-pub(super) const QUANTILES: [(f64, &str); 9] = [
-    (1.0, "delay_1"),
-    (5.0, "delay_5"),
-    (10.0, "delay_10"),
-    (25.0, "delay_25"),
-    (50.0, "delay_50"),
-    (75.0, "delay_75"),
-    (90.0, "delay_90"),
-    (95.0, "delay_95"),
-    (99.0, "delay_99"),
+/// Shares of the packets that take no longer, in percent; what these delays are called in figure 7, and among the numbers.
+pub(super) const QUANTILES: [(f64, &str, &str); 9] = [
+    (1.0, "p1", "delay_1"),
+    (5.0, "p5", "delay_5"),
+    (10.0, "p10", "delay_10"),
+    (25.0, "p25", "delay_25"),
+    (50.0, "p50", "delay_50"),
+    (75.0, "p75", "delay_75"),
+    (90.0, "p90", "delay_90"),
+    (95.0, "p95", "delay_95"),
+    (99.0, "p99", "delay_99"),
 ];
 
 /// A flow's rates in each second, in Mbit/s: the second's end, what was sent, what arrived.
@@ -96,7 +95,7 @@ fn delays(run: &Run<'_>, warm_up: f64, put: &mut dyn FnMut(&'static str, Option<
     put("jitter_below_5_ms", Some(100.0 * small as f64 / differences.len() as f64));
     let mut sorted = all;
     sorted.sort_by(f64::total_cmp);
-    for (share, name) in QUANTILES {
+    for (share, _, name) in QUANTILES {
         let at = (share / 100.0 * sorted.len() as f64) as usize;
         put(name, sorted.get(at).map(|delay| delay * 1e3));
     }

@@ -1,11 +1,10 @@
-//! Seed 002: G. Yang, L.-J. Chen, T. Sun, M. Gerla, M. Y. Sanadidi, "Smooth and efficient real-time video transport in presence
-//! of wireless errors" (VTP).
+//! VTP: G. Yang, L.-J. Chen, T. Sun, M. Gerla, M. Y. Sanadidi, "Smooth and efficient real-time video transport in presence
+//! of wireless errors".
 
 use lastmile::time::Span;
 
-use crate::papers::paper::{Item, Number, Paper};
-use crate::papers::watch::Watch;
-use lastmile_report::table::{Cell, Table};
+use crate::papers::Shown::{Ci99, Mean};
+use crate::papers::{Item, Number, Paper, Row, Watch, each};
 
 mod cases;
 mod claims;
@@ -28,7 +27,6 @@ pub(super) const PAPER: Paper = Paper {
         ("wired", include_str!("scenarios/wired.toml")),
     ],
     numbers: include_str!("figures.toml"),
-    statements: include_str!("claims.toml"),
     watch: Some(Watch { step: Span::from_millis(50), packets: true }),
     measure: measure::measure,
     draw: measure::draw,
@@ -43,20 +41,20 @@ const READINGS: [&str; 5] =
 fn items() -> Vec<Item> {
     use Number::Figure;
     let mut items = section_4::items();
+    let stepped = |id, number: Option<Number>, shows, set_up, schemes: &[&'static str]| {
+        of_runs(id, number, shows, stepped(set_up, schemes))
+    };
     items.extend([
-        Item::made(
-            "figure-4",
-            Some(Figure(4)),
-            "the topology: wires, a base station, a WLAN",
-            vec![],
-            |_| PAPER.links("wlan"),
-        ),
+        Item::fixed("figure-4", Figure(4), "the topology: wires, a base station, a WLAN", || {
+            PAPER.links("wlan")
+        }),
         figure_5(),
-        of_runs(
+        stepped(
             "figure-6",
             Some(Figure(6)),
             "sending rates beside cross traffic of 0, 1, 2, 1 and 0 Mbit/s, a minute each",
-            stepped(SetUp::Rts, &WIRELESS),
+            SetUp::Rts,
+            &WIRELESS,
         ),
         figure_7(),
         of_runs(
@@ -73,33 +71,30 @@ fn items() -> Vec<Item> {
         ),
         Item::never(
             "figure-10",
-            Some(Figure(10)),
+            Figure(10),
             "the testbed of three laptops",
             "it is a drawing of machines; `lastmile lab` is ours",
         ),
-        Item::waits("figure-11", Some(Figure(11)), "real video under errors", VIDEO),
-        Item::waits("figure-12", Some(Figure(12)), "real video beside cross traffic", VIDEO),
+        Item::waits("figure-11", Figure(11), "real video under errors", VIDEO),
+        Item::waits("figure-12", Figure(12), "real video beside cross traffic", VIDEO),
         wired(),
-        of_runs(
-            "rfc",
-            None,
-            "figure 6 with RFC 5348's TFRC in the place of ns-2's",
-            stepped(SetUp::Rts, &RFC),
-        ),
-        of_runs(
+        stepped("rfc", None, "figure 6 with RFC 5348's TFRC in the place of ns-2's", SetUp::Rts, &RFC),
+        stepped(
             "fractions",
             None,
             "figure 6 where MULTFRC counts fractions of connections",
-            stepped(SetUp::Rts, &FRACTIONS),
+            SetUp::Rts,
+            &FRACTIONS,
         ),
         thresholds(&THRESHOLDS),
-        of_runs(
+        stepped(
             "wired-steps",
             None,
             "figure 6 on the wired link, as earlier work had it",
-            stepped(SetUp::Wired, &WIRELESS),
+            SetUp::Wired,
+            &WIRELESS,
         ),
-        of_runs("no-rts", None, "figure 6 without RTS and CTS", stepped(SetUp::NoRts, &WIRELESS)),
+        stepped("no-rts", None, "figure 6 without RTS and CTS", SetUp::NoRts, &WIRELESS),
         friendliness(
             "friendliness",
             None,
@@ -107,18 +102,14 @@ fn items() -> Vec<Item> {
             &[(SetUp::NoRts, &FEW), (SetUp::DelayedAcks, &FEW), (SetUp::Wired, &FEW)],
         ),
         throughputs(),
-        of_runs(
+        stepped(
             "retries",
             None,
             "section 5.3: figure 6 with errors on the air itself, where frames are sent again",
-            stepped(SetUp::Retries, &WIRELESS),
+            SetUp::Retries,
+            &WIRELESS,
         ),
-        of_runs(
-            "readings",
-            None,
-            "figure 6 with VTP's readings, and TFRC with ZBS",
-            stepped(SetUp::Rts, &READINGS),
-        ),
+        stepped("readings", None, "figure 6 with VTP's readings, and TFRC with ZBS", SetUp::Rts, &READINGS),
         Item::never(
             "rcs",
             None,
@@ -142,46 +133,35 @@ const VIDEO: &str = "real video in the lab";
 const ON_WIRES: [&str; 4] = ["vtp", "tfrc", "tfrc-wireless", "multfrc"];
 
 fn wired() -> Item {
-    let cases =
-        ON_WIRES.map(|scheme| alone(SetUp::Wired, scheme, 0)).into_iter().chain([two_of_vtp()]).collect();
-    let shows = "section 5.1: alone on the wired link, without errors; and two flows of VTP";
-    Item::made("wired", None, shows, cases, |results| {
-        let mut table = Table::new(&[
-            "scheme",
-            "rate_mbps",
-            "throughput_mbps",
-            "variation_percent",
-            "percent_lost_in_queues",
-            "beside_mbps",
-        ]);
-        let rows = ON_WIRES.map(|scheme| (scheme, alone(SetUp::Wired, scheme, 0)));
-        for (scheme, case) in rows.into_iter().chain([("vtp beside vtp", two_of_vtp())]) {
-            let cells = ["rate", "throughput", "variation", "overflow", "beside"];
-            let cells = cells.map(|what| Cell::from(results.mean(&case, what)));
-            table.row([Cell::from(scheme)].into_iter().chain(cells));
-        }
-        table
-    })
+    let rows = ON_WIRES.map(|scheme| Row::new(&[&scheme], alone(SetUp::Wired, scheme, 0)));
+    Item::rows(
+        "wired",
+        None,
+        "section 5.1: alone on the wired link, without errors; and two flows of VTP",
+        &["scheme"],
+        &[
+            ("rate_mbps", Mean("rate")),
+            ("throughput_mbps", Mean("throughput")),
+            ("variation_percent", Mean("variation")),
+            ("percent_lost_in_queues", Mean("overflow")),
+            ("beside_mbps", Mean("beside")),
+        ],
+        rows.into_iter().chain([Row::new(&[&"vtp beside vtp"], two_of_vtp())]),
+    )
 }
 
-/// Where figure 5 is looked at otherwise, and at which errors.
-const OTHERWISE: [SetUp; 3] = [SetUp::NoRts, SetUp::DelayedAcks, SetUp::Wired];
-
+/// Figure 5 in other set-ups, without errors and at 5 % of them.
 fn throughputs() -> Item {
-    let all = || {
-        let both = OTHERWISE.into_iter().flat_map(|set_up| [0, 5].map(|percent| (set_up, percent)));
-        both.flat_map(|(set_up, percent)| FIVE.map(|scheme| (set_up, percent, scheme)))
+    let set_ups = [SetUp::NoRts, SetUp::DelayedAcks, SetUp::Wired];
+    let row = |((set_up, percent), scheme): ((SetUp, u32), &str)| {
+        Row::new(&[&set_up.name(), &percent, &scheme], alone(set_up, scheme, percent))
     };
-    let cases = all().map(|(set_up, percent, scheme)| alone(set_up, scheme, percent)).collect();
-    let shows = "figure 5 in other set-ups: throughput in Mbit/s";
-    Item::made("throughputs", None, shows, cases, move |results| {
-        let mut table = Table::new(&["set-up", "errors_percent", "scheme", "throughput_ci99"]);
-        for (set_up, percent, scheme) in all() {
-            let found =
-                results.mean(&alone(set_up, scheme, percent), "throughput").map(|found| found.at_99());
-            let head = [set_up.name().to_owned(), percent.to_string(), scheme.to_owned()];
-            table.row(head.map(Cell::from).into_iter().chain([found.into()]));
-        }
-        table
-    })
+    Item::rows(
+        "throughputs",
+        None,
+        "figure 5 in other set-ups: throughput in Mbit/s",
+        &["set-up", "errors_percent", "scheme"],
+        &[("throughput_ci99", Ci99("throughput"))],
+        each(&each(&set_ups, &[0, 5]), &FIVE).into_iter().map(row),
+    )
 }

@@ -3,8 +3,9 @@
 use lastmile_sim::monitor::series::SeriesRow;
 
 use super::cases::{SetUp, alone};
-use crate::papers::paper::{Case, Item, Lines, Number, Parts, Run, Verdict};
+use crate::papers::Shown::{Mean, Over};
 use crate::papers::results::Results;
+use crate::papers::{Bar, Case, Item, Lines, Number, Parts, Row, Run, each};
 use lastmile_report::table::{Cell, Chart, Table};
 
 /// IP bits of a packet.
@@ -183,44 +184,72 @@ pub(super) fn draw(run: &Run<'_>, lines: &mut Lines) {
 
 /// Figures 1 to 3, and how soon flows are equal.
 pub(super) fn items() -> Vec<Item> {
-    let lone_cases = || ALONE.map(lone).to_vec();
-    let all: Vec<Case> = BUFFERS
+    let beside_tcp = each(&each(&BUFFERS, &STARTS), &SCHEMES);
+    let converging = beside_tcp.into_iter().map(|((buffer, start), scheme)| {
+        let words = format!("{buffer} packets");
+        Row::new(&[&words, &from(start), &scheme], case(scheme, buffer, start))
+            .over(case("tcp", buffer, start))
+    });
+    let drawn = each(&STARTS, &SCHEMES[..2])
         .into_iter()
-        .flat_map(|buffer| STARTS.map(|start| (buffer, start)))
-        .flat_map(|(buffer, start)| SCHEMES.map(|scheme| case(scheme, buffer, start)))
-        .collect();
-    let drawn =
-        STARTS.iter().flat_map(|&start| [SCHEMES[0], SCHEMES[1]].map(|scheme| case(scheme, PIPE, start)));
+        .map(|(start, scheme)| Row::new(&[&from(start), &scheme], case(scheme, PIPE, start)));
+    // A1 and A2 are half of TCP's window.
+    let area = |what: &str| (what == "area").then_some(f64::from(PIPE));
     vec![
         Item::made(
             "figure-1",
-            Some(Number::Figure(1)),
+            Number::Figure(1),
             "TCP NewReno alone, B = P: its window swings, its rate stays at the link's",
             vec![lone("tcp")],
             figure_1,
         ),
-        Item::made(
+        Item::rows(
             "figure-2",
-            Some(Number::Figure(2)),
+            Number::Figure(2),
             "the rates of TCP and of VTP around a loss, and the packets that were not sent: A1 and A2",
-            lone_cases(),
-            figure_2,
-        ),
-        Item::made(
+            &["scheme"],
+            &[
+                ("rate_before_mbps", Mean("rate_before")),
+                ("packets_not_sent", Mean("area")),
+                ("packets_lost_in_90_s", Mean("overflows")),
+            ],
+            ALONE.map(|scheme| Row::new(&[&scheme], lone(scheme)).paper(area)),
+        )
+        .drawn(|results, table| {
+            let lines = ALONE.map(|scheme| (scheme.to_owned(), results.line(&lone(scheme), "around")));
+            let title = "Rates around a loss, in steps of 50 ms";
+            table.chart(Chart::new(title, "s after the loss", "Mbit/s", lines.into()));
+        }),
+        Item::rows(
             "figure-3",
-            Some(Number::Figure(3)),
+            Number::Figure(3),
             "windows of TCP and of VTP from 1:4 and 4:1 on, B = P",
-            drawn.collect(),
-            figure_3,
-        ),
-        Item::made(
+            &["start", "beside_tcp"],
+            &[("rounds", Mean("rounds"))],
+            drawn,
+        )
+        .drawn(|results, table| {
+            for start in STARTS {
+                let windows = |scheme| results.line(&case(scheme, PIPE, start), "windows");
+                let lines = SCHEMES[..2].iter().map(|&scheme| (scheme.to_owned(), windows(scheme))).collect();
+                let title = format!("Windows in the first 12 s, from {}", from(start));
+                table.chart(Chart::new(title, "window of TCP, packets", "window of the flow", lines));
+            }
+        }),
+        Item::rows(
             "convergence",
             None,
             "section 4: rounds until a flow and TCP beside it are within a tenth of each other, from windows of 4:1 and 1:4",
-            all,
-            convergence,
+            &["buffer", "start", "beside_tcp"],
+            &[("rounds", Mean("rounds")), ("rounds_over_tcp", Over("rounds"))],
+            converging,
         ),
     ]
+}
+
+/// Windows at the start, in words.
+fn from((own, others): (u32, u32)) -> String {
+    format!("{own}:{others}")
 }
 
 fn figure_1(results: &Results) -> Table {
@@ -232,82 +261,28 @@ fn figure_1(results: &Results) -> Table {
         ("smallest window, packets: half of it", "window_low", half),
         ("rate before a loss, Mbit/s: C + 1/RTT", "rate_before", (LINK + PACKET / (2.0 * LEAST_RTT)) / 1e6),
     ] {
-        table.row([
-            Cell::from(what),
-            (results.mean(&case, number), Some((paper * 100.0).round() / 100.0)).into(),
-        ]);
+        let paper = Some((paper * 100.0).round() / 100.0);
+        table.row([Cell::from(what), (results.mean(&case, number), paper).into()]);
     }
     for (title, y, line) in
         [("Window of TCP", "packets", "window"), ("Rate of TCP, in steps of 50 ms", "Mbit/s", "rate")]
     {
-        let lines = vec![("tcp".to_owned(), results.line(&case, line))];
-        table.chart(Chart { title: title.to_owned(), x: "s", y, lines, stated: Vec::new() });
-    }
-    table
-}
-
-fn figure_2(results: &Results) -> Table {
-    let mut table = Table::new(&["scheme", "rate_before_mbps", "packets_not_sent", "packets_lost_in_90_s"]);
-    for scheme in ALONE {
-        let of = |number| results.mean(&lone(scheme), number);
-        // A1 and A2 are half of TCP's window.
-        let area = (of("area"), Some(f64::from(PIPE)));
-        table.row([Cell::from(scheme), of("rate_before").into(), area.into(), of("overflows").into()]);
-    }
-    let lines = ALONE.map(|scheme| (scheme.to_owned(), results.line(&lone(scheme), "around"))).into();
-    let title = "Rates around a loss, in steps of 50 ms".to_owned();
-    table.chart(Chart { title, x: "s after the loss", y: "Mbit/s", lines, stated: Vec::new() });
-    table
-}
-
-fn figure_3(results: &Results) -> Table {
-    let mut table = Table::new(&["start", "beside_tcp", "rounds"]);
-    for start in STARTS {
-        let name = format!("{}:{}", start.0, start.1);
-        for scheme in [SCHEMES[0], SCHEMES[1]] {
-            let case = case(scheme, PIPE, start);
-            table.row([Cell::from(name.clone()), Cell::from(scheme), results.mean(&case, "rounds").into()]);
-        }
-        let line = |scheme: &str| (scheme.to_owned(), results.line(&case(scheme, PIPE, start), "windows"));
-        let lines = vec![line(SCHEMES[0]), line(SCHEMES[1])];
-        let title = format!("Windows in the first 12 s, from {name}");
-        table.chart(Chart {
-            title,
-            x: "window of TCP, packets",
-            y: "window of the flow",
-            lines,
-            stated: Vec::new(),
-        });
-    }
-    table
-}
-
-fn convergence(results: &Results) -> Table {
-    let mut table = Table::new(&["buffer", "start", "beside_tcp", "rounds", "rounds_over_tcp"]);
-    for (buffer, start) in BUFFERS.into_iter().flat_map(|buffer| STARTS.map(|start| (buffer, start))) {
-        for scheme in SCHEMES {
-            let of = case(scheme, buffer, start);
-            let over = results.difference(&of, &case("tcp", buffer, start), "rounds");
-            let head = [format!("{buffer} packets"), format!("{}:{}", start.0, start.1), scheme.to_owned()];
-            table.row(
-                head.map(Cell::from).into_iter().chain([results.mean(&of, "rounds").into(), over.into()]),
-            );
-        }
+        table.chart(Chart::new(title, "s", y, vec![("tcp".to_owned(), results.line(&case, line))]));
     }
     table
 }
 
 /// Claim v14, of one of the readings of VTP.
-pub(super) fn converges(results: &Results, scheme: usize) -> Verdict {
+pub(super) fn converges(results: &Results, scheme: usize) -> Parts {
     let (mut parts, mut rounds) = (Parts::of("%"), Parts::of("rounds"));
-    for (buffer, start) in BUFFERS.into_iter().flat_map(|buffer| STARTS.map(|start| (buffer, start))) {
+    for (buffer, start) in each(&BUFFERS, &STARTS) {
         let of = |scheme| results.median(&case(scheme, buffer, start), "rounds");
-        let what = format!("from {}:{} with {buffer} packets of buffer", start.0, start.1);
-        rounds.beside(&format!("TCP {what}"), of("tcp"));
+        let what = format!("from {} with {buffer} packets of buffer", from(start));
+        rounds.beside(format!("TCP {what}"), of("tcp"));
         let share = of(SCHEMES[scheme]).zip(of("tcp")).map(|(ours, tcp)| 100.0 * ours / tcp);
-        parts.value(&format!("VTP {what}, of TCP's"), share, |share| share <= 120.0, "120 or less");
+        parts.value(format!("VTP {what}, of TCP's"), share, Bar::or_less(120.0));
     }
-    rounds.and(parts).verdict()
+    rounds.and(parts)
 }
 
 #[cfg(test)]

@@ -1,0 +1,317 @@
+//! What papers claim: the sentence, what the paper prints, the bars, and the decision, together.
+
+use std::fmt::Display;
+use std::ops::{Bound, RangeBounds};
+
+use super::results::Results;
+use crate::World;
+
+/// Something that a paper says, and that runs decide.
+pub struct Claim {
+    /// Its name: the paper's letter and a number; `x` for readings of our own.
+    pub id: &'static str,
+    /// What is decided, in a sentence.
+    pub claim: String,
+    /// What the paper has of it.
+    pub paper: Stated,
+    /// The world whose runs decide.
+    pub world: World,
+    /// The items whose runs decide.
+    pub items: &'static [&'static str],
+    /// Decides it.
+    pub decide: Box<dyn Fn(&Results) -> Parts>,
+    /// Where it does not hold: the cause, and the variant in which it does, if there is one.
+    pub cause: &'static str,
+}
+
+impl Claim {
+    /// One that runs in the simulator decide.
+    pub fn new(
+        id: &'static str,
+        claim: impl Into<String>,
+        paper: Stated,
+        items: &'static [&'static str],
+        decide: impl Fn(&Results) -> Parts + 'static,
+    ) -> Claim {
+        let (claim, decide) = (claim.into(), Box::new(decide));
+        Claim { id, claim, paper, world: World::Sim, items, decide, cause: "" }
+    }
+
+    /// A claim again, in another set-up: its sentence begins with the other's name, and the paper has the same of both.
+    ///
+    /// # Panics
+    /// There is no claim of that name.
+    pub fn again(
+        claims: &[Claim],
+        id: &'static str,
+        claim: impl Into<String>,
+        items: &'static [&'static str],
+        decide: impl Fn(&Results) -> Parts + 'static,
+    ) -> Claim {
+        let claim = claim.into();
+        let of = claim.split(|c: char| !c.is_ascii_alphanumeric()).next();
+        let other = claims.iter().find(|other| Some(other.id) == of).expect("a sentence begins with a claim");
+        Claim::new(id, claim, other.paper.clone(), items, decide)
+    }
+
+    /// The same, decided by runs in the lab.
+    pub fn lab(self) -> Claim {
+        Claim { world: World::Lab, ..self }
+    }
+
+    /// The same with the cause why it does not hold.
+    pub fn cause(self, cause: &'static str) -> Claim {
+        Claim { cause, ..self }
+    }
+}
+
+/// What a paper has of a claim, and where: tables, figures, sections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stated {
+    /// Numbers with their units: each stands in the paper's `figures.toml`.
+    Numbers {
+        /// Where.
+        at: &'static str,
+        /// The numbers.
+        says: String,
+    },
+    /// No number. Its words, and the bar of ours that they are taken for.
+    Words {
+        /// Where.
+        at: &'static str,
+        /// The words.
+        says: &'static str,
+        /// The bar.
+        bar: &'static str,
+    },
+}
+
+impl Stated {
+    /// Numbers that stand in the paper.
+    pub fn numbers(at: &'static str, says: impl Into<String>) -> Stated {
+        Stated::Numbers { at, says: says.into() }
+    }
+
+    /// Words of the paper, and our bar.
+    pub fn words(at: &'static str, says: &'static str, bar: &'static str) -> Stated {
+        Stated::Words { at, says, bar }
+    }
+}
+
+impl Display for Stated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stated::Numbers { at, says } => write!(f, "{at}: {says}"),
+            Stated::Words { at, says, bar } => write!(f, "{at}, in words: {says}; our bar: {bar}"),
+        }
+    }
+}
+
+/// What a value has to be: the numbers that decide also make its words.
+///
+/// ```
+/// use lastmile_study::papers::Bar;
+/// let bar = Bar::near(84.0, 4.0);
+/// assert!(bar.holds(80.0) && !bar.holds(79.9));
+/// assert_eq!(bar.to_string(), "84 ± 4");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    middle: f64,
+    range: (Bound<f64>, Bound<f64>),
+    words: String,
+}
+
+impl Bar {
+    fn of(low: Bound<f64>, high: Bound<f64>, words: String) -> Bar {
+        Bar { middle: 0.0, range: (low, high), words }
+    }
+
+    /// From one number to another, `92 to 108`.
+    pub fn between(low: f64, high: f64) -> Bar {
+        Bar::of(Bound::Included(low), Bound::Included(high), format!("{low} to {high}"))
+    }
+
+    /// No further from zero, `within 4`.
+    pub fn within(by: f64) -> Bar {
+        Bar::between(-by, by).said(format!("within {by}"))
+    }
+
+    /// No further from a number of the paper, `84 ± 4`.
+    pub fn near(paper: f64, by: f64) -> Bar {
+        Bar { middle: paper, ..Bar::within(by).said(format!("{paper} ± {by}")) }
+    }
+
+    /// More, `above 90`.
+    pub fn above(low: f64) -> Bar {
+        Bar::of(Bound::Excluded(low), Bound::Unbounded, format!("above {low}"))
+    }
+
+    /// Less, `below 5`.
+    pub fn below(high: f64) -> Bar {
+        Bar::of(Bound::Unbounded, Bound::Excluded(high), format!("below {high}"))
+    }
+
+    /// As much or more, `90 or more`.
+    pub fn or_more(low: f64) -> Bar {
+        Bar::of(Bound::Included(low), Bound::Unbounded, format!("{low} or more"))
+    }
+
+    /// As much or less, `10 or less`.
+    pub fn or_less(high: f64) -> Bar {
+        Bar::of(Bound::Unbounded, Bound::Included(high), format!("{high} or less"))
+    }
+
+    /// The same in other words.
+    pub fn said(self, words: impl Into<String>) -> Bar {
+        Bar { words: words.into(), ..self }
+    }
+
+    /// Whether a value is so.
+    pub fn holds(&self, value: f64) -> bool {
+        self.range.contains(&(value - self.middle))
+    }
+}
+
+impl Display for Bar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Nothing where it cannot be decided.
+    pub holds: Option<bool>,
+    /// Our value.
+    pub ours: String,
+    /// What of it does not hold, or why it cannot be decided.
+    pub why: String,
+}
+
+/// Collects what a claim is about, part by part.
+#[derive(Debug, Default)]
+pub struct Parts {
+    unit: &'static str,
+    said: Vec<String>,
+    missed: Vec<String>,
+    unknown: Vec<String>,
+}
+
+impl Parts {
+    /// Its values are in that unit.
+    pub fn of(unit: &'static str) -> Parts {
+        Parts { unit, ..Parts::default() }
+    }
+
+    /// Values that have to be so, of each of some.
+    pub fn each<K>(
+        unit: &'static str,
+        all: impl IntoIterator<Item = K>,
+        of: impl Fn(K) -> (String, Option<f64>, Bar),
+    ) -> Parts {
+        all.into_iter().map(of).fold(Parts::of(unit), |mut parts, (what, value, bar)| {
+            parts.value(what, value, bar);
+            parts
+        })
+    }
+
+    /// With parts in another unit.
+    pub fn and(mut self, other: Parts) -> Parts {
+        self.said.extend(other.said);
+        self.missed.extend(other.missed);
+        self.unknown.extend(other.unknown);
+        self
+    }
+
+    /// A value that has to be so; one that is not known decides nothing.
+    pub fn value(&mut self, what: impl Into<String>, value: Option<f64>, bar: Bar) {
+        let what = what.into();
+        if let Some(value) = value.filter(|value| !bar.holds(*value)) {
+            self.missed.push(format!("{what} {}, not {bar}", self.number(value)));
+        }
+        self.beside(what, value);
+    }
+
+    /// A value beside which others are judged.
+    pub fn beside(&mut self, what: impl Into<String>, value: Option<f64>) {
+        let what = what.into();
+        match value {
+            None => self.unknown.push(what),
+            Some(value) => self.said.push(format!("{what} {}", self.number(value))),
+        }
+    }
+
+    fn number(&self, value: f64) -> String {
+        let digits = if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 };
+        format!("{value:.digits$} {}", self.unit).trim_end().to_owned()
+    }
+
+    /// A statement that has to be true.
+    pub fn holds(&mut self, said: String, holds: bool) {
+        if !holds {
+            self.missed.push(said.clone());
+        }
+        self.said.push(said);
+    }
+
+    /// One of many that have to be so: nothing is said of it unless it is not.
+    pub fn wants(&mut self, what: &str, holds: Option<bool>) {
+        match holds {
+            None => self.unknown.push(what.to_owned()),
+            Some(true) => {}
+            Some(false) => self.missed.push(format!("not {what}")),
+        }
+    }
+
+    /// What these come to; nothing at all decides nothing.
+    pub fn verdict(self) -> Verdict {
+        let (ours, any) = (self.said.join(", "), !(self.said.is_empty() && self.missed.is_empty()));
+        match (self.unknown.is_empty(), self.missed.is_empty()) {
+            (false, _) => {
+                Verdict { holds: None, ours, why: format!("nothing is known of {}", self.unknown.join(", ")) }
+            }
+            (true, holds) => Verdict { holds: any.then_some(holds), ours, why: self.missed.join("; ") },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_said_with_their_units() {
+        let mut parts = Parts::of("%");
+        parts.value("a", Some(64.25), Bar::or_more(90.0));
+        parts.beside("b", Some(0.126));
+        let mut times = Parts::of("ms");
+        times.value("c", Some(0.0), Bar::below(1.0));
+        let verdict = parts.and(times).verdict();
+        assert_eq!(verdict.ours, "a 64.2 %, b 0.13 %, c 0.0 ms");
+        assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a 64.2 %, not 90 or more"));
+    }
+
+    #[test]
+    fn what_is_not_known_decides_nothing() {
+        let mut parts = Parts::default();
+        parts.value("a", Some(1.0), Bar::above(1.0));
+        parts.beside("b", None);
+        let verdict = parts.verdict();
+        assert_eq!((verdict.holds, verdict.why.as_str()), (None, "nothing is known of b"));
+        assert_eq!(Parts::of("%").verdict().holds, None);
+    }
+
+    /// A bar that goes by a value of another run that is not known holds for nothing.
+    #[test]
+    fn bars_hold_at_their_numbers_and_say_them() {
+        let said = |bar: Bar, values: [f64; 3]| (bar.to_string(), values.map(|value| bar.holds(value)));
+        assert_eq!(said(Bar::between(92.0, 108.0), [91.9, 92.0, 108.0]).1, [false, true, true]);
+        assert_eq!(said(Bar::within(1.5), [-1.5, 1.5, 1.6]), ("within 1.5".to_owned(), [true, true, false]));
+        assert_eq!(said(Bar::near(84.0, 4.0), [80.0, 88.0, 4.0]), ("84 ± 4".to_owned(), [true, true, false]));
+        assert_eq!(said(Bar::above(f64::NAN), [-1e9, 0.0, 1e9]).1, [false; 3]);
+        assert_eq!(said(Bar::below(5.0), [4.9, 5.0, f64::NAN]), ("below 5".to_owned(), [true, false, false]));
+        assert_eq!((Bar::or_more(90.0).holds(90.0), Bar::or_less(10.0).holds(10.1)), (true, false));
+    }
+}
