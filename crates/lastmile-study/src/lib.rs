@@ -10,6 +10,7 @@ mod error;
 pub mod evaluate;
 #[cfg(feature = "lab")]
 mod lab;
+mod media;
 pub mod pages;
 pub mod papers;
 pub mod ran;

@@ -77,13 +77,15 @@ pub fn draw(file: &str, document: &Value) -> Option<String> {
         Kind::Conformance(rows) => {
             heading(file, &[("rows", rows.len().to_string())])
                 + "<h2>Conformance</h2>\n"
-                + &table(
-                    &rows,
-                    &["kind", "name", "direction", "world", "verdict", "inputs", "decisions", "reason"],
-                )
+                + &table(&rows, &columns("kind name direction world verdict inputs decisions reason"))
         }
     };
     Some(page(file, &body))
+}
+
+/// The names of columns with spaces between them.
+fn columns(names: &str) -> Vec<&str> {
+    names.split(' ').collect()
 }
 
 fn list<'a>(all: &'a Row, key: &str) -> Vec<&'a Row> {
@@ -111,21 +113,9 @@ fn lateness(all: &Row) -> String {
     "<h2>Lateness of the lab</h2>\n".to_owned()
         + &table(
             &[lateness],
-            &[
-                "packets",
-                "events",
-                "p50_ns",
-                "p99_ns",
-                "worst_ns",
-                "allowed_ns",
-                "late",
-                "moved",
-                "device_drops",
-                "stolen_share",
-                "core_share",
-                "realtime",
-                "refused",
-            ],
+            &columns(
+                "packets events p50_ns p99_ns worst_ns allowed_ns late moved device_drops stolen_share core_share realtime refused",
+            ),
         )
 }
 
@@ -168,29 +158,9 @@ fn results(all: &Row) -> String {
         + &plots(&[figure("Estimates", "IP layer, Mbit/s", &keys, &bars)])
         + &table(
             &rows,
-            &[
-                "from",
-                "to",
-                "method",
-                "direction",
-                "quantity",
-                "rate_bps",
-                "more_than_bps",
-                "burst_bytes",
-                "interval",
-                "truth_capacity_bps",
-                "truth_sustained_bps",
-                "truth_window_bps",
-                "truth_mean_bps",
-                "truth_over",
-                "error",
-                "seconds",
-                "bytes",
-                "streams",
-                "streams_discarded",
-                "refused",
-                "warning",
-            ],
+            &columns(
+                "from to method direction quantity rate_bps more_than_bps burst_bytes interval truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_over error seconds bytes streams streams_discarded refused warning",
+            ),
         )
 }
 
@@ -232,18 +202,7 @@ fn flows(all: &Row, title: &str, what: &str) -> String {
         ])
         + &table(
             &rows,
-            &[
-                what,
-                "kind",
-                "from",
-                "to",
-                "goodput_bps",
-                "sent",
-                "received",
-                "lost",
-                "delay_mean_s",
-                "delay_max_s",
-            ],
+            &columns(&format!("{what} kind from to goodput_bps sent received lost delay_mean_s delay_max_s")),
         )
 }
 
@@ -260,7 +219,7 @@ fn links(all: &Row) -> String {
     });
     "<h2>Links</h2>\n".to_owned()
         + &plots(&[figure("Dropped by queues", "packets", &[], &bars.collect::<Vec<_>>())])
-        + &table(&rows, &["from", "to", "packets", "dropped"])
+        + &table(&rows, &columns("from to packets dropped"))
 }
 
 fn wlans(all: &Row) -> String {
@@ -268,21 +227,8 @@ fn wlans(all: &Row) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let columns = [
-        "wlan",
-        "from",
-        "to",
-        "packets",
-        "delivered",
-        "dropped",
-        "lost",
-        "transmissions",
-        "collisions",
-        "frames",
-        "channel_errors",
-        "airtime_s",
-    ];
-    "<h2>WLANs</h2>\n".to_owned() + &table(&rows, &columns)
+    let shown = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s";
+    "<h2>WLANs</h2>\n".to_owned() + &table(&rows, &columns(shown))
 }
 
 fn accuracy(rows: &[&Row]) -> String {
@@ -328,10 +274,7 @@ fn accuracy(rows: &[&Row]) -> String {
             ),
             figure("Bias, with its sign", "median error of the window, % of the truth", &[], &bias),
         ])
-        + &table(
-            rows,
-            &["world", "rate_mbps", "cross", "method", "direction", "trains", "n", "refused", "more_than"],
-        )
+        + &table(rows, &columns("world rate_mbps cross method direction trains n refused more_than"))
 }
 
 fn bench(rows: &[&Row]) -> String {
@@ -356,5 +299,5 @@ fn bench(rows: &[&Row]) -> String {
             figure("CPU time", "CPU ms per simulated second", &keys, &bars("cpu_s_per_sim_s", 1e3, "ms")),
             figure("Memory", "peak memory, MB", &keys, &bars("peak_mb", 1.0, "MB")),
         ])
-        + &table(rows, &["scenario", "tool", "cpu_s_per_sim_s", "peak_mb", "packets", "simulated_s"])
+        + &table(rows, &columns("scenario tool cpu_s_per_sim_s peak_mb packets simulated_s"))
 }

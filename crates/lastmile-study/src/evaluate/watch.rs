@@ -1,20 +1,17 @@
 //! What is kept of a run while it goes: of every flow that is looked at its rates in each step, of its limiting link the queue, and of a
 //! tested stream how long each packet took.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::node::Datagram;
 use lastmile::time::{Span, Time};
-use lastmile::wire::{RtpPacket, is_rtcp};
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
-use lastmile_sim::network::engine::NodeId;
-use lastmile_sim::network::meter::udp_payload;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::{Scenario, Simulation};
 
 use super::metrics::STEP_S;
 use super::path::{ByTime, Paths, propagation};
+use crate::media;
 
 /// Of one flow, step by step: bit/s of IP packets, and the mean delay of those that arrived, in seconds.
 #[derive(Clone, Debug, Default)]
@@ -53,11 +50,24 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths) -> (Hooks, Shared) {
     let kept = Arc::new(Mutex::new(Kept { flows, queues, took: Vec::new() }));
     let (rows, packets) = (Arc::clone(&kept), Arc::clone(&kept));
     let tell = move |row: &SeriesRow| rows.lock().unwrap_or_else(PoisonError::into_inner).row(row);
-    let ways: Vec<(String, Option<ByTime>)> =
+    let mut ways: BTreeMap<String, Option<ByTime>> =
         paths.tested.iter().map(|flow| (flow.name.clone(), flow.propagation.clone())).collect();
+    let prepare = move |scenario: &Scenario, simulation: &mut Simulation| {
+        media::watch(
+            scenario,
+            simulation,
+            |name| ways.remove(name),
+            move |way, left, now| {
+                let (delay, at_s) = ((now - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
+                let queueing = way.as_ref().map(|way| (delay - propagation(way, at_s)) as f32);
+                let took = Took { delay: delay as f32, queueing };
+                packets.lock().unwrap_or_else(PoisonError::into_inner).took.push(took);
+            },
+        );
+    };
     let hooks = Hooks {
         series: Some(SeriesPlan { step: Span::from_secs_f64(STEP_S), tell: Box::new(tell) }),
-        prepare: Some(Box::new(move |scenario, simulation| time(scenario, simulation, ways, packets))),
+        prepare: Some(Box::new(prepare)),
         ..Hooks::default()
     };
     (hooks, kept)
@@ -79,61 +89,4 @@ impl Kept {
             _ => {}
         }
     }
-}
-
-/// A tested stream's packets under way.
-struct Way {
-    sender: NodeId,
-    receiver: NodeId,
-    propagation: Option<ByTime>,
-    /// When each left, by its source and number: those of the last 65,536.
-    left: HashMap<(u32, u16), Time>,
-}
-
-/// Takes the time of every packet of these streams.
-fn time(
-    scenario: &Scenario,
-    simulation: &mut Simulation,
-    streams: Vec<(String, Option<ByTime>)>,
-    kept: Shared,
-) {
-    let mut ways: HashMap<u32, Way> = HashMap::new();
-    let talks = scenario.conversations();
-    for (name, propagation) in streams {
-        let talk = talks.iter().find(|talk| talk.name.as_deref() == Some(name.as_str()));
-        let Some((talk, flow)) = talk.and_then(|talk| Some((talk, simulation.conversation(talk)?.0))) else {
-            continue;
-        };
-        let (sender, receiver) = (simulation.hosts[talk.from.0], simulation.hosts[talk.to.0]);
-        ways.insert(flow.0, Way { sender, receiver, propagation, left: HashMap::new() });
-    }
-    if ways.is_empty() {
-        return;
-    }
-    simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
-        let Some(way) = ways.get_mut(&datagram.flow.0) else { return };
-        if from != way.sender && to != way.receiver {
-            return;
-        }
-        let Some(packet) = media(datagram) else { return };
-        if from == way.sender {
-            way.left.insert(packet, now);
-        }
-        if to == way.receiver
-            && let Some(left) = way.left.remove(&packet)
-        {
-            let delay = (now - left).as_secs_f64();
-            let at_s = (left - Time::ZERO).as_secs_f64();
-            let queueing = way.propagation.as_ref().map(|way| (delay - propagation(way, at_s)) as f32);
-            let took = Took { delay: delay as f32, queueing };
-            kept.lock().unwrap_or_else(PoisonError::into_inner).took.push(took);
-        }
-    }));
-}
-
-/// Which packet of media it is: its source and number.
-fn media(datagram: &Datagram) -> Option<(u32, u16)> {
-    let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
-    let header = RtpPacket::parse(rtp).ok()?.header;
-    Some((header.ssrc, header.sequence))
 }

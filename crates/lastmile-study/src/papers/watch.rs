@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::node::Datagram;
 use lastmile::time::{Span, Time};
-use lastmile::wire::{RtpPacket, is_rtcp};
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
-use lastmile_sim::network::meter::udp_payload;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::{Scenario, Simulation};
+
+use crate::media;
 
 /// What of a paper's runs is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +38,16 @@ impl Watch {
         let tell = move |row: &SeriesRow| noted(&rows, |seen| seen.rows.push(row.clone()));
         let prepare = move |scenario: &Scenario, simulation: &mut Simulation| {
             if self.packets {
-                attach(scenario, simulation, &packets);
+                let notes = Arc::clone(&packets);
+                media::watch(
+                    scenario,
+                    simulation,
+                    |name| Some(name.to_owned()),
+                    move |name, left, now| {
+                        let arrival = ((now - Time::ZERO).as_secs_f64(), (now - left).as_secs_f64());
+                        noted(&notes, |seen| seen.arrivals.entry(name.clone()).or_default().push(arrival));
+                    },
+                );
             }
         };
         Hooks {
@@ -59,36 +67,6 @@ pub(crate) fn taken(notes: &Notes) -> Seen {
     let mut taken = Seen::default();
     noted(notes, |seen| std::mem::swap(seen, &mut taken));
     taken
-}
-
-/// Has the packets of every stream noted.
-fn attach(scenario: &Scenario, simulation: &mut Simulation, notes: &Notes) {
-    for talk in scenario.conversations() {
-        let Some((name, (flow, _))) = talk.name.clone().zip(simulation.conversation(&talk)) else { continue };
-        let (sender, receiver) = (simulation.hosts[talk.from.0], simulation.hosts[talk.to.0]);
-        let (notes, mut left) = (Arc::clone(notes), BTreeMap::<u16, Time>::new());
-        simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
-            if datagram.flow != flow || (from != sender && to != receiver) {
-                return;
-            }
-            let Some(sequence) = sequence(datagram) else { return };
-            if from == sender {
-                left.insert(sequence, now);
-            }
-            if to == receiver
-                && let Some(then) = left.remove(&sequence)
-            {
-                let arrival = ((now - Time::ZERO).as_secs_f64(), (now - then).as_secs_f64());
-                noted(&notes, |seen| seen.arrivals.entry(name.clone()).or_default().push(arrival));
-            }
-        }));
-    }
-}
-
-/// The number of a packet of media.
-fn sequence(datagram: &Datagram) -> Option<u16> {
-    let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
-    Some(RtpPacket::parse(rtp).ok()?.header.sequence)
 }
 
 impl Seen {
