@@ -73,6 +73,9 @@ pub struct Own<'a> {
     pub wrappers: &'a [&'static Wrapper],
     /// Sources of a stream's frames.
     pub sources: &'a [&'static Source],
+    /// Papers to make again.
+    #[cfg(feature = "study")]
+    pub papers: &'a [&'static lastmile_study::papers::Paper],
 }
 
 /// Runs the program with the arguments of the process, once in a process: its names are added to the registries of `lastmile`.
@@ -83,6 +86,8 @@ pub fn run(own: Own<'_>) -> ExitCode {
         .and_then(|()| CONTROLLERS.add(own.controllers))
         .and_then(|()| WRAPPERS.add(own.wrappers))
         .and_then(|()| SOURCES.add(own.sources));
+    #[cfg(feature = "study")]
+    let added = added.and_then(|()| lastmile_study::papers::PAPERS.add(own.papers));
     if let Err(error) = added {
         return shell::exit::code(Err(shell::exit::Exit::Machine.blame(error)));
     }

@@ -3,6 +3,16 @@
 //!
 //! Runs are those of [`lastmile_sim`]; what they give is data, tables and pages of [`lastmile_report`]. With the feature `lab` some
 //! run in real time between network namespaces as well; without it the crate builds for WebAssembly.
+//!
+//! # A whole program
+//!
+//! `examples/sweep.rs`:
+//!
+//! ```
+#![doc = include_str!("../examples/sweep.rs")]
+//! ```
+//!
+//! A paper of one's own is one file too, and a line that adds it to [`papers::PAPERS`]: `tests/own_paper.rs`.
 pub mod accuracy;
 mod audience;
 pub mod bench;

@@ -18,6 +18,7 @@ use lastmile::units::Rate;
 use lastmile_report::table::{Cell, Table};
 
 /// A paper.
+#[derive(Debug)]
 pub struct Paper {
     /// What the command calls it.
     pub name: &'static str,

@@ -110,14 +110,13 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Runs a sweep of the scenario of that name or file, and gives all rows.
+/// Runs a sweep of a scenario, and gives all rows; `file` is what errors call it. [`scenarios::text`] has both of a ready scenario.
 ///
 /// # Errors
 /// The scenario or a combination cannot be, or a run.
-pub fn rows(scenario: &str, sweep: &Sweep, audience: &Audience) -> Result<Rows> {
+pub fn rows(file: &str, text: &str, sweep: &Sweep, audience: &Audience) -> Result<Rows> {
     let mut all = Rows::new();
-    let (file, text) = scenarios::text(scenario)?;
-    let plan = sweep.plan(&file, &text)?;
+    let plan = sweep.plan(file, text)?;
     let journal = Journal::temporary(plan.runs())?;
     checked(&plan, audience)?;
     run(&plan, &journal, audience)?;
