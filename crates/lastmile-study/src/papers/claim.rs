@@ -1,5 +1,6 @@
 //! What papers claim: the sentence, what the paper prints, the bars, and the decision, together.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
 
@@ -277,9 +278,35 @@ impl Parts {
     }
 }
 
+/// A number that a claim goes by and that some of its runs do not have.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Without {
+    pub(crate) number: String,
+    pub(crate) without: usize,
+    /// Of all runs in which it was looked for.
+    pub(crate) runs: usize,
+}
+
+impl Results {
+    /// What a claim comes to, and which of the numbers that it goes by are missing in some runs.
+    pub(crate) fn decide(&self, decide: &dyn Fn(&Results) -> Parts) -> (Verdict, Vec<Without>) {
+        self.asked.take();
+        let verdict = decide(self).verdict();
+        let mut sums = BTreeMap::<String, (usize, usize)>::new();
+        for ((_, number), (with, without)) in self.asked.take() {
+            let sum = sums.entry(number).or_default();
+            *sum = (sum.0 + with, sum.1 + without);
+        }
+        let some = sums.into_iter().filter(|(_, (_, without))| *without > 0);
+        let all = some.map(|(number, (with, without))| Without { number, without, runs: with + without });
+        (verdict, all.collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::papers::case::{Case, Numbers};
 
     #[test]
     fn values_are_said_with_their_units() {
@@ -313,5 +340,27 @@ mod tests {
         assert_eq!(said(Bar::above(f64::NAN), [-1e9, 0.0, 1e9]).1, [false; 3]);
         assert_eq!(said(Bar::below(5.0), [4.9, 5.0, f64::NAN]), ("below 5".to_owned(), [true, false, false]));
         assert_eq!((Bar::or_more(90.0).holds(90.0), Bar::or_less(10.0).holds(10.1)), (true, false));
+    }
+
+    /// Of `x` one of five runs has none. What was asked for before the claim is not its.
+    #[test]
+    fn a_claim_says_how_many_runs_have_no_number() {
+        let of = |values: &[Option<f64>]| {
+            values.iter().map(|value| value.map(|x| ("x", x)).into_iter().collect::<Numbers>()).collect()
+        };
+        let runs =
+            [(Case::new("a"), of(&[Some(1.0), None, Some(3.0)])), (Case::new("b"), of(&[Some(5.0); 2]))];
+        let results = Results { runs: runs.into(), ..Results::none(3) };
+        results.values(&Case::new("a"), "y");
+        let (verdict, without) = results.decide(&|results| {
+            let mut parts = Parts::default();
+            // Asked twice is once.
+            for case in ["a", "b", "a"] {
+                parts.beside(case, results.median(&Case::new(case), "x"));
+            }
+            parts
+        });
+        assert_eq!(verdict.ours, "a 2.0, b 5.0, a 2.0");
+        assert_eq!(without, [Without { number: "x".to_owned(), without: 1, runs: 5 }]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use lastmile_report::table::{Cell, Table};
 
-use super::paper::Case;
+use super::case::Case;
 use super::results::Results;
 
 /// What a paper calls it.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use lastmile_net::lab::run::{LabConfig, run as run_lab};
 use lastmile_sim::roles::Makers;
 
-use super::paper::{Case, Paper, Run};
-use super::results::{Results, checked, hooks};
+use super::case::Case;
+use super::paper::{Paper, Run};
+use super::results::Results;
+use super::simulate::{checked, hooks};
 use super::watch::taken;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
@@ -54,7 +56,7 @@ impl Results {
                 audience.progress.advance(1);
             }
             if runs.iter().all(Option::is_none) {
-                return Err(Error::NoResult(format!("{}: {refused}", case.command(paper))));
+                return Err(Error::NoResult(format!("{}: {refused}", paper.command(&case))));
             }
             results.runs.insert(case, runs.into_iter().map(Option::unwrap_or_default).collect());
         }

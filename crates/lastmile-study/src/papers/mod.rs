@@ -15,6 +15,7 @@ use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 
+mod case;
 mod claim;
 mod item;
 #[cfg(feature = "lab")]
@@ -23,15 +24,17 @@ mod lda;
 pub mod page;
 mod paper;
 mod results;
+mod simulate;
 mod tfrc_probe;
 mod vtp;
 mod watch;
 
+pub use case::{Case, Lines, Numbers};
+use claim::Without;
 pub use claim::{Bar, Claim, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
-pub use paper::{Case, Lines, Numbers, Paper, Run, topology};
+pub use paper::{Paper, Run, topology};
 pub use results::Results;
-use results::Without;
 pub use watch::{Seen, Watch};
 
 /// All papers.
@@ -322,7 +325,7 @@ mod tests {
     fn every_case_is_a_scenario() {
         for paper in PAPERS.iter() {
             let cases = (paper.items)().iter().flat_map(|item| item.cases().to_vec()).collect();
-            results::checked(paper, cases).unwrap();
+            simulate::checked(paper, cases).unwrap();
         }
     }
 }

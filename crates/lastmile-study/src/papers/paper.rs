@@ -1,19 +1,17 @@
 //! A paper: its scenarios, its numbers, its tables, figures and claims, and the runs that these need.
 
-use std::collections::BTreeMap;
-
 use lastmile::endpoint::Event;
 use lastmile::options::{Entry, Opt};
 use lastmile::time::Time;
 use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_sim::roles::Found;
-use lastmile_sim::scenario::{Override, Scenario};
+use lastmile_sim::scenario::Scenario;
 
+use super::case::{Case, Lines, Numbers};
 use super::claim::Claim;
 use super::item::Item;
 use super::watch::{Seen, Watch};
 use crate::error::{Error, Result};
-pub use crate::runs::Numbers;
 use lastmile::units::Rate;
 use lastmile_report::table::{Cell, Table};
 
@@ -57,6 +55,12 @@ impl Entry for Paper {
 }
 
 impl Paper {
+    /// A case as a command that runs it.
+    pub(super) fn command(&self, case: &Case) -> String {
+        let set: Vec<_> = case.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
+        format!("lastmile sim {}/{}.toml{}", self.folder, case.scenario, set.concat())
+    }
+
     /// The scenario of a case.
     ///
     /// # Errors
@@ -97,9 +101,6 @@ pub fn topology(scenario: &Scenario) -> Table {
     table
 }
 
-/// What of a run is drawn: points by the name of the line.
-pub type Lines = BTreeMap<&'static str, Vec<(f64, f64)>>;
-
 /// A run that has ended.
 pub struct Run<'a> {
     /// What was run.
@@ -120,38 +121,5 @@ impl Run<'_> {
     /// What endpoints of one role decided, with the times on their hosts' clocks.
     pub fn decisions<E: 'static>(&self) -> impl Iterator<Item = (Time, &E)> {
         self.events.iter().filter_map(|event| Some((event.at, event.what.of::<E>()?)))
-    }
-}
-
-/// A scenario of the paper with some of its values replaced: run with each seed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Case {
-    /// The name of the paper's scenario file.
-    pub scenario: &'static str,
-    /// Keys of the scenario and the values that replace theirs.
-    pub set: Vec<(String, String)>,
-}
-
-impl Case {
-    /// That scenario as it is.
-    pub fn new(scenario: &'static str) -> Case {
-        Case { scenario, set: Vec::new() }
-    }
-
-    /// With that key of the scenario replaced.
-    pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> Case {
-        self.set.push((key.into(), value.to_string()));
-        self
-    }
-
-    /// The values that are replaced, as scenarios take them.
-    pub fn overrides(&self) -> Vec<Override> {
-        self.set.iter().map(|(key, value)| Override::new(key, value)).collect()
-    }
-
-    /// As a command that runs it.
-    pub fn command(&self, paper: &Paper) -> String {
-        let set: Vec<_> = self.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
-        format!("lastmile sim {}/{}.toml{}", paper.folder, self.scenario, set.concat())
     }
 }

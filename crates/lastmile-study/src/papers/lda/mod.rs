@@ -5,6 +5,7 @@ use toml::Value;
 
 mod cases;
 mod claims;
+mod judge;
 mod regions;
 mod tables;
 mod variants;

@@ -2,7 +2,7 @@
 
 use super::MEASURED;
 use super::cases::{self, BesideTcp, Preset, SCHEMES, Topology, case, preset};
-use super::claims::{at_800, middle, one_flow};
+use super::judge::{at_800, middle, one_flow};
 use super::tables::by_flows;
 use crate::papers::results::Results;
 use crate::papers::{Bar, Case, Claim, Item, Parts, Row, Stated, each, means};

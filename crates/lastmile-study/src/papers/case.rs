@@ -1,0 +1,37 @@
+//! [`Case`]: a run of a paper, and what is kept of it.
+
+use std::collections::BTreeMap;
+
+use lastmile_sim::scenario::Override;
+
+pub use crate::runs::Numbers;
+
+/// What of a run is drawn: points by the name of the line.
+pub type Lines = BTreeMap<&'static str, Vec<(f64, f64)>>;
+
+/// A scenario of the paper with some of its values replaced: run with each seed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// The name of the paper's scenario file.
+    pub scenario: &'static str,
+    /// Keys of the scenario and the values that replace theirs.
+    pub set: Vec<(String, String)>,
+}
+
+impl Case {
+    /// That scenario as it is.
+    pub fn new(scenario: &'static str) -> Case {
+        Case { scenario, set: Vec::new() }
+    }
+
+    /// With that key of the scenario replaced.
+    pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> Case {
+        self.set.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// The values that are replaced, as scenarios take them.
+    pub fn overrides(&self) -> Vec<Override> {
+        self.set.iter().map(|(key, value)| Override::new(key, value)).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs of all cases with all seeds, in the simulator on all cores.
+
+use lastmile_sim::runs::Hooks;
+use lastmile_sim::scenario::Scenario;
+
+use super::case::Case;
+use super::paper::{Paper, Run};
+use super::results::Results;
+use super::watch::{Notes, taken};
+use crate::audience::Audience;
+use crate::error::Result;
+use crate::runs::by_seed;
+use crate::scenarios;
+
+impl Results {
+    /// Runs every case with every seed in the simulator.
+    pub(crate) fn simulate(
+        paper: &Paper,
+        cases: Vec<Case>,
+        seeds: u64,
+        audience: &Audience,
+    ) -> Result<Results> {
+        let all = checked(paper, cases)?;
+        let runs = by_seed(&format!("runs of {}", paper.name), all.len(), seeds, audience, |case, seed| {
+            let (case, scenario) = &all[case];
+            let (notes, hooks) = hooks(paper);
+            let run = scenarios::simulated(scenario, seed, hooks, audience)
+                .map_err(|error| error.of(format!("{}, seed {seed}", paper.command(case))))?;
+            let (found, network, events) = (&run.found, &run.network, &run.events[..]);
+            let run = Run { scenario, seed, found, network, events, seen: &taken(&notes) };
+            Ok(((paper.measure)(&run), (seed == 1).then(|| (paper.draw)(&run))))
+        })?;
+        let mut results = Results::none(seeds);
+        for ((case, _), runs) in all.into_iter().zip(runs) {
+            let (numbers, lines): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+            results.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
+            results.runs.insert(case, numbers);
+        }
+        Ok(results)
+    }
+}
+
+/// Who looks on at a run, and where it is noted.
+pub(super) fn hooks(paper: &Paper) -> (Notes, Hooks) {
+    let notes = Notes::default();
+    let hooks = paper.watch.map_or_else(Hooks::default, |watch| watch.hooks(&notes));
+    (notes, hooks)
+}
+
+/// The cases, each once, with their scenarios: what is wrong with one is found before any is run. Those that take longest
+/// come first.
+pub(super) fn checked(paper: &Paper, mut cases: Vec<Case>) -> Result<Vec<(Case, Scenario)>> {
+    cases.sort();
+    cases.dedup();
+    let read = |case: Case| -> Result<_> { Ok((case.clone(), paper.scenario(&case)?)) };
+    let mut all = cases.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    all.sort_by_key(|(_, scenario)| {
+        let flows = scenario.conversations().len() + scenario.traffic.len();
+        core::cmp::Reverse(scenario.duration.as_nanos() * flows as i64)
+    });
+    Ok(all)
+}
