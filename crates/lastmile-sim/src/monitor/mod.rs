@@ -1,5 +1,5 @@
-//! What a run shows from outside of its endpoints: counts of flows, links and WLANs, over the run and step by step; and the
-//! truth of a path, from meters at its links and from twin simulations.
+//! A run seen from outside of its endpoints: counts of flows, links and WLANs, over the run and step by step; and the truth of a
+//! path, from meters at its links and from twin simulations.
 pub mod accounting;
 pub mod flows;
 mod path_meter;

@@ -1,4 +1,4 @@
-//! Scenario files: hosts, links, traffic and measurements as TOML, and the engine made from them.
+//! Scenario files: hosts, links, traffic and roles' tables as TOML, and the engine made from them.
 //!
 //! `docs/scenarios.md` has every key with an example; a test holds it to what is read here.
 //!
@@ -94,7 +94,7 @@ impl Scenario {
         host.or_else(|| self.routers.get(vertex.checked_sub(self.hosts.len())?)).map_or("?", |name| name)
     }
 
-    /// What captures, series and events call a link.
+    /// A link's name in captures, series and events: `from>to`.
     pub(crate) fn link_name(&self, link: &LinkSpec) -> String {
         format!("{}>{}", self.vertex_name(link.from), self.vertex_name(link.to))
     }

@@ -1,4 +1,4 @@
-//! From what was read to a checked [`Scenario`]: the run, its hosts and clocks.
+//! From the tables as they were read to a checked [`Scenario`]: the run, its hosts and clocks.
 
 use core::cell::OnceCell;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -81,7 +81,7 @@ impl Check<'_> {
         self.ensure(list.len() <= most, || (format!("{path}[{most}]"), format!("more than {most} {what}")))
     }
 
-    /// Checks all of a file; the tables of roles once hosts, links and traffic are known, by what is given.
+    /// Checks all of a file. `roles` checks their tables, once hosts, links and traffic are known.
     pub(super) fn scenario(
         &self,
         roles: impl FnOnce(&Self, &mut Scenario) -> Checked<()>,

@@ -1,4 +1,4 @@
-//! Roles as files have them: their tables, read and checked, and what these ask of the rest of a scenario.
+//! Roles in scenario files: their tables, read and checked, with the conversations and the load that these bring.
 //!
 //! Each role has a file or folder here, and a folder for its endpoints in [`roles`](crate::roles). Beside these it is named in the
 //! list below alone: reading, checking, building and running, in the simulator and in the lab, go by the list.

@@ -1,4 +1,4 @@
-//! Streaming, as files have it: what `[[stream]]` says, and what it cannot.
+//! Streaming in scenario files: `[[stream]]`, read and checked.
 
 use lastmile::control::Composition;
 use lastmile::endpoint::stream::source::{self, SOURCES, Setting, read_sizes};

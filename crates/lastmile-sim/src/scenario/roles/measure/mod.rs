@@ -1,4 +1,4 @@
-//! Measuring, as files have it: what `[[measure]]` says, and the sessions that this makes.
+//! Measuring in scenario files: `[[measure]]`, read and checked, and the sessions that it makes.
 
 use lastmile::estimate::{Conditions, build};
 use lastmile::options::{Choice, ChoiceError, Given};
