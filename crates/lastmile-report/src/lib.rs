@@ -12,6 +12,7 @@
 //!
 //! The feature `pages`, on by default, holds everything of HTML and SVG.
 pub mod event;
+pub mod json;
 mod mean;
 pub mod table;
 pub mod text;

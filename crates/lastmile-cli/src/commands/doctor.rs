@@ -28,11 +28,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Usage.blame(anyhow!("{error}; name an interface from `ip link`")));
     }
     let findings = machine.findings();
-    if args.json {
-        crate::shell::say(&serde_json::to_string_pretty(&to_json(&machine, &findings))?);
-    } else {
-        crate::shell::say(to_text(&findings).trim_end());
-    }
+    crate::shell::show(args.json, &to_json(&machine, &findings), &to_text(&findings))?;
     let missing = findings.iter().any(|f| f.verdict == Verdict::Missing);
     Ok(missing.then_some(Exit::Machine))
 }

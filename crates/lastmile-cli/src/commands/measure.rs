@@ -146,7 +146,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let text = json!({
             "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings, "warning_codes": codes,
         });
-        crate::shell::say(&serde_json::to_string_pretty(&text)?);
+        crate::shell::json(&text)?;
     } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
         // One line says it: nothing could even be tried.
         let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();

@@ -179,7 +179,8 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
         let entry = registry.find(name).map_err(|error| Exit::Usage.blame(error))?;
         let (about, paper) = entry.about();
         let head = format!("{}: {about} ({paper})\n{}", entry.name(), entry.line());
-        return say(args.json, &for_programs(entry), &format!("{head}\n\n{}", table(entry.options())));
+        let text = format!("{head}\n\n{}", table(entry.options()));
+        return crate::shell::show(args.json, &for_programs(entry), &text).map(|()| None);
     }
     let mut table = Table::new(&[E::COLUMNS, &["how"]].concat());
     for entry in registry.iter() {
@@ -194,14 +195,8 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
             table.row(cells);
         }
     }
-    say(args.json, &registry.iter().map(|entry| for_programs(entry)).collect(), &table.text())
-}
-
-fn say(json: bool, value: &Value, text: &str) -> anyhow::Result<Option<Exit>> {
-    match json {
-        true => crate::shell::say(&serde_json::to_string_pretty(value)?),
-        false => crate::shell::say(text.trim_end()),
-    }
+    let all: Vec<Value> = registry.iter().map(|entry| for_programs(entry)).collect();
+    crate::shell::show(args.json, &all, &table.text())?;
     Ok(None)
 }
 

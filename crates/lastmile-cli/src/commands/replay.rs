@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let mut text =
             json!({ "recording": args.file, "decisions": replayed.events.len(), "cut": replayed.cut });
         all.iter().for_each(|(found, _)| text[found.key] = json!(found.rows));
-        crate::shell::say(&serde_json::to_string_pretty(&text)?);
+        crate::shell::json(&text)?;
     } else {
         all.iter()
             .filter_map(|(_, shown)| shown.table.as_deref())

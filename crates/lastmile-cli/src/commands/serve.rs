@@ -97,6 +97,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.json {
         let mut line = serde_json::to_value(counted)?;
         line["event"] = "counters".into();
+        line["schema"] = lastmile_report::json::SCHEMA.into();
         crate::shell::say(&line.to_string());
     } else {
         crate::shell::say(&format!(

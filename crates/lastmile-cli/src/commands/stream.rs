@@ -249,7 +249,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     })?;
     let interrupted = signals::stopped();
     if args.json {
-        crate::shell::say(&serde_json::to_string_pretty(&sending)?);
+        crate::shell::json(&sending)?;
     } else if let Some(why) = sending.failed() {
         // One line says it.
         let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };

@@ -70,10 +70,7 @@ impl ExperimentArgs {
     ) -> anyhow::Result<()> {
         let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
         let written = self.report.as_ref().map_or(Ok(()), write);
-        match self.json {
-            true => crate::shell::say(&serde_json::to_string_pretty(document)?),
-            false => crate::shell::say(text.trim_end()),
-        }
+        crate::shell::show(self.json, document, text)?;
         // Results are there whatever became of the page.
         written.map_err(|error| Exit::Machine.blame(error))
     }

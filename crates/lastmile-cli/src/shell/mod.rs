@@ -15,4 +15,4 @@ pub(crate) mod scenarios;
 pub(crate) mod signals;
 pub(crate) mod spool;
 
-pub(crate) use say::{is_looked_at, look, note, say};
+pub(crate) use say::{is_looked_at, json, look, note, say, show};

@@ -35,3 +35,18 @@ pub(crate) fn say(line: &str) {
         }
     }
 }
+
+/// Prints a document for programs, or text for people.
+pub(crate) fn show(is_json: bool, document: &impl serde::Serialize, text: &str) -> anyhow::Result<()> {
+    if is_json {
+        return json(document);
+    }
+    say(text.trim_end());
+    Ok(())
+}
+
+/// Prints a document for programs.
+pub(crate) fn json(document: &impl serde::Serialize) -> anyhow::Result<()> {
+    say(&lastmile_report::json::document(document)?);
+    Ok(())
+}

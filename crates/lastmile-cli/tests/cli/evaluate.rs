@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::USAGE;
-use super::json::has_keys;
+use super::json::{has_keys, is_document};
 use crate::common::{Scratch, lastmile};
 use crate::documents::hold;
 
@@ -80,7 +80,7 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let ended = evaluated(&scratch, &["--json", "--report", &page]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let json = ended.json();
-    has_keys(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
+    is_document(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
     assert_eq!((&json["evaluation"], &json["runs"]), (&Value::Null, &2.into()));
     let scenario = &json["scenarios"][0];
     has_keys(

@@ -18,6 +18,12 @@ pub(crate) fn has_keys(value: &Value, keys: &str) {
     assert_eq!(keys_of(value), wanted, "{value:#}");
 }
 
+/// A document that is an object: its keys, and the version of their meaning.
+pub(crate) fn is_document(json: &Value, keys: &str) {
+    has_keys(json, &format!("schema {keys}"));
+    assert_eq!(json["schema"], 1, "{json:#}");
+}
+
 const ROW: &str = "method options direction quantity rate_bps more_than_bps burst_bytes layer interval truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
@@ -74,7 +80,7 @@ fn truths_of_a_wlan() {
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
-    has_keys(&json, "world scenario seed simulated_seconds interrupted results flows links wlans streams");
+    is_document(&json, "world scenario seed simulated_seconds interrupted results flows links wlans streams");
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
     let flow =
         "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
@@ -113,7 +119,7 @@ fn json_of_a_simulated_run() {
 fn json_of_a_measurement() {
     let server = Server::start(&[]);
     let json = lastmile(&["measure", &server.address, "--json"]).json();
-    has_keys(&json, "peer rtt_seconds results warnings warning_codes");
+    is_document(&json, "peer rtt_seconds results warnings warning_codes");
     assert!(json["rtt_seconds"].as_f64().is_some_and(|s| s > 0.0), "{json:#}");
     json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, ROW));
     // A peer that cannot be talked to is a row too, and the exit code is the same as without --json.
@@ -127,7 +133,9 @@ fn json_of_the_registries() {
     let methods = lastmile(&["methods", "--json"]).json();
     for method in methods.as_array().unwrap() {
         has_keys(method, "name about paper estimates round_trip resolution options brief");
-        let one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
+        let mut one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
+        // Alone it is a document.
+        assert_eq!(one.as_object_mut().unwrap().remove("schema"), Some(1.into()));
         assert_eq!(one, *method);
         for option in one["options"].as_array().unwrap() {
             has_keys(option, "name kind default possible help source");
@@ -141,7 +149,8 @@ fn json_of_the_registries() {
     ] {
         let all = lastmile(&[registry, "--json"]).json();
         all.as_array().unwrap().iter().for_each(|entry| has_keys(entry, keys));
-        let one = lastmile(&[registry, known, "--json"]).json();
+        let mut one = lastmile(&[registry, known, "--json"]).json();
+        one.as_object_mut().unwrap().remove("schema");
         assert!(all.as_array().unwrap().contains(&one), "{one:#}");
         assert!(lastmile(&[registry]).stdout.contains(known));
         lastmile(&[registry, "wishful"]).is_error(USAGE, &["wishful", known]);
@@ -173,7 +182,7 @@ fn scenarios_that_come_with_the_program() {
 fn json_of_the_doctor() {
     let ended = lastmile(&["doctor", "--json"]);
     let json = ended.json();
-    has_keys(&json, "kernel cores load realtime lateness lateness_realtime findings");
+    is_document(&json, "kernel cores load realtime lateness lateness_realtime findings");
     has_keys(&json["lateness"], "n p50_ns p99_ns worst_ns");
     let findings = json["findings"].as_array().unwrap();
     findings.iter().for_each(|finding| has_keys(finding, "name verdict found advice"));

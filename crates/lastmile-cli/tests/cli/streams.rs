@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::json::has_keys;
+use super::json::is_document;
 use super::{PEER, USAGE, closed_port};
 use crate::common::{Ended, PROGRAM, Scratch, lastmile};
 
@@ -85,7 +85,7 @@ fn a_fixed_rate_arrives_and_both_ends_say_so() {
     let ended = stream(&receiver.address, &[&rate[..], &files].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let json = ended.json();
-    has_keys(&json, KEYS);
+    is_document(&json, KEYS);
     let number = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key}: {json:#}"));
     // 2 s of 125 kB; the last packets are told of within the second after them.
     assert!((249_000.0..=251_000.0).contains(&number("media_bytes")), "{json:#}");

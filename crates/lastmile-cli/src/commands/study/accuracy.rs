@@ -102,9 +102,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         seed: args.seed,
     };
     let rows = accuracy(&request, &audience())?;
-    match args.json {
-        true => crate::shell::say(&serde_json::to_string_pretty(&rows)?),
-        false => crate::shell::say(text(&rows).trim_end()),
-    }
+    crate::shell::show(args.json, &rows, &text(&rows))?;
     Ok(None)
 }

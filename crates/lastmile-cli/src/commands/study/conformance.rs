@@ -101,7 +101,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let bad = rows.iter().filter(|row| row.verdict == "differs").count();
     if args.json {
-        crate::shell::say(&serde_json::to_string_pretty(&rows)?);
+        crate::shell::json(&rows)?;
     } else {
         let mut table =
             Table::new(&["kind", "name", "direction", "world", "replay", ">inputs", ">decisions", "reason"]);

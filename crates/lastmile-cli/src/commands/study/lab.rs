@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         all.insert("interrupted".into(), json!(interrupted));
         all.insert("exit_code".into(), json!(code));
         all.insert("lateness".into(), serde_json::to_value(&run.lateness)?);
-        crate::shell::say(&serde_json::to_string_pretty(&all)?);
+        crate::shell::json(&all)?;
     } else {
         let lasted = run.end - Time::ZERO;
         let how = if interrupted { ", interrupted" } else { "" };

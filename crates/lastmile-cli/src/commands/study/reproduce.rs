@@ -43,10 +43,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
     if args.list {
         let (json, text) = papers::list(paper);
-        match args.experiment.json {
-            true => crate::shell::say(&serde_json::to_string_pretty(&json)?),
-            false => crate::shell::say(text.trim_end()),
-        }
+        crate::shell::show(args.experiment.json, &json, &text)?;
         return Ok(None);
     }
     args.experiment.check()?;

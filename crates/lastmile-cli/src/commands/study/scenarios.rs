@@ -35,9 +35,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         table.row([name.to_owned(), description.clone()]);
         rows.push(json!({ "name": name, "description": description }));
     }
-    match args.json {
-        true => crate::shell::say(&serde_json::to_string_pretty(&rows)?),
-        false => crate::shell::say(table.text().trim_end()),
-    }
+    crate::shell::show(args.json, &rows, &table.text())?;
     Ok(None)
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let written = outputs.finish(&run.events, &run.found, run.engine.now());
     let shown = roles::shown(&scenario, &run.found);
     if args.json {
-        crate::shell::say(&serde_json::to_string_pretty(&run.json(&scenario, seed))?);
+        crate::shell::json(&run.json(&scenario, seed))?;
     } else {
         let lasted = run.engine.now() - Time::ZERO;
         let how = if run.stopped { ", interrupted" } else { "" };

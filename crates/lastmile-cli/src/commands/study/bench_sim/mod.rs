@@ -118,7 +118,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         missing.push(format!("ns-3 is left out: {why}"));
     }
     if args.json {
-        crate::shell::say(&serde_json::to_string_pretty(&rows)?);
+        crate::shell::json(&rows)?;
         for line in &missing {
             // Nobody reads it where it cannot be written.
             let _ = writeln!(std::io::stderr(), "{line}");
