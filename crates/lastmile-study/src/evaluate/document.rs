@@ -8,7 +8,7 @@ use lastmile_report::Mean;
 use lastmile_report::table::{Cell, Chart, Table};
 use serde_json::{Value, json};
 
-use super::measure::{Measured, SHARES};
+use super::measure::{Converged, Measured, SHARES};
 use super::numbers::{METRICS, Metric};
 use crate::runs::{self, Numbers};
 
@@ -59,36 +59,35 @@ impl Evaluated {
         METRICS.iter().filter(|metric| has(metric.name)).collect()
     }
 
-    /// How long it took after each change, contender by contender, on the mean over streams: where changes are at the same times in all runs.
+    /// How long it took after each change, contender by contender, the median over streams: where changes are at the same times in all
+    /// runs.
     fn changes(&self, contenders: &[String]) -> Table {
-        type Took = BTreeMap<(u64, String), Vec<(f64, bool)>>;
+        type At = (u64, String);
         let of = |run: &Measured| {
-            let mut all = Took::new();
+            let mut all = BTreeMap::<At, Vec<Converged>>::new();
             for change in &run.converged {
-                let at = (change.at_s * 1e3).round() as u64;
-                let took = (change.took_s.unwrap_or(change.within_s), change.took_s.is_some());
-                all.entry((at, change.what.clone())).or_default().push(took);
+                let at = ((change.at_s * 1e3).round() as u64, change.what.clone());
+                all.entry(at).or_default().push(change.clone());
             }
             all
         };
-        let runs: Vec<Vec<Took>> = self.runs.iter().map(|runs| runs.iter().map(of).collect()).collect();
+        let runs: Vec<Vec<_>> = self.runs.iter().map(|runs| runs.iter().map(of).collect()).collect();
         let mut table = Table::new(&["at_s", "change", "controller", "converges_s", "stable_percent"]);
         let Some(first) = runs.first().and_then(|runs| runs.first()) else { return table };
         for key in first.keys().filter(|key| runs.iter().flatten().all(|run| run.contains_key(*key))) {
             for (contender, runs) in contenders.iter().zip(&runs) {
-                let values = |of: fn(&(f64, bool)) -> f64| {
-                    let each = runs
-                        .iter()
-                        .filter_map(|run| run.get(key))
-                        .map(|took| took.iter().map(of).sum::<f64>() / took.len() as f64);
-                    Mean::of(&each.collect::<Vec<_>>())
+                let values = |of: fn(&Vec<Converged>) -> Option<f64>| {
+                    Mean::of(&runs.iter().filter_map(|run| of(run.get(key)?)).collect::<Vec<_>>())
                 };
-                let stable = values(|took| if took.1 { 100.0 } else { 0.0 });
+                let stable = values(|all| {
+                    let stable = all.iter().filter(|one| one.took_s.is_some()).count();
+                    Some(100.0 * stable as f64 / all.len() as f64)
+                });
                 table.row([
                     Cell::Exact(Some(key.0 as f64 / 1e3), None),
                     key.1.clone().into(),
                     contender.clone().into(),
-                    values(|took| took.0).into(),
+                    values(|all| Converged::median(all)).into(),
                     Cell::Exact(stable.map(|stable| stable.mean), None),
                 ]);
             }
@@ -125,12 +124,10 @@ impl Evaluated {
             };
             (contender.clone(), SHARES.iter().enumerate().filter_map(point).collect())
         };
-        let chart =
-            |title: &str, x, y, lines| Chart { title: title.to_owned(), x, y, lines, stated: Vec::new() };
         vec![
-            chart("Received", "time, s", "all tested streams, Mbit/s of IP packets", received),
-            chart("Delay", "time, s", "mean one-way delay, ms (IP layer)", delay),
-            chart(
+            Chart::new("Received", "time, s", "all tested streams, Mbit/s of IP packets", received),
+            Chart::new("Delay", "time, s", "mean one-way delay, ms (IP layer)", delay),
+            Chart::new(
                 "Distribution of delays",
                 "one-way delay, ms (IP layer)",
                 "share of packets",

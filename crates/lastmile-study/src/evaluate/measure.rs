@@ -8,7 +8,9 @@ use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_sim::roles::Found;
 use lastmile_sim::scenario::Scenario;
 
-use super::metrics::{STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation};
+use super::metrics::{
+    SECOND, STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation,
+};
 use super::path::{Change, Flow, Limit, Paths};
 use super::watch::Kept;
 use crate::runs::Numbers;
@@ -21,6 +23,17 @@ pub(super) struct Converged {
     /// In seconds; nothing where it was not before the next change, which came after `within_s`.
     pub(super) took_s: Option<f64>,
     pub(super) within_s: f64,
+}
+
+impl Converged {
+    /// The median. One whose rate never was stable counts as longer than all others, with the time until the next change: where the
+    /// median is one of these, it is a lower bound.
+    pub(super) fn median<'a>(all: impl IntoIterator<Item = &'a Converged>) -> Option<f64> {
+        let mut all: Vec<(bool, f64)> =
+            all.into_iter().map(|one| (one.took_s.is_none(), one.took_s.unwrap_or(one.within_s))).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        quantile_of_sorted(&all.into_iter().map(|(_, took_s)| took_s).collect::<Vec<_>>(), 0.5)
+    }
 }
 
 /// Changes that leave less than this until the next one are not looked at.
@@ -74,18 +87,16 @@ impl Ran<'_> {
         put("received_kbps", mean(&rates.map(|rate| rate / 1e3).collect::<Vec<_>>()));
         put("queue_ms", self.queue());
         let converged = self.convergences();
-        let took: Vec<f64> =
-            converged.iter().map(|change| change.took_s.unwrap_or(change.within_s)).collect();
         let never = converged.iter().filter(|change| change.took_s.is_none()).count();
-        put("convergence_s", mean(&took));
+        put("convergence_s", Converged::median(&converged));
         put("unconverged", (!converged.is_empty()).then(|| percent(never as f64 / converged.len() as f64)));
         let (varies, swings) = self.smoothness();
         put("variation", varies.map(percent));
         put("swings_per_min", swings);
         for (name, seconds) in [("fairness_1s", 1), ("fairness_5s", 5), ("fairness_20s", 20)] {
-            put(name, self.alike(|flows| slowest_over_fastest(flows, seconds * 5)).map(percent));
+            put(name, self.alike(|flows| slowest_over_fastest(flows, seconds * SECOND)).map(percent));
         }
-        put("jain", self.alike(|flows| jain(flows, 25)).map(percent));
+        put("jain", self.alike(|flows| jain(flows, 5 * SECOND)).map(percent));
         self.tcp(&mut put);
         let sent = self.outcomes(&mut put);
         let late =
@@ -135,7 +146,7 @@ impl Ran<'_> {
 
     fn by_second(&self, of: impl Fn(&Self, usize) -> f64) -> Vec<f64> {
         let all: Vec<f64> = (0..self.paths.steps).map(|step| of(self, step)).collect();
-        all.chunks_exact(5).filter_map(mean).collect()
+        all.chunks_exact(SECOND).filter_map(mean).collect()
     }
 
     /// The mean delay of tested streams' packets by second, in ms.
@@ -147,11 +158,11 @@ impl Ran<'_> {
             .filter_map(|flow| self.kept.flows.get(&flow.name).map(|rates| &rates.delay[..]))
             .collect();
         let second = |second: usize| {
-            let steps = second * 5..second * 5 + 5;
+            let steps = second * SECOND..(second + 1) * SECOND;
             let within = flows.iter().flat_map(|delays| delays.get(steps.clone()).unwrap_or_default());
             mean(&within.flatten().copied().collect::<Vec<_>>()).map(|delay| delay * 1e3)
         };
-        (0..self.paths.steps / 5).map(second).collect()
+        (0..self.paths.steps / SECOND).map(second).collect()
     }
 
     /// Of what was left to the tested streams, and of what they could have made of it, what they received.
@@ -308,5 +319,21 @@ impl Ran<'_> {
         put("feedback_share", (media > 0).then(|| 100.0 * back as f64 / media as f64));
         put("frames_dropped", Some(own.iter().map(|(found, _)| found.frames_dropped).sum::<u64>() as f64));
         sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_that_never_converged_count_as_the_longest() {
+        let one = |took_s, within_s| Converged { at_s: 0.0, what: String::new(), took_s, within_s };
+        let (quick, slow) = (one(Some(2.0), 30.0), one(Some(20.0), 30.0));
+        // Cut off after 6 s: for all that is known it takes longer than 20 s.
+        let cut = one(None, 6.0);
+        assert_eq!(Converged::median([&cut, &quick, &slow]), Some(20.0));
+        assert_eq!(Converged::median([&cut, &quick, &cut]), Some(6.0), "a lower bound");
+        assert_eq!((Converged::median([&quick, &slow]), Converged::median([])), (Some(11.0), None));
     }
 }

@@ -6,7 +6,7 @@ use lastmile::observe::stats::{deviation, mean};
 /// Length of a step in seconds (RFC 8868, section 3: rates are measured at intervals of 200 ms).
 pub(super) const STEP_S: f64 = 0.2;
 /// Steps of a second.
-const SECOND: usize = 5;
+pub(super) const SECOND: usize = (1.0 / STEP_S) as usize;
 /// A rate is stable within this of what it comes to.
 const BAND: f64 = 0.25;
 /// That share of what is left has to be.
