@@ -16,7 +16,7 @@ use measure::{LAST, MOST};
 pub(super) const PAPER: Paper = Paper {
     name: "tfrc-probe",
     folder: "crates/lastmile-study/src/papers/tfrc_probe/scenarios",
-    citation: "L.-J. Chen, T. Sun, G. Yang, M. Y. Sanadidi, M. Gerla, Monitoring access link capacity using TFRC Probe, UCLA (seed 001)",
+    citation: "L.-J. Chen, T. Sun, G. Yang, M. Y. Sanadidi, M. Gerla, Monitoring access link capacity using TFRC Probe, UCLA",
     tables: 4,
     figures: 6,
     scenarios: &[
