@@ -45,16 +45,20 @@ impl Error {
     }
 }
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Error {
-        Error::machine(error)
-    }
+macro_rules! from {
+    ($($error:ty => $kind:ident),+ $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Error {
+                Error::$kind(error)
+            }
+        })+
+    };
 }
-
-impl From<serde_json::Error> for Error {
-    fn from(error: serde_json::Error) -> Error {
-        Error::machine(error)
-    }
+from! {
+    std::io::Error => machine,
+    serde_json::Error => machine,
+    lastmile_sim::scenario::ScenarioError => input,
+    lastmile_sim::runs::sweep::SweepError => input,
 }
 
 impl From<lastmile_sim::runs::RunError> for Error {
@@ -63,17 +67,5 @@ impl From<lastmile_sim::runs::RunError> for Error {
             lastmile_sim::runs::RunError::Engine(_) => Error::machine(error),
             _ => Error::input(error),
         }
-    }
-}
-
-impl From<lastmile_sim::scenario::ScenarioError> for Error {
-    fn from(error: lastmile_sim::scenario::ScenarioError) -> Error {
-        Error::input(error)
-    }
-}
-
-impl From<lastmile_sim::runs::sweep::SweepError> for Error {
-    fn from(error: lastmile_sim::runs::sweep::SweepError) -> Error {
-        Error::input(error)
     }
 }

@@ -99,6 +99,23 @@ fn text(row: &Row, keys: &[&str]) -> String {
     parts.join(" ")
 }
 
+/// A number of each row that has it, times a factor, under the name that these keys make.
+fn bars(
+    rows: &[&Row],
+    name: &[&str],
+    key: &str,
+    factor: f64,
+    unit: &str,
+    class: impl Fn(&Row) -> &'static str,
+) -> Vec<Bar> {
+    let bar = |row: &&Row| {
+        let (value, name) = (number(row, key)? * factor, text(row, name));
+        let tip = format!("{name}: {value:.3} {unit}");
+        Some(Bar { tip, name, value, class: class(row), ..Bar::default() })
+    };
+    rows.iter().filter_map(bar).collect()
+}
+
 fn warnings(all: &Row) -> String {
     let items = all.get("warnings").and_then(Value::as_array);
     items
@@ -170,13 +187,8 @@ fn flows(all: &Row, title: &str, what: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let bars = |key: &str, factor: f64, unit: &str, class: &'static str| -> Vec<Bar> {
-        let bar = |row: &&Row| {
-            let value = number(row, key)? * factor;
-            let name = text(row, &[what]);
-            Some(Bar { tip: format!("{name}: {value:.3} {unit}"), name, value, class, ..Bar::default() })
-        };
-        rows.iter().filter_map(bar).collect()
+    let bars = |key: &str, factor: f64, unit: &str, class: &'static str| {
+        bars(&rows, &[what], key, factor, unit, |_| class)
     };
     let lost: Vec<Bar> = rows
         .iter()
@@ -279,20 +291,8 @@ fn accuracy(rows: &[&Row]) -> String {
 
 fn bench(rows: &[&Row]) -> String {
     let class = |row: &Row| if text(row, &["tool"]) == "lastmile" { "c1" } else { "c2" };
-    let bars = |key: &str, factor: f64, unit: &str| -> Vec<Bar> {
-        let bar = |row: &&Row| {
-            let value = number(row, key)? * factor;
-            let name = text(row, &["scenario", "tool"]);
-            Some(Bar {
-                tip: format!("{name}: {value:.3} {unit}"),
-                name,
-                value,
-                class: class(row),
-                ..Bar::default()
-            })
-        };
-        rows.iter().filter_map(bar).collect()
-    };
+    let bars =
+        |key: &str, factor: f64, unit: &str| bars(rows, &["scenario", "tool"], key, factor, unit, class);
     let keys = [("c1", "lastmile"), ("c2", "other simulators")];
     "<h2>Cost</h2>\n".to_owned()
         + &plots(&[

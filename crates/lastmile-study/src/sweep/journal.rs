@@ -73,6 +73,8 @@ impl Journal {
             let shown = shown.to_string();
             move |error: std::io::Error| Error::Input(format!("cannot {what} {shown}: {error}"))
         };
+        let other =
+            || Error::Input(format!("{shown} belongs to another sweep: remove it, or name another output"));
         let head = Head { sweep, runs };
         let mut file = OpenOptions::new()
             .read(true)
@@ -94,17 +96,13 @@ impl Journal {
             if line.last() != Some(&b'\n') {
                 // A first line that was never ended is this sweep's or somebody's file.
                 if whole == 0 && !serde_json::to_vec(&head)?.starts_with(&line) {
-                    return Err(Error::Input(format!(
-                        "{shown} belongs to another sweep: remove it, or name another output"
-                    )));
+                    return Err(other());
                 }
                 break;
             }
             if whole == 0 {
                 if serde_json::from_slice::<Head>(&line).ok() != Some(head) {
-                    return Err(Error::Input(format!(
-                        "{shown} belongs to another sweep: remove it, or name another output"
-                    )));
+                    return Err(other());
                 }
             } else {
                 let Line { run, .. } = serde_json::from_slice(&line).map_err(|e| {

@@ -41,18 +41,21 @@ fn run(plan: &Plan<'_>, journal: &Journal, audience: &Audience) -> Result<()> {
     audience.progress.begin("runs", plan.runs() as u64);
     audience.progress.advance(journal.finished() as u64);
     let scenarios = Recent::new(rayon::current_num_threads());
-    (0..plan.runs()).into_par_iter().filter(|&run| !journal.has(run)).try_for_each(|index| {
-        let run = plan.run(index, scenarios.of(plan, plan.combination_of(index))?);
-        let rows = one(&run, audience).map_err(|error| match run.label() {
-            label if label.is_empty() => error,
-            label => error.of(format!("with {label}, seed {}", run.seed)),
-        })?;
-        journal.add(index, &rows)?;
-        audience.progress.advance(1);
-        Ok::<(), Error>(())
-    })?;
+    let others = (0..plan.runs()).into_par_iter().filter(|&run| !journal.has(run));
+    others.try_for_each(|index| journal.add(index, &made(plan, &scenarios, index, audience)?))?;
     audience.progress.end();
     Ok(())
+}
+
+/// The rows of the run of that number.
+fn made(plan: &Plan<'_>, scenarios: &Recent, index: usize, audience: &Audience) -> Result<Rows> {
+    let run = plan.run(index, scenarios.of(plan, plan.combination_of(index))?);
+    let rows = one(&run, audience).map_err(|error| match run.label() {
+        label if label.is_empty() => error,
+        label => error.of(format!("with {label}, seed {}", run.seed)),
+    })?;
+    audience.progress.advance(1);
+    Ok(rows)
 }
 
 /// A sweep that goes to a file, or to whatever can be written to, and goes on where it stood.
@@ -110,21 +113,19 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Runs a sweep of a scenario, and gives all rows; `file` is what errors call it. [`scenarios::text`] has both of a ready scenario.
+/// Runs a sweep of a scenario in memory, and gives all rows; `file` is what errors call it. [`scenarios::text`] has both of a ready scenario.
 ///
 /// # Errors
 /// The scenario or a combination cannot be, or a run.
 pub fn rows(file: &str, text: &str, sweep: &Sweep, audience: &Audience) -> Result<Rows> {
-    let mut all = Rows::new();
     let plan = sweep.plan(file, text)?;
-    let journal = Journal::temporary(plan.runs())?;
     checked(&plan, audience)?;
-    run(&plan, &journal, audience)?;
-    journal.read(|rows| {
-        all.extend(rows);
-        Ok(())
-    })?;
-    Ok(all)
+    audience.progress.begin("runs", plan.runs() as u64);
+    let scenarios = Recent::new(rayon::current_num_threads());
+    let runs = (0..plan.runs()).into_par_iter().map(|index| made(&plan, &scenarios, index, audience));
+    let rows: Vec<Rows> = runs.collect::<Result<_>>()?;
+    audience.progress.end();
+    Ok(rows.concat())
 }
 
 /// Combinations that are checked before the first of them is looked at for errors.

@@ -186,40 +186,34 @@ pub(super) fn tcp_of_2000(case: Case, flow: &str) -> Case {
         .set(key("delayed_ack"), "0 s")
 }
 
-/// Other set-ups than section VIII-B's at 800 kbit/s for each flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BesideTcp {
-    /// Losses in frames of 381 bytes at 150 kbit/s by the clock, whatever the link's rate.
-    SlowFrames,
-    /// The queues of the last links as they are at 130 kbit/s.
-    ShortQueues,
-    /// [`tcp_of_2000`].
-    OldTcp,
+/// Another set-up than section VIII-B's at 800 kbit/s for each flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BesideTcp {
+    pub(super) name: &'static str,
+    change: fn(Case) -> Case,
 }
 
 impl BesideTcp {
-    pub(super) const ALL: [BesideTcp; 3] = [BesideTcp::SlowFrames, BesideTcp::ShortQueues, BesideTcp::OldTcp];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            BesideTcp::SlowFrames => "frames of 20 ms",
-            BesideTcp::ShortQueues => "last links with six packets",
-            BesideTcp::OldTcp => "TCP of 2000",
-        }
-    }
+    /// Losses in frames of 381 bytes at 150 kbit/s by the clock, whatever the link's rate.
+    pub(super) const SLOW_FRAMES: BesideTcp = BesideTcp {
+        name: "frames of 20 ms",
+        change: |case| {
+            let case = losses(Topology::Wlh, case, "rate", "150 kbit/s");
+            losses(Topology::Wlh, case, "per_packet", false)
+        },
+    };
+    /// The queues of the last links as they are at 130 kbit/s.
+    pub(super) const SHORT_QUEUES: BesideTcp = BesideTcp {
+        name: "last links with six packets",
+        change: |case| case.set("link.1.queue", queue(150)).set("link.2.queue", queue(150)),
+    };
+    pub(super) const OLD_TCP: BesideTcp =
+        BesideTcp { name: "TCP of 2000", change: |case| tcp_of_2000(case, "free") };
+    pub(super) const ALL: [BesideTcp; 3] =
+        [BesideTcp::SLOW_FRAMES, BesideTcp::SHORT_QUEUES, BesideTcp::OLD_TCP];
 
     pub(super) fn of(self, n: u32, scheme: &str) -> Case {
-        let case = beside_tcp(n, 800, scheme);
-        match self {
-            BesideTcp::SlowFrames => {
-                let case = losses(Topology::Wlh, case, "rate", "150 kbit/s");
-                losses(Topology::Wlh, case, "per_packet", false)
-            }
-            BesideTcp::ShortQueues => {
-                ["link.1.queue", "link.2.queue"].into_iter().fold(case, |case, key| case.set(key, queue(150)))
-            }
-            BesideTcp::OldTcp => tcp_of_2000(case, "free"),
-        }
+        (self.change)(beside_tcp(n, 800, scheme))
     }
 }
 

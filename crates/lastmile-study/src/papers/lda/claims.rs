@@ -204,7 +204,7 @@ fn of_the_paper() -> Vec<Claim> {
             &["losses", "two-state", "delays"],
             |results| {
                 let mut parts = Parts::of("%");
-                for variant in [Variant::Medium, Variant::Low, Variant::TwoState, Variant::Delay] {
+                for variant in [Variant::MEDIUM, Variant::LOW, Variant::TWO_STATE, Variant::DELAY] {
                     same_order(results, variant, &mut parts);
                 }
                 parts
@@ -327,14 +327,14 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
                 let before = less(case(topology, n, a), case(topology, n, b));
                 let there = less(variant.of(topology, n, a), variant.of(topology, n, b));
                 let Some((before, there)) = before.zip(there) else {
-                    return parts.beside(variant.name(), None);
+                    return parts.beside(variant.name, None);
                 };
                 if before.abs() > APART && there.abs() > APART && before * there < 0.0 {
                     turned.push(format!("{a} and {b}"));
                 }
             }
         }
-        let (name, topology) = (variant.name(), topology.name());
+        let (name, topology) = (variant.name, topology.name());
         let which = if turned.is_empty() { "none".to_owned() } else { turned.join(", ") };
         parts.holds(format!("{name} {topology} {n} turned: {which}"), turned.is_empty());
     }
@@ -343,7 +343,7 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
 /// What RED adds to Mc or Mw, whichever is more: the mean over topologies and numbers of flows, of which the paper names none.
 fn red_adds(results: &Results, scheme: &str) -> Option<f64> {
     let worse = |topology, n| {
-        let (red, tail) = (Variant::Red.of(topology, n, scheme), case(topology, n, scheme));
+        let (red, tail) = (Variant::RED.of(topology, n, scheme), case(topology, n, scheme));
         let more = |what| Some(middle(results, &red, what)? - middle(results, &tail, what)?);
         more("mc").into_iter().chain(more("mw")).reduce(f64::max)
     };

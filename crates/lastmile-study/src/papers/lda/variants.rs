@@ -9,44 +9,31 @@ use crate::papers::{Bar, Case, Claim, Item, Parts, Row, Stated, each, means};
 use Topology::{Wb, Wlh};
 
 /// Another set-up than the one that tables and figures have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Variant {
-    Medium,
-    Low,
-    TwoState,
-    Delay,
-    Red,
-    Frames,
-    HalfFrames,
-    TenMs,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    change: fn(Topology, u32, Case) -> Case,
 }
 
 impl Variant {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Variant::Medium => "medium loss",
-            Variant::Low => "low loss",
-            Variant::TwoState => "two-state",
-            Variant::Delay => "60 ms",
-            Variant::Red => "red",
-            Variant::Frames => "frames of 762 B",
-            Variant::HalfFrames => "frames of 381 B",
-            Variant::TenMs => "bad periods of 10 ms",
-        }
-    }
+    pub(super) const MEDIUM: Variant =
+        Variant { name: "medium loss", change: |at, _, case| cases::losses(at, case, "interleaver", 3) };
+    pub(super) const LOW: Variant =
+        Variant { name: "low loss", change: |at, _, case| cases::losses(at, case, "spreading_gain", 32) };
+    pub(super) const TWO_STATE: Variant =
+        Variant { name: "two-state", change: |at, _, case| cases::two_state(at, case) };
+    pub(super) const DELAY: Variant =
+        Variant { name: "60 ms", change: |_, _, case| case.set("link.0.delay", "60 ms") };
+    pub(super) const RED: Variant = Variant { name: "red", change: cases::red };
+    pub(super) const FRAMES: Variant =
+        Variant { name: "frames of 762 B", change: |at, _, case| cases::by_the_clock(at, case, 762) };
+    pub(super) const HALF_FRAMES: Variant =
+        Variant { name: "frames of 381 B", change: |at, _, case| cases::by_the_clock(at, case, 381) };
+    pub(super) const TEN_MS: Variant =
+        Variant { name: "bad periods of 10 ms", change: |at, _, case| cases::ten_ms(at, case) };
 
     pub(super) fn of(self, topology: Topology, n: u32, scheme: &str) -> Case {
-        let case = case(topology, n, scheme);
-        match self {
-            Variant::Medium => cases::losses(topology, case, "interleaver", 3),
-            Variant::Low => cases::losses(topology, case, "spreading_gain", 32),
-            Variant::TwoState => cases::two_state(topology, case),
-            Variant::Delay => case.set("link.0.delay", "60 ms"),
-            Variant::Red => cases::red(topology, n, case),
-            Variant::Frames => cases::by_the_clock(topology, case, 762),
-            Variant::HalfFrames => cases::by_the_clock(topology, case, 381),
-            Variant::TenMs => cases::ten_ms(topology, case),
-        }
+        (self.change)(topology, n, case(topology, n, scheme))
     }
 }
 
@@ -55,7 +42,7 @@ pub(super) fn variant(id: &'static str, shows: &'static str, flows: &[u32], whic
     let set_ups: Vec<_> = [None].into_iter().chain(which.iter().copied().map(Some)).collect();
     let rows = each(&each(&each(&[Wlh, Wb], flows), &set_ups), &SCHEMES);
     let row = |(((topology, n), set_up), scheme): (((Topology, u32), Option<Variant>), &str)| {
-        let name = set_up.map_or("as in the figures", Variant::name);
+        let name = set_up.map_or("as in the figures", |other| other.name);
         let case = set_up.map_or_else(|| case(topology, n, scheme), |other| other.of(topology, n, scheme));
         Row::new(&[&topology.name(), &n, &name, &scheme], case)
     };
@@ -72,7 +59,7 @@ pub(super) fn beside_tcp_otherwise() -> Item {
                  packets as at 130, TCP as ns-2 had it in 2000";
     let rows = each(&each(&BesideTcp::ALL, &BESIDE.0), &BESIDE.1);
     let row = |((set_up, n), scheme): ((BesideTcp, u32), &str)| {
-        Row::new(&[&set_up.name(), &n, &scheme], set_up.of(n, scheme))
+        Row::new(&[&set_up.name, &n, &scheme], set_up.of(n, scheme))
     };
     let (words, numbers) = (["set-up", "flows", "scheme"], means(["tcp_throughput", "throughput"]));
     Item::rows("beside-tcp", None, shows, &words, &numbers, rows.into_iter().map(row))
@@ -127,31 +114,31 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
             "x3",
             "l1 where frames of the channel go by the clock, each as long as a packet",
             clock,
-            |results| one_flow(results, Wlh, &|s| Variant::Frames.of(Wlh, 1, s)),
+            |results| one_flow(results, Wlh, &|s| Variant::FRAMES.of(Wlh, 1, s)),
         ),
         again(
             "x4",
             "l2 where frames of the channel go by the clock, each as long as a packet",
             clock,
-            |results| one_flow(results, Wb, &|s| Variant::Frames.of(Wb, 1, s)),
+            |results| one_flow(results, Wb, &|s| Variant::FRAMES.of(Wb, 1, s)),
         ),
         again(
             "x5",
             "l1 where frames of the channel go by the clock, two in the time of a packet",
             clock,
-            |results| one_flow(results, Wlh, &|s| Variant::HalfFrames.of(Wlh, 1, s)),
+            |results| one_flow(results, Wlh, &|s| Variant::HALF_FRAMES.of(Wlh, 1, s)),
         ),
         again(
             "x6",
             "l2 where frames of the channel go by the clock, two in the time of a packet",
             clock,
-            |results| one_flow(results, Wb, &|s| Variant::HalfFrames.of(Wb, 1, s)),
+            |results| one_flow(results, Wb, &|s| Variant::HALF_FRAMES.of(Wb, 1, s)),
         ),
         again("x7", "l1 where losses are of a two-state model with bad periods of 10 ms", clock, |results| {
-            one_flow(results, Wlh, &|s| Variant::TenMs.of(Wlh, 1, s))
+            one_flow(results, Wlh, &|s| Variant::TEN_MS.of(Wlh, 1, s))
         }),
         again("x8", "l2 where losses are of a two-state model with bad periods of 10 ms", clock, |results| {
-            one_flow(results, Wb, &|s| Variant::TenMs.of(Wb, 1, s))
+            one_flow(results, Wb, &|s| Variant::TEN_MS.of(Wb, 1, s))
         }),
         again(
             "x9",
@@ -169,19 +156,19 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
             "x10",
             "l11 at 0.8 per flow where losses go by the clock, in the 20 ms frames of 150 kbit/s",
             &["beside-tcp"],
-            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::SlowFrames.of(n, s)),
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::SLOW_FRAMES.of(n, s)),
         ),
         again(
             "x11",
             "l11 at 0.8 per flow where the last links have queues of six packets, as at 0.13",
             &["beside-tcp"],
-            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::ShortQueues.of(n, s)),
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::SHORT_QUEUES.of(n, s)),
         ),
         again(
             "x12",
             "l11 at 0.8 per flow where TCP is that of ns-2 in 2000: ticks of 100 ms, no limited transmit, one segment at the start, an ACK for each",
             &["beside-tcp"],
-            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::OldTcp.of(n, s)),
+            |results| at_800(results, &BESIDE.0, &|n, s| BesideTcp::OLD_TCP.of(n, s)),
         ),
         Claim::new(
             "x13",
