@@ -254,7 +254,9 @@ impl Probing {
     /// come slower than they left. Others' traffic leaves a pair among them that is fast. What comes is at most the new capacity:
     /// the next window tells it.
     fn on_arrival(&mut self, now: Time, sent: &Sent, at: Time<Rx>) {
-        let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.last_capacity) else { return self.begin(sent, at) };
+        let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.last_capacity) else {
+            return self.begin(sent, at);
+        };
         let of = |bytes: u64, over: Span| bytes as f64 / over.as_secs_f64().max(1e-9);
         let size = Bytes(bytes(sent));
         let alone = Capacity { rate: of(size.0, at - arrivals.last), size, at_least: false };
@@ -277,8 +279,14 @@ impl Probing {
     }
 
     fn begin(&mut self, sent: &Sent, at: Time<Rx>) {
-        self.arrivals =
-            Some(Arrivals { first: (sent.at, at), last: at, packets_arrived: 0, bytes: 0, bytes_sent: 0, pairs: 0 });
+        self.arrivals = Some(Arrivals {
+            first: (sent.at, at),
+            last: at,
+            packets_arrived: 0,
+            bytes: 0,
+            bytes_sent: 0,
+            pairs: 0,
+        });
     }
 
     /// [equation 4] P = R_send t / (8 n S). What is sent may be less than what may be.

@@ -245,7 +245,8 @@ impl RateController for Tfrc {
                 // [RFC 5348, 6.2, step 2] X_recv is taken over a round-trip time at least. Nobody receives at a much higher
                 // rate than was ever sent at; queues that empty after an outage make up for the factor.
                 let over = summary.over.max(rtt).as_secs_f64();
-                let most = if self.flow.tells_of_sending() { 2.0 * self.max_send_rate } else { f64::INFINITY };
+                let most =
+                    if self.flow.tells_of_sending() { 2.0 * self.max_send_rate } else { f64::INFINITY };
                 if summary.over > Span::ZERO && summary.received.0 > 0 && most > 0.0 {
                     self.set_received((summary.received.0 as f64 / over).min(most));
                 }

@@ -143,8 +143,11 @@ impl Law for Ns2Sender {
         self.round += 1;
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
-            self.sqmean_rtt =
-                if self.rtt.is_none() { root } else { self.sqmean_rtt + (1.0 - m) * (root - self.sqmean_rtt) };
+            self.sqmean_rtt = if self.rtt.is_none() {
+                root
+            } else {
+                self.sqmean_rtt + (1.0 - m) * (root - self.sqmean_rtt)
+            };
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - m) * (sample - rtt)));
             self.latest_rtt = sample;
             self.ticks.take(sample);

@@ -111,7 +111,8 @@ impl Law for RfcSender {
             let root = libm::sqrt(sample);
             // q R + (1 - q) R_sample, so written that a constant stays one.
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (1.0 - q) * (sample - rtt)));
-            self.sqmean_rtt = if first { root } else { self.sqmean_rtt + (1.0 - q) * (root - self.sqmean_rtt) };
+            self.sqmean_rtt =
+                if first { root } else { self.sqmean_rtt + (1.0 - q) * (root - self.sqmean_rtt) };
         }
         let Some(rtt) = self.rtt else {
             self.no_feedback_at = Some(now + FIRST_TIMER);
@@ -166,7 +167,8 @@ impl Law for RfcSender {
             _ if !lossy || self.rtt.is_none() => self.allowed = (self.allowed / 2.0).max(self.least()),
             _ => {
                 // Update_Limits(): of X_recv where twice that was the limit, else of X_Bps / 2.
-                let limit = if self.equation_rate > 2.0 * received { received } else { self.equation_rate / 2.0 };
+                let limit =
+                    if self.equation_rate > 2.0 * received { received } else { self.equation_rate / 2.0 };
                 let limit = limit.max(self.least());
                 self.received = ReceiveSet::of(now, limit / 2.0);
                 self.set_allowed(now, limit, f64::INFINITY);
