@@ -52,10 +52,12 @@ sed -n '/^\[profile/,$p' Cargo.toml >target/profiles.toml
 step fuzz-build cargo check --config target/profiles.toml --target-dir target --manifest-path fuzz/Cargo.toml \
     --bins --no-default-features --locked
 # Of the examples, which clippy has checked, tests run these.
-step examples cargo build --workspace --all-features --locked --example spruce --example ready
+step examples cargo build --workspace --all-features --locked --example spruce --example ledbat --example veno --example ready
+step lean cargo check -p lastmile-cli --no-default-features --locked
 wasm=wasm32-unknown-unknown
 if [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm ]]; then
     step wasm cargo build -p lastmile -p lastmile-sim --all-features --locked --target "$wasm" --lib --example ready
+    step wasm-study cargo check -p lastmile-study -p lastmile-report --locked --target "$wasm" --lib
     if command -v node >/dev/null; then
         step wasm-runs node scripts/wasm.mjs target/debug/examples/ready "target/$wasm/debug/examples/ready.wasm"
     else

@@ -1,4 +1,4 @@
-//! Hand-offs of a receiver between a cell of 150 kbit/s and 802.11b, noticed by the packet pairs of the stream to it (seed 001,
+//! Hand-offs of a receiver between a cell of 150 kbit/s and 802.11b, noticed by the packet pairs of the stream to it (TFRC Probe,
 //! section 6).
 
 use lastmile::control::Decision as Controlled;
@@ -157,7 +157,7 @@ fn a_hand_off_downwards_leaves_no_standing_queue_beyond_a_window() {
     }
 }
 
-/// Seed 001, figure 6: without fast rate adaptation the same run stays behind.
+/// TFRC Probe, figure 6: without fast rate adaptation the same run stays behind.
 #[test]
 fn a_notice_alone_leaves_the_rate_to_the_scheme() {
     for control in ["tfrc(preset=ns-2)+probe", "tfrc+probe"] {

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-/// What the keys of documents mean: a later change of meaning counts it up.
-pub const SCHEMA: u32 = 1;
+pub use lastmile::SCHEMA;
 
-/// A document as text: an object has [`SCHEMA`] as its first key, `schema`; a list has none.
+/// A document as text: an object has [`SCHEMA`] as its key `schema`, the first unless it has one; a list has none.
 ///
 /// ```
 /// let text = lastmile_report::json::document(&std::collections::BTreeMap::from([("runs", 3)]))?;
@@ -19,7 +18,7 @@ pub const SCHEMA: u32 = 1;
 pub fn document(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     Ok(match text.strip_prefix("{\n") {
-        Some(rest) => format!("{{\n  \"schema\": {SCHEMA},\n{rest}"),
-        None => text,
+        Some(rest) if !text.contains("\n  \"schema\": ") => format!("{{\n  \"schema\": {SCHEMA},\n{rest}"),
+        _ => text,
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::evaluate::page as evaluation;
 use crate::papers::page as reproduction;
 
-/// Rows of a table; of more, the first.
+/// A row of a document.
 type Row = Map<String, Value>;
 
 /// What a document is.

@@ -96,6 +96,9 @@ pub mod wire;
 
 mod text;
 
+/// What the keys of JSON documents mean, of programs and libraries alike: a later change of meaning counts it up.
+pub const SCHEMA: u32 = 1;
+
 pub use endpoint::Endpoint;
 pub use endpoint::measure::{
     Decision, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig,

@@ -21,7 +21,7 @@ use crate::shell::options::MethodArgs;
 #[command(mut_group("Flags", |group| group.requires("streams")))]
 #[command(mut_arg("method", |arg| arg.requires("streams")))]
 pub(crate) struct Args {
-    /// A file that `lastmile measure --record` wrote
+    /// A recording: a file that `--record` of measure, stream, receive, sim or lab wrote
     file: PathBuf,
     /// Run a method on the recorded streams; the method's options below mean nothing without it
     #[arg(long)]

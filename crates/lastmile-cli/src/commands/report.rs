@@ -52,8 +52,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 }
 
 /// What can be drawn, for those who bring something else.
+#[cfg(feature = "study")]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
     and the JSON of sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate (--json)";
+
+#[cfg(not(feature = "study"))]
+const KINDS: &str = "it draws recordings (--record), event files (sim --events) and series (sim --series); a program with the feature \
+    `study` draws more";
 
 /// The page of whatever the file is; its beginning tells.
 fn draw(file: &Path) -> anyhow::Result<String> {

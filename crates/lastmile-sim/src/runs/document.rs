@@ -16,6 +16,7 @@ pub fn document(
     network: &NetworkOutcome,
 ) -> Map<String, Value> {
     let mut all = Map::new();
+    all.insert("schema".into(), json!(lastmile::SCHEMA));
     all.insert("world".into(), json!(world));
     all.insert("scenario".into(), json!(scenario.name));
     all.insert("seed".into(), json!(seed));

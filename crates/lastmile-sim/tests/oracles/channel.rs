@@ -23,7 +23,7 @@ fn saturated(ready: &str, size: u32, mbps: f64, set: &[(&str, &str)]) -> (f64, f
 }
 
 #[test]
-fn seed_000s_cases_0_to_2() {
+fn cases_0_to_2_of_wbest() {
     let mut table =
         Table::new("1.4-wbest", "1.4 WBest's truths, Mbit/s of UDP payload: 1470 B in packets of 1498", 2);
     let payload = |ip: f64, size: f64| ip * (size - 28.0) / size;
@@ -101,7 +101,7 @@ fn best_pair(rate: &str) -> f64 {
 }
 
 #[test]
-fn seed_001s_pairs_see_the_shortest_frame_exchange() {
+fn pairs_of_tfrc_probe_see_the_shortest_frame_exchange() {
     let mut table = Table::new(
         "1.4-tfrc-probe",
         "1.4 TFRC Probe on 802.11b, pairs of 1000 B: Mbit/s of the best pair",

@@ -82,54 +82,65 @@ const CROSS_SHARE: f64 = 0.4;
 /// One kind of path and method. Errors are fractions of the truth.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    world: World,
+    /// Where.
+    pub world: World,
     /// Null where the path is the link of `rate_mbps` with `cross`, which otherwise are.
-    scenario: Option<String>,
-    rate_mbps: Option<f64>,
-    cross: Option<Cross>,
-    method: String,
+    pub scenario: Option<String>,
+    /// Rate of the link, Mbit/s.
+    pub rate_mbps: Option<f64>,
+    /// What else is on the link.
+    pub cross: Option<Cross>,
+    /// The method's registered name.
+    pub method: String,
     /// All options of the method as they were in force.
-    options: Given,
+    pub options: Given,
     /// The method as it was asked for, with the options that were given.
     #[serde(skip)]
-    asked: String,
+    pub asked: String,
     /// Of the last measurement, which is the one that counts.
-    direction: Option<Direction>,
+    pub direction: Option<Direction>,
     /// Its trains; one for methods that know none.
-    trains: u64,
+    pub trains: u64,
     /// Runs that printed a number.
-    n: usize,
+    pub n: usize,
     /// Runs that printed none.
-    refused: usize,
+    pub refused: usize,
     /// Runs that printed only a lower bound; they count as refused.
-    more_than: usize,
-    seconds_p50: Option<f64>,
+    pub more_than: usize,
+    /// Median duration, seconds.
+    pub seconds_p50: Option<f64>,
     /// Bytes of probes at the IP layer; requests apart.
-    bytes_p50: Option<f64>,
-    control_bytes_p50: Option<f64>,
-    error_mean_p50: Option<f64>,
-    error_mean_p90: Option<f64>,
-    error_window_p50: Option<f64>,
-    error_window_p90: Option<f64>,
+    pub bytes_p50: Option<f64>,
+    /// Median bytes of requests at the IP layer.
+    pub control_bytes_p50: Option<f64>,
+    /// Median error against the long-run truth.
+    pub error_mean_p50: Option<f64>,
+    /// 90th percentile of the same.
+    pub error_mean_p90: Option<f64>,
+    /// Median error against the truth of the probe's own window.
+    pub error_window_p50: Option<f64>,
+    /// 90th percentile of the same.
+    pub error_window_p90: Option<f64>,
     /// The median of the signed window error: the estimator's bias.
-    bias_window_p50: Option<f64>,
+    pub bias_window_p50: Option<f64>,
     /// The largest window error, as a fraction of the capacity.
-    error_worst_of_capacity: Option<f64>,
+    pub error_worst_of_capacity: Option<f64>,
     /// The share of stated intervals that hold the truth that they aim at.
-    coverage: Option<f64>,
+    pub coverage: Option<f64>,
     /// The median rate.
-    rate_p50_bps: Option<f64>,
+    pub rate_p50_bps: Option<f64>,
     /// The median truth of the probe's own window, or where that is not known of the run: the one that the method aims at.
-    truth_p50_bps: Option<f64>,
+    pub truth_p50_bps: Option<f64>,
     /// The median of what one saturating flow gets around that window; only by WLANs.
-    saturation_p50_bps: Option<f64>,
-    error_saturation_p50: Option<f64>,
+    pub saturation_p50_bps: Option<f64>,
+    /// Median error against what one saturating flow gets.
+    pub error_saturation_p50: Option<f64>,
     /// The furthest that lateness moved a number that was printed, as a share of the capacity; only in the lab.
-    moved_most: Option<f64>,
+    pub moved_most: Option<f64>,
     /// The same between two simulations of each run, in which the probes enter when they did and when they were due.
-    moved_simulated_most: Option<f64>,
+    pub moved_simulated_most: Option<f64>,
     /// Why runs printed no number.
-    reasons: Vec<String>,
+    pub reasons: Vec<String>,
 }
 
 /// What one run contributes.

@@ -188,7 +188,7 @@ impl Plan {
         let metric =
             |metric: &Metric| json!({ "name": metric.name, "unit": metric.unit, "about": metric.about });
         json!({
-            "evaluation": self.suite, "runs": self.runs, "controllers": self.contenders, "variants": self.variants,
+            "schema": lastmile::SCHEMA, "evaluation": self.suite, "runs": self.runs, "controllers": self.contenders, "variants": self.variants,
             "playout_ms": self.playout.as_secs_f64() * 1e3,
             "metrics": METRICS.iter().map(metric).collect::<Vec<_>>(),
             "scenarios": found.iter().map(scenario).collect::<Vec<_>>(),

@@ -34,7 +34,7 @@ pub(super) const METRICS: &[Metric] = &[
     metric("congestion_loss", None, "%", "packets of media that queues and collisions lost, of those sent"),
     metric("late", Some("late %"), "%", "packets of media that took longer than --playout, one way, of those sent: what a player discards"),
     metric("convergence_s", Some("converges s"), "s", "from a change until the sending rate is stable, median over changes and streams; one after which it never is counts as the longest, with the time until the next change"),
-    metric("unconverged", None, "%", "changes after which the sending rate was not stable before the next"),
+    metric("unconverged", Some("never %"), "%", "changes after which the sending rate was not stable before the next"),
     metric("variation", Some("variation %"), "%", "standard deviation over mean of the sending rate by seconds, in the second half of the time between changes"),
     metric("swings_per_min", Some("swings/min"), "1/min", "how often the sending rate goes from half of its mean to twice its mean or back, in the same time"),
     metric("fairness_1s", None, "%", "rate of the slowest over the fastest stream that share a limit, windows of 1 s"),

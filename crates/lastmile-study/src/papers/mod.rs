@@ -207,7 +207,7 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
         .collect();
     let world = if request.world == World::Lab { "lab" } else { "sim" };
     json!({
-        "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
+        "schema": lastmile::SCHEMA, "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
         "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
     })
 }

@@ -24,7 +24,7 @@ pub struct Paper {
     pub folder: &'static str,
     /// Authors, title, where it appeared.
     pub citation: &'static str,
-    /// How many tables and how many figures it has.
+    /// How many tables it has.
     pub tables: u32,
     /// How many figures.
     pub figures: u32,

@@ -57,7 +57,7 @@ fn a_header_that_is_not_paced_is_on_the_wire_all_the_same() {
     }
 }
 
-/// Seed 004's wireless last hop: unaware TFRC loses bandwidth to losses of 7.8 %, omniscient and mBiaz do not.
+/// LDA's wireless last hop: unaware TFRC loses bandwidth to losses of 7.8 %, omniscient and mBiaz do not.
 #[test]
 fn a_classifier_gives_back_what_wireless_losses_cost() {
     let path = Path {

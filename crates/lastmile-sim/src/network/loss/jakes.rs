@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn yields_table_one_of_seed_004() {
+    fn yields_table_one_of_lda() {
         // Percent lost, and how far off the paper's row it may be: its 1200 s of a fading channel are themselves
         // uncertain by about 3 % of the value in the first row and 10 % in the last.
         for (gain, interleaver, percent, tolerance) in

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use lastmile::options::{Given, Options};
 
-    fn seed_003() -> TcRed {
+    fn ecnprobe() -> TcRed {
         TcRed {
             limit: Bytes(256_000),
             min: Some(Bytes(12_000)),
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_average_decays_by_one_weight_per_idle_packet() {
-        let mut red = state(&seed_003());
+        let mut red = state(&ecnprobe());
         red.average = 16_000.0;
         red.idle(0);
         red.judge(800_000, 0, Ecn::NotEct); // one packet of 1000 B at 10 Mbit/s
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn marks_at_one_over_twice_the_base_probability() {
         // The average stands at 22000: p_b = 0.01, gaps uniform on 1..=100.
-        let mut red = state(&TcRed { ecn: true, ..seed_003() });
+        let mut red = state(&TcRed { ecn: true, ..ecnprobe() });
         let mut marks = 0;
         for n in 0..200_000 {
             (red.average, red.idle_since) = (22_000.0, None);
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn the_probability_adapts_twice_a_second() {
         // Of 12 to 32 kB the middle fifth is 20 to 24 kB.
-        let mut red = state(&TcRed { adaptive: true, probability: 0.1, ..seed_003() });
+        let mut red = state(&TcRed { adaptive: true, probability: 0.1, ..ecnprobe() });
         let mut after = |ms: u64, average: f64, idle: Option<u64>| {
             (red.average, red.idle_since) = (average, idle.map(|ms| ms * 1_000_000));
             red.judge(ms * 1_000_000, average as u64, Ecn::NotEct);
@@ -332,7 +332,7 @@ mod tests {
             (false, true, Mark, Accept),
             (true, true, Drop, Drop),
         ] {
-            let mut red = state(&TcRed { ecn: true, harddrop, nodrop, ..seed_003() });
+            let mut red = state(&TcRed { ecn: true, harddrop, nodrop, ..ecnprobe() });
             (red.average, red.idle_since) = (40_000.0, None);
             assert_eq!([Ecn::Ect0, Ecn::NotEct].map(|ecn| red.judge(0, 40_000, ecn)), [able, not]);
         }
