@@ -55,7 +55,7 @@ enum Command {
     Man(commands::man::Args),
 }
 
-/// What a program adds to the names that come with this one.
+/// Names that a program adds to those of this one.
 ///
 /// ```no_run
 /// # let my_method: &'static lastmile::estimate::Method = lastmile::estimate::METHODS[0];
@@ -69,7 +69,7 @@ pub struct Own<'a> {
     pub classifiers: &'a [&'static Lda],
     /// Rate controllers.
     pub controllers: &'a [&'static Controller],
-    /// What can stand around a rate controller.
+    /// Wrappers of rate controllers.
     pub wrappers: &'a [&'static Wrapper],
     /// Sources of a stream's frames.
     pub sources: &'a [&'static Source],

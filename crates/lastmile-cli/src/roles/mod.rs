@@ -76,7 +76,7 @@ trait Role: Sync {
     }
 }
 
-/// What one role shows to people; nothing where it had nothing to do.
+/// Table and exit code of one role; empty if it had nothing to do.
 pub(crate) struct Shown {
     pub(crate) table: Option<String>,
     /// The exit code that these deserve, where success is not it.

@@ -22,7 +22,7 @@ pub(crate) struct Run {
     pub(crate) cut: Option<String>,
     /// The first events, in the file's order.
     pub(crate) events: Vec<Event>,
-    /// What came of the endpoints.
+    /// Results of the endpoints.
     pub(crate) results: Vec<Event>,
     /// The first of what an endpoint recorded beside, in its role's form.
     pub(crate) records: Vec<Value>,

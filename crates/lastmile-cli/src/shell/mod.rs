@@ -1,5 +1,4 @@
-//! What every command needs of the process that it runs in: arguments that several have, exit codes, signals, files, and lines to
-//! print.
+//! Shared parts of the commands: arguments that several have, exit codes, signals, files, and lines to print.
 pub(crate) mod exit;
 #[cfg(feature = "study")]
 pub(crate) mod experiment;

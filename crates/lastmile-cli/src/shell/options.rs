@@ -13,7 +13,7 @@ pub(crate) fn estimator(choice: &Choice, noise: Span, seed: u64) -> Result<Box<d
     build(choice, &Conditions::of(noise, seed))
 }
 
-/// What is wrong with a choice, in the words of the command line.
+/// Error of a choice, in the words of the command line.
 pub(crate) fn refused(error: &ChoiceError) -> anyhow::Error {
     let flag = |name: &str| match FLAGS.contains(&name) {
         true => format!("--{}", name.replace('_', "-")),
@@ -122,7 +122,7 @@ pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// What kernels add to the resolution of their stamps.
+/// Uncertainty that kernels add to the resolution of their stamps.
 pub(crate) const KERNEL_NOISE: Span = Span::from_micros(2);
 
 #[cfg(test)]

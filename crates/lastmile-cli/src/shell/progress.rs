@@ -82,7 +82,7 @@ impl lastmile_study::Progress for Shown {
     }
 }
 
-/// Whoever waits for a study: sees a bar, and ends it by a signal.
+/// Audience of a study at a terminal: a bar shows its progress, and a signal ends it.
 pub(crate) fn audience() -> lastmile_study::Audience {
     let stop = std::sync::Arc::clone(super::signals::stop());
     lastmile_study::Audience { stop, progress: std::sync::Arc::new(Shown::default()) }

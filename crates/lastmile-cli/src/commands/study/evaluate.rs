@@ -14,7 +14,7 @@ use crate::shell::scenarios::replaced;
 ///
 /// Every controller has the tested streams of a scenario in turn, with the same seeds: those [[stream]] tables whose `control` is another
 /// than `fixed`, or those that --stream names. Numbers are means over the runs, 5 of each unless --runs says otherwise, with their 95 %
-/// intervals; differences from the first controller are paired by seed. What each number is of: docs/evaluate.md.
+/// intervals; differences from the first controller are paired by seed. docs/evaluate.md defines each number.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)

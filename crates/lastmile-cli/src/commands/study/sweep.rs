@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Seeds 1 to N; left out, seed 1, or those of `--set seed=...`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
-    /// Where to write; standard output if left out. What another sweep wrote is not overwritten
+    /// Output file; standard output if left out. Results of another sweep are not overwritten
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// JSON lines, or CSV

@@ -108,7 +108,7 @@ impl Said {
     }
 }
 
-/// What came of the ends of streams, a row each.
+/// Totals of the ends of streams, a row each.
 pub(super) fn results(run: &Run) -> String {
     let ends = run.results.iter().filter_map(|event| Some(end_row(event.node, event.what.of()?)));
     let ends: Vec<_> = ends.collect();
@@ -119,7 +119,7 @@ pub(super) fn results(run: &Run) -> String {
     format!("<h2>Media streams</h2>\n{}", table(&ends.iter().collect::<Vec<_>>(), &first))
 }
 
-/// What came of one end of a stream, as a page's table has it.
+/// Totals of one end of a stream, as a row of a page.
 fn end_row(node: u32, what: &Decision) -> Map<String, Value> {
     let (end, all) = match what {
         Decision::MediaEnded { sent, .. } => (LANES[0], json!(sent)),
