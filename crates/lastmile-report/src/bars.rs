@@ -27,7 +27,7 @@ pub struct Bar {
     pub mark: Option<f64>,
     /// The class of its colour.
     pub class: &'static str,
-    /// What stands in its tooltip.
+    /// Its tooltip.
     pub tip: String,
 }
 

@@ -19,7 +19,7 @@ pub struct Axis {
     label: String,
     low: f64,
     high: f64,
-    /// What stands at 1, 2, 3 and so on, where these are no numbers.
+    /// Names at 1, 2, 3 and so on, on an axis without numbers.
     names: Vec<String>,
 }
 

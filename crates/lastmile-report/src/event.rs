@@ -7,7 +7,7 @@ use lastmile::time::Time;
 pub enum Mood {
     /// A result, or what helps to get one.
     Good,
-    /// What is discarded or refused.
+    /// Something discarded or refused.
     Bad,
     /// Anything else.
     Neutral,
@@ -20,7 +20,7 @@ pub struct Told {
     pub lane: &'static str,
     /// How it is drawn.
     pub mood: Mood,
-    /// What happened.
+    /// The event in words.
     pub text: String,
 }
 
@@ -31,6 +31,6 @@ pub struct Happened {
     pub at: Time,
     /// At which node.
     pub node: u32,
-    /// What, in words.
+    /// The event in words.
     pub told: Told,
 }

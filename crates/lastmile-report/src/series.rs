@@ -10,7 +10,7 @@ use crate::chart::{Axis, Chart};
 use crate::html::{esc, page};
 use crate::rows::number;
 
-/// What is drawn: the key, the chart's title, and what it is multiplied with.
+/// Numbers that are drawn: key, title of the chart, factor.
 const DRAWN: [(&str, &str, f64); 9] = [
     ("goodput_bps", "goodput, Mbit/s of IP packets", 1e-6),
     ("sent_bps", "sent, Mbit/s of IP packets", 1e-6),

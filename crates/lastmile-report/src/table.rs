@@ -13,7 +13,7 @@ pub struct Table {
     charts: Vec<Chart>,
 }
 
-/// What stands in a cell.
+/// A cell.
 pub enum Cell {
     /// Words.
     Text(String),
@@ -65,7 +65,7 @@ pub struct Chart {
     pub y: &'static str,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// What the paper says of it: values, and of what.
+    /// Values that the paper states, each with its name.
     pub stated: Vec<(f64, String)>,
 }
 

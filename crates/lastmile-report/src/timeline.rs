@@ -1,4 +1,4 @@
-//! What was decided when, in lanes.
+//! Decisions over time, in lanes.
 
 use std::fmt::Write;
 

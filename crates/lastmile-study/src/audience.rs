@@ -22,7 +22,7 @@ pub trait Progress: Send + Sync {
 
 impl Progress for () {}
 
-/// Whoever waits for a study, and may end it: from another thread, by setting `stop`.
+/// The audience of a study sees its progress and may end it, from another thread, by setting `stop`.
 #[derive(Clone)]
 pub struct Audience {
     /// Ends the study once it is set.

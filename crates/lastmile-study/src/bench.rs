@@ -1,4 +1,4 @@
-//! What is simulated: three scenarios that all simulators run, and dumbbells of ever more flows.
+//! Scenarios of the benchmark: three that all simulators run, and dumbbells of ever more flows.
 
 use std::fmt::Write as _;
 

@@ -6,7 +6,7 @@ use std::fmt::Display;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for cannot be: a scenario, a name, a value.
+    /// The request cannot be met: a scenario, a name or a value is wrong.
     #[error("{0}")]
     Input(String),
     /// This machine lacks an ability, or a file cannot be read or written.
@@ -20,7 +20,7 @@ pub enum Error {
     Interrupted(String),
 }
 
-/// What a study gives.
+/// Result of a study.
 pub type Result<T> = core::result::Result<T, Error>;
 
 impl Error {

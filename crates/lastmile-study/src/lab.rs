@@ -1,4 +1,4 @@
-//! What runs in the lab need beside those in the simulator.
+//! Needs of runs in the lab beside those of the simulator.
 
 use lastmile::time::Span;
 use lastmile_net::lab::LabError;
@@ -6,7 +6,7 @@ use lastmile_net::lab::run::LabRunError;
 
 use crate::error::Error;
 
-/// What kernels add to the resolution of their stamps.
+/// Uncertainty that kernels add to the resolution of their stamps.
 pub(crate) const KERNEL_NOISE: Span = Span::from_micros(2);
 
 impl From<LabRunError> for Error {

@@ -12,7 +12,7 @@ use crate::papers::page as reproduction;
 /// A row of a document.
 type Row = Map<String, Value>;
 
-/// What a document is.
+/// The kind of a document.
 enum Kind<'a> {
     /// Of `sim` and `lab`.
     Run(&'a Row),

@@ -1,4 +1,4 @@
-//! What a run's traffic, links and WLANs came to, as tables for people.
+//! Results of a run's traffic, links and WLANs, as tables for people.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub fn tables(network: &NetworkOutcome) -> String {
 /// Links, or directions of WLANs, of a table; a person looks at no more.
 const MAX_HOPS: usize = 24;
 
-/// What the links carried.
+/// Table of the links.
 fn link_table(links: &[LinkOutcome]) -> String {
     let columns =
         ["link from", "to", ">packets", ">marked", "lost", ">mean queue", ">longest", ">in packets", ">busy"];
@@ -48,7 +48,7 @@ fn link_table(links: &[LinkOutcome]) -> String {
     table.text() + &more(used.count(), links.len(), "links")
 }
 
-/// What the directions of WLANs carried.
+/// Table of the WLANs' directions.
 fn wlan_table(wlans: &[WlanOutcome]) -> String {
     let columns = [
         "air from",
@@ -101,7 +101,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
-/// What the scenario's traffic got.
+/// Table of the traffic.
 fn flow_table(flows: &[FlowOutcome]) -> String {
     let columns =
         ["flow", "kind", "from", "to", ">goodput (IP)", ">sent", ">received", "lost", ">delay", ">longest"];

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::audience::Audience;
 use crate::error::Result;
 
-/// What is kept of a run: numbers by their names.
+/// Numbers of a run, by name.
 pub type Numbers = BTreeMap<&'static str, f64>;
 
 /// The mean of that number over those runs that have it.
@@ -16,13 +16,13 @@ pub fn mean(runs: &[Numbers], number: &str) -> Option<Mean> {
     Mean::of(&runs.iter().filter_map(|run| run.get(number).copied()).collect::<Vec<_>>())
 }
 
-/// How much more it is in `of` than in `from`, run by run: both in the order of their seeds.
+/// Difference of `of` and `from`, paired run by run: both in the order of their seeds.
 pub fn difference(of: &[Numbers], from: &[Numbers], number: &str) -> Option<Mean> {
     let differences = of.iter().zip(from).filter_map(|(a, b)| Some(a.get(number)? - b.get(number)?));
     Mean::of(&differences.collect::<Vec<_>>())
 }
 
-/// What `run` gives of every case with seeds 1 to `seeds`: case by case, in the order of the seeds. Runs go on all cores of the
+/// Results of `run` for every case with seeds 1 to `seeds`: case by case, in the order of the seeds. Runs go on all cores of the
 /// pool of threads that it is called in.
 ///
 /// # Errors

@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// What can be drawn, for those who bring something else.
+/// Kinds of files that can be drawn, for error messages.
 #[cfg(feature = "study")]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
     and the JSON of sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate (--json)";

@@ -20,7 +20,7 @@ use crate::shell::exit::Exit;
 use crate::shell::signals;
 use crate::shell::spool::Spool;
 
-/// What is to be written of it.
+/// Files to write.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
     /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`

@@ -25,7 +25,7 @@ use crate::shell::spool::Spool;
 /// How long a decision of an endpoint in the lab may take to be told: a hundred times what a run may be late.
 const LATEST_DECISION: Span = Span::from_secs(1);
 
-/// What is to be written, and where.
+/// Files to write.
 #[derive(clap::Args)]
 pub(crate) struct OutputArgs {
     /// Write the decisions, every lost packet with its cause, and the planned changes to FILE as JSON lines
@@ -52,7 +52,7 @@ pub(crate) struct OutputArgs {
 
 /// Where the lines or packets of a run go.
 type Out = Box<dyn Write + Send>;
-/// What is filled once the simulation is there.
+/// A slot that is filled once the simulation is there.
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// Files under way.

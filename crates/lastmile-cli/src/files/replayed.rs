@@ -12,11 +12,11 @@ use crate::shell::exit::Exit;
 
 /// A session done again in virtual time.
 pub(crate) struct Replayed {
-    /// What the recording says was decided.
+    /// Decisions of the recording.
     pub(crate) recorded: Vec<Event>,
-    /// What is decided now.
+    /// Decisions of the replay.
     pub(crate) events: Vec<Event>,
-    /// What else the role recorded, in its own form.
+    /// Other records of the role, in its own form.
     pub(crate) records: Vec<serde_json::Value>,
     /// Where the recording is cut, if it is.
     pub(crate) cut: Option<String>,

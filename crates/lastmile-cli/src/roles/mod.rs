@@ -29,12 +29,12 @@ pub(crate) mod measure;
 pub(crate) mod stream;
 const ROLES: &[&dyn Role] = &[&measure::Measuring, &stream::Streaming];
 
-/// What the program asks of a role.
+/// Duties of a role in the program.
 trait Role: Sync {
-    /// What its recordings call it.
+    /// Its name in recordings.
     fn name(&self) -> &'static str;
 
-    /// What it shows of a run.
+    /// Table and exit code of a run.
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown;
 
     /// Makes the first line of a recording of one of its endpoints.
@@ -43,15 +43,15 @@ trait Role: Sync {
     /// The recorded endpoint, as it was at its start.
     fn endpoint(&self, header: &Header, key: Option<Key>) -> anyhow::Result<AnyEndpoint>;
 
-    /// What `conformance` runs of it, brief or in full.
+    /// Its cases in `conformance`, brief or in full.
     fn cases(&self, full: bool) -> Vec<Case>;
 
-    /// What `replay` shows of decisions made again.
+    /// Rows and table of decisions made again, for `replay`.
     fn replayed(&self, _events: &[Event]) -> Option<(Rows, Shown)> {
         None
     }
 
-    /// What another method makes of what an endpoint recorded, if it recorded something of this role's.
+    /// Results of another method on the records of an endpoint of this role.
     fn by_method(&self, _: &MethodArgs, _records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         None
     }
@@ -83,7 +83,7 @@ pub(crate) struct Shown {
     pub(crate) exit: Option<Exit>,
 }
 
-/// What a recording needs to know before the run.
+/// Facts that a recording needs before the run.
 #[derive(Clone, Copy)]
 pub(crate) struct Recorded {
     pub(crate) world: World,
@@ -109,12 +109,12 @@ pub(crate) struct Case {
     pub(crate) over_loopback: Box<dyn Fn() -> anyhow::Result<Buffer> + Sync>,
 }
 
-/// What all roles show.
+/// Tables and exit codes of all roles.
 pub(crate) fn shown(scenario: &Scenario, found: &Found) -> Vec<Shown> {
     ROLES.iter().map(|role| role.shown(scenario, found)).collect()
 }
 
-/// What makes the first line of a recording, of an endpoint of whatever role.
+/// Maker of a recording's first line, for an endpoint of any role.
 pub(crate) fn header(
     scenario: &Scenario,
     what: Recorded,
@@ -143,17 +143,17 @@ fn recorded<T: DeserializeOwned>(header: &Header) -> anyhow::Result<T> {
         .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))
 }
 
-/// What `conformance` runs, of all roles.
+/// Cases of all roles in `conformance`.
 pub(crate) fn cases(full: bool) -> Vec<Case> {
     ROLES.iter().flat_map(|role| role.cases(full)).collect()
 }
 
-/// What `replay` shows of decisions made again, of all roles.
+/// Rows and tables of decisions made again, of all roles.
 pub(crate) fn replayed(events: &[Event]) -> Vec<(Rows, Shown)> {
     ROLES.iter().filter_map(|role| role.replayed(events)).collect()
 }
 
-/// What another method makes of what an endpoint recorded.
+/// Results of another method on the records of an endpoint.
 pub(crate) fn by_method(method: &MethodArgs, records: &[Value]) -> anyhow::Result<(Rows, Shown)> {
     let found = ROLES.iter().find_map(|role| role.by_method(method, records));
     found.unwrap_or_else(|| Err(Exit::NoResult.blame(anyhow!("the recording holds no streams"))))

@@ -24,7 +24,7 @@ impl From<World> for lastmile_study::World {
     }
 }
 
-/// How many cores runs are spread over.
+/// Cores for the runs.
 #[derive(clap::Args)]
 pub(crate) struct Threads {
     /// Cores to use; all if left out
@@ -39,7 +39,7 @@ impl Threads {
     }
 }
 
-/// What every command that makes a document of many runs can be told.
+/// Options of commands that make a document of many runs.
 #[derive(clap::Args)]
 pub(crate) struct ExperimentArgs {
     /// Runs of each case, with seeds 1 to N; how many where it is left out stands above

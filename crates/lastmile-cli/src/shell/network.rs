@@ -59,7 +59,7 @@ impl SocketArgs {
         Ok(sockets)
     }
 
-    /// What drives an endpoint on these sockets.
+    /// Driver of an endpoint on these sockets.
     pub(crate) fn driver(&self, sockets: Vec<UdpSocket>) -> anyhow::Result<Driver> {
         Driver::new(sockets, DriverConfig { realtime: self.realtime, ..DriverConfig::default() })
             .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))

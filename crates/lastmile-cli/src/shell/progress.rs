@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Who waits for less than this need not be told.
+/// Shorter waits show no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A bar on standard error, if that is a terminal and it takes longer than two seconds; gone when dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Who shows it when the time has come, and what to close when there is nothing to wait for any more.
+    /// Thread that shows the bar after a while, and the channel whose end stops it.
     shows: Option<(Sender<()>, JoinHandle<()>)>,
 }
 

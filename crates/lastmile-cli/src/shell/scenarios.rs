@@ -39,7 +39,7 @@ pub(crate) fn replaced(set: &str) -> anyhow::Result<Override> {
     Ok(Override::new(key.trim(), value.trim()))
 }
 
-/// Who is to blame for a run that could not be.
+/// Exit code of a run that could not be.
 pub(crate) fn blame(error: RunError) -> anyhow::Error {
     match error {
         RunError::Engine(_) => Exit::Machine.blame(error),

@@ -27,7 +27,7 @@ mod text;
 
 pub use text::text;
 
-/// What is measured again and again.
+/// Paths and methods to measure.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Runs for each row.
@@ -38,7 +38,7 @@ pub struct Request {
     pub scenarios: Vec<String>,
     /// Rates of the link.
     pub rates: Vec<Rate>,
-    /// What else is on the link.
+    /// Cross traffic on the link.
     pub cross: Vec<Cross>,
     /// The methods, with their options.
     pub methods: Vec<Choice>,
@@ -64,7 +64,7 @@ impl Default for Request {
     }
 }
 
-/// What else is on the link.
+/// Cross traffic on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cross {
@@ -88,7 +88,7 @@ pub struct Row {
     pub scenario: Option<String>,
     /// Rate of the link, Mbit/s.
     pub rate_mbps: Option<f64>,
-    /// What else is on the link.
+    /// Cross traffic on the link.
     pub cross: Option<Cross>,
     /// The method's registered name.
     pub method: String,
@@ -143,7 +143,7 @@ pub struct Row {
     pub reasons: Vec<String>,
 }
 
-/// What one run contributes.
+/// Result of one run.
 enum Run {
     Number(Box<Number>),
     MoreThan,

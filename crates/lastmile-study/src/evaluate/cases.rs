@@ -1,4 +1,4 @@
-//! What is run: scenarios whose tested streams have one controller after the other, or bulk TCP in their place.
+//! Scenarios whose tested streams have one controller after the other, or bulk TCP in their place.
 
 use lastmile::classify::CLASSIFIERS;
 use lastmile::control::{CONTROLLERS, Composition, Setting, WRAPPERS, build};
@@ -17,7 +17,7 @@ const TCP: &str = "tcp";
 /// The controller that answers nothing: a stream that has it is not tested.
 const FIXED: &str = "fixed";
 
-/// Who has the tested streams.
+/// The controller of the tested streams, or TCP.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Contender {
     /// A registered controller, with what stands around it and the classifier in front.

@@ -1,4 +1,4 @@
-//! What came of an evaluation: tables for people, and the document for programs, of which the page is drawn.
+//! Results of an evaluation: tables for people, and the document for programs and for the page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::measure::{Converged, Measured, SHARES};
 use super::numbers::{METRICS, Metric};
 use crate::runs::{self, Numbers};
 
-/// What was asked for.
+/// The evaluation that was asked for.
 pub(super) struct Plan {
     pub(super) suite: Option<&'static str>,
     pub(super) runs: u64,
@@ -36,7 +36,7 @@ impl Evaluated {
         self.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect()
     }
 
-    /// Whose runs all have the same numbers, whatever their seeds.
+    /// Controllers whose runs are identical for every seed.
     fn alike<'a>(&'a self, contenders: &'a [String]) -> impl Iterator<Item = &'a str> {
         let alike =
             |runs: &[Measured]| runs.len() > 1 && runs.iter().all(|run| run.numbers == runs[0].numbers);
@@ -141,7 +141,7 @@ impl Evaluated {
 const ALIKE: &str = "nothing that is random in the scenario reaches them, so that ±0.0 does not say how sure a number is; \
     `start_within` of [[stream]] draws when a stream starts";
 
-/// What of the runs stands in a cell.
+/// The mean in a cell, by row and metric.
 type Of<'a> = dyn Fn(usize, &'static str) -> Option<Mean> + 'a;
 
 fn table(

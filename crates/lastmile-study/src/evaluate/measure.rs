@@ -39,7 +39,7 @@ impl Converged {
 /// Changes that leave less than this until the next one are not looked at.
 const SHORTEST_S: f64 = 5.0;
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) numbers: Numbers,
@@ -139,7 +139,7 @@ impl Ran<'_> {
         self.rates(flow, false)
     }
 
-    /// What flows received in a step, together.
+    /// Sum of the flows' received rates in a step.
     fn sum(&self, flows: &[Flow], step: usize) -> f64 {
         flows.iter().filter_map(|flow| self.received(flow).get(step)).sum()
     }
@@ -189,7 +189,7 @@ impl Ran<'_> {
         (share(left), share(possible))
     }
 
-    /// What waits at limiting links, in ms at their rate of the moment.
+    /// Queueing delay at the limiting links, ms at their rate of the moment.
     fn queue(&self) -> Option<f64> {
         let mut all = Vec::new();
         for (&limit, rate) in &self.paths.rate {
@@ -249,7 +249,7 @@ impl Ran<'_> {
         mean(&shared.values().filter_map(|flows| of(flows)).collect::<Vec<_>>())
     }
 
-    /// What TCP got beside the streams.
+    /// TCP's goodput beside the streams.
     fn tcp(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) {
         let shares = |flow: &&Flow| self.paths.tested.iter().any(|tested| tested.limit == flow.limit);
         let tcp: Vec<&Flow> = self.paths.tcp.iter().filter(shares).collect();

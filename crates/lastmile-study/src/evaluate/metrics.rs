@@ -43,7 +43,7 @@ pub(super) fn convergence(rates: &[f64]) -> Option<f64> {
     None
 }
 
-/// How much a rate varies: the standard deviation of its means over whole seconds, over their mean.
+/// Coefficient of variation of a rate: the standard deviation of its means over whole seconds, over their mean.
 pub(super) fn variation(rates: &[f64]) -> Option<f64> {
     let seconds: Vec<f64> = rates.chunks_exact(SECOND).filter_map(mean).collect();
     let whole = mean(&seconds).filter(|rate| *rate > 0.0)?;

@@ -30,7 +30,7 @@ use variants::Variants;
 /// Runs of each case, unless a request says otherwise.
 const RUNS: u64 = 5;
 
-/// What is compared, and over which paths.
+/// Controllers to compare, and the paths.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Names or files of scenarios; none for the test cases of RFC 8867 and RFC 8869.
@@ -80,7 +80,7 @@ pub struct Evaluation {
     pub left_out: Vec<String>,
 }
 
-/// What came of an evaluation.
+/// Results of an evaluation.
 pub struct Comparison {
     /// For programs and [`page`].
     pub document: Value,
@@ -137,7 +137,7 @@ impl Evaluation {
     }
 }
 
-/// What came of every scenario with every contender.
+/// Results of every scenario with every contender.
 fn evaluate(
     tested: &[Tested],
     contenders: &[Contender],
@@ -172,7 +172,7 @@ fn evaluate(
     Ok(tested.iter().map(each).collect())
 }
 
-/// What came of one run.
+/// Results of one run.
 fn one(
     of: &Tested,
     scenario: &Scenario,

@@ -6,7 +6,7 @@ pub(super) struct Metric {
     /// The name of its column in tables for people; nothing for what stands in JSON and the page alone.
     pub(super) short: Option<&'static str>,
     pub(super) unit: &'static str,
-    /// What it is, of which layer, over what.
+    /// Its definition: quantity, layer, interval.
     pub(super) about: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What `lastmile evaluate --json` says, as a page: of each scenario the table, the differences, what came of each change, and charts.
+//! The page of an evaluation: each scenario's table, differences, changes and charts.
 
 use lastmile_report::drawn::{chart, short};
 use lastmile_report::html::{esc, page as html};

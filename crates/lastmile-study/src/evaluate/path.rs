@@ -1,4 +1,4 @@
-//! What a scenario says of the way of the tested streams: what limits them, who else uses that, and when something about it changes.
+//! The way of the tested streams in a scenario: the link that limits them, its other users, and the times of changes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const CLEARLY: f64 = 0.25;
 /// Numbers that hold from times on, in seconds.
 pub(super) type ByTime = Vec<(f64, f64)>;
 
-/// What limits a flow, and is shared by those that it limits too.
+/// The bottleneck of a flow, shared with other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limit {
     /// That link of the scenario.
@@ -50,7 +50,7 @@ pub(super) struct Flow {
     way: Vec<usize>,
 }
 
-/// What changes for a flow, and when.
+/// A change for a flow, and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
     pub(super) at_s: f64,
@@ -65,7 +65,7 @@ pub(super) struct Paths {
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
     pub(super) rate: BTreeMap<Limit, Vec<f64>>,
-    /// What changes for each tested stream, after its start.
+    /// Changes for each tested stream after its start.
     pub(super) changes: Vec<Vec<Change>>,
     pub(super) steps: usize,
 }
@@ -84,7 +84,7 @@ pub(super) fn propagation(flow: &[(f64, f64)], at_s: f64) -> f64 {
     at(flow, at_s).unwrap_or(0.0)
 }
 
-/// What of a link's rate IP packets of that size have; nothing where it has none, or a trace says it.
+/// Rate that a link leaves to IP packets of that size; nothing for a link without a rate or with a trace.
 fn rates(link: &LinkSpec, size: Bytes) -> Option<ByTime> {
     let config = &link.config;
     let share = size.0 as f64 / (size.0 + config.overhead.0).max(1) as f64;
@@ -201,7 +201,7 @@ impl Paths {
         paths
     }
 
-    /// What changes for a stream while it is active.
+    /// Changes for a stream while it is active.
     fn changes_of(&self, flow: &Flow, scenario: &Scenario, loads: &[Load]) -> Vec<Change> {
         let mut all = vec![Change { at_s: flow.from_s, what: "start".to_owned() }];
         let mut add = |at_s: f64, what: String| {

@@ -20,7 +20,7 @@ const N_STD: f64 = 3.0;
 /// Packets that leave within so long have the same: closer together than most are.
 const SLOT: Span = Span::from_millis(5);
 
-/// What is another thing than the scenario says.
+/// Departures from the scenario.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variants {
     /// At the links that limit tested streams, instead of drop-tail.

@@ -30,7 +30,7 @@ pub(super) struct Took {
     pub(super) queueing: Option<f32>,
 }
 
-/// What was kept.
+/// Rates, queues and delays of a run.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) flows: BTreeMap<String, Rates>,

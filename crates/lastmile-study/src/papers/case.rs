@@ -6,7 +6,7 @@ use lastmile_sim::scenario::Override;
 
 pub use crate::runs::Numbers;
 
-/// What of a run is drawn: points by the name of the line.
+/// Lines drawn of a run: points by the line's name.
 pub type Lines = BTreeMap<&'static str, Vec<(f64, f64)>>;
 
 /// A scenario of the paper with some of its values replaced: run with each seed.

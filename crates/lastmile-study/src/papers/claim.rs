@@ -1,4 +1,4 @@
-//! What papers claim: the sentence, what the paper prints, the bars, and the decision, together.
+//! Claims of papers: the sentence, the paper's numbers or words, the bars and the decision, together.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,9 +11,9 @@ use crate::World;
 pub struct Claim {
     /// Its name: the paper's letter and a number; `x` for readings of our own.
     pub id: &'static str,
-    /// What is decided, in a sentence.
+    /// The claim in a sentence.
     pub claim: String,
-    /// What the paper has of it.
+    /// The paper's numbers or words.
     pub paper: Stated,
     /// The world whose runs decide.
     pub world: World,
@@ -66,7 +66,7 @@ impl Claim {
     }
 }
 
-/// What a paper has of a claim, and where: tables, figures, sections.
+/// A paper's numbers or words for a claim, and their place: table, figure, section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stated {
     /// Numbers with their units: each stands in the paper's `figures.toml`.
@@ -108,7 +108,7 @@ impl Display for Stated {
     }
 }
 
-/// What a value has to be: the numbers that decide also make its words.
+/// The bar of a value: the numbers that decide also make its words.
 ///
 /// ```
 /// use lastmile_study::papers::Bar;
@@ -180,14 +180,14 @@ impl Display for Bar {
     }
 }
 
-/// What came of a claim.
+/// Verdict on a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Nothing where it cannot be decided.
     pub holds: Option<bool>,
     /// Our value.
     pub ours: String,
-    /// What of it does not hold, or why it cannot be decided.
+    /// The parts that do not hold, or the reason why it cannot be decided.
     pub why: String,
 }
 
@@ -266,7 +266,7 @@ impl Parts {
         }
     }
 
-    /// What these come to; nothing at all decides nothing.
+    /// Verdict on all parts; no part decides nothing.
     pub fn verdict(self) -> Verdict {
         let (ours, any) = (self.said.join(", "), !(self.said.is_empty() && self.missed.is_empty()));
         match (self.unknown.is_empty(), self.missed.is_empty()) {
@@ -288,7 +288,7 @@ pub(crate) struct Without {
 }
 
 impl Results {
-    /// What a claim comes to, and which of the numbers that it goes by are missing in some runs.
+    /// Verdict on a claim, and the numbers behind it that some runs do not have.
     pub(crate) fn decide(&self, decide: &dyn Fn(&Results) -> Parts) -> (Verdict, Vec<Without>) {
         self.asked.take();
         let verdict = decide(self).verdict();

@@ -7,7 +7,7 @@ use lastmile_report::table::{Cell, Table};
 use super::case::Case;
 use super::results::Results;
 
-/// What a paper calls it.
+/// Its number in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// A table.
@@ -31,7 +31,7 @@ pub struct Item {
     pub id: &'static str,
     /// Nothing for what the paper says in words only.
     pub number: Option<Number>,
-    /// What it shows, in one line.
+    /// Its content in one line.
     pub shows: &'static str,
     /// How it is made.
     pub how: How,
@@ -41,7 +41,7 @@ pub struct Item {
 pub enum How {
     /// From runs.
     Made(Made),
-    /// What it needs does not exist yet.
+    /// It needs something that does not exist yet.
     Waits(&'static str),
     /// It cannot be made, and why.
     Never(&'static str),
@@ -165,7 +165,7 @@ impl Item {
     }
 }
 
-/// What a column has of a number of each row's case.
+/// Value of a column: the mean, or another figure of a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
     /// The mean with its 95 % interval, and what the paper has.
@@ -202,7 +202,7 @@ impl Row {
         Row { over: Some(case), ..self }
     }
 
-    /// What the paper has of a number.
+    /// The paper's value of a number.
     pub fn paper(self, paper: impl Fn(&str) -> Option<f64> + 'static) -> Row {
         Row { paper: Some(Box::new(paper)), ..self }
     }

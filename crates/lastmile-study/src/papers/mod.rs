@@ -43,7 +43,7 @@ pub static PAPERS: Registry<Paper> = Registry::new(&[&lda::PAPER, &tfrc_probe::P
 /// Runs of each case in the simulator, unless a request says otherwise.
 const RUNS: u64 = 10;
 
-/// What of a paper is to be made again.
+/// Items of a paper to make again.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The items, by name; all that are made by default if there is none.
@@ -54,7 +54,7 @@ pub struct Request {
     pub runs: Option<u64>,
 }
 
-/// What was made again.
+/// Items made again, and claims decided.
 pub struct Reproduction {
     /// For programs and [`page`].
     pub document: Value,

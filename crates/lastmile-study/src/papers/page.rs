@@ -1,4 +1,4 @@
-//! What `lastmile reproduce --json` says, as a page: claims, and each item's charts and table.
+//! The page of a reproduction: claims, and each item's charts and table.
 
 use lastmile_report::drawn::{chart, short};
 use lastmile_report::html::{esc, page as html};
@@ -62,7 +62,7 @@ fn waits(claim: &Map<String, Value>) -> bool {
     claim.get("needs").and_then(Value::as_array).is_some_and(|needs| !needs.is_empty())
 }
 
-/// How many such claims there are.
+/// Number of such claims, in words.
 pub(crate) fn elsewhere(claims: usize) -> String {
     match claims {
         1 => "1 other claim waits for items that were not asked for".to_owned(),

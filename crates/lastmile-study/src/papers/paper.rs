@@ -18,25 +18,25 @@ use lastmile_report::table::{Cell, Table};
 /// A paper.
 #[derive(Debug)]
 pub struct Paper {
-    /// What the command calls it.
+    /// Its name on the command line.
     pub name: &'static str,
     /// The folder of its scenario files, from the root of the sources.
     pub folder: &'static str,
     /// Authors, title, where it appeared.
     pub citation: &'static str,
-    /// How many tables it has.
+    /// Number of its tables.
     pub tables: u32,
-    /// How many figures.
+    /// Number of its figures.
     pub figures: u32,
     /// The scenario files of its folder, by their names.
     pub scenarios: &'static [(&'static str, &'static str)],
     /// Its own numbers as TOML.
     pub numbers: &'static str,
-    /// What is looked at while a run goes; nothing where its end tells all.
+    /// Observation during a run; nothing if the end of the run tells all.
     pub watch: Option<Watch>,
-    /// What is kept of a run.
+    /// Numbers of a run.
     pub measure: fn(&Run<'_>) -> Numbers,
-    /// What of each case's first run is drawn over time.
+    /// Lines drawn of each case's first run.
     pub draw: fn(&Run<'_>) -> Lines,
     /// Its tables, its figures, and what else of it is made again.
     pub items: fn() -> Vec<Item>,
@@ -79,7 +79,7 @@ impl Paper {
     }
 }
 
-/// What lies between the hosts of a scenario: its links one by one, its stations by their access points.
+/// The topology of a scenario: its links one by one, its stations by their access points.
 pub fn topology(scenario: &Scenario) -> Table {
     let mut table = Table::new(&["from", "to", "rate", "delay", "queue", "loses packets"]);
     let of_link = |rate: Option<Rate>| rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
@@ -103,22 +103,22 @@ pub fn topology(scenario: &Scenario) -> Table {
 
 /// A run that has ended.
 pub struct Run<'a> {
-    /// What was run.
+    /// The scenario.
     pub scenario: &'a Scenario,
     /// Its seed.
     pub seed: u64,
-    /// What came of its endpoints.
+    /// Results of its endpoints.
     pub found: &'a Found,
-    /// What its traffic got, and what its links and WLANs carried.
+    /// Results of its traffic, links and WLANs.
     pub network: &'a NetworkOutcome,
     /// All decisions, in order.
     pub events: &'a [Event],
-    /// What the paper's [`Watch`] noted.
+    /// Notes of the paper's [`Watch`].
     pub seen: &'a Seen,
 }
 
 impl Run<'_> {
-    /// What endpoints of one role decided, with the times on their hosts' clocks.
+    /// Decisions of one role's endpoints, with the times on their hosts' clocks.
     pub fn decisions<E: 'static>(&self) -> impl Iterator<Item = (Time, &E)> {
         self.events.iter().filter_map(|event| Some((event.at, event.what.of::<E>()?)))
     }

@@ -8,10 +8,10 @@ use lastmile_report::Mean;
 use super::case::{Case, Lines, Numbers};
 use crate::runs::difference;
 
-/// What came of runs: of each case the numbers of each seed.
+/// Numbers of runs: of each case, by seed.
 pub struct Results {
     pub(super) runs: BTreeMap<Case, Vec<Numbers>>,
-    /// What is drawn of the first.
+    /// Lines of the first run.
     pub(super) lines: BTreeMap<Case, Lines>,
     /// Seeds 1 to this.
     pub(crate) seeds: u64,
@@ -50,7 +50,7 @@ impl Results {
         Some(self.mean(case, number)?.median)
     }
 
-    /// How much more it is in the first case than in the second, seed by seed.
+    /// Difference of the first case and the second, paired by seed.
     pub fn difference(&self, of: &Case, from: &Case, number: &str) -> Option<Mean> {
         let _ = [of, from].map(|case| self.values(case, number));
         difference(self.runs.get(of)?, self.runs.get(from)?, number)

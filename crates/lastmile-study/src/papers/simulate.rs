@@ -40,7 +40,7 @@ impl Results {
     }
 }
 
-/// Who looks on at a run, and where it is noted.
+/// Hooks of a paper's watch, and its notes.
 pub(super) fn hooks(paper: &Paper) -> (Notes, Hooks) {
     let notes = Notes::default();
     let hooks = paper.watch.map_or_else(Hooks::default, |watch| watch.hooks(&notes));

@@ -1,4 +1,4 @@
-//! What is looked at while a run goes: rates, queues and windows in steps of time, and how long the packets of streams took.
+//! Observation of a run: rates, queues and windows in steps of time, and how long the packets of streams took.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use lastmile_sim::scenario::{Scenario, Simulation};
 
 use crate::media;
 
-/// What of a paper's runs is looked at.
+/// Observation of a paper's runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// Length of a step.
@@ -19,7 +19,7 @@ pub struct Watch {
     pub packets: bool,
 }
 
-/// What was seen of a run.
+/// Notes of a run.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Of flows, links and WLANs, step by step.
@@ -62,7 +62,7 @@ fn noted(notes: &Notes, what: impl FnOnce(&mut Seen)) {
     what(&mut notes.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// What was noted, once the run is over.
+/// Notes of a run that is over.
 pub(crate) fn taken(notes: &Notes) -> Seen {
     let mut taken = Seen::default();
     noted(notes, |seen| std::mem::swap(seen, &mut taken));

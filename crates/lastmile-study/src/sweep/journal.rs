@@ -152,7 +152,7 @@ impl Journal {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many runs are finished.
+    /// Number of finished runs.
     pub fn finished(&self) -> usize {
         self.inner().finished
     }

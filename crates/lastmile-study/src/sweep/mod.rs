@@ -163,7 +163,7 @@ fn mixed(hash: u64, more: u64) -> u64 {
     (hash ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-/// What a scenario reads from files beside it, in short.
+/// Fingerprint of the files beside a scenario that it reads.
 fn traces(scenario: &Scenario) -> u64 {
     let packet =
         |hash, packet: &(Span, Bytes)| mixed(hash, packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40));

@@ -149,7 +149,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
     }
 }
 
-/// Who is to blame for a lab that did not run.
+/// Exit code of a lab that did not run.
 pub(crate) fn blame(error: LabRunError) -> anyhow::Error {
     match error {
         LabRunError::Run(error) => scenarios::blame(error),

@@ -1,4 +1,4 @@
-//! What the network did: losses by cause over time, segments sent again, planned changes.
+//! Events of the network: losses by cause over time, segments sent again, planned changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ const MAX_CHARTS: usize = 24;
 /// Causes with the classes of their colours, from the bottom of a column to its top.
 const CAUSES: [(&str, &str); 4] = [("queue", "c1"), ("early", "c2"), ("channel", "cb"), ("collision", "ci")];
 
-/// What is drawn of records, however many they are.
+/// Counts of records, bounded however many they are.
 #[derive(Default)]
 pub(super) struct Network {
     /// Nanoseconds of an interval.

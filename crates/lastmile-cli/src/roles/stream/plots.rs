@@ -15,13 +15,13 @@ use crate::roles::run::Run;
 /// Streams that are drawn.
 const MAX_STREAMS: usize = 12;
 
-/// What one sender said, second by second.
+/// Reports of one sender, second by second.
 #[derive(Default)]
 struct Said {
     node: u32,
     all: Vec<(Time, Rate, Sent)>,
     rtts: Vec<(f64, f64)>,
-    /// What packet pairs told of the path, in bit/s.
+    /// Capacities by packet pairs, bit/s.
     capacities: Vec<(f64, f64)>,
 }
 

@@ -10,7 +10,7 @@ use crate::papers::{Case, Numbers, Run};
 /// The flows of a run, in the paper's order: TCP, TFRC that takes every loss for congestion, and with a classifier in front.
 pub(super) const SCHEMES: [&str; 8] =
     ["tcp", "tfrc", "omniscient", "biaz", "mbiaz", "spike", "zigzag", "zbs"];
-/// How many there are, in the figures.
+/// Flow counts in the figures.
 pub(super) const FLOWS: [u32; 8] = [1, 2, 4, 6, 8, 10, 12, 16];
 /// TCP that loses nothing on the air.
 pub(super) const TCP_FREE: &str = "tcp-free";
@@ -238,7 +238,7 @@ struct Flow {
     congestion: f64,
 }
 
-/// What is kept of a run, in percent.
+/// Numbers of a run, in percent.
 pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let scenario = run.scenario;
     let end = Time::ZERO + scenario.duration;

@@ -1,4 +1,4 @@
-//! What the paper claims, decided by medians over the runs.
+//! Claims of LDA, decided by medians over the runs.
 
 use super::cases::{FLOWS, SCHEMES, Topology, beside_tcp, case, come_and_go};
 use super::judge::{CLOSE, TCP_S_SHARE, at_800, middle, near_the_printed, one_flow, over, tcp_has};
@@ -340,7 +340,7 @@ fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
     }
 }
 
-/// What RED adds to Mc or Mw, whichever is more: the mean over topologies and numbers of flows, of which the paper names none.
+/// Increase of Mc or Mw by RED, whichever is more: the mean over topologies and flow counts, since the paper names none.
 fn red_adds(results: &Results, scheme: &str) -> Option<f64> {
     let worse = |topology, n| {
         let (red, tail) = (Variant::RED.of(topology, n, scheme), case(topology, n, scheme));

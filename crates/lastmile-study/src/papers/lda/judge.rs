@@ -1,4 +1,4 @@
-//! What LDA's claims and those on its variants decide alike.
+//! Decisions shared by LDA's claims and those on its variants.
 
 use Topology::Wlh;
 
@@ -45,7 +45,7 @@ pub(super) fn over(flows: &[u32], of: impl Fn(u32) -> Option<f64>) -> Option<f64
     all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// What TCP has, on the mean over numbers of flows.
+/// TCP's throughput, mean over flow counts.
 pub(super) fn tcp_has(results: &Results, flows: &[u32], case: &dyn Fn(u32) -> Case) -> Option<f64> {
     over(flows, |n| results.median(&case(n), "tcp_throughput"))
 }

@@ -34,7 +34,7 @@ pub(super) const PAPER: Paper = Paper {
     claims: claims::claims,
 };
 
-/// What is measured of flows, in percent: as the tables have it.
+/// Columns of the tables, in percent.
 const MEASURED: [&str; 4] = ["throughput", "congestion_loss", "mc", "mw"];
 /// Flows beside TCP, TCP among them [figure 15].
 const TOTALS: [u32; 4] = [2, 4, 8, 16];
@@ -48,7 +48,7 @@ fn figures() -> toml::Table {
     PAPER.numbers.parse().unwrap_or_default()
 }
 
-/// What a table of the paper has for a scheme.
+/// A table's value for a scheme, in the paper.
 fn printed(table: &str, what: &str, scheme: &str) -> Option<f64> {
     let figures = figures();
     let table = figures.get(table)?.as_table()?;

@@ -132,7 +132,7 @@ pub(super) fn zigzag() -> Table {
     table
 }
 
-/// What a classifier knows.
+/// A classifier's state.
 #[derive(Default)]
 struct Known {
     numbers: Vec<(&'static str, f64)>,

@@ -153,7 +153,7 @@ pub(super) fn shortest_exchange(bytes: f64, mode: f64) -> f64 {
     8e3 * bytes / micros
 }
 
-/// What a hand-off changes.
+/// Variants of the hand-off.
 pub(super) const HAND_OFFS: [(&str, &str); 2] = [("with", "probe"), ("without", "probe(notice_only=true)")];
 
 /// Figure 6, with a wrapper around a TFRC.

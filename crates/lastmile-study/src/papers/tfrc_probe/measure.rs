@@ -1,4 +1,4 @@
-//! What is kept of a run of TFRC Probe.
+//! Numbers of a run of TFRC Probe.
 
 use lastmile::control::Decision as Decided;
 use lastmile::endpoint::stream::Decision;
@@ -46,7 +46,7 @@ struct Window {
     delay_sum: f64,
 }
 
-/// What the sender of a run's stream told.
+/// Decisions of the sender of a run's stream.
 #[derive(Debug, Default)]
 struct Told {
     windows: Vec<Window>,
@@ -137,7 +137,7 @@ impl Told {
     }
 }
 
-/// What is kept of a run: of its stream, of its measurement, of its traffic.
+/// Numbers of a run: of its stream, its measurement, its traffic.
 pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let mut kept = Numbers::new();
     let mut put = |name, value: f64| {

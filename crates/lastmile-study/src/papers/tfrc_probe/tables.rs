@@ -36,7 +36,7 @@ pub(super) fn asymmetric(results: &Results) -> Table {
     table
 }
 
-/// What the paper has of a link after so many samples.
+/// The paper's value for a link after so many samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Printed {
     /// The medians of its five runs, in kbit/s and s.

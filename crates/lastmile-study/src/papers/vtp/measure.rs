@@ -1,4 +1,4 @@
-//! What is kept of a run of VTP: rates in Mbit/s of IP packets, their variation in percent, times in milliseconds.
+//! Numbers of a run of VTP: rates in Mbit/s of IP packets, their variation in percent, times in milliseconds.
 
 use lastmile::observe::stats::{deviation, mean};
 use lastmile_sim::monitor::series::SeriesRow;
@@ -40,7 +40,7 @@ pub(super) fn seconds(seen: &Seen, flow: &str) -> Vec<[f64; 3]> {
         .collect()
 }
 
-/// What is kept of a run.
+/// Numbers of a run.
 pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let mut numbers = Numbers::new();
     let mut put = |name: &'static str, value: Option<f64>| {
@@ -114,7 +114,7 @@ fn settles(rates: &[f64]) -> Option<f64> {
     Some(found.map_or(rates.len(), |begin| begin + SETTLED_OVER) as f64)
 }
 
-/// What of a run is drawn.
+/// Lines drawn of a run.
 pub(super) fn draw(run: &Run<'_>) -> Lines {
     let flow = seconds(run.seen, "flow-1");
     // Of 300 s each other second.

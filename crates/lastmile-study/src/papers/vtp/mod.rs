@@ -126,7 +126,7 @@ fn items() -> Vec<Item> {
     items
 }
 
-/// What figures 11 and 12 need.
+/// Cases of figures 11 and 12.
 const VIDEO: &str = "real video in the lab";
 
 /// Schemes alone on the wired link, without errors [section 5.1]; the streams' kinds and two flows of VTP.

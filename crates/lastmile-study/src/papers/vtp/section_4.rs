@@ -33,7 +33,7 @@ const SCHEMES: [&str; 5] = [
     "vtp(slow_start=false,hold=rounds)+none",
     "vtp(slow_start=false,hold=rounds,cut=window)+none",
 ];
-/// Who is alone in figures 1 and 2.
+/// Schemes alone on the link in figures 1 and 2.
 const ALONE: [&str; 3] = ["tcp", "vtp+none", "vtp(cut=window)+none"];
 
 /// A flow beside TCP that start at those windows.
@@ -86,7 +86,7 @@ fn steps<'a>(run: &Run<'a>) -> Vec<Step<'a>> {
     all
 }
 
-/// What is kept of a run on the wired link.
+/// Numbers of a run on the wired link.
 pub(super) fn measure(run: &Run<'_>, put: &mut dyn FnMut(&'static str, Option<f64>)) {
     if run.scenario.name != "vtp-wired" {
         return;
@@ -159,7 +159,7 @@ fn until_fair(steps: &[Step<'_>]) -> Option<f64> {
     (!steps.is_empty()).then_some(rounds)
 }
 
-/// What of it is drawn.
+/// Lines drawn of it.
 pub(super) fn draw(run: &Run<'_>, lines: &mut Lines) {
     if run.scenario.name != "vtp-wired" {
         return;
