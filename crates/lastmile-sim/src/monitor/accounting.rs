@@ -35,7 +35,7 @@ pub struct LinkOutcome {
     pub packets: u64,
     /// Packets that its queue dropped.
     pub dropped: u64,
-    /// Packets that it did not deliver, by true cause: `queue`, `early`, `channel`, `handoff`.
+    /// Packets that it did not deliver, by true cause: `queue`, `early`, `channel`, `policer`, `too-big`, `handoff`.
     pub lost: BTreeMap<&'static str, u64>,
     /// Packets that it marked Congestion Experienced.
     pub marked: u64,
@@ -201,6 +201,8 @@ impl Watched {
                     ("early", counted.early_drops),
                     ("channel", counted.lost),
                     ("handoff", counted.handed_off),
+                    ("policer", counted.policed),
+                    ("too-big", counted.too_big),
                 ]),
                 marked: counted.marked,
                 queue_mean_bytes: over.map(|over| over.queue_mean_bytes),

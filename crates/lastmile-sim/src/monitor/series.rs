@@ -103,7 +103,7 @@ impl Snapshot {
             engine.link(node).map_or_else(Hop::default, |link| Hop {
                 waits: link.waits(at),
                 busy: link.is_timed().then(|| link.busy(at)),
-                lost: link.counters().drops + link.counters().lost + link.counters().handed_off,
+                lost: link.counters().not_delivered(),
                 marked: link.counters().marked,
             })
         };

@@ -200,7 +200,8 @@ fn alone(scenario: &Scenario, seed: u64, path: TwinPath) -> Result<Rate, RunErro
         let trace = link.config.trace.as_ref().map(|trace| Rate::ip(trace.largest() as u64));
         let fastest =
             link.config.rate.into_iter().chain(changes).chain(trace).map(Rate::bits_per_second).max();
-        let tokens = link.config.shaper.as_ref().map(|shaper| shaper.rate.bits_per_second());
+        let buckets = link.config.shaper.iter().chain(&link.config.policer);
+        let tokens = buckets.map(|bucket| bucket.rate.bits_per_second());
         let rate = fastest.into_iter().chain(tokens).min()?;
         Some(Rate::ip(rate).scaled(size / (size + link.config.overhead.0 as f64)))
     };

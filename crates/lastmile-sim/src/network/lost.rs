@@ -19,12 +19,23 @@ pub enum LossCause {
     Collision,
     /// The host that it was for, or from, had left for another link.
     Handoff,
+    /// A policer had no tokens for it.
+    Policer,
+    /// It was larger than the link's MTU.
+    TooBig,
 }
 
 impl LossCause {
     /// All causes.
-    pub const ALL: [LossCause; 5] =
-        [LossCause::Queue, LossCause::Early, LossCause::Channel, LossCause::Collision, LossCause::Handoff];
+    pub const ALL: [LossCause; 7] = [
+        LossCause::Queue,
+        LossCause::Early,
+        LossCause::Channel,
+        LossCause::Collision,
+        LossCause::Handoff,
+        LossCause::Policer,
+        LossCause::TooBig,
+    ];
 
     /// One word for tables.
     pub fn name(self) -> &'static str {
@@ -34,6 +45,8 @@ impl LossCause {
             LossCause::Channel => "channel",
             LossCause::Collision => "collision",
             LossCause::Handoff => "handoff",
+            LossCause::Policer => "policer",
+            LossCause::TooBig => "too-big",
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod element;
 pub mod engine;
 mod event_queue;
 pub mod host;
+pub mod jitter;
 pub mod link;
 pub mod loss;
 pub mod lost;

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::network::link::QueueLimit;
 use crate::network::loss::{ErrorModel, LossPlace};
-use crate::network::queue::{self, Shaper};
+use crate::network::queue::{self, TokenBucket};
 use crate::network::tcp::TcpConfig;
 use crate::network::trace::TraceConfig;
 use crate::network::wlan::WlanConfig;
@@ -88,7 +88,11 @@ pub(super) struct RawLink {
     #[serde(default, deserialize_with = "text::optional")]
     pub(super) overhead: Option<Bytes>,
     pub(super) discipline: Option<queue::Table>,
-    pub(super) shaper: Option<Shaper>,
+    pub(super) shaper: Option<TokenBucket>,
+    pub(super) policer: Option<TokenBucket>,
+    #[serde(default, deserialize_with = "text::optional")]
+    pub(super) mtu: Option<Bytes>,
+    pub(super) jitter: Option<queue::Table>,
     pub(super) trace: Option<TraceConfig>,
     #[serde(default)]
     pub(super) changes: Vec<RawLinkChange>,

@@ -2,7 +2,7 @@
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
-use lastmile_sim::network::queue::Shaper;
+use lastmile_sim::network::queue::TokenBucket;
 
 use super::codel::arrivals;
 use crate::common::link::{after_each_other, departures};
@@ -14,7 +14,7 @@ fn packets_leave_when_they_leave_ns_3s_bucket() {
     while let (Some(title), Some(times)) = (lines.next(), lines.next()) {
         let words: Vec<&str> = title.split_whitespace().collect();
         let rate = words[1].trim_end_matches("Mbps").parse::<u64>().unwrap() * 1_000_000;
-        let shaper = Shaper { rate: Rate::ip(rate), burst: Bytes(words[2].parse().unwrap()) };
+        let shaper = TokenBucket { rate: Rate::ip(rate), burst: Bytes(words[2].parse().unwrap()) };
         let theirs: Vec<u64> = times.split_whitespace().map(|us| us.parse().unwrap()).collect();
         let arrivals = arrivals("pauses", theirs.len() as u64);
         let config =

@@ -83,7 +83,7 @@ fn overrides_that_fit_nowhere_say_so() {
         assert_eq!(set(key, value).unwrap_err(), format!("{FILE}{error}"));
     }
     // A key that the file does not have stands on no line of it, but its path is named.
-    assert!(set("link.0.jitter", "1 ms").unwrap_err().contains("unknown field `jitter`"));
+    assert!(set("link.0.wobble", "1 ms").unwrap_err().contains("unknown field `wobble`"));
 }
 
 #[test]

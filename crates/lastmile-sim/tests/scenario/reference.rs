@@ -3,12 +3,15 @@
 use crate::documents::hold;
 use crate::options::table;
 use lastmile::estimate::METHODS;
+use lastmile::options::Opt;
+use lastmile_sim::network::jitter::Jitter;
 use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::scenario::Scenario;
 
-/// The lines around the disciplines' tables.
-const DISCIPLINES: (&str, &str) =
-    ("<!-- From here on made of the files of disciplines. -->\n", "<!-- Up to here. -->\n");
+/// The lines around the tables of disciplines and of jitter.
+const DISCIPLINES: &str = "<!-- From here on made of the files of disciplines. -->\n";
+const JITTER: &str = "<!-- From here on made of the file of jitter. -->\n";
+const END: &str = "<!-- Up to here. -->\n";
 const REFERENCE: &str = include_str!("../../../../docs/scenarios.md");
 
 /// Two hosts for examples that have none, and a link for those that need one.
@@ -35,7 +38,7 @@ fn every_example_loads() {
 }
 
 /// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
-const PLACES: [&str; 28] = [
+const PLACES: [&str; 29] = [
     "zzz = 1",
     "host.a.zzz = 1",
     "host.a.clock.zzz = 1",
@@ -43,6 +46,7 @@ const PLACES: [&str; 28] = [
     "link = [{ zzz = 1 }]",
     "link = [{ from = \"a\", to = \"b\", back = { zzz = 1 } }]",
     "link = [{ from = \"a\", to = \"b\", shaper = { zzz = 1 } }]",
+    "link = [{ from = \"a\", to = \"b\", policer = { zzz = 1 } }]",
     "link = [{ from = \"a\", to = \"b\", changes = [{ zzz = 1 }] }]",
     "link = [{ from = \"a\", to = \"b\", losses = [{ zzz = 1 }] }]",
     "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"zzz\" } }] }]",
@@ -137,16 +141,20 @@ fn every_key_is_documented() {
     );
 }
 
-/// What the files of disciplines declare is what stands between these lines.
+/// What the files of disciplines and of jitter declare is what stands between these lines.
 #[test]
-fn the_tables_of_disciplines_are_theirs() {
-    let (head, rest) = REFERENCE.split_once(DISCIPLINES.0).unwrap();
-    let (_, tail) = rest.split_once(DISCIPLINES.1).unwrap();
-    let mut theirs = String::new();
-    for (kind, options, source) in Discipline::described() {
-        theirs += &format!("\n`{kind}` ({source}):\n\n");
-        table(&mut theirs, options);
-    }
-    let page = [head, DISCIPLINES.0, &theirs, "\n", DISCIPLINES.1, tail].concat();
+fn the_tables_of_disciplines_and_jitter_are_theirs() {
+    let made = |page: &str, begin: &str, kinds: Vec<(&str, &'static [Opt], &str)>| {
+        let (head, rest) = page.split_once(begin).unwrap();
+        let (_, tail) = rest.split_once(END).unwrap();
+        let mut theirs = String::new();
+        for (kind, options, source) in kinds {
+            theirs += &format!("\n`{kind}` ({source}):\n\n");
+            table(&mut theirs, options);
+        }
+        [head, begin, &theirs, "\n", END, tail].concat()
+    };
+    let page = made(REFERENCE, DISCIPLINES, Discipline::described().collect());
+    let page = made(&page, JITTER, Jitter::described().to_vec());
     hold(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md"), &page);
 }

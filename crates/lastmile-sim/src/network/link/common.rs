@@ -4,12 +4,14 @@ use lastmile::node::Flow;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 
+use super::late::Late;
 use super::ring::Ring;
 use super::{LinkCounters, MAX_WIRE_BYTES, QueueLimit, Transmitter};
 use crate::network::loss::Channel;
 use crate::network::lost::{LossCause, Losses, Lost};
 use crate::network::meter::{Meter, Profile};
 use crate::network::packets::{Packets, Parcel};
+use crate::network::queue::Bucket;
 
 /// What both kinds of links have. What every packet asks for stands first: a link is otherwise spread over twice as
 /// many cache lines, and with many links they are what a hop waits for.
@@ -20,14 +22,20 @@ pub(super) struct Common {
     pub(super) ring: Ring,
     pub(super) limit: QueueLimit,
     pub(super) overhead: u32,
-    /// There is a channel or a meter to ask, or the link's host has left.
+    /// There is an MTU, a channel, a policer or a meter to ask, or the link's host has left.
     pub(super) watched: bool,
     /// Its host has left for another link: what comes is dropped.
     pub(super) left: bool,
+    /// There is jitter: what leaves the ring is not there yet.
+    pub(super) jittered: bool,
     pub(super) transmitter: Transmitter,
     pub(super) counters: LinkCounters,
     pub(super) channel: Option<Box<Channel>>,
     pub(super) losses: Losses,
+    /// The largest IP packet that it takes.
+    pub(super) mtu: u32,
+    pub(super) policer: Option<Box<Bucket>>,
+    pub(super) late: Option<Box<Late>>,
     pub(super) meters: Vec<Meter>,
     /// What meters measure against.
     pub(super) profile: Profile,
@@ -43,6 +51,8 @@ impl Common {
                 self.counters.early_drops += u64::from(cause == LossCause::Early);
             }
             LossCause::Handoff => self.counters.handed_off += 1,
+            LossCause::Policer => self.counters.policed += 1,
+            LossCause::TooBig => self.counters.too_big += 1,
             _ => self.counters.lost += 1,
         }
         self.losses.add(&Lost { at: Time::from_nanos(at), cause, datagram });
@@ -67,12 +77,22 @@ impl Common {
         if self.left {
             return Some(LossCause::Handoff);
         }
+        if parcel.size > self.mtu {
+            return Some(LossCause::TooBig);
+        }
         if self.channel.as_mut().is_some_and(|channel| channel.loses_before(now, parcel.flow)) {
             return Some(LossCause::Channel);
         }
         let wire = self.wire(parcel);
         self.meters.iter_mut().for_each(|meter| meter.arrival(now, packets.get(parcel), wire));
-        None
+        let passes = self.policer.as_mut().is_none_or(|policer| policer.admits(now, wire));
+        (!passes).then_some(LossCause::Policer)
+    }
+
+    /// Whether anything but its queue asks for packets that come.
+    pub(super) fn is_watched(&self) -> bool {
+        let before = self.left || self.mtu != u32::MAX || self.policer.is_some();
+        before || self.channel.is_some() || !self.meters.is_empty()
     }
 
     /// Whether the channel loses a packet that is in the air between these times.

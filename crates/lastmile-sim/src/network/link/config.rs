@@ -8,10 +8,14 @@ use serde::Deserialize;
 
 use super::Change;
 use crate::network::config_error::{ConfigError, require};
+use crate::network::jitter::Jitter;
 use crate::network::loss::Loss;
 use crate::network::meter::Profile;
-use crate::network::queue::{Discipline, QueueLimit, Shaper};
+use crate::network::queue::{Discipline, QueueLimit, TokenBucket};
 use crate::network::trace::Trace;
+
+/// What every link must carry (RFC 791, section 3.2).
+const LEAST_MTU: Bytes = Bytes(68);
 
 /// When a link wakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -40,13 +44,19 @@ pub struct LinkConfig {
     /// Which packets the queue drops or marks before it is full.
     pub discipline: Discipline,
     /// A token bucket between queue and transmitter.
-    pub shaper: Option<Shaper>,
+    pub shaper: Option<TokenBucket>,
+    /// A token bucket before the queue: what finds no tokens is dropped. Not beside a shaper.
+    pub policer: Option<TokenBucket>,
+    /// The largest IP packet that it takes, without framing; larger ones are dropped.
+    pub mtu: Option<Bytes>,
     /// A trace instead of a rate: of rates, or of delivery opportunities.
     pub trace: Option<Arc<Trace>>,
     /// Changes known beforehand, in any order; of two at one time the later in the list holds.
     pub schedule: Vec<Change>,
     /// Channels that lose packets, each with random draws of its own. A packet passes all of them.
     pub losses: Vec<Loss>,
+    /// How much later than the delay packets come.
+    pub jitter: Option<Jitter>,
     /// When the link wakes.
     pub events: Events,
 }
@@ -59,6 +69,16 @@ impl LinkConfig {
         if let Some(shaper) = &self.shaper {
             shaper.check().map_err(|error| error.within("shaper"))?;
         }
+        if let Some(policer) = &self.policer {
+            policer.check().map_err(|error| error.within("policer"))?;
+        }
+        if let Some(jitter) = &self.jitter {
+            jitter.check().map_err(|error| error.within("jitter"))?;
+        }
+        let one = self.shaper.is_none() || self.policer.is_none();
+        require(one, "policer", "a link has a shaper or a policer: give the other one a link of its own")?;
+        let mtu = self.mtu.is_none_or(|mtu| mtu >= LEAST_MTU);
+        require(mtu, "mtu", format!("less than {LEAST_MTU}, which every link must carry (RFC 791)"))?;
         let rate = self.rate.is_none_or(|rate| rate.bits_per_second() > 0);
         require(rate, "rate", "a rate of zero delivers nothing; an outage is a change in the schedule")?;
         let delays = [self.delay].into_iter().chain(self.schedule.iter().filter_map(|change| change.delay));
@@ -76,7 +96,9 @@ impl LinkConfig {
         let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
         let queue = self.discipline.limit().unwrap_or(self.queue);
         let shaper = self.shaper.as_ref().map(|shaper| (shaper, queue));
-        Profile::new(self.rate, shaper, changes.collect(), self.trace.clone())
+        // Nothing waits for a policer's tokens.
+        let policer = self.policer.as_ref().map(|policer| (policer, QueueLimit::Packets(0)));
+        Profile::new(self.rate, shaper.or(policer), changes.collect(), self.trace.clone())
     }
 
     fn is_drop_tail(&self) -> bool {

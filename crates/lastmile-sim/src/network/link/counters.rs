@@ -3,8 +3,8 @@
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
-/// What a link has done so far. Packets are conserved: `arrived = drops + lost + handed_off + delivered +`
-/// [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
+/// What a link has done so far. Packets are conserved: `arrived = drops + lost + handed_off + policed + too_big +
+/// delivered +` [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
 // In the order in which they are needed: the first ones for every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -34,6 +34,17 @@ pub struct LinkCounters {
     pub lost: u64,
     /// Packets dropped because their host had left for another link.
     pub handed_off: u64,
+    /// Packets for which the policer had no tokens.
+    pub policed: u64,
+    /// Packets larger than the MTU.
+    pub too_big: u64,
+}
+
+impl LinkCounters {
+    /// Packets that it will never deliver, whatever the cause.
+    pub(crate) fn not_delivered(&self) -> u64 {
+        self.drops + self.lost + self.handed_off + self.policed + self.too_big
+    }
 }
 
 /// What waits in a queue at a moment, and what has waited up to then.

@@ -13,6 +13,7 @@ use crate::network::lost::{LossCause, Losses};
 use crate::network::meter::{Meter, MeterConfig};
 pub use crate::network::packets::MAX_WIRE_BYTES;
 use crate::network::packets::{PACKET_MEMORY, Packets, Parcel};
+use crate::network::queue::Bucket;
 pub use crate::network::queue::limit::{DEFAULT_QUEUE_PACKETS, ParseQueueLimitError, QueueLimit};
 
 mod common;
@@ -20,6 +21,7 @@ mod computed;
 mod config;
 mod counters;
 mod dequeue;
+mod late;
 mod opportunities;
 mod ring;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use computed::Computed;
 pub use config::{Events, LinkConfig};
 pub use counters::{LinkCounters, Waits};
 use dequeue::Dequeue;
+use late::Late;
 use ring::{Ring, UnderWay};
 pub use transmitter::Change;
 use transmitter::Transmitter;
@@ -75,10 +78,13 @@ impl Link {
             _ => Kind::Computed(Computed::default()),
         };
         let channel = Channel::new(&config.losses, seed, name).map(Box::new);
-        Link {
+        let mtu = config.mtu.and_then(|mtu| u32::try_from(mtu.0).ok()).unwrap_or(u32::MAX);
+        let policer = config.policer.as_ref().map(|policer| Box::new(Bucket::new(policer)));
+        let mut link = Link {
             common: Common {
-                watched: channel.is_some(),
+                watched: false,
                 left: false,
+                jittered: config.jitter.is_some(),
                 transmitter: Transmitter::new(
                     config.rate,
                     config.delay,
@@ -91,11 +97,16 @@ impl Link {
                 counters: LinkCounters::default(),
                 channel,
                 losses: Losses::default(),
+                mtu,
+                policer,
+                late: config.jitter.as_ref().map(|jitter| Box::new(Late::new(jitter, seed, name))),
                 meters: Vec::new(),
                 profile: config.profile(),
             },
             kind,
-        }
+        };
+        link.common.watched = link.common.is_watched();
+        link
     }
 
     /// What the link has done so far.
@@ -114,7 +125,8 @@ impl Link {
             Kind::Computed(_) => 0,
             Kind::Dequeue(queue) => queue.under_way(),
         };
-        self.common.ring.len() + queued
+        let late = self.common.late.as_ref().map_or(0, |late| late.len());
+        self.common.ring.len() + late + queued
     }
 
     /// For how long the transmitter was busy up to `now`.
@@ -171,6 +183,9 @@ impl Link {
         if let Kind::Dequeue(queue) = &mut self.kind {
             next = queue.advance(common, packets, now);
         }
+        if common.jittered {
+            return self.next_late(packets, now, next);
+        }
         loop {
             match common.ring.front() {
                 Some(head) if head.arrives <= now => {}
@@ -191,6 +206,34 @@ impl Link {
             }
         }
     }
+
+    /// What it does next with jitter, where its queue does nothing before `next`.
+    #[cold]
+    fn next_late(&mut self, packets: &mut Packets, now: u64, next: u64) -> Next {
+        let Link { kind, common } = self;
+        let Some(mut late) = common.late.take() else { return Next::Wait(next) };
+        while common.ring.front().is_some_and(|head| head.arrives <= now) {
+            if let Kind::Computed(queue) = kind {
+                queue.forget_first(common, now);
+            }
+            common.ring.pop_front().into_iter().for_each(|packet| late.hold(packet));
+        }
+        let found = loop {
+            match late.take_due(now) {
+                Some(UnderWay { lost: false, parcel, .. }) => {
+                    common.counters.delivered += 1;
+                    break Next::Packet(parcel);
+                }
+                Some(UnderWay { parcel, .. }) => common.drop(packets, now, LossCause::Channel, parcel),
+                None => {
+                    let head = common.ring.front().map(|head| head.arrives);
+                    break Next::Wait([head, late.next()].into_iter().flatten().fold(next, u64::min));
+                }
+            }
+        };
+        common.late = Some(late);
+        found
+    }
 }
 
 impl Carrier for Link {
@@ -202,7 +245,8 @@ impl Carrier for Link {
     fn attach(&mut self, _: PortId, config: MeterConfig) -> Option<usize> {
         let common = &mut self.common;
         let profile = common.profile.limits().then(|| common.profile.clone())?;
-        common.meters.push(Meter::new(config, profile, common.overhead));
+        let policer = common.policer.as_ref().map(|policer| policer.anew());
+        common.meters.push(Meter::new(config, profile, common.overhead, policer));
         common.watched = true;
         Some(common.meters.len() - 1)
     }
@@ -215,7 +259,7 @@ impl Carrier for Link {
     fn leave(&mut self, packets: &mut Packets, now: u64, _: PortId, left: bool) {
         let common = &mut self.common;
         common.left = left;
-        common.watched = left || common.channel.is_some() || !common.meters.is_empty();
+        common.watched = common.is_watched();
         if let Kind::Dequeue(queue) = &mut self.kind
             && left
         {
@@ -246,7 +290,8 @@ impl Carrier for Link {
             Kind::Dequeue(queue) => Some(queue),
         };
         let queued = queue.into_iter().flat_map(|queue| queue.packets());
-        let parcels = self.common.ring.iter().map(|packet| &packet.parcel).chain(queued);
+        let late = self.common.late.iter().flat_map(|late| late.iter());
+        let parcels = self.common.ring.iter().chain(late).map(|packet| &packet.parcel).chain(queued);
         Box::new(parcels.map(|parcel| parcel.flow))
     }
 }

@@ -2,8 +2,9 @@
 //! `tests/aqm`.
 
 use super::*;
+use crate::network::jitter::{Jitter, Normal, Uniform};
 use crate::network::loss::{Bernoulli, Covers, GilbertElliott, Loss, LossPlace, MarkovTime, Pattern};
-use crate::network::queue::{Discipline, Shaper};
+use crate::network::queue::{Discipline, TokenBucket};
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -54,7 +55,7 @@ fn ten(config: LinkConfig) -> LinkConfig {
 fn what_waits_and_what_finds_no_room() {
     let packets = |limit| LinkConfig { queue: QueueLimit::Packets(limit), ..Default::default() };
     let bytes = LinkConfig { queue: QueueLimit::Bytes(Bytes(2500)), ..Default::default() };
-    let shaper = Some(Shaper { rate: Rate::ip(1_000_000), burst: Bytes(2500) });
+    let shaper = Some(TokenBucket { rate: Rate::ip(1_000_000), burst: Bytes(2500) });
     let mut shaped = vec![(0, 1250); 5];
     shaped.push((60, 2501));
     // The packet in transmission does not count as queued, and one that comes when it ends finds its place free. Two pass a
@@ -99,13 +100,63 @@ fn without_a_rate_it_only_delays_and_without_an_end_to_an_outage_nothing_comes()
 fn an_outage_that_lies_ahead_is_no_busy_time() {
     let to = |at, rate| Change { at: ms(at), rate: Some(Rate::ip(rate)), delay: None };
     let (schedule, burst) = (vec![to(100, 0), to(2_000, 1_000_000)], Bytes(1000));
-    let shaper = Some(Shaper { rate: Rate::ip(20_000), burst });
+    let shaper = Some(TokenBucket { rate: Rate::ip(20_000), burst });
     let link = Link::new(LinkConfig { rate: mbit(8), shaper, schedule, ..Default::default() });
     let mut link = Alone::new(link, numbered(&[(50_000_000, 1000), (60_000_000, 1000)]));
     for (at, busy) in [(60, 1), (80, 1), (500, 1), (2_001, 2), (3_000, 9)] {
         link.engine.run_until(ms(at)).unwrap();
         assert_eq!(link.link().busy(ms(at)), Span::from_millis(busy), "at {at} ms");
     }
+}
+
+/// 1250 B are 1 ms of 10 Mbit/s, and of the policer's 5 Mbit/s 2 ms: beyond its burst of two packets it drops what comes too
+/// early. What is dropped before the queue takes no time of the transmitter and no tokens.
+#[test]
+fn a_policer_and_an_mtu_drop_before_the_queue() {
+    let policer = Some(TokenBucket { rate: Rate::ip(5_000_000), burst: Bytes(2_500) });
+    let mtu = Some(Bytes(1250));
+    let offered: Vec<_> = [(0, 1251), (0, 1250), (0, 1250), (1, 1250), (2, 1250), (3, 1250), (4, 1250)]
+        .map(|(at, size)| (at * 1_000_000, size))
+        .to_vec();
+    for events in [Events::Auto, Events::PerDequeue] {
+        let link = Link::new(ten(LinkConfig { events, policer: policer.clone(), mtu, ..Default::default() }));
+        let (fates, after) = Alone::new(link, numbered(&offered)).run();
+        let arrived: Vec<_> = fates.arrived.iter().map(|&(at, number, _)| (at / 1_000_000, number)).collect();
+        assert_eq!(arrived, [(1, 1), (2, 2), (3, 4), (5, 6)]);
+        let lost: Vec<_> = fates.lost.iter().map(|&(_, number, cause)| (number, cause.name())).collect();
+        assert_eq!(lost, [(0, "too-big"), (3, "policer"), (5, "policer")]);
+        let counters = after.link().counters();
+        assert_eq!((counters.too_big, counters.policed, counters.drops, counters.packets), (1, 2, 0, 4));
+        assert_eq!(after.link().busy(ms(10)), Span::from_millis(4));
+    }
+}
+
+/// A hundred packets in as many milliseconds, later by up to 20 ms: all arrive in that time; who comes how much later does not
+/// depend on losses; and without reordering each comes when the latest of those before it does, if not later.
+#[test]
+fn jitter_delays_each_packet_and_reorders_only_where_it_may() {
+    let run = |reorder, losses: Vec<Loss>| {
+        let jitter = Some(Jitter::Uniform(Uniform { max: Span::from_millis(20), reorder }));
+        let delay = Span::from_millis(5);
+        let link = Link::seeded(LinkConfig { jitter, delay, losses, ..Default::default() }, 3, "link/x");
+        let offered: Vec<_> = (0..100).map(|n| (n * 1_000_000, 1250)).collect();
+        let mut arrived = Alone::new(link, numbered(&offered)).run().0.arrived;
+        assert!(arrived.is_sorted_by_key(|it| it.0));
+        arrived.sort_by_key(|it| it.1);
+        arrived.into_iter().map(|(at, number, _)| (number, at)).collect::<Vec<_>>()
+    };
+    let (free, kept) = (run(true, vec![]), run(false, vec![]));
+    assert_eq!((free.len(), kept.len()), (100, 100));
+    let late = |&(number, at): &(u64, u64)| at - number * 1_000_000;
+    assert!(free.iter().map(late).all(|late| (5_000_000..25_000_000).contains(&late)));
+    assert!(!free.is_sorted_by_key(|it| it.1));
+    let mut latest = 0;
+    for (free, kept) in free.iter().zip(&kept) {
+        latest = free.1.max(latest);
+        assert_eq!(kept.1, latest);
+    }
+    let lossy = run(true, vec![Loss::of(Bernoulli { rate: 0.5 })]);
+    assert!((30..70).contains(&lossy.len()) && lossy.iter().all(|it| free.contains(it)));
 }
 
 /// Three flows in turn over a link with these channels; how many of each arrive.
@@ -154,6 +205,25 @@ fn offered() -> impl Strategy<Value = Vec<(u64, u32)>> {
     })
 }
 
+/// An MTU, a policer and jitter, each or none.
+fn edges() -> impl Strategy<Value = LinkConfig> {
+    let jitter = (any::<bool>(), any::<bool>(), 1_i64..20_000_000).prop_map(|(normal, reorder, span)| {
+        let span = Span::from_nanos(span);
+        match normal {
+            true => Jitter::Normal(Normal { std: span, reorder, ..Normal::default() }),
+            false => Jitter::Uniform(Uniform { max: span, reorder }),
+        }
+    });
+    let policer = (100_000_u64..20_000_000, 1_540_u64..20_000);
+    let (policer, mtu) = (prop::option::of(policer), prop::option::of(576_u64..1_600));
+    (policer, mtu, prop::option::of(jitter)).prop_map(|(policer, mtu, jitter)| LinkConfig {
+        policer: policer.map(|(rate, burst)| TokenBucket { rate: Rate::ip(rate), burst: Bytes(burst) }),
+        mtu: mtu.map(Bytes),
+        jitter,
+        ..Default::default()
+    })
+}
+
 fn schedules() -> impl Strategy<Value = Vec<Change>> {
     let change =
         (0_u64..200_000_000, prop::option::of(0_u64..20_000_000), prop::option::of(0_i64..30_000_000));
@@ -171,7 +241,7 @@ proptest! {
     fn both_kinds_give_the_same_departures(
         mut offered in offered(), limit in 1_u32..10, by_bytes in any::<bool>(),
         rate in prop::option::of(100_000_u64..20_000_000), on_the_grid in any::<bool>(), schedule in schedules(),
-        lossy in any::<bool>(), overhead in 0_u64..40,
+        lossy in any::<bool>(), overhead in 0_u64..40, edge in edges(),
     ) {
         if on_the_grid {
             // Equal times and times at which a transmission ends are where the kinds could differ.
@@ -187,7 +257,8 @@ proptest! {
             Loss::of(Pattern { period: 9, lost: vec![2, 3], slot: Some(Span::from_millis(2)), ..Default::default() }),
         ] } else { vec![] };
         let overhead = Bytes(overhead);
-        let config = LinkConfig { rate, queue, schedule, losses, overhead, delay: Span::from_millis(7), ..Default::default() };
+        let config = LinkConfig { rate, queue, schedule, losses, overhead, delay: Span::from_millis(7), ..edge };
+        prop_assert!(config.check().is_ok());
         let run = |events| Alone::new(Link::new(LinkConfig { events, ..config.clone() }), numbered(&offered)).run();
         let [(one, computed), (other, dequeue)] = [Events::Auto, Events::PerDequeue].map(run);
         prop_assert_eq!(&one.arrived, &other.arrived);
@@ -209,7 +280,7 @@ proptest! {
     fn both_ways_give_the_same_departures_of_every_discipline(
         offered in offered(), which in 0_usize..64, shaped in any::<bool>(), per_dequeue in any::<bool>(),
         ecn in any::<bool>(), limit in 1_u32..30, rate in 0.05_f64..0.5,
-        schedule in prop::collection::vec((0_u64..200_000_000, 0_u64..9, 0_i64..40), 0..4),
+        schedule in prop::collection::vec((0_u64..200_000_000, 0_u64..9, 0_i64..40), 0..4), edge in edges(),
     ) {
         let disciplines = Discipline::lively(ecn);
         let change = |&(at, mbps, ms): &(u64, u64, i64)| Change {
@@ -222,11 +293,11 @@ proptest! {
             delay: Span::from_millis(3),
             queue: QueueLimit::Packets(limit),
             discipline: disciplines[which % disciplines.len()].clone(),
-            shaper: shaped.then_some(Shaper { rate: Rate::ip(5_000_000), burst: Bytes(4_000) }),
+            shaper: (shaped && edge.policer.is_none()).then_some(TokenBucket { rate: Rate::ip(5_000_000), burst: Bytes(4_000) }),
             schedule: schedule.iter().chain([&(200_000_000, 8, 3)]).map(change).collect(),
             losses: vec![Loss::of(Bernoulli { rate })],
             events: if per_dequeue { Events::PerDequeue } else { Events::Auto },
-            ..Default::default()
+            ..edge
         };
         prop_assert!(config.check().is_ok());
         let able = |number: u64| [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][number as usize % 4];
@@ -243,15 +314,18 @@ proptest! {
         prop_assert_eq!(&asked, &arrived);
         let counters = after.link().counters();
         prop_assert_eq!(always.counters(), counters);
-        prop_assert_eq!(counters.arrived, counters.drops + counters.lost + counters.delivered);
+        prop_assert_eq!(counters.arrived, counters.not_delivered() + counters.delivered);
         let of = |cause| fates.lost.iter().filter(|lost| lost.2 == cause).count() as u64;
         let congestion = of(LossCause::Queue) + of(LossCause::Early);
         prop_assert_eq!((congestion, of(LossCause::Channel)), (counters.drops, counters.lost));
+        let before = (of(LossCause::Policer), of(LossCause::TooBig));
+        prop_assert_eq!(before, (counters.policed, counters.too_big));
         prop_assert_eq!((counters.delivered, after.link().under_way()), (arrived.len() as u64, 0));
         let fair = matches!(config.discipline, Discipline::FqCodel(_));
+        let reorders = config.jitter.as_ref().is_some_and(Jitter::reorders);
         for one in 0..3 {
             let own: Vec<_> = arrived.iter().filter(|it| !fair || flow(it.1) == one).collect();
-            prop_assert!(own.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 < pair[1].1));
+            prop_assert!(own.windows(2).all(|pair| pair[0].0 <= pair[1].0 && (reorders || pair[0].1 < pair[1].1)));
         }
         match config.discipline.limit().unwrap_or(config.queue) {
             QueueLimit::Packets(most) => prop_assert!(counters.max_queue_packets <= most),

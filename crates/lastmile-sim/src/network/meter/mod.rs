@@ -8,6 +8,8 @@ use lastmile::node::{Datagram, Flow, Payload};
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
+use super::queue::Bucket;
+
 mod profile;
 
 pub(crate) use profile::Profile;
@@ -90,7 +92,9 @@ pub struct Meter {
     config: MeterConfig,
     profile: Profile,
     overhead: u32,
-    /// Wire bytes of all other flows so far.
+    /// The link's policer as it would be if the measured flow sent nothing.
+    policer: Option<Bucket>,
+    /// Wire bytes of all other flows so far; behind a policer, of those that it would have let pass.
     cross: u64,
     /// (moment, `cross` after all arrivals of that moment).
     log: Vec<(u64, u64)>,
@@ -101,11 +105,17 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(config: MeterConfig, profile: Profile, overhead: u32) -> Meter {
+    pub(crate) fn new(
+        config: MeterConfig,
+        profile: Profile,
+        overhead: u32,
+        policer: Option<Bucket>,
+    ) -> Meter {
         Meter {
             config,
             profile,
             overhead,
+            policer,
             cross: 0,
             log: Vec::new(),
             log_full: false,
@@ -119,6 +129,9 @@ impl Meter {
             if let Some((stream, _)) = udp_payload(&datagram.payload).and_then(self.config.read) {
                 self.probe(now, stream);
             }
+            return;
+        }
+        if self.policer.as_mut().is_some_and(|policer| !policer.admits(now, wire)) {
             return;
         }
         self.cross += u64::from(wire);

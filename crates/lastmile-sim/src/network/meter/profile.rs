@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lastmile::units::Rate;
 
-use crate::network::queue::{QueueLimit, Shaper};
+use crate::network::queue::{QueueLimit, TokenBucket};
 use crate::network::trace::Trace;
 
 /// Where nothing limits.
@@ -26,11 +26,11 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Of a link with that rate, a shaper with the queue before it, and changes of the rate, in any order, of which of
+    /// Of a link with that rate, a shaper with the queue before it or a policer without one, and changes of the rate, in any order, of which of
     /// two at one time the later in the list holds; or a trace that says the rate instead.
     pub(crate) fn new(
         rate: Option<Rate>,
-        shaper: Option<(&Shaper, QueueLimit)>,
+        shaper: Option<(&TokenBucket, QueueLimit)>,
         mut changes: Vec<(u64, Rate)>,
         trace: Option<Arc<Trace>>,
     ) -> Profile {
@@ -60,7 +60,7 @@ impl Profile {
         self.mean_up_to(self.tokens, from, to)
     }
 
-    /// Bytes that a shaper's bucket lacks where packets of these (moment, bytes of all so far) take from it: at `from`, or in the mean
+    /// Bytes that a bucket lacks where packets of these (moment, bytes of all so far) take from it: at `from`, or in the mean
     /// as those found it that came from then up to `to`. Packets wait up to the queue's limit, which takes the tokens that come after
     /// them; that some are dropped sooner, by the discipline, is not known here.
     pub(crate) fn lacked(&self, met: &[(u64, u64)], from: u64, to: Option<u64>) -> f64 {
@@ -140,7 +140,7 @@ impl Profile {
 mod tests {
     use super::*;
     use crate::network::link::{Change, LinkConfig};
-    use crate::network::queue::Shaper;
+    use crate::network::queue::TokenBucket;
     use lastmile::time::{Span, Time};
     use lastmile::units::Bytes;
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_shaper_limits_to_its_tokens_and_no_rate_limits_nothing() {
-        let shaper = Some(Shaper { rate: Rate::ip(3_000_000), burst: Bytes(15_000) });
+        let shaper = Some(TokenBucket { rate: Rate::ip(3_000_000), burst: Bytes(15_000) });
         let shaped = LinkConfig { rate: mbps(10), shaper: shaper.clone(), ..Default::default() };
         let schedule = vec![at(10, 2), at(20, 100)];
         let profile = (LinkConfig { schedule: schedule.clone(), ..shaped }).profile();
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_burst_comes_at_the_links_rate_as_long_as_tokens_last() {
         let of = |bucket, packets: u64| {
-            let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(bucket) });
+            let shaper = Some(TokenBucket { rate: Rate::ip(20_000_000), burst: Bytes(bucket) });
             let profile = (LinkConfig { rate: mbps(100), shaper, ..Default::default() }).profile();
             profile.mean_of_bursts(0, 1_000_000, 1_488, packets * 1_488, 0.0).unwrap() / 20e6
         };
@@ -209,7 +209,7 @@ mod tests {
         ] {
             assert!((of(bucket, packets) - expected).abs() < 1e-9, "{bucket} B, {packets} packets");
         }
-        let shaper = Some(Shaper { rate: Rate::ip(20_000_000), burst: Bytes(100_000) });
+        let shaper = Some(TokenBucket { rate: Rate::ip(20_000_000), burst: Bytes(100_000) });
         let profile =
             (LinkConfig { rate: mbps(100), shaper: shaper.clone(), ..Default::default() }).profile();
         // 100 kB at once, and from then on what tokens come for: the bucket stays empty, and a burst comes as these do.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::network::link::LinkConfig;
-use crate::network::queue::Shaper;
+use crate::network::queue::TokenBucket;
 
 fn read(bytes: &[u8]) -> Option<(u32, u16)> {
     Some((u32::from(*bytes.first()?), u16::from(*bytes.get(1)?)))
@@ -19,7 +19,7 @@ fn datagram(flow: u32, payload: Payload) -> Datagram {
 
 #[test]
 fn a_stream_ends_with_its_last_packet_in_the_order_of_the_queue() {
-    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), rate(8_000_000), 0);
+    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), rate(8_000_000), 0, None);
     let cross = datagram(2, Payload::Udp(vec![9; 100]));
     let probe = |index| datagram(1, Payload::Udp(vec![4, index]));
     meter.arrival(1_000, &cross, 128); // before the first, at the same moment
@@ -40,7 +40,7 @@ fn a_stream_ends_with_its_last_packet_in_the_order_of_the_queue() {
 
 #[test]
 fn rates_are_those_of_ip_packets_of_the_probes_size() {
-    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), rate(10_000_000), 14);
+    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), rate(10_000_000), 14, None);
     let capacity = meter.capacity_between(Time::ZERO, Time::ZERO, Bytes(1486));
     assert_eq!(capacity, Ok(Rate::ip(9_906_667)));
     meter.arrival(0, &datagram(2, Payload::Udp(vec![])), 625_000);
@@ -52,7 +52,7 @@ fn rates_are_those_of_ip_packets_of_the_probes_size() {
 #[test]
 fn a_full_log_says_so_and_leaves_streams_right() {
     let config = MeterConfig { limit: 2, ..MeterConfig::new(Flow(1), read) };
-    let mut meter = Meter::new(config, rate(8_000_000), 0);
+    let mut meter = Meter::new(config, rate(8_000_000), 0, None);
     for at in 0..5 {
         meter.arrival(at, &datagram(1, Payload::Udp(vec![7, at as u8])), 50);
         meter.arrival(at, &datagram(2, Payload::Udp(vec![])), 50);
@@ -62,10 +62,10 @@ fn a_full_log_says_so_and_leaves_streams_right() {
     assert_eq!(full, Err(TruthError::Full(2)));
     assert!(meter.spare_between(Time::ZERO, Time::from_nanos(1), Bytes(50)).is_ok());
     // What a shaper's bucket holds later depends on all who came before.
-    let shaper = Some(Shaper { rate: Rate::ip(1_000_000), burst: Bytes(1_000) });
+    let shaper = Some(TokenBucket { rate: Rate::ip(1_000_000), burst: Bytes(1_000) });
     let rate = Some(Rate::ip(8_000_000));
     let profile = (LinkConfig { rate, shaper, ..Default::default() }).profile();
-    let mut meter = Meter::new(config, profile, 0);
+    let mut meter = Meter::new(config, profile, 0, None);
     for at in 0..6 {
         meter.arrival(at, &datagram(1, Payload::Udp(vec![at as u8 / 4, at as u8])), 50);
         meter.arrival(at, &datagram(2, Payload::Udp(vec![])), 50);
@@ -89,5 +89,26 @@ fn probes_are_found_in_raw_ip_packets() {
     assert_eq!(udp_payload(&Payload::Ip(v6)), None);
     for short in [&[][..], &[0x45], &[0x45; 12], &[0x60; 7], &[0xff; 60]] {
         assert_eq!(udp_payload(&Payload::Ip(short.to_vec())).and_then(read), None);
+    }
+}
+
+/// A policer of 8 Mbit/s lets one of two packets pass. The measured flow's own packets take no tokens from others.
+#[test]
+fn behind_a_policer_others_take_what_passes_of_them() {
+    let policer = Some(TokenBucket { rate: Rate::ip(8_000_000), burst: Bytes(1_000) });
+    let config = LinkConfig { rate: Some(Rate::ip(80_000_000)), policer, ..Default::default() };
+    let bucket = config.policer.as_ref().map(Bucket::new);
+    let mut meter = Meter::new(MeterConfig::new(Flow(1), read), config.profile(), 0, bucket);
+    let cross = datagram(2, Payload::Udp(vec![]));
+    meter.arrival(0, &datagram(1, Payload::Udp(vec![4, 0])), 900);
+    meter.arrival(0, &cross, 600);
+    meter.arrival(0, &cross, 600);
+    meter.arrival(1_000_000, &datagram(1, Payload::Udp(vec![4, 1])), 900);
+    assert_eq!(meter.spare(4, Bytes(100)).unwrap(), Rate::ip(3_200_000));
+    assert_eq!(meter.capacity(4, Bytes(100)).unwrap(), Rate::ip(8_000_000));
+    // A burst passes at the link's rate where a full bucket holds it, else as fast as none of it is dropped.
+    for (burst, rate) in [(1_000, 80_000_000), (2_000, 15_200_000)] {
+        let burst = Packets { ip_size: Bytes(100), burst: Some(Bytes(burst)) };
+        assert_eq!(meter.capacity(4, burst).unwrap(), Rate::ip(rate));
     }
 }

@@ -1,5 +1,5 @@
-//! What a queue drops or marks before it is full, and in which order it sends: one discipline per file; and the shaper
-//! behind it.
+//! What a queue drops or marks before it is full, and in which order it sends: one discipline per file; and the token bucket
+//! of the shaper behind it, or of the policer before it.
 //!
 //! A discipline is its `Parameters`, which its file declares as options, and a `Queue` at work. Most are a `Law` over
 //! one `Fifo`, asked when a packet enters or when the transmitter fetches one; the others own what waits.
@@ -13,17 +13,17 @@ use super::lost::LossCause;
 use crate::network::config_error::ConfigError;
 use crate::rng::Stream;
 
+mod bucket;
 mod fifo;
 pub(crate) mod limit;
 #[macro_use]
 mod list;
-mod shaper;
 mod table;
 
+pub(super) use bucket::Bucket;
+pub use bucket::TokenBucket;
 pub(crate) use fifo::{Fifo, Law, Single, Verdict, Waiting};
 pub(crate) use limit::QueueLimit;
-pub(super) use shaper::Bucket;
-pub use shaper::Shaper;
 pub(crate) use table::Table;
 
 // The list: files, tests and the documentation derive from it. In brackets stands what its parameters need beside.

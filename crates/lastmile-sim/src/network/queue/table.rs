@@ -1,4 +1,4 @@
-//! A discipline as files name it: a table of its kind and its options.
+//! A discipline, or another choice, as files name it: a table of its kind and its options.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::Discipline;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(expecting = "a table")]
 pub(crate) struct Table {
-    kind: String,
+    pub(crate) kind: String,
     #[serde(flatten)]
     options: BTreeMap<String, Value>,
 }
@@ -27,6 +27,11 @@ enum Value {
 impl Table {
     /// The discipline that it names.
     pub(crate) fn read(&self) -> Result<Discipline, ChoiceError> {
+        Discipline::read(&self.kind, &self.given())
+    }
+
+    /// The options beside the kind.
+    pub(crate) fn given(&self) -> Given {
         let scalar = |value: &Value| match value {
             Value::Plain(scalar) => scalar.clone(),
             Value::Table(table) => {
@@ -34,8 +39,7 @@ impl Table {
                 Scalar::Text(pairs.join(", "))
             }
         };
-        let given = self.options.iter().map(|(option, value)| (option.clone(), scalar(value)));
-        Discipline::read(&self.kind, &given.collect())
+        self.options.iter().map(|(option, value)| (option.clone(), scalar(value))).collect()
     }
 }
 

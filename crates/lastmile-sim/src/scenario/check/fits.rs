@@ -58,7 +58,32 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Refuses queues and shapers in which a packet that comes there finds no room even while they are empty.
+    /// Has TCP send segments that fit into its path's smallest MTU, as it would find it. Refuses other traffic of which
+    /// nothing would arrive.
+    pub(super) fn mtus(&self, scenario: &mut Scenario) -> Checked<()> {
+        if scenario.links.iter().all(|link| link.config.mtu.is_none()) {
+            return Ok(());
+        }
+        for index in 0..scenario.traffic.len() {
+            let flow = &scenario.traffic[index];
+            let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
+            let mtus = path.into_iter().filter_map(|link| scenario.links.get(link)?.config.mtu);
+            let Some(mtu) = mtus.min().filter(|mtu| *mtu < flow.size) else { continue };
+            let flow = &mut scenario.traffic[index];
+            if let Some(tcp) = flow.tcp.as_mut().filter(|tcp| tcp.config.header < mtu) {
+                tcp.config.segment = Bytes(mtu.0 - tcp.config.header.0);
+                flow.size = mtu;
+                continue;
+            }
+            let size = format!("traffic[{index}].size");
+            let key = if self.file.has(&size) { size } else { format!("traffic[{index}].kind") };
+            let reason = format!("packets of {} cross a link with an MTU of {mtu}", flow.size);
+            return self.refuse(&key, reason);
+        }
+        Ok(())
+    }
+
+    /// Refuses queues and token buckets in which a packet that comes there finds no room even while they are empty.
     pub(super) fn room(&self, scenario: &Scenario) -> Checked<()> {
         let mut largest = vec![Bytes::ZERO; scenario.links.len()];
         let mut come = |from, to, size: Bytes| {
@@ -82,7 +107,8 @@ impl Check<'_> {
             if largest == Bytes::ZERO {
                 continue;
             }
-            let wire = largest + link.config.overhead;
+            // Larger ones do not come so far.
+            let wire = link.config.mtu.map_or(largest, |mtu| largest.min(mtu)) + link.config.overhead;
             let refuse = |key: &str| {
                 let reason = format!("smaller than one packet ({wire} with its framing)");
                 self.refuse(&self.link_key(of, key), reason)
@@ -92,8 +118,12 @@ impl Check<'_> {
                 (None, QueueLimit::Bytes(limit)) if limit < wire => return refuse("queue"),
                 _ => {}
             }
-            if link.config.shaper.as_ref().is_some_and(|shaper| shaper.burst < wire) {
-                return refuse("shaper.burst");
+            for (bucket, key) in
+                [(&link.config.shaper, "shaper.burst"), (&link.config.policer, "policer.burst")]
+            {
+                if bucket.as_ref().is_some_and(|bucket| bucket.burst < wire) {
+                    return refuse(key);
+                }
             }
         }
         Ok(())

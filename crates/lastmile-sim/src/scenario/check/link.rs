@@ -1,4 +1,4 @@
-//! One direction of a link: its rate, queue, discipline, shaper and changes.
+//! One direction of a link: its rate, queue, discipline, token buckets and changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,11 @@ use lastmile::units::Bytes;
 
 use super::{Check, Checked, LARGEST_IP_PACKET};
 use crate::network::ConfigError;
+use crate::network::jitter::Jitter;
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
 use crate::network::queue::Discipline;
 use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
+use crate::scenario::ScenarioError;
 use crate::scenario::raw::RawLink;
 
 /// What waits and what is on its way is kept in memory.
@@ -56,6 +58,9 @@ impl Check<'_> {
             queue: raw.queue.unwrap_or(QueueLimit::Packets(DEFAULT_QUEUE_PACKETS)),
             discipline: self.discipline(raw, of)?,
             shaper: raw.shaper.clone(),
+            policer: raw.policer.clone(),
+            mtu: raw.mtu,
+            jitter: self.jitter(raw, of)?,
             schedule: self.link_changes(raw, of)?,
             ..LinkConfig::default()
         };
@@ -82,22 +87,33 @@ impl Check<'_> {
     /// The discipline that a direction names; what is wrong is said of the key that is to blame.
     fn discipline(&self, raw: &RawLink, of: Direction) -> Checked<Discipline> {
         let Some(named) = &raw.discipline else { return Ok(Discipline::default()) };
-        named.read().map_err(|error| {
-            let (key, reason) = match &error {
-                ChoiceError::Option(wrong) if wrong.unknown.is_none() => {
-                    (wrong.option.as_str(), wrong.reason.clone())
-                }
-                ChoiceError::Option(wrong) => (wrong.option.as_str(), wrong.to_string()),
-                error => ("kind", error.to_string()),
-            };
-            self.blame(&self.link_key(of, &format!("discipline.{key}")), reason)
-        })
+        named.read().map_err(|error| self.no_choice(of, "discipline", &error))
+    }
+
+    fn jitter(&self, raw: &RawLink, of: Direction) -> Checked<Option<Jitter>> {
+        let Some(named) = &raw.jitter else { return Ok(None) };
+        let read = Jitter::read(&named.kind, &named.given());
+        read.map(Some).map_err(|error| self.no_choice(of, "jitter", &error))
+    }
+
+    /// What is wrong with a table of a kind and its options.
+    fn no_choice(&self, of: Direction, table: &str, error: &ChoiceError) -> ScenarioError {
+        let (key, reason) = match error {
+            ChoiceError::Option(wrong) if wrong.unknown.is_none() => {
+                (wrong.option.as_str(), wrong.reason.clone())
+            }
+            ChoiceError::Option(wrong) => (wrong.option.as_str(), wrong.to_string()),
+            error => ("kind", error.to_string()),
+        };
+        self.blame(&self.link_key(of, &format!("{table}.{key}")), reason)
     }
 
     /// The trace that drives a link.
     fn link_trace(&self, raw: &RawLink, trace: &TraceConfig, path: &str) -> Checked<Arc<Trace>> {
         let scheduled = raw.changes.iter().any(|change| change.rate.is_some());
-        let beside = [(raw.rate.is_some(), "rate"), (scheduled, "changes"), (raw.shaper.is_some(), "shaper")];
+        let (shaper, policer) = (raw.shaper.is_some(), raw.policer.is_some());
+        let beside =
+            [(raw.rate.is_some(), "rate"), (scheduled, "changes"), (shaper, "shaper"), (policer, "policer")];
         if let Some((_, key)) = beside.iter().find(|(given, _)| *given) {
             return self.refuse(path, format!("the trace says how much goes, and so does `{key}`"));
         }

@@ -119,6 +119,7 @@ impl Check<'_> {
         roles(self, &mut scenario)?;
         self.handoffs(&mut scenario)?;
         self.losses_met(&scenario)?;
+        self.mtus(&mut scenario)?;
         self.room(&scenario)?;
         self.frames(&scenario)?;
         self.limited(&scenario)?;

@@ -88,7 +88,7 @@ impl Carrier for Medium {
     fn attach(&mut self, port: PortId, config: MeterConfig) -> Option<usize> {
         self.directions.get(usize::from(port.0))?;
         // The medium is everybody's: no rate here is the link's own.
-        let meter = Meter::new(config, Profile::new(None, None, Vec::new(), None), self.overhead);
+        let meter = Meter::new(config, Profile::new(None, None, Vec::new(), None), self.overhead, None);
         self.meters.push((port, meter));
         Some(self.meters.len() - 1)
     }

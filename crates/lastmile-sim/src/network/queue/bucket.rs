@@ -1,6 +1,6 @@
-//! A token bucket between the queue and the transmitter, as Linux's `tbf`: the path of an operator's speed
-//! limit. A burst passes at the link's rate, what follows at the token rate; this credit is what makes packet
-//! pairs overrate such links.
+//! A token bucket: the path of an operator's speed limit. A burst passes at the link's rate, what follows at the token
+//! rate; this credit is what makes packet pairs overrate such links. Between the queue and the transmitter it is a shaper, as
+//! Linux's `tbf`, for whose tokens packets wait. Before the queue it is a policer, which drops what finds none.
 
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use crate::network::config_error::{ConfigError, require};
 use crate::text;
 
-/// Parameters of the shaper. The queue in front of it is the link's.
+/// Parameters of a shaper or a policer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shaper {
+pub struct TokenBucket {
     /// How fast tokens come, counted as on the wire.
     #[serde(deserialize_with = "text::unit")]
     pub rate: Rate,
@@ -20,7 +20,7 @@ pub struct Shaper {
     pub burst: Bytes,
 }
 
-impl Shaper {
+impl TokenBucket {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         require(self.rate.bits_per_second() > 0, "rate", "without tokens nothing passes")?;
         require(self.burst > Bytes::ZERO, "burst", "must hold the largest packet")
@@ -40,7 +40,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub(crate) fn new(config: &Shaper) -> Bucket {
+    pub(crate) fn new(config: &TokenBucket) -> Bucket {
         let burst = u128::from(config.burst.0) * BYTE;
         Bucket { rate: u128::from(config.rate.bits_per_second().max(1)), burst, tokens: burst, at: 0 }
     }
@@ -61,6 +61,20 @@ impl Bucket {
         from.saturating_add(u64::try_from(missing.div_ceil(self.rate)).unwrap_or(u64::MAX))
     }
 
+    /// Whether there are tokens for `wire` bytes at `now`, which are spent then.
+    pub(crate) fn admits(&mut self, now: u64, wire: u32) -> bool {
+        let admits = self.ready(now, wire) <= now;
+        if admits {
+            self.take(now, wire);
+        }
+        admits
+    }
+
+    /// The same bucket as it was at the start.
+    pub(crate) fn anew(&self) -> Bucket {
+        Bucket { tokens: self.burst, at: 0, ..*self }
+    }
+
     /// Spends them at `at`.
     pub(crate) fn take(&mut self, at: u64, wire: u32) {
         self.tokens = self.level(at).saturating_sub(u128::from(wire) * BYTE);
@@ -74,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn bucket(rate: u64, burst: u64) -> Bucket {
-        Bucket::new(&Shaper { rate: Rate::ip(rate), burst: Bytes(burst) })
+        Bucket::new(&TokenBucket { rate: Rate::ip(rate), burst: Bytes(burst) })
     }
 
     proptest! {
@@ -96,6 +110,26 @@ mod tests {
                     let allowed = 32_000.0 + rate as f64 * (passed[j].0 - passed[i].0) as f64 / 1e9;
                     prop_assert!(bits as f64 <= allowed + 1e-3, "{bits} > {allowed}");
                 }
+            }
+        }
+
+        /// A policer lets pass what it has tokens for at that moment, and no less: its bucket never holds a packet's tokens back.
+        #[test]
+        fn a_policer_drops_only_what_exceeds_the_burst_and_the_rate(
+            rate in 1_000_u64..100_000_000, packets in prop::collection::vec((0_u64..5_000_000, 40_u32..1500), 1..60),
+        ) {
+            let mut policer = bucket(rate, 4_000);
+            let (mut now, mut level) = (0, 32_000.0_f64);
+            for (gap, wire) in packets {
+                now += gap;
+                level = (level + rate as f64 * gap as f64 / 1e9).min(32_000.0);
+                let bits = f64::from(wire) * 8.0;
+                // Rounding decides only where hardly anything lacks.
+                if (level - bits).abs() < 1e-3 {
+                    return Ok(());
+                }
+                prop_assert_eq!(policer.admits(now, wire), level > bits);
+                level -= if level > bits { bits } else { 0.0 };
             }
         }
     }
