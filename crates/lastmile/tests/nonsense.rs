@@ -1,4 +1,4 @@
-//! Whatever the records say: no panic, an end, values within bounds, and no number from stamps that were disowned.
+//! Whatever the records say: no panic, an end, plans and values within bounds, and no number from stamps that were disowned.
 
 use lastmile::estimate::{
     Conditions, Estimate, Estimator, METHODS, Outcome, Quantity, Step, StreamPlan, build,
@@ -112,9 +112,12 @@ fn check(found: &[Estimate], faithful: bool) -> Result<(), TestCaseError> {
 
 fn drive(tool: &mut dyn Estimator, wild: Wild, faithful: bool) -> Result<Option<Outcome>, TestCaseError> {
     let mut random = Pcg64Mcg::new(u128::from(wild.seed) * 2 + 1);
+    let largest = Bytes(1488);
     for stream in 0..200 {
         match tool.step() {
             Step::Send(plan) => {
+                prop_assert_eq!(plan.bounded(), Ok(()));
+                prop_assert!(plan.bytes() <= largest * StreamPlan::MOST as u64, "{}", plan.bytes());
                 let record = record(&plan, wild, &mut random, stream);
                 let _ = observe::judge(&record);
                 tool.on_stream(&record);
@@ -123,7 +126,7 @@ fn drive(tool: &mut dyn Estimator, wild: Wild, faithful: bool) -> Result<Option<
                     check(&so_far, faithful)?;
                 }
             }
-            Step::Pause(span) => prop_assert!(span >= Span::ZERO),
+            Step::Pause(span) => prop_assert!((Span::ZERO..=Span::from_secs(1)).contains(&span), "{}", span),
             Step::Done(outcome) => {
                 prop_assert!(tool.so_far().is_empty(), "the outcome has it all");
                 return Ok(Some(outcome));
@@ -146,6 +149,7 @@ proptest! {
                     (Kind::Flag, _) => choice.with(opt.name, &(!faithful && others).to_string()),
                     (Kind::Classifier, _) if spike => choice.with(opt.name, "spike"),
                     (Kind::Count, "trains") => choice.with(opt.name, &trains.to_string()),
+                    (Kind::Count, "train_length") if wild.seed % 16 == 0 => choice.with(opt.name, "1000"),
                     _ => choice,
                 };
             }

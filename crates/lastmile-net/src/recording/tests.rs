@@ -142,6 +142,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         any::<u32>().prop_map(|streams| Refusal::NotConverged { streams }),
         bytes().prop_map(|limit| Refusal::ByteLimit { limit }),
         span().prop_map(|limit| Refusal::TimeLimit { limit }),
+        (any::<usize>(), span()).prop_map(|(packets, lasts)| Refusal::TooLong { packets, lasts }),
         Just(Refusal::PeerSilent),
         any::<String>().prop_map(Refusal::PeerCannot),
         any::<String>().prop_map(Refusal::Inconsistent),

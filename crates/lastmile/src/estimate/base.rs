@@ -5,7 +5,8 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::estimate::{
-    Conditions, Estimate, Outcome, Quantity, Refusal, Step, TruthKind, Value, Warning, WarningCode,
+    Conditions, Estimate, Outcome, Quantity, Refusal, Step, StreamPlan, TruthKind, Value, Warning,
+    WarningCode,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::judge;
@@ -66,6 +67,17 @@ impl Base {
         match &self.outcome {
             Some(outcome) => Some(Step::Done(outcome.clone())),
             None => self.pause.take().map(Step::Pause),
+        }
+    }
+
+    /// Sends `plan`, or ends where it is longer than a stream may be.
+    pub fn send(&mut self, plan: StreamPlan) -> Step {
+        match plan.bounded() {
+            Ok(()) => Step::Send(plan),
+            Err(refusal) => {
+                self.refuse(refusal.clone());
+                Step::Done(Outcome::Refused(refusal))
+            }
         }
     }
 

@@ -164,8 +164,9 @@ impl Batched {
         if self.taken < self.bursts {
             return Some(burst);
         }
-        if self.sent.len() < self.trains {
-            let capacity = self.capacity().rate;
+        let capacity = self.capacity().rate;
+        // Without a rate there is none to send a train at, and another burst may show one.
+        if self.sent.len() < self.trains && capacity >= 1.0 {
             let left = self.spares();
             let left = left.last().map_or(capacity, |_| left.iter().sum::<f64>() / left.len() as f64);
             let rate = bits_per_second((capacity + left) / 2.0);
@@ -383,6 +384,20 @@ mod tests {
         for (bursts, trains) in [(5, 20), (100, 20), (20, 2), (20, 10), (40, 5)] {
             assert_eq!(numbers(read(bursts, trains)), twenty, "{bursts} {trains}");
         }
+    }
+
+    /// All batches are less than a third of the first, of which no time is known: no rate, and no train at none.
+    #[test]
+    fn without_a_rate_another_burst_is_sent_and_no_train() {
+        let batches = [(200_000, 1, 9_000), (40_000, 2, 14_200), (40_000, 3, 19_400)];
+        let (record, exact) = (stream(Pattern::Burst, &batches, 20), Span::from_nanos(1));
+        let mut batched = Batched::of(&record, Bytes(400), Span::ZERO, exact).unwrap();
+        batched.want(1, 2, TRAIN);
+        assert_eq!(batched.capacity().rate, 0.0);
+        assert_eq!(batched.plan(), Some(StreamPlan::burst(BURST, Bytes(400))));
+        assert_eq!(batched.on_stream(&record, StreamVerdict::Believed, exact, None), Taken::Yes);
+        assert_eq!(batched.plan(), None);
+        assert!(matches!(batched.refusal(), Some(Refusal::Inconsistent(_))));
     }
 
     #[test]

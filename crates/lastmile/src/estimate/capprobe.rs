@@ -379,15 +379,16 @@ impl Estimator for CapProbe {
             return step;
         }
         if let Some(plan) = self.batched.as_ref().and_then(|batched| batched.plan()) {
-            return Step::Send(plan);
+            return self.base.send(plan);
         }
         let aggregation = self.aggregation.as_ref().map(AggregationCheck::plan);
         if let Some(plan) = aggregation.or_else(|| Some(self.bursts.as_ref()?.plan())) {
-            return Step::Send(plan);
+            return self.base.send(plan);
         }
         // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
         let share = if self.config.faithful { 1.0 } else { 1.0 + self.base.draw() / 2.0 };
-        Step::Send(StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share)))
+        let plan = StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share));
+        self.base.send(plan)
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {

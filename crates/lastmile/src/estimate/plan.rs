@@ -1,5 +1,6 @@
 //! What an estimator asks to be sent.
 
+use crate::estimate::Refusal;
 use crate::node::Ecn;
 use crate::report::Pattern;
 use crate::time::Span;
@@ -37,6 +38,26 @@ pub struct StreamPlan {
 }
 
 impl StreamPlan {
+    /// No stream takes longer: 1,000 pairs a second apart fit, and 30 packets of 1488 B at 300 bit/s.
+    pub const LONGEST: Span = Span::from_secs(20 * 60);
+    /// No stream has more packets: reflectors take as many.
+    pub const MOST: usize = 2_048;
+
+    /// Whether it stays within these limits. The rate of a train comes from stamps, and stamps may say anything.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, units::{Bytes, Rate}};
+    /// let at = |rate| StreamPlan::train(30, Bytes(1488), Rate::ip(rate)).bounded();
+    /// assert!(at(300).is_ok() && at(280).is_err() && at(0).is_err());
+    /// ```
+    pub fn bounded(&self) -> Result<(), Refusal> {
+        let (packets, lasts) = (self.packets.len(), self.duration());
+        match packets <= StreamPlan::MOST && lasts <= StreamPlan::LONGEST {
+            true => Ok(()),
+            false => Err(Refusal::TooLong { packets, lasts }),
+        }
+    }
+
     /// `n` pairs of back-to-back packets of `size` bytes at the IP layer, one pair every `gap`.
     pub fn pairs(n: usize, size: Bytes, gap: Span) -> StreamPlan {
         let packet = |k: usize| ProbePacket { offset: gap * (k / 2) as i64, size, ecn: Ecn::NotEct };

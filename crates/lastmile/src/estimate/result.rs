@@ -1,5 +1,6 @@
 //! What an estimator found, or why it found nothing.
 
+use crate::estimate::StreamPlan;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
@@ -286,6 +287,7 @@ codes! { Refusal:
     NotConverged = "not-converged",
     ByteLimit = "byte-limit",
     TimeLimit = "time-limit",
+    TooLong = "too-long",
     Interrupted = "interrupted",
     RunOver = "run-over",
     NotRecorded = "not-recorded",
@@ -367,6 +369,18 @@ pub enum Refusal {
     TimeLimit {
         /// The limit.
         limit: Span,
+    },
+    /// The next stream would be longer than any may be.
+    #[error(
+        "the next stream would take {lasts} for {packets} packets, and none takes longer than {} or has more than {}: the path is too slow, or its stamps are wrong; measure with fewer or smaller packets",
+        StreamPlan::LONGEST,
+        StreamPlan::MOST
+    )]
+    TooLong {
+        /// Its packets.
+        packets: usize,
+        /// From the first of them to the last.
+        lasts: Span,
     },
     /// Whoever measures ended it.
     #[error("interrupted")]

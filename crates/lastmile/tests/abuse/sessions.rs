@@ -280,6 +280,17 @@ fn a_clock_step_on_either_side_marks_the_stream() {
     }
 }
 
+/// A method may compute a rate of zero from what stamps say: its stream would leave in 292 years.
+#[test]
+fn a_stream_without_an_end_is_refused_before_it_begins() {
+    for direction in DIRECTIONS {
+        let train = Step::Send(StreamPlan::train(30, Bytes(1_488), Rate::ip(0)));
+        let mut world = world(config(None), direction, vec![train], reflector(None));
+        world.run(Span::from_secs(1));
+        assert!(world.refusals()[0].contains("none takes longer than 1200 s"), "{:?}", world.refusals());
+    }
+}
+
 /// Whenever the peer falls silent, the session ends, within what its own timers take.
 #[test]
 fn silence_in_any_phase_ends_the_session() {

@@ -174,14 +174,11 @@ type Recording = Result<(Buffer, Option<String>), String>;
 fn record(case: &Case, world: World) -> anyhow::Result<Recording> {
     match world {
         World::Sim | World::Lab => record_scenario(case, world),
-        World::Real => match (case.over_loopback)() {
-            Ok(buffer) => Ok(Ok((buffer, None))),
-            Err(error) => {
-                let second = (case.over_loopback)();
-                let buffer = second.map_err(|error| error.context(format!("{} {}", case.kind, case.name)))?;
-                Ok(Ok((buffer, Some(format!("the second try: {error:#}")))))
-            }
-        },
+        World::Real => {
+            let buffer = (case.over_loopback)();
+            let buffer = buffer.map_err(|error| error.context(format!("{} {}", case.kind, case.name)))?;
+            Ok(Ok((buffer, None)))
+        }
     }
 }
 

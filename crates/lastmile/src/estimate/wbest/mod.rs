@@ -276,10 +276,10 @@ impl Estimator for Wbest {
         if let Phase::Batched(batched) = &self.phase
             && let Some(plan) = batched.plan()
         {
-            return Step::Send(plan);
+            return self.base.send(plan);
         }
         let config = &self.config;
-        Step::Send(match &self.phase {
+        let plan = match &self.phase {
             Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
             Phase::Aggregation(check) => check.plan(),
@@ -291,7 +291,8 @@ impl Estimator for Wbest {
                     StreamPlan::train(config.train_length, config.packet_size, rate)
                 }
             },
-        })
+        };
+        self.base.send(plan)
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
