@@ -129,7 +129,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         if let Decision::PeerQuiet { peer, silent, patience } = event.what {
             let (silent, patience) = (silent.as_secs_f64(), patience.as_secs_f64());
             crate::shell::note(&format!(
-                "{peer} has not answered for {silent:.1} s: the path is cut, or slow; waiting for {patience:.0} s more at most (Ctrl-C ends it)"
+                "{peer} has not answered for {silent:.1} s: the path is cut, slow, or congested; waiting for {patience:.0} s more at most (Ctrl-C ends it)"
             ));
         }
         events.push(event.clone().map(Into::into));

@@ -85,5 +85,6 @@ fn wallclock_a_cut_is_said_while_it_lasts() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains(" of 8 trains") && ended.stdout.contains("stopped answering"), "{ended:?}");
     assert!(ended.stderr.contains("10.9.0.2:8620 has not answered for 1."), "{ended:?}");
-    assert!(ended.after < Duration::from_secs(12), "{ended:?}");
+    // Ten seconds for what was under way, and ten for the other direction.
+    assert!(ended.after < Duration::from_secs(28), "{ended:?}");
 }

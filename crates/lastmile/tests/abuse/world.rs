@@ -134,7 +134,7 @@ pub(crate) struct World<P: Node> {
 }
 
 /// The peer's clock is ahead by so much, and nothing may mix the two up.
-const PEER_AHEAD: Span = Span::from_secs(5);
+pub(crate) const PEER_AHEAD: Span = Span::from_secs(5);
 /// How long a packet is held up in the queue of its sender's own interface, where any is.
 const HELD_UP: Span = Span::from_millis(1);
 

@@ -30,16 +30,17 @@ use crate::wire::private::{Offer, ReportKind, Token};
 const KEEP_ALIVE: Span = Span::from_secs(15);
 /// A stream's last packets may take this long beyond the plan before they count as lost.
 const GRACE: Span = Span::from_millis(500);
-const TRIES: usize = 5;
+/// A request waits so long at least before its peer counts as silent: on a congested path many packets are lost in a row.
+const PATIENCE: Span = Span::from_secs(10);
 /// After so many of them a report is asked for in small pages: large ones may not pass.
 const LARGE: usize = 3;
 /// A peer that was asked so long ago is said to be quiet, at the next request.
 const QUIET: Span = Span::from_millis(1_500);
-/// What [`TRIES`] requests take beyond [`QUIET`] at least.
-const LEAST_PATIENCE: Span = Span::from_secs(2);
 /// However slow the path may be, nothing is waited for longer than this without a sign of life: 90 kB at 12 kbit/s.
 const LONGEST_GRACE: Span = Span::from_secs(60);
-/// Requests beyond the first [`TRIES`] are sent ever more rarely, up to this: on a slow path they only add to the queue.
+/// Requests are sent again after this at most, as long as [`PATIENCE`] lasts.
+const AGAIN: Span = Span::from_secs(1);
+/// Requests beyond [`PATIENCE`] are sent ever more rarely, up to this: on a slow path they only add to the queue.
 const RAREST: Span = Span::from_secs(8);
 
 /// What the session is doing.
@@ -97,8 +98,8 @@ pub struct Prober<S: PacketSink = ()> {
     failure: Option<Failure>,
     /// Packets from the peer that are no STAMP, and the UDP payloads of the smallest and the largest.
     foreign: Option<(u64, usize, usize)>,
-    /// The peer knew nothing of the last stream, and was said hello again.
-    renewed: bool,
+    /// How often in a row the peer knew nothing of a stream, and was said hello again.
+    renewed: u32,
     /// The largest packets that pass, as far as is known.
     fits: Bytes,
     /// Entries that a page of a report is asked for.
@@ -145,7 +146,7 @@ impl<S: PacketSink> Prober<S> {
             welcome: Time::ZERO,
             failure: None,
             foreign: None,
-            renewed: false,
+            renewed: 0,
             fits: Bytes(u64::MAX),
             page_entries: PAGE_ENTRIES,
             before_paying: ([0; 16], 0),
@@ -249,10 +250,11 @@ impl<S: PacketSink> Prober<S> {
         let first = (self.rtt * 3).max(Span::from_millis(250));
         let waiting =
             self.waiting.get_or_insert(Waiting { tries: Vec::new(), until: now, unready: 0, quiet: false });
-        let (tries, second) = (waiting.tries.len(), Span::from_secs(1));
-        let timeout = match tries.checked_sub(TRIES) {
-            None => (first * (1_i64 << tries)).min(second.max(first)),
-            Some(more) => (second * (2_i64 << more.min(8))).min(RAREST).max(first),
+        let asked = waiting.tries.first().map_or(now, |first| first.sent);
+        let timeout = if now < asked + PATIENCE {
+            (first * (1_i64 << waiting.tries.len().min(8))).min(AGAIN.max(first))
+        } else {
+            (now - asked - PATIENCE + AGAIN * 2).min(RAREST).max(first)
         };
         waiting.tries.push(this);
         waiting.until = now + timeout;
@@ -280,6 +282,11 @@ impl<S: PacketSink> Prober<S> {
             let rate = Rate::ip((bytes.bits() as f64 * 1e9 / within.as_nanos() as f64) as u64);
             self.seen = Rate::ip(self.seen.bits_per_second().max(rate.bits_per_second()));
         }
+    }
+
+    /// When a peer that was asked at `asked` counts as silent, and not before.
+    fn silent_at(&self, asked: Time) -> Time {
+        asked + self.patience(self.unanswered).max(PATIENCE)
     }
 
     /// How long so many bytes may take at the rate seen so far; half as much again, for what else is on the path.
@@ -384,7 +391,7 @@ impl<S: PacketSink> Prober<S> {
     /// Says once for each request that nothing comes, so that nobody waits without knowing for what. The first hello is given
     /// up soon anyway.
     fn tell_of_quiet(&mut self, now: Time, asked: Time) {
-        let patience = (asked + self.patience(self.unanswered) - now).max(LEAST_PATIENCE);
+        let patience = self.silent_at(asked) - now;
         let Some(waiting) = self.waiting.as_mut().filter(|w| !w.quiet && now >= asked + QUIET) else {
             return;
         };
@@ -401,8 +408,7 @@ impl<S: PacketSink> Prober<S> {
         // Later it may be starting again.
         let closed = self.failure == Some(Failure::PortClosed) && matches!(self.phase, Phase::Hello);
         let asked = self.waiting.as_ref().and_then(|w| w.tries.first()).map_or(now, |t| t.sent);
-        let may_still_come = now < asked + self.patience(self.unanswered);
-        if (tries < TRIES || may_still_come) && !closed {
+        if now < self.silent_at(asked) && !closed {
             self.tell_of_quiet(now, asked);
             // Later pages follow a first one of their size.
             if tries >= LARGE && matches!(self.phase, Phase::Reporting(_, 0)) {
@@ -429,10 +435,13 @@ impl<S: PacketSink> Prober<S> {
                 }
                 (None, Some(failure)) => format!("{peer}: {failure}"),
                 (None, None) => {
-                    format!("{peer} does not answer: no STAMP reflector there, or a firewall drops UDP to it")
+                    format!(
+                        "{peer} does not answer: no STAMP reflector there, a firewall drops UDP to it, or the path is congested"
+                    )
                 }
             }),
-            _ => Refusal::PeerSilent,
+            // A congested path may be free again for the next method, which says hello anew.
+            _ => return self.refuse(now, Refusal::PeerSilent),
         };
         self.refuse_all(now, &refusal);
     }

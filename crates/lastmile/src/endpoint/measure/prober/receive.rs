@@ -16,6 +16,8 @@ use crate::wire::{Mode, ReflectorPacket};
 /// A peer may say so often that a stream's report is not ready; with [`UNREADY_WAIT`] longer than any request lasts.
 const UNREADY: u32 = 40;
 const UNREADY_WAIT: Span = Span::from_millis(50);
+/// So often in a row a reverse stream that the peer knows nothing of is asked for again.
+const RENEWALS: u32 = 4;
 
 impl<S: PacketSink> Prober<S> {
     pub(super) fn on_datagram(&mut self, now: Time, at: Time, datagram: &Datagram) {
@@ -152,6 +154,8 @@ impl<S: PacketSink> Prober<S> {
         if page.head.stream != stream.id || page.head.page != *wanted || page.head.kind != kind {
             return;
         }
+        // The few requests for a reverse stream may all be lost; packets of a forward one that are all lost are too large.
+        let renewals = if stream.direction == Direction::Reverse { RENEWALS } else { 1 };
         match page.head.status {
             ReportStatus::Ok => {}
             ReportStatus::Running if self.waiting.as_ref().is_some_and(|w| w.unready < UNREADY) => {
@@ -164,8 +168,8 @@ impl<S: PacketSink> Prober<S> {
                 return;
             }
             // It was started again, or a NAT gave us another address there: a hello begins a new session.
-            ReportStatus::UnknownStream if !self.renewed => {
-                self.renewed = true;
+            ReportStatus::UnknownStream if self.renewed < renewals => {
+                self.renewed += 1;
                 let Phase::Reporting(stream, _) = core::mem::replace(&mut self.phase, Phase::Step) else {
                     return;
                 };
@@ -188,7 +192,9 @@ impl<S: PacketSink> Prober<S> {
                     ReportStatus::CreditExhausted => "has spent its budget for this address; try again later",
                     ReportStatus::Busy => "has no room for one more session or stream; try again later",
                     ReportStatus::Running => "does not finish the stream that it was asked for",
-                    _ => "knows nothing of the stream: none of its packets came, or its lease ended",
+                    _ => {
+                        "knows nothing of the stream: none of its packets came, or its lease ended, or the path is congested"
+                    }
                 };
                 let why = format!("{} {why}", self.config.peer);
                 return self.refuse(now, Refusal::PeerCannot(why));
@@ -243,7 +249,9 @@ impl<S: PacketSink> Prober<S> {
     pub(super) fn on_failed(&mut self, now: Time, id: Option<TransmitId>, reason: Failure) {
         self.failure = Some(reason);
         // It is the size, which a new session would not change.
-        self.renewed |= reason == Failure::TooBig;
+        if reason == Failure::TooBig {
+            self.renewed = RENEWALS;
+        }
         if let Some(id) = id {
             self.on_sent(id, None);
         }

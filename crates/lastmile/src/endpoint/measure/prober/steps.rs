@@ -1,6 +1,6 @@
 //! From the estimator's steps to streams, and from streams to its next step.
 
-use super::{Phase, Prober, TRIES};
+use super::{LARGE, Phase, Prober};
 use crate::endpoint::measure::event::{Decision, PacketSink};
 use crate::endpoint::measure::packets::Request;
 use crate::endpoint::measure::reflector::MAX_REVERSE_SIZE;
@@ -20,6 +20,8 @@ const LEAD: Span = Span::from_millis(2);
 const CREDIT_GAP: Span = Span::from_millis(5);
 /// A session that the peer showed so long ago may be over, or its token too old to begin one: hello is said again.
 const WELCOME: Span = Span::from_secs(10);
+/// A reverse stream is paid for in so many turns at most: of each some packets may be lost.
+const PAYMENTS: usize = 10;
 /// Size of packets that are sent only to pay.
 const CREDIT_SIZE: Bytes = Bytes(1_488);
 /// What is tried in turn where larger packets vanish: what most VPNs leave, what every path with IPv6 carries
@@ -169,7 +171,10 @@ impl<S: PacketSink> Prober<S> {
         // Nothing is paid twice in vain; a new token is that of a peer that was started again.
         let packets = missing.0.div_ceil(each.0);
         let (token, before) = self.before_paying;
-        let in_vain = tries > 0 && token == self.token() && packets >= VANISHED && credit < before + each.0;
+        // Small packets were lost too: it is not the size.
+        let lossy = self.waiting.as_ref().is_some_and(|waiting| waiting.tries.len() > LARGE);
+        let unpaid = token == self.token() && packets >= VANISHED && credit < before + each.0;
+        let in_vain = tries > 0 && unpaid && !lossy;
         if in_vain && self.shrunk(each) {
             self.phase = Phase::Step;
             self.waiting = None;
@@ -178,13 +183,13 @@ impl<S: PacketSink> Prober<S> {
         self.before_paying = (self.token(), credit);
         if in_vain {
             return self.refuse(now, Refusal::PeerCannot(format!(
-                "of {packets} packets of {each} that were to pay for a reverse stream none counted at {}: the path may carry smaller ones only; lower --packet-size, or give both sides a key",
+                "of {packets} packets of {each} that were to pay for a reverse stream none counted at {}: the path is congested, or carries smaller ones only; lower --packet-size, or give both sides a key",
                 self.config.peer
             )));
         }
-        if tries >= TRIES {
+        if tries >= PAYMENTS {
             return self.refuse(now, Refusal::PeerCannot(format!(
-                "{} counts too little of what is sent to pay for a reverse stream; the path loses too much, or give both sides a key",
+                "{} counts too little of what is sent to pay for a reverse stream: the path loses too much, or is congested; give both sides a key",
                 self.config.peer
             )));
         }
@@ -305,7 +310,7 @@ impl<S: PacketSink> Prober<S> {
     }
 
     pub(super) fn judge(&mut self, now: Time, stream: StreamInFlight) {
-        self.renewed = false;
+        self.renewed = 0;
         if let Some(refusal) = self.disbelieve(now, &stream) {
             self.cost.streams_discarded += 1;
             self.release(now, &stream);
@@ -342,7 +347,7 @@ impl<S: PacketSink> Prober<S> {
             _ => self.release(now, &stream),
         }
         if self.silent_streams >= SILENT_STREAMS {
-            return self.refuse_all(now, &Refusal::PeerSilent);
+            return self.refuse(now, Refusal::PeerSilent);
         }
         if let Some(measurement) = self.measurements.front_mut() {
             measurement.estimator.on_stream(&record);
@@ -366,6 +371,7 @@ impl<S: PacketSink> Prober<S> {
                 cost: self.cost,
             }));
         }
+        (self.silent_streams, self.renewed) = (0, 0);
         self.phase = Phase::Step;
         self.waiting = None;
     }
