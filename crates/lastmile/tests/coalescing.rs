@@ -49,6 +49,9 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
                     assert!(!estimate.warnings.is_empty(), "a bound without its reason");
                     seen.bounds.push(rate.bits_per_second() as f64 / path.capacity);
                 }
+                (Quantity::AvailableBandwidth, Value::Unknown) => {
+                    assert!(!estimate.warnings.is_empty(), "unknown without its reason");
+                }
                 (quantity, Value::Unknown) => panic!("{quantity} is unknown"),
             }
         }

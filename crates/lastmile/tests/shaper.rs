@@ -5,7 +5,7 @@
 mod fifo;
 
 use fifo::{Cross, Interrupts, Path};
-use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Value, WarningCode, build};
+use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Step, Value, WarningCode, build};
 use lastmile::observe::stats;
 use lastmile::units::Rate;
 use proptest::prelude::*;
@@ -95,7 +95,8 @@ fn what_is_said_of_shaped_paths_holds() {
                             Value::MoreThan(bound) => assert!(bps(bound) <= of_bursts(&path, c), "{c:?}"),
                             _ => _ = capacity.count(c, of_bursts(&path, c)),
                         }
-                        let last = found.last().filter(|e| e.quantity == Quantity::AvailableBandwidth);
+                        let last = Some(of(&found, Quantity::AvailableBandwidth))
+                            .filter(|e| e.value != Value::Unknown);
                         let Value::Is(rate) = s.value else {
                             let halves = c.value.rate().is_none_or(|c| RATE <= bps(c) / 2.0);
                             assert!(
@@ -113,7 +114,8 @@ fn what_is_said_of_shaped_paths_holds() {
                         known += 1;
                         sustained.count(s, RATE);
                         assert!((bps(rate) / RATE - 1.0).abs() < 0.06, "{bucket}: {s:?}");
-                        let a = last.unwrap();
+                        // Too wide an interval leaves no number.
+                        let Some(a) = last else { continue };
                         assert!(a.value.rate().unwrap() <= rate && a.burst.is_none(), "{found:?}");
                         let truth = if cross == Cross::Idle { RATE } else { RATE - OTHERS };
                         left.count(a, truth);
@@ -171,7 +173,9 @@ fn buckets_that_end_with_the_train_and_those_that_pairs_drain_are_found() {
                     }
                     let Ok(found) = measure("wbest", conditions, &mut path) else { continue };
                     let c = of(&found, Quantity::Capacity);
-                    capacity += u64::from(c.value.rate().is_some_and(|c| (bps(c) / 1e8 - 1.0).abs() < 0.1));
+                    let wide = c.value == Value::Unknown;
+                    let near = c.value.rate().is_some_and(|c| (bps(c) / 1e8 - 1.0).abs() < 0.1);
+                    capacity += u64::from(near || wide && c.interval.is_some_and(|i| bps(i.high) >= 1e8));
                     let Value::Is(lasts) = of(&found, Quantity::SustainedRate).value else { continue };
                     known += usize::from((bps(lasts) / rate - 1.0).abs() < 0.1);
                     let a = found.last().filter(|e| e.quantity == Quantity::AvailableBandwidth);
@@ -200,13 +204,74 @@ fn a_capacity_whose_interval_says_next_to_nothing_is_called_so() {
         let found = measure("wbest", Conditions::exact(seed), &mut path).unwrap();
         let c = of(&found, Quantity::Capacity);
         let Some(i) = c.interval else { continue };
-        let share = (bps(i.high) - bps(i.low)) / bps(c.value.rate().unwrap());
-        let said = c.warnings.iter().find(|warning| warning.code == WarningCode::TooWide);
-        assert_eq!(said.is_some(), share > 0.5, "{c:?}");
-        wide += usize::from(said.is_some());
+        let said = c.warnings.iter().any(|warning| warning.code == WarningCode::TooWide);
+        // No number stands in the middle of such an interval.
+        assert_eq!(said, c.value == Value::Unknown, "{c:?}");
+        let width = bps(i.high) - bps(i.low);
+        assert!(if said { width > 0.5 * bps(i.low) } else { width <= 0.5 * bps(i.high) }, "{c:?}");
+        wide += usize::from(said);
     }
     eprintln!("{wide} of {SEEDS} are too wide");
     assert!(wide > 0);
+}
+
+/// What is left always has its row: of a bucket that holds a pair it says what came later, of one that outlasts bursts what finding it costs.
+#[test]
+fn where_what_is_left_is_unknown_its_row_says_why() {
+    for (rate, bucket, says) in
+        [(1e7, 3000.0, "later packets came at 10 Mbit/s"), (RATE, 100e3, "--train-length 600")]
+    {
+        let mut path = Path::new(1e9, Cross::Idle, 0.0, 1);
+        (path.shaper, path.jitter) = (Some((rate, bucket)), 500.0);
+        let found = measure("wbest", Conditions::default(), &mut path).unwrap();
+        let left = of(&found, Quantity::AvailableBandwidth);
+        assert!(left.value == Value::Unknown && left.warning().unwrap().contains(says), "{left:?}");
+    }
+}
+
+/// The text's own advice, followed.
+#[test]
+fn the_longer_train_that_the_text_names_shows_a_larger_bucket() {
+    let mut path = Path::new(1e9, Cross::Idle, 0.0, 1);
+    (path.shaper, path.jitter) = (Some((RATE, 100e3)), 500.0);
+    let found = measure("wbest", Conditions::default(), &mut path).unwrap();
+    let text = found[0].warning().unwrap();
+    let capacity = text.split('"').nth(1).unwrap();
+    let method = format!("wbest(capacity={capacity},train_length=600)");
+    let mut tool = build(&method.parse().unwrap(), &Conditions::default()).unwrap();
+    // Without its pauses: here they begin while 300 ms of the train are still in the queue.
+    let found = loop {
+        match tool.step() {
+            Step::Send(plan) => tool.on_stream(&path.send(&plan)),
+            Step::Pause(_) => {}
+            Step::Done(Outcome::Found(found)) => break found,
+            Step::Done(refused) => panic!("{refused:?}"),
+        }
+    };
+    let sustained = of(&found, Quantity::SustainedRate);
+    assert!((bps(sustained.value.rate().unwrap()) / RATE - 1.0).abs() < 0.01, "{found:?}");
+    let left = of(&found, Quantity::AvailableBandwidth).value.rate().unwrap();
+    assert!((bps(left) / RATE - 1.0).abs() < 0.02, "{found:?}");
+}
+
+/// A bucket of 1600 B lets a larger part of a pair of small packets pass: pairs of 1280 B show 26.7 Mbit/s.
+#[test]
+fn a_bucket_of_little_more_than_a_packet_shows_with_packets_of_every_size() {
+    for size in [1280, 1400] {
+        for jitter in [0.0, 2_000.0] {
+            let mut path = Path::new(1e8, Cross::Idle, 0.0, 1);
+            (path.shaper, path.jitter) = (Some((RATE, 1600.0)), jitter);
+            let conditions = if jitter > 0.0 { Conditions::default() } else { Conditions::exact(1) };
+            let found = measure(&format!("wbest(packet_size={size} B)"), conditions, &mut path).unwrap();
+            for quantity in [Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth] {
+                let estimate = of(&found, quantity);
+                let rate = bps(estimate.value.rate().unwrap());
+                assert!((rate / RATE - 1.0).abs() < 0.01, "{size} B: {estimate:?}");
+                let holds = |i: &lastmile::estimate::Interval| bps(i.low) <= RATE && RATE <= bps(i.high);
+                assert!(estimate.interval.as_ref().is_none_or(holds), "{size} B: {estimate:?}");
+            }
+        }
+    }
 }
 
 /// Other traffic may look like a bucket for a train; a burst tells. Without a shaper none is found.
@@ -270,7 +335,7 @@ fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseErro
             && estimate.quantity != Quantity::AvailableBandwidth
         {
             let said = estimate.warnings.iter().any(|warning| warning.code == WarningCode::TooWide);
-            prop_assert_eq!(said, bps(i.high) - bps(i.low) > 0.5 * bps(rate), "{:?}", estimate);
+            prop_assert!(!said && bps(i.high) - bps(i.low) <= 0.5 * bps(rate), "{estimate:?}");
         }
         let truth = match estimate.quantity {
             Quantity::Capacity if exact => Some(of_bursts(&path, estimate)),
@@ -299,7 +364,9 @@ fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseErro
                 prop_assert!(held || near.contains(&(bps(lasts) / rate)), "{estimate:?}, not {rate}");
             }
             (Quantity::SustainedRate, Value::Unknown) => {
-                let halves = of(&found, Quantity::Capacity).value.rate().is_none_or(|c| rate <= bps(c) / 2.0);
+                let c = of(&found, Quantity::Capacity);
+                let c = c.value.rate().or(c.interval.map(|i| i.low));
+                let halves = estimate.interval.is_none() && c.is_none_or(|c| rate <= bps(c) / 2.0);
                 prop_assert!(
                     !halves || estimate.burst.is_none_or(|least| least.0 as f64 <= bucket),
                     "{estimate:?}"

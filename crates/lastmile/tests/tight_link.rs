@@ -46,7 +46,8 @@ fn measure(links: [(f64, f64); 2], cross: Cross, size: f64, capacity: f64, seed:
     let says = |code| c.warnings.iter().any(|warning| warning.code == code);
     let (spread, tight) =
         (says(WarningCode::Scattered) || says(WarningCode::Contended), says(WarningCode::TightLink));
-    let warned = spread || tight;
+    // An interval that is too wide leaves no number to be wrong.
+    let warned = spread || tight || c.value.rate().is_none();
     (count.spread, count.tight) = (count.spread + usize::from(spread), count.tight + usize::from(tight));
     let value = c.value.rate().map_or(0.0, |rate| rate.bits_per_second() as f64);
     let holds = c.interval.is_some_and(|i| i.contains(Rate::ip(capacity as u64)));

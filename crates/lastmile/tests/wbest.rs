@@ -38,11 +38,16 @@ fn value(found: &[Estimate], quantity: Quantity) -> Option<f64> {
 fn run(path: &mut Path, tool: &mut dyn Estimator) -> Result<Run, String> {
     match path.measure(tool) {
         Outcome::Found(found) => {
+            let interval = found.last().and_then(|e| e.interval);
+            let middle = |i: Interval| (i.low.bits_per_second() + i.high.bits_per_second()) as f64 / 2.0;
             let of_window = found.last().unwrap().streams.iter().map(|s| path.truths[*s as usize]);
             Ok(Run {
                 capacity: value(&found, Quantity::Capacity).ok_or("more than")?,
-                available: value(&found, Quantity::AvailableBandwidth).ok_or("more than")?,
-                interval: found.last().and_then(|e| e.interval),
+                // Where the interval is too wide for a number its middle is judged.
+                available: value(&found, Quantity::AvailableBandwidth)
+                    .or(interval.map(middle))
+                    .ok_or("more than")?,
+                interval,
                 window: stats::mean(&of_window.collect::<Vec<_>>()).unwrap(),
                 truth: path.capacity - if path.cross == Cross::Idle { 0.0 } else { path.cross_rate },
             })
@@ -289,11 +294,13 @@ fn paths_faster_than_the_hosts_are_bounds() {
             let mut path = Path::new(rate, cross, rate * SHARE, 3);
             (path.send_cost, path.jitter) = (send_cost, 2_000.0);
             let Outcome::Found(found) = path.measure(&mut wbest(1, 0)) else { panic!("refused") };
-            let [Estimate { quantity: Quantity::Capacity, value: Value::MoreThan(bound), .. }, _] = found[..]
+            let [Estimate { quantity: Quantity::Capacity, value: Value::MoreThan(bound), .. }, _, left] =
+                &found[..]
             else {
                 panic!("{found:?}")
             };
-            assert!(bound.bits_per_second() as f64 <= rate && bound > Rate::ip(300_000_000), "{bound}");
+            assert!(bound.bits_per_second() as f64 <= rate && *bound > Rate::ip(300_000_000), "{bound}");
+            assert_eq!((left.quantity, left.value), (Quantity::AvailableBandwidth, Value::Unknown));
         }
     }
 }
@@ -304,7 +311,7 @@ fn coarse_stamps_are_a_bound_too() {
     path.resolution = 250_000.0;
     let Outcome::Found(found) = path.measure(&mut wbest(1, 0)) else { panic!("refused") };
     assert!(
-        matches!(found[..], [Estimate { value: Value::MoreThan(bound), .. }, _] if bound <= Rate::ip(30_000_000))
+        matches!(found[..], [Estimate { value: Value::MoreThan(bound), .. }, _, _] if bound <= Rate::ip(30_000_000))
     );
 }
 
@@ -465,6 +472,7 @@ fn an_interval_that_says_next_to_nothing_is_called_so() {
         let share = (interval.high.bits_per_second() - interval.low.bits_per_second()) as f64 / 16e6;
         let said = last.warnings.iter().find(|warning| warning.code == WarningCode::TooWide);
         assert_eq!(said.is_some(), share > 0.5, "{interval:?}: {said:?}");
+        assert_eq!(said.is_some(), last.value == Value::Unknown, "{last:?}");
         if let Some(said) = said {
             assert!(said.text.ends_with("16 make it half as wide (--trains 16)"), "{said:?}");
             wide += 1;

@@ -142,8 +142,8 @@ impl BurstCheck {
                     Some(None)
                 }
                 Some(shaper::Finding::Shaped(shaper)) => Some(Some(Finding::Shaped(shaper))),
-                Some(shaper::Finding::Unclear) => {
-                    Some(Some(Finding::MoreThan(self.bound, shaper::UNCLEAR.to_owned())))
+                Some(shaper::Finding::Unclear(later)) => {
+                    Some(Some(Finding::MoreThan(self.bound, shaper::unclear(later))))
                 }
                 Some(shaper::Finding::Refuted) => {
                     self.refuted = true;

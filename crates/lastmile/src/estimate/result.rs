@@ -72,7 +72,7 @@ pub enum Value {
     Is(Rate),
     /// The path is faster than these hosts can time: all that is known is a lower bound.
     MoreThan(Rate),
-    /// Nothing of what was sent shows it.
+    /// Nothing of what was sent shows it, or no more than its interval.
     Unknown,
 }
 
@@ -180,7 +180,7 @@ impl Estimate {
         let quantity = self.quantity;
         match (self.burst, quantity, self.value) {
             (None, ..) => quantity.to_string(),
-            (Some(bucket), Quantity::SustainedRate, Value::Unknown) => {
+            (Some(bucket), Quantity::SustainedRate, Value::Unknown) if self.interval.is_none() => {
                 format!("{quantity} behind a token bucket of {bucket} or more")
             }
             (Some(bucket), Quantity::SustainedRate, _) => {

@@ -111,7 +111,7 @@ impl Capacity {
     }
 }
 
-/// Says of intervals that they say next to nothing: of what is left against `limit`, what there could be in bit/s, of a rate against
+/// Takes the number from intervals that say next to nothing, and says so: of what is left against `limit`, what there could be in bit/s, of a rate against
 /// itself. Student's half width falls with the root of the trains, and faster while these are few.
 pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64, trains: usize) {
     let bps = |rate: Rate| rate.bits_per_second() as f64;
@@ -142,6 +142,7 @@ pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64, trains: usize) {
             false => format!("{:.0} % of {of}", share * 100.0),
         };
         let text = format!("the interval is {wide}: {why}");
+        estimate.value = Value::Unknown;
         estimate.warnings.push(Warning { code: WarningCode::TooWide, text });
     }
 }

@@ -92,7 +92,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let (mut bursts, mut unknown) = (false, false);
     for row in rows.iter().filter(|row| row.burst_bytes.is_some()) {
         let sustained = row.quantity == Some(Quantity::SustainedRate);
-        (bursts, unknown) = (bursts || !sustained, unknown || (sustained && row.rate_bps.is_none()));
+        let unseen = sustained && row.rate_bps.is_none() && row.interval.is_none();
+        (bursts, unknown) = (bursts || !sustained, unknown || unseen);
     }
     if bursts {
         text.push_str(
@@ -141,10 +142,12 @@ pub(crate) fn counted(text: &str, times: usize, what: &str) -> String {
     if times > 1 { format!("{text} ({times} {what})") } else { text.to_owned() }
 }
 
-/// The exit code that rows deserve: a refusal is no success.
+/// The exit code that rows deserve: neither a refusal nor an unknown rest is a success.
 pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
-    let refused: Vec<&str> = rows.iter().filter_map(|row| row.refused.as_deref()).collect();
-    (!refused.is_empty() || rows.is_empty()).then_some(Exit::NoResult)
+    let missing = |row: &Row| {
+        row.refused.is_some() || row.quantity == Some(Quantity::AvailableBandwidth) && row.rate_bps.is_none()
+    };
+    (rows.is_empty() || rows.iter().any(missing)).then_some(Exit::NoResult)
 }
 
 #[cfg(test)]
@@ -208,6 +211,15 @@ mod tests {
         let rows = [row(Direction::Forward, "a"), row(Direction::Forward, "b"), row(Direction::Reverse, "a")];
         let notes: Vec<String> = table(&rows).lines().skip(4).map(str::to_owned).collect();
         assert_eq!(notes, ["forward wbest: a (2 rows)", "forward wbest: b"]);
+    }
+
+    #[test]
+    fn an_unknown_rest_is_no_success() {
+        let known = row(Direction::Forward, "a");
+        let unknown = Row { quantity: Some(Quantity::AvailableBandwidth), rate_bps: None, ..known.clone() };
+        let sustained = Row { quantity: Some(Quantity::SustainedRate), rate_bps: None, ..known.clone() };
+        assert_eq!(exit(&[known.clone(), sustained]), None);
+        assert_eq!(exit(&[known, unknown]), Some(Exit::NoResult));
     }
 
     #[test]

@@ -56,6 +56,11 @@ const ATTEMPTS: u32 = 3;
 /// Packets that a bucket holds, more than a fair queue lets pass at once: a pair, and a twentieth of a packet. (A fair queue that lets two
 /// pass and then one in N + 1 looks like a bucket of 3 - (N + 2) / (N + 1) packets, less than a pair whatever N is.)
 const CLEAR: f64 = 2.05;
+/// A fair queue leaves half to a flow at most, and a gap twice as long, beside one that always sends; others that send less make its
+/// gaps uneven by their packets. So gaps of less than this, all within that share of their median, are a bucket's, whatever it holds:
+/// behind one of 1600 B packets of 1280 B come 1.33 times a pair's gap apart, and of 1488 B 1.08 times.
+const SHARE: f64 = 1.8;
+const EVEN: f64 = 0.03;
 /// Short bursts sent about a bucket that no stream has shown to hold more.
 const SHORT: u32 = 6;
 /// Two streams agree where one slows down within so many packets of the other, or this share of them.
@@ -65,6 +70,8 @@ const PLACE: (usize, f64) = (3, 0.25);
 const SAME_GAPS: core::ops::RangeInclusive<f64> = 0.5..=RATIO;
 /// Tokens for pairs and bursts are not waited for any longer.
 const MOST_APART: Span = Span::from_secs(1);
+/// Packets of a train that shows most buckets of access networks.
+const LONG: usize = 600;
 /// Packets of a head beyond those that the bucket lets pass: they wait, and so the queue is busy.
 const BEYOND: usize = 3;
 
@@ -247,14 +254,18 @@ pub(super) fn apart(pairs: &PairSet, rate: f64, gap: Span, late: Span) -> Option
 pub(super) enum Finding {
     /// There is a shaper.
     Shaped(Shaper),
-    /// There is one whose bucket holds no more than a pair, or a fair queue.
-    Unclear,
+    /// There is one whose bucket holds no more than a pair, or a fair queue; later packets came at this rate.
+    Unclear(Rate),
     /// There is none that shows.
     Refuted,
 }
 
 /// What the user should know of [`Finding::Unclear`].
-pub(super) const UNCLEAR: &str = "streams come slower after their first packets: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair";
+pub(super) fn unclear(later: Rate) -> String {
+    format!(
+        "streams come slower after their first packets, later packets came at {later}: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair"
+    )
+}
 
 /// Sends bursts about a suspicion.
 #[derive(Clone, Debug)]
@@ -308,13 +319,20 @@ impl ShaperCheck {
         last
     }
 
+    /// Whether a burst came as no share of a fair queue does.
+    fn even(&self, burst: &Slowdown) -> bool {
+        let gap = burst.gap();
+        gap < SHARE * burst.fast.as_nanos() as f64
+            && burst.gaps.iter().skip(1).all(|one| (one / gap - 1.0).abs() <= EVEN)
+    }
+
     /// Whether a bucket clearly is one, or asks for another burst.
     fn clear(&mut self, shaper: Shaper) -> Option<Finding> {
-        if shaper.bucket.0 as f64 > CLEAR * self.size.0 as f64 {
+        if shaper.bucket.0 as f64 > CLEAR * self.size.0 as f64 || shaper.even {
             return Some(Finding::Shaped(shaper));
         }
         if self.attempts >= ATTEMPTS + SHORT {
-            return Some(Finding::Unclear);
+            return Some(Finding::Unclear(bits_per_second(shaper.sustained.rate)));
         }
         self.found = Some(shaper);
         None
@@ -339,6 +357,7 @@ impl ShaperCheck {
             head: 0,
             slot: self.suspected.fast,
             bucket: Bytes::ZERO,
+            even: self.even(burst),
             streams: vec![stream],
         };
         shaper.met(&self.suspected, self.size);
@@ -368,6 +387,8 @@ pub(super) struct Shaper {
     slot: Span,
     /// About what the bucket holds.
     bucket: Bytes,
+    /// Its gaps are too short and too even for a fair queue.
+    even: bool,
     streams: Vec<u32>,
 }
 
@@ -406,6 +427,17 @@ impl Shaper {
     /// Packets of such a stream, `n` of them in the train.
     pub(super) fn packets(&self, n: usize) -> usize {
         self.head + n
+    }
+
+    /// Where the bucket holds less than a pair, pairs show neither the line nor what lasts: the capacity for bursts of [`BURST`] packets
+    /// of `size` bytes, those bytes, and the streams that show it.
+    pub(super) fn of_bursts(&self, size: Bytes) -> Option<(Capacity, Bytes, Vec<u32>)> {
+        let bytes = size * BURST as u64;
+        // The first packet is not timed, and for what the bucket holds nothing is waited.
+        let faster = (bytes - size).0 as f64 / (bytes - self.bucket).0 as f64;
+        let mut capacity = self.sustained;
+        capacity.interval = capacity.interval.map(|(low, high)| (low, high * faster));
+        (self.bucket < size * 2).then(|| (capacity, bytes, self.streams.clone()))
     }
 
     /// What is said of it.
@@ -457,6 +489,15 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
         streams: streams.to_vec(),
         warnings,
     }
+}
+
+/// How a bucket is found that bursts at the rate `bound` did not empty, and what that costs.
+pub(super) fn costs(bound: Rate, size: Bytes) -> String {
+    let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
+    format!(
+        "--capacity \"{bound}\" --train-length {LONG} shows a token bucket of up to {bucket}, the rate that goes on after it and what is left of that, for {} a direction and more where there is one",
+        size * LONG as u64
+    )
 }
 
 /// A packet's time at a rate in bit/s.

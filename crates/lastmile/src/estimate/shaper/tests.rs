@@ -149,6 +149,24 @@ fn a_fair_queue_is_no_bucket() {
     }
 }
 
+/// Packets of 1280 B behind a bucket of 1600 B come 1.33 times as far apart as a pair's; others behind a fair queue make gaps uneven.
+#[test]
+fn even_gaps_shorter_than_a_share_of_a_fair_queue_are_a_buckets() {
+    let gaps = |n: u64, wave: u64| -> Vec<u64> {
+        (0..n).map(|k| 100 + if k < 2 { 100 * k } else { 133 * k - 33 + wave * (k % 2) }).collect()
+    };
+    for (wave, found) in [(0, "Shaped"), (10, "None")] {
+        let train = Slowdown::of(&stream(100, &gaps(30, wave)), SLOT, NOISE, None).unwrap();
+        let mut asks = ShaperCheck::new(train, Bytes(1488), Span::ZERO);
+        let said = asks.on_stream(&stream(0, &gaps(40, wave)), NOISE);
+        assert!(format!("{said:?}").contains(found), "{wave}: {said:?}");
+        let Some(Finding::Shaped(shaper)) = said else { continue };
+        let (capacity, burst, _) = shaper.of_bursts(Bytes(1488)).unwrap();
+        assert!((capacity.rate / (1488.0 * 8.0 / 133e-6) - 1.0).abs() < 1e-6, "{capacity:?}");
+        assert_eq!(burst, Bytes(40 * 1488));
+    }
+}
+
 #[test]
 fn a_burst_refutes_what_other_traffic_did() {
     let even: Vec<u64> = (1..=40).map(|k| 100 * k).collect();

@@ -233,6 +233,15 @@ impl Wbest {
         self.base.found(self.found(true, &[]));
     }
 
+    /// Ends where nothing tells what is left: that has its row too, with the reasons that were said.
+    fn end_without_rest(&mut self) {
+        let mut found = self.found(false, &[]);
+        let streams = found.last().map_or(&[][..], |estimate| &estimate.streams);
+        let unknown = self.base.estimate(Quantity::AvailableBandwidth, Value::Unknown, streams);
+        found.push(unknown);
+        self.base.found(found);
+    }
+
     /// The capacity, the sustained rate and, with `rest`, what is left, with `more` said beside what is not from pairs.
     fn found(&self, rest: bool, more: &[Warning]) -> Vec<Estimate> {
         let faithful = Warning { code: WarningCode::Faithful, text: FAITHFUL.to_owned() };

@@ -144,9 +144,11 @@ impl Wbest {
             Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::MoreThan(bound, why)) => {
                 (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
-                self.base.warn(WarningCode::LowerBound, format!("{why}; what is left of it is unknown"));
+                let costs = shaper::costs(bound, self.config.packet_size);
+                let text = format!("{why}; what is left of it is unknown; {costs}");
+                self.base.warn(WarningCode::LowerBound, text);
                 self.unseen = None;
-                self.base.found(self.found(false, &[]));
+                self.end_without_rest();
             }
             Some(Finding::Shaped(shaper)) => {
                 let streams = core::mem::take(&mut check.streams);

@@ -116,11 +116,11 @@ impl Wbest {
         match found {
             None => {}
             Some(shaper::Finding::Shaped(shaper)) => self.shaped(shaper),
-            Some(shaper::Finding::Unclear) => {
+            Some(shaper::Finding::Unclear(later)) => {
                 (self.suspect, self.unseen) = (None, None);
-                let text = format!("{}; what lasts, and what is left, is unknown", shaper::UNCLEAR);
+                let text = format!("{}; what lasts, and what is left, is unknown", shaper::unclear(later));
                 self.base.warn(WarningCode::Shaper, text);
-                self.base.found(self.found(false, &[]));
+                self.end_without_rest();
             }
             Some(shaper::Finding::Refuted) => {
                 self.refuted = true;
@@ -134,6 +134,10 @@ impl Wbest {
 
     /// Trains go on at the rate that lasts. Those that were sent say what a burst has left.
     pub(super) fn shaped(&mut self, shaper: Shaper) {
+        let of_bursts = shaper.of_bursts(self.config.packet_size).filter(|_| self.config.capacity.is_none());
+        if let Some(known) = of_bursts {
+            (self.capacity, self.burst, self.pair_streams) = known;
+        }
         self.shaper = Some(shaper);
         self.suspect = None;
         self.trains.clear();
