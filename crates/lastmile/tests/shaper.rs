@@ -7,6 +7,7 @@ mod fifo;
 use fifo::{Cross, Interrupts, Path};
 use lastmile::estimate::{Conditions, Estimate, Outcome, Quantity, Step, Value, WarningCode, build};
 use lastmile::observe::stats;
+use lastmile::report::{Fate, StreamRecord};
 use lastmile::units::Rate;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -424,4 +425,59 @@ fn how_often_something_false_is_said() {
         sustained.1
     );
     assert!(failed * 1_000 <= n, "{failed} of {n}");
+}
+
+/// Drops what a bucket has no tokens for, at the times at which packets came.
+fn police(record: &mut StreamRecord, (rate, bucket): (f64, f64), tokens: &mut (f64, f64)) {
+    for packet in &mut record.packets {
+        let Some(at) = packet.fate.arrived() else { continue };
+        let at = at.as_nanos() as f64;
+        *tokens = ((tokens.0 + (at - tokens.1) * rate / 8e9).min(bucket), at);
+        match tokens.0 >= packet.size.0 as f64 {
+            true => tokens.0 -= packet.size.0 as f64,
+            false => packet.fate = Fate::Lost,
+        }
+    }
+}
+
+/// Behind a policer the rate that it lets through is the sustained rate, and a bound is of no more than came in one go.
+#[test]
+fn a_policer_is_told_and_what_it_lets_through() {
+    for (link, bucket, method) in [
+        (1e9, 10e3, "wbest"),
+        (1e9, 30e3, "wbest"),
+        (1e8, 10e3, "wbest"),
+        (1e8, 30e3, "wbest"),
+        (1e9, 10e3, "capprobe"),
+        (1e9, 30e3, "capprobe"),
+    ] {
+        let mut path = Path::new(link, Cross::Idle, 0.0, 1);
+        path.jitter = 2_000.0;
+        let mut tokens = (bucket, 0.0);
+        let mut tool = build(&method.parse().unwrap(), &Conditions::default()).unwrap();
+        let found = loop {
+            match tool.step() {
+                Step::Send(plan) => {
+                    let mut record = path.send(&plan);
+                    police(&mut record, (RATE, bucket), &mut tokens);
+                    tool.on_stream(&record);
+                }
+                Step::Pause(_) => {}
+                Step::Done(Outcome::Found(found)) => break found,
+                Step::Done(refused) => panic!("{method}, {link}, {bucket}: {refused:?}"),
+            }
+        };
+        let c = of(&found, Quantity::Capacity);
+        if let Value::MoreThan(_) = c.value {
+            // With the tokens that come meanwhile.
+            let passes = bucket / (1.0 - RATE / link) + SIZE;
+            assert!(c.burst.unwrap().0 as f64 <= passes, "{c:?}");
+        }
+        let s = of(&found, Quantity::SustainedRate);
+        assert!((bps(s.value.rate().unwrap()) / RATE - 1.0).abs() < 0.05, "{s:?}");
+        assert!(s.interval.is_some_and(|i| bps(i.low) <= RATE && RATE <= bps(i.high)), "{s:?}");
+        assert!(s.warnings.iter().any(|warning| warning.code == WarningCode::Policer), "{s:?}");
+        let left = found.iter().find(|e| e.quantity == Quantity::AvailableBandwidth);
+        assert!(left.is_none_or(|left| left.value == Value::Unknown), "{left:?}");
+    }
 }

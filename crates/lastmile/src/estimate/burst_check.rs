@@ -13,6 +13,7 @@
 //! ([`shaper`](super::shaper)).
 
 use crate::estimate::batched::{self, Batched};
+use crate::estimate::policer::{self, Policer, PolicerCheck};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::{Refusal, StreamPlan};
 use crate::observe::StreamVerdict;
@@ -50,6 +51,8 @@ pub(super) enum Finding {
     InBatches(Box<Batched>),
     /// A burst began to come slower, another one too, and the bound is of the rate of bursts.
     Shaped(Shaper),
+    /// What follows the beginning of a burst is dropped, but for this, and the bound is of such beginnings.
+    Policed(Policer),
     /// Nothing that would be worth saying.
     Refused(Refusal),
 }
@@ -74,6 +77,10 @@ pub(super) struct BurstCheck {
     shaper: Option<ShaperCheck>,
     /// It met none.
     refuted: bool,
+    /// Set while trains are sent about a policer that the last burst seems to have met.
+    policer: Option<PolicerCheck>,
+    /// It met none.
+    unpoliced: bool,
     /// The streams that were used.
     pub(super) streams: Vec<u32>,
 }
@@ -114,13 +121,16 @@ impl BurstCheck {
             losses: (0, 0),
             shaper: None,
             refuted: false,
+            policer: None,
+            unpoliced: false,
             streams: Vec::new(),
         }
     }
 
     pub(super) fn plan(&self) -> StreamPlan {
         let burst = || StreamPlan::burst(self.packets(), self.size);
-        self.shaper.as_ref().map_or_else(burst, ShaperCheck::plan)
+        let train = self.policer.as_ref().map(PolicerCheck::plan);
+        train.unwrap_or_else(|| self.shaper.as_ref().map_or_else(burst, ShaperCheck::plan))
     }
 
     /// How long the path must be left alone before the next burst.
@@ -161,8 +171,57 @@ impl BurstCheck {
         Some(None)
     }
 
+    /// Takes in a train about a policer.
+    fn on_policed(&mut self, mut check: PolicerCheck, record: &StreamRecord, noise: Span) -> Option<Finding> {
+        match check.on_stream(record, noise) {
+            None => self.policer = Some(check),
+            Some(None) => self.unpoliced = true,
+            Some(Some(policer)) => {
+                if self.burst == Bytes::ZERO {
+                    let beginning = policer::unbroken(record).packets.len() as u64;
+                    (self.bound, self.burst) = (policer.rate(), self.size * beginning);
+                    self.streams.push(record.stream);
+                }
+                return Some(Finding::Policed(policer));
+            }
+        }
+        None
+    }
+
+    /// A train about a policer, at the rate of this burst's beginning or of pairs, if it looks as if it had met one.
+    fn suspicion(&self, record: &StreamRecord, noise: Span) -> Option<PolicerCheck> {
+        let asks = !self.unpoliced && !self.at_once && self.shaper.is_none();
+        if !asks || !policer::suspects(record) {
+            return None;
+        }
+        let burst = Burst::of(&policer::unbroken(record), self.least);
+        let shown = burst.and_then(|burst| burst.at_least(self.coalescing + noise * 2));
+        let claim = match self.pairs {
+            Pairs::Claim(claim) => claim,
+            Pairs::TooFast | Pairs::Batched => {
+                self.size.bits() as f64 * 1e9 / (self.gap.max(noise * NOISE_SHARE).as_nanos() as f64).max(1.0)
+            }
+        };
+        let rate = shown.map_or(claim, |shown| claim.min(shown.bits_per_second() as f64));
+        Some(PolicerCheck::new(rate, self.size, self.coalescing))
+    }
+
     /// Takes in a burst, with stamps as uncertain as `noise`; `None` asks for another one.
     pub(super) fn on_stream(&mut self, record: &StreamRecord, noise: Span) -> Option<Finding> {
+        if let Some(check) = self.policer.take() {
+            return self.on_policed(check, record, noise);
+        }
+        let policer = self.suspicion(record, noise);
+        let finding = self.on_burst(record, noise);
+        if policer.is_none() {
+            return finding;
+        }
+        // First a policer is ruled out.
+        (self.policer, self.attempts) = (policer, self.attempts.saturating_sub(1));
+        None
+    }
+
+    fn on_burst(&mut self, record: &StreamRecord, noise: Span) -> Option<Finding> {
         let planned = self.plan().packets.len();
         self.attempts += 1;
         self.losses.0 += record.lost() as u32;
@@ -173,7 +232,9 @@ impl BurstCheck {
             StreamVerdict::NoReport
         };
         self.stepped += u32::from(verdict == StreamVerdict::ClockStepped);
-        let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(record, self.min_delay)).flatten();
+        // Of a burst only what came before its first loss was shown to pass in one go.
+        let begun = policer::unbroken(record);
+        let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(&begun, self.min_delay)).flatten();
         if let Some(mut burst) = burst {
             self.streams.push(record.stream);
             if self.at_once {
@@ -187,7 +248,7 @@ impl BurstCheck {
             // Each is a bound, so the largest is.
             // Short ones are of a bucket, and no bound of bursts.
             if planned >= shaper::BURST && bound > self.bound || self.burst == Bytes::ZERO {
-                (self.bound, self.burst) = (bound, self.size * planned as u64);
+                (self.bound, self.burst) = (bound, self.size * begun.packets.len() as u64);
             }
             if let Some(finding) = self.look(record, noise) {
                 // It counts its own.

@@ -33,12 +33,12 @@ use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
-use crate::estimate::shaper::{self, Shaper};
+use crate::estimate::shaper;
 use crate::estimate::wbest::IN_BATCHES;
 use crate::estimate::wbest_capacity::warn_too_wide;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, WarningCode,
-    bits_per_second,
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, Warning,
+    WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
@@ -154,6 +154,9 @@ pub struct CapProbe {
     streams: Vec<u32>,
 }
 
+/// Makes the sustained rate's estimate, with what was said.
+type Lasts<'a> = dyn Fn(Vec<Warning>) -> Estimate + 'a;
+
 impl CapProbe {
     /// Ready to start.
     pub fn new(config: CapProbeConfig, conditions: Conditions) -> CapProbe {
@@ -180,8 +183,8 @@ impl CapProbe {
         self.sizes[usize::from(self.larger.is_some())]
     }
 
-    /// Ends with what pairs said, or `shaper` if bursts met one.
-    fn done(&mut self, value: Value, burst: Bytes, shaper: Option<&Shaper>, why: Option<String>) {
+    /// Ends with what pairs said, and with what `lasts` where bursts met a shaper or a policer.
+    fn done(&mut self, value: Value, burst: Bytes, lasts: Option<&Lasts<'_>>, why: Option<String>) {
         why.into_iter().for_each(|why| self.base.warn(WarningCode::LowerBound, why));
         if self.base.round_trip() {
             self.base.warn(
@@ -194,8 +197,8 @@ impl CapProbe {
         }
         // Of a minimum no interval with a tested coverage is known.
         let capacity = self.base.estimate(Quantity::Capacity, value, &self.streams);
-        let sustained = match shaper {
-            Some(shaper) => shaper.estimate(capacity.warnings.clone()),
+        let sustained = match lasts {
+            Some(lasts) => lasts(capacity.warnings.clone()),
             None => shaper::unknown(None, &self.streams, capacity.warnings.clone()),
         };
         let mut found = vec![Estimate { burst: Some(burst), ..capacity }, sustained];
@@ -227,7 +230,15 @@ impl CapProbe {
             }
             Some(Finding::Shaped(shaper)) => {
                 self.streams = core::mem::take(&mut check.streams);
-                self.done(Value::MoreThan(check.bound), check.burst, Some(&shaper), Some(shaper.why()));
+                let lasts = |said| shaper.estimate(said);
+                self.done(Value::MoreThan(check.bound), check.burst, Some(&lasts), Some(shaper.why()));
+            }
+            Some(Finding::Policed(policer)) => {
+                self.streams = core::mem::take(&mut check.streams);
+                self.base.warn(WarningCode::Policer, policer.text());
+                let why = "the bound is of beginnings of bursts".to_owned();
+                let lasts = |said| policer.estimate(said);
+                self.done(Value::MoreThan(check.bound), check.burst, Some(&lasts), Some(why));
             }
             Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),

@@ -13,6 +13,7 @@ mod contention;
 mod method;
 mod overflow;
 mod plan;
+mod policer;
 mod result;
 mod shaper;
 mod tight_link;

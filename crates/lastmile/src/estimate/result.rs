@@ -238,6 +238,8 @@ pub enum WarningCode {
     Faithful,
     /// A token bucket, or a fair queue, lets a burst pass faster than what follows.
     Shaper,
+    /// A token bucket drops what it has no tokens for, and makes nothing wait.
+    Policer,
     /// The interval is so wide that it says next to nothing.
     TooWide,
     /// What none of these says.
@@ -274,6 +276,7 @@ codes! { WarningCode:
     OwnQueue = "own-queue",
     Faithful = "faithful",
     Shaper = "shaper",
+    Policer = "policer",
     TooWide = "too-wide",
     Other = "other",
 }

@@ -14,6 +14,7 @@ use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::contention::{Met, met};
 use crate::estimate::overflow::{OVERFLOWS, least_delay, losses, plateau};
+use crate::estimate::policer::{self, Policer, PolicerCheck};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::tight_link::{self, Least};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
@@ -56,6 +57,7 @@ enum Phase {
     Burst(BurstCheck),
     Aggregation(AggregationCheck),
     Shaper(ShaperCheck),
+    Policer(PolicerCheck),
     Train,
     Batched(Box<Batched>),
 }
@@ -102,6 +104,10 @@ pub struct Wbest {
     suspect: Option<(StreamRecord, StreamVerdict)>,
     /// It was not.
     refuted: bool,
+    /// A policer that was met.
+    policer: Option<Policer>,
+    /// A train that looked as if it had met one had not.
+    unpoliced: bool,
     /// The bucket that no train has shown.
     unseen: Option<Bytes>,
 }
@@ -154,6 +160,8 @@ impl Wbest {
             shaper: None,
             suspect: None,
             refuted: false,
+            policer: None,
+            unpoliced: false,
             unseen: shaper::least_unseen(train, config.packet_size),
             config,
             base: Base::new(conditions),
@@ -259,10 +267,12 @@ impl Wbest {
             (None, true) => &self.pair_streams,
             (_, false) => &self.train_streams,
         };
-        match &self.shaper {
-            Some(shaper) => found.push(shaper.estimate(said.clone())),
-            None if self.config.faithful || streams.is_empty() => {}
-            None => {
+        let lasts = self.policer.as_ref().map(|policer| policer.estimate(said.clone()));
+        match (lasts, &self.shaper) {
+            (Some(lasts), _) => found.push(lasts),
+            (None, Some(shaper)) => found.push(shaper.estimate(said.clone())),
+            _ if self.config.faithful || streams.is_empty() => {}
+            _ => {
                 let unseen = self.unseen.filter(|_| !self.trains.is_empty());
                 found.push(shaper::unknown(unseen, streams, said.clone()));
             }
@@ -293,6 +303,7 @@ impl Estimator for Wbest {
             Phase::Burst(check) => check.plan(),
             Phase::Aggregation(check) => check.plan(),
             Phase::Shaper(check) => check.plan(),
+            Phase::Policer(check) => check.plan(),
             Phase::Train | Phase::Batched(_) => match &self.shaper {
                 Some(shaper) => shaper.train(config.train_length, config.packet_size),
                 None => {
@@ -332,6 +343,10 @@ impl Estimator for Wbest {
             Phase::Shaper(_) => {
                 self.base.count(record);
                 self.on_suspicion(record);
+            }
+            Phase::Policer(_) => {
+                self.base.count(record);
+                self.on_policed(record);
             }
             Phase::Train => {
                 let length = self.config.train_length;

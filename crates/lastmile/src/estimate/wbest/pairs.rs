@@ -150,6 +150,12 @@ impl Wbest {
                 self.unseen = None;
                 self.end_without_rest();
             }
+            Some(Finding::Policed(policer)) => {
+                (self.bound, self.burst) =
+                    (Some((check.bound, core::mem::take(&mut check.streams))), check.burst);
+                self.base.warn(WarningCode::LowerBound, "the bound is of beginnings of bursts");
+                self.policed(policer);
+            }
             Some(Finding::Shaped(shaper)) => {
                 let streams = core::mem::take(&mut check.streams);
                 (self.bound, self.burst) = (Some((check.bound, streams)), check.burst);

@@ -4,6 +4,14 @@ use super::*;
 
 impl Wbest {
     pub(super) fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        let asks = !self.config.faithful && !self.unpoliced && self.shaper.is_none();
+        if asks && policer::suspects_train(record, self.base.coalescing()) {
+            let check =
+                PolicerCheck::new(self.capacity.rate, self.config.packet_size, self.base.coalescing());
+            self.phase = Phase::Policer(check);
+            self.suspect = Some((record.clone(), verdict));
+            return self.pause();
+        }
         let slot = shaper::slot(self.limit().rate, self.config.packet_size);
         let suspected = self.suspects(record, verdict, slot);
         self.pause();
@@ -106,6 +114,31 @@ impl Wbest {
         self.phase = Phase::Shaper(ShaperCheck::new(slowdown, self.config.packet_size, coalescing));
         self.suspect = Some((record.clone(), verdict));
         true
+    }
+
+    pub(super) fn on_policed(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        let Phase::Policer(check) = &mut self.phase else { return };
+        let found = check.on_stream(record, noise);
+        self.pause();
+        match found {
+            None => {}
+            Some(Some(policer)) => self.policed(policer),
+            Some(None) => {
+                self.unpoliced = true;
+                self.phase = Phase::Train;
+                if let Some((train, verdict)) = self.suspect.take() {
+                    self.on_train(&train, verdict);
+                }
+            }
+        }
+    }
+
+    /// What is left of what a policer lets through shows in no queue.
+    pub(super) fn policed(&mut self, policer: Policer) {
+        self.base.warn(WarningCode::Policer, format!("{}; what is left of that is unknown", policer.text()));
+        self.policer = Some(policer);
+        self.end_without_rest();
     }
 
     pub(super) fn on_suspicion(&mut self, record: &StreamRecord) {
