@@ -194,7 +194,7 @@ impl BurstCheck {
         if !asks || !policer::suspects(record) {
             return None;
         }
-        let burst = Burst::of(&policer::unbroken(record), self.least);
+        let burst = Burst::of(&policer::unbroken(record), self.min_delay);
         let shown = burst.and_then(|burst| burst.at_least(self.coalescing + noise * 2));
         let claim = match self.pairs {
             Pairs::Claim(claim) => claim,
