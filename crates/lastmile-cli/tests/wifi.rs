@@ -46,19 +46,27 @@ struct Seen {
     bytes: Vec<f64>,
     seconds: Vec<f64>,
     none: Vec<String>,
+    /// Capacities of which only an interval is told: it is too wide.
+    wide: usize,
 }
 
 impl Seen {
     fn take(&mut self, estimate: &Estimate, spare: f64) {
         assert!(estimate.warning().is_some_and(|text| text.contains("batches")), "{estimate:?}");
-        let Some(rate) = estimate.value.rate() else { return self.none.push(estimate.value.to_string()) };
+        if estimate.quantity == Quantity::Capacity {
+            let holds = estimate.interval.map(|i| i.contains(Rate::ip((CAPACITY * 1e6) as u64)));
+            self.covered.extend(holds.map(|holds| f64::from(u8::from(holds))));
+        }
+        // Only the interval is told where it is too wide.
+        let Some(rate) = estimate.value.rate() else {
+            self.wide += usize::from(estimate.quantity == Quantity::Capacity && estimate.interval.is_some());
+            return self.none.push(format!("{}: {}", estimate.quantity, estimate.value));
+        };
         let mbps = rate.bits_per_second() as f64 / 1e6;
         if estimate.quantity != Quantity::Capacity {
             return self.left.push((mbps / spare - 1.0).abs());
         }
         self.capacity.push((mbps / CAPACITY - 1.0).abs());
-        let holds = estimate.interval.map(|i| i.contains(Rate::ip((CAPACITY * 1e6) as u64)));
-        self.covered.extend(holds.map(|holds| f64::from(u8::from(holds))));
     }
 }
 
@@ -123,10 +131,10 @@ fn measure(method: &str, cell: &str, ethernet: Option<&str>, spare: f64, runs: u
     seen
 }
 
-/// Numbers in at least 16 of 20 runs, and how good they must be.
+/// Numbers, or intervals that are too wide for one, in at least 16 of 20 runs, and how good they must be.
 fn holds(method: &str, cell: &str, ethernet: Option<&str>, spare: f64, cost: f64) {
     let seen = measure(method, cell, ethernet, spare, 20);
-    assert!(seen.capacity.len() >= 16, "{cell}: {:?}", seen.none);
+    assert!(seen.capacity.len() + seen.wide >= 16, "{cell}: {:?}", seen.none);
     assert!(quantile(&seen.capacity, 0.5).unwrap() <= 0.05, "{cell}");
     assert!(quantile(&seen.capacity, 0.9).unwrap() <= 0.10, "{cell}");
     assert!(quantile(&seen.bytes, 0.5).unwrap() <= cost, "{cell}");

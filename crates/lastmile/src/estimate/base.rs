@@ -72,13 +72,12 @@ impl Base {
 
     /// Sends `plan`, or ends where it is longer than a stream may be.
     pub fn send(&mut self, plan: StreamPlan) -> Step {
-        match plan.bounded() {
-            Ok(()) => Step::Send(plan),
-            Err(refusal) => {
-                self.refuse(refusal.clone());
-                Step::Done(Outcome::Refused(refusal))
-            }
+        if plan.bounded() {
+            return Step::Send(plan);
         }
+        let refusal = Refusal::too_long(&plan);
+        self.refuse(refusal.clone());
+        Step::Done(Outcome::Refused(refusal))
     }
 
     /// Leaves the path alone for so long before the next stream.

@@ -1,6 +1,5 @@
 //! What an estimator asks to be sent.
 
-use crate::estimate::Refusal;
 use crate::node::Ecn;
 use crate::report::Pattern;
 use crate::time::Span;
@@ -48,14 +47,10 @@ impl StreamPlan {
     /// ```
     /// # use lastmile::{estimate::StreamPlan, units::{Bytes, Rate}};
     /// let at = |rate| StreamPlan::train(30, Bytes(1488), Rate::ip(rate)).bounded();
-    /// assert!(at(300).is_ok() && at(280).is_err() && at(0).is_err());
+    /// assert!(at(300) && !at(280) && !at(0));
     /// ```
-    pub fn bounded(&self) -> Result<(), Refusal> {
-        let (packets, lasts) = (self.packets.len(), self.duration());
-        match packets <= StreamPlan::MOST && lasts <= StreamPlan::LONGEST {
-            true => Ok(()),
-            false => Err(Refusal::TooLong { packets, lasts }),
-        }
+    pub fn bounded(&self) -> bool {
+        self.packets.len() <= StreamPlan::MOST && self.duration() <= StreamPlan::LONGEST
     }
 
     /// `n` pairs of back-to-back packets of `size` bytes at the IP layer, one pair every `gap`.

@@ -422,6 +422,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// This stream is longer than any may be.
+    pub(crate) fn too_long(plan: &StreamPlan) -> Refusal {
+        Refusal::TooLong { packets: plan.packets.len(), lasts: plan.duration() }
+    }
+
     /// A queue overflowed while this train passed.
     pub(super) fn congested(train: &StreamRecord) -> Refusal {
         Refusal::Congested { lost: train.lost() as u32, sent: train.packets.len() as u32 }

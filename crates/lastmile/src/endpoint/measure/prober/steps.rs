@@ -85,7 +85,9 @@ impl<S: PacketSink> Prober<S> {
 
     /// Whether a stream may be sent: the peer can take it, and the limits hold beyond it.
     pub(super) fn admit(&self, now: Time, direction: Direction, plan: &StreamPlan) -> Result<(), Refusal> {
-        plan.bounded()?;
+        if !plan.bounded() {
+            return Err(Refusal::too_long(plan));
+        }
         let offer = self.peer.as_ref();
         let most = offer.map_or(usize::MAX, |o| usize::from(o.max_packets));
         let needed = match direction {
