@@ -176,7 +176,7 @@ fn results(all: &Row) -> String {
         + &table(
             &rows,
             &columns(
-                "from to method direction quantity rate_bps more_than_bps burst_bytes interval truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_over error seconds bytes streams streams_discarded refused warning",
+                "from to method direction quantity rate_bps more_than_bps burst_bytes interval next truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_next_bps truth_over error seconds bytes streams streams_discarded refused warning",
             ),
         )
 }

@@ -53,7 +53,8 @@ struct Cover(usize, usize);
 impl Cover {
     /// Whether the estimate's interval holds the truth.
     fn count(&mut self, estimate: &Estimate, truth: f64) -> bool {
-        let Some(interval) = estimate.interval else { return false };
+        // What is left is here what it always is.
+        let Some(interval) = estimate.next.or(estimate.interval) else { return false };
         // Rates are whole bits a second.
         let holds = bps(interval.low) <= truth + 1.0 && truth <= bps(interval.high) + 1.0;
         (self.0, self.1) = (self.0 + usize::from(holds), self.1 + 1);

@@ -24,11 +24,11 @@ pub(crate) fn is_document(json: &Value, keys: &str) {
     assert_eq!(json["schema"], 1, "{json:#}");
 }
 
-const ROW: &str = "method options direction quantity rate_bps more_than_bps burst_bytes layer interval truth_kind warning refused code \
+const ROW: &str = "method options direction quantity rate_bps more_than_bps burst_bytes layer interval next truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
-const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_over truth_saturation_window_bps \
+const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_next_bps truth_next_missing truth_over truth_saturation_window_bps \
                       truth_saturation_mean_bps error error_saturation";
 
 #[test]
@@ -198,7 +198,7 @@ fn json_of_accuracy() {
     let json = lastmile(&arguments).json();
     let keys = "world scenario rate_mbps cross method options direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
                 truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
-                error_worst_of_capacity coverage rate_p50_bps moved_most moved_simulated_most reasons";
+                error_worst_of_capacity coverage coverage_next rate_p50_bps moved_most moved_simulated_most reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
     // WLANs: TCP leaves nothing, so that there is no relative error, and a saturating flow takes its share.

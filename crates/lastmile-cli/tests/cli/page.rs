@@ -98,6 +98,7 @@ fn recording() -> Vec<u8> {
                 confidence: 0.9,
                 method: IntervalMethod::MedianOrderStatistics,
             }),
+            next: None,
             truth_kind: TruthKind::Queue,
             burst: None,
             streams,

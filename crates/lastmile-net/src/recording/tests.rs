@@ -111,20 +111,22 @@ fn estimate() -> impl Strategy<Value = Estimate> {
     let code = select(vec![WarningCode::LowerBound, WarningCode::BatchedStamps, WarningCode::Other]);
     let method = select(vec![MedianOrderStatistics, BootstrapGaps, StudentTrains, BatchSpread]);
     let interval = (rate(), rate(), 0.0_f64..1.0, method)
-        .prop_map(|(low, high, confidence, method)| Interval { low, high, confidence, method });
+        .prop_map(|(low, high, confidence, method)| Interval { low, high, confidence, method })
+        .boxed();
     (
         select(vec![Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth]),
         prop_oneof![rate().prop_map(Value::Is), rate().prop_map(Value::MoreThan), Just(Value::Unknown)],
-        prop::option::of(interval),
+        (prop::option::of(interval.clone()), prop::option::of(interval)),
         select(vec![TruthKind::Queue, TruthKind::Saturation]),
         prop::option::of(any::<u64>().prop_map(Bytes)),
         prop::collection::vec(any::<u32>(), 0..4),
         prop::collection::vec((code, any::<String>()).prop_map(|(code, text)| Warning { code, text }), 0..3),
     )
-        .prop_map(|(quantity, value, interval, truth_kind, burst, streams, warnings)| Estimate {
+        .prop_map(|(quantity, value, (interval, next), truth_kind, burst, streams, warnings)| Estimate {
             quantity,
             value,
             interval,
+            next,
             truth_kind,
             burst,
             streams,

@@ -11,22 +11,23 @@ use crate::scenario::{Scenario, Simulation};
 impl Simulation {
     /// Attaches meters to all that limits the packets of a flow on their way from one host to another: links
     /// with a rate, and WLANs. `None` where no packets can go, where nothing on the way limits them, or where the way
-    /// changes during the run.
+    /// changes during the run. `measuring` are the flows of other measurements.
     pub fn meter(
         &mut self,
         scenario: &Scenario,
         (from, to): (usize, usize),
         flow: Flow,
+        measuring: &[Flow],
         read: ReadProbe,
     ) -> Option<PathMeter> {
         if scenario.path_changes(from, to) {
             return None;
         }
-        let config = MeterConfig::new(flow, read);
+        let config = MeterConfig { measuring: measuring.into(), ..MeterConfig::new(flow, read) };
         let mut found = PathMeter { meters: Vec::new(), air: Vec::new() };
         for hop in scenario.path(from, to)? {
             let (node, port) = self.hop(scenario, hop)?;
-            let Ok(meter) = self.engine.attach_meter(node, port, config) else { continue };
+            let Ok(meter) = self.engine.attach_meter(node, port, config.clone()) else { continue };
             let shared = self.engine.carrier(node).is_some_and(|carrier| carrier.is_shared());
             if shared { &mut found.air } else { &mut found.meters }.push((node, meter));
         }
@@ -45,6 +46,13 @@ pub struct PathMeter {
 }
 
 impl PathMeter {
+    /// When the last packet of these streams came to anything on the way.
+    pub fn last(&self, engine: &Engine, streams: &[u32]) -> Option<Time> {
+        let meters = self.meters.iter().chain(&self.air);
+        let meters = meters.filter_map(|&(node, number)| engine.meter(node, number));
+        meters.flat_map(|m| streams.iter().filter_map(|&s| m.stream(s).ok())).map(|seen| seen.last).max()
+    }
+
     /// The smallest of what the links say.
     ///
     /// # Errors

@@ -297,7 +297,7 @@ fn told(name: &str) {
 macro_rules! told {
     ($($name:ident),+) => { $(#[test] fn $name() { told(stringify!($name)); })+ };
 }
-told!(budgets, cells, dcf, handoffs, links, measurements, network, streams);
+told!(budgets, cells, dcf, handoffs, links, measurements, network, streams, truths);
 
 #[test]
 fn whoever_looks_on_changes_nothing() {

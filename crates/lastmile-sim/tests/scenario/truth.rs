@@ -41,7 +41,7 @@ fn path(kind: &str, cross_size: u64) -> Path {
     let attached = vec![("a".into(), Attach::node(trains)), ("b".into(), Attach::node(*recorder))];
     let mut run = build(&scenario, 1, attached).unwrap();
     let flow = run.flow(0, 1).unwrap();
-    run.meter(&scenario, (0, 1), flow, read_probe).unwrap();
+    run.meter(&scenario, (0, 1), flow, &[], read_probe).unwrap();
     run.engine.run_until(Time::ZERO + scenario.duration).unwrap();
     Path { link: run.links[0], engine: run.engine, log }
 }

@@ -125,8 +125,10 @@ pub struct Row {
     pub bias_window_p50: Option<f64>,
     /// The largest window error, as a fraction of the capacity.
     pub error_worst_of_capacity: Option<f64>,
-    /// The share of stated intervals that hold the truth that they aim at.
+    /// The share of stated intervals that hold the truth of the probe's own window (of the run, where stations aggregate).
     pub coverage: Option<f64>,
+    /// The share of stated intervals of the next 10 s that hold their truth.
+    pub coverage_next: Option<f64>,
     /// The median rate.
     pub rate_p50_bps: Option<f64>,
     /// The median truth of the probe's own window, or where that is not known of the run: the one that the method aims at.
@@ -162,6 +164,7 @@ struct Number {
     moved_simulated: Option<f64>,
     mean: Option<f64>,
     covered: Option<bool>,
+    covered_next: Option<bool>,
 }
 
 /// A path to measure again and again.
@@ -333,10 +336,10 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
         window: relative_error(Some(value), Some(own)).filter(|_| !of_run),
         of_capacity: off / capacity.bits_per_second().max(1) as f64,
         mean: relative_error(Some(value), long_run),
-        // The truth that the interval aims at is the long-run one.
         moved: None,
         moved_simulated: None,
-        covered: estimate.interval.zip(long_run).map(|(interval, rate)| interval.contains(rate)),
+        covered: estimate.interval.map(|interval| interval.contains(own)),
+        covered_next: estimate.next.zip(truth.next_of(estimate)).map(|(next, rate)| next.contains(rate)),
         outcome: outcome.clone(),
     }))
 }
@@ -364,8 +367,11 @@ fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
             n.outcome.estimate.as_ref().is_some_and(|e| e.quantity == Quantity::AvailableBandwidth);
         n.outcome.truth.filter(|_| available).and_then(|truth| truth.achievable_window)
     };
-    let covered: Vec<bool> = numbers.iter().filter_map(|n| n.covered).collect();
-    let held = covered.iter().filter(|&&covered| covered).count();
+    let coverage = |of: &dyn Fn(&Number) -> Option<bool>| {
+        let covered: Vec<bool> = numbers.iter().filter_map(|n| of(n)).collect();
+        let held = covered.iter().filter(|&&covered| covered).count();
+        (!covered.is_empty()).then(|| held as f64 / covered.len() as f64)
+    };
     Row {
         world,
         scenario: path.link.is_none().then(|| path.scenario.name.clone()),
@@ -388,7 +394,8 @@ fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
         error_window_p90: of(&|n| n.window.map(f64::abs), 0.9),
         bias_window_p50: of(&|n| n.window, 0.5),
         error_worst_of_capacity: of(&|n| Some(n.of_capacity), 1.0),
-        coverage: (!covered.is_empty()).then(|| held as f64 / covered.len() as f64),
+        coverage: coverage(&|n| n.covered),
+        coverage_next: coverage(&|n| n.covered_next),
         rate_p50_bps: of(&|n| Some(bps(n.value)), 0.5),
         truth_p50_bps: of(&|n| Some(bps(n.own)), 0.5),
         saturation_p50_bps: of(&|n| saturation(n).map(bps), 0.5),

@@ -21,6 +21,7 @@ pub fn text(rows: &[Row]) -> String {
         ">bias",
         ">worst/C",
         ">coverage",
+        ">next 10 s",
     ]);
     if shared {
         columns.extend([">saturation", ">error"]);
@@ -57,6 +58,7 @@ pub fn text(rows: &[Row]) -> String {
             percent(row.bias_window_p50),
             percent(row.error_worst_of_capacity),
             percent(row.coverage),
+            percent(row.coverage_next),
         ];
         if shared {
             cells.extend([rate(row.saturation_p50_bps), percent(row.error_saturation_p50)]);
@@ -73,7 +75,8 @@ pub fn text(rows: &[Row]) -> String {
         }
     }
     text.push_str(&format!(
-        "Rates and truths at the IP layer, medians; the window's truth is stated for packets of {PROBE_SIZE}.\n"
+        "Rates and truths at the IP layer, medians; the window's truth is stated for packets of {PROBE_SIZE}.\n\
+         coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs.\n"
     ));
     if lab {
         text.push_str(

@@ -201,6 +201,7 @@ impl Base {
             quantity,
             value,
             interval: None,
+            next: None,
             truth_kind: TruthKind::Queue,
             burst: None,
             streams: streams.to_vec(),

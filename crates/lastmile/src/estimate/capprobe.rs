@@ -202,7 +202,7 @@ impl CapProbe {
             None => shaper::unknown(None, &self.streams, capacity.warnings.clone()),
         };
         let mut found = vec![Estimate { burst: Some(burst), ..capacity }, sustained];
-        warn_too_wide(&mut found, 0.0, 0);
+        warn_too_wide(&mut found, 0.0);
         self.base.found(found);
     }
 

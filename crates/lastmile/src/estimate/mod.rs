@@ -25,8 +25,8 @@ pub use base::{Base, bits_per_second};
 pub use method::{COALESCING, Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{
-    Estimate, Interval, IntervalMethod, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value, Warning,
-    WarningCode,
+    Estimate, Interval, IntervalMethod, NextMissing, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value,
+    Warning, WarningCode,
 };
 
 use crate::options::{self, Choice, ChoiceError};

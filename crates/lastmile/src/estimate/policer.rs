@@ -138,6 +138,7 @@ impl Policer {
             quantity: Quantity::SustainedRate,
             value: Value::Is(self.rate()),
             interval,
+            next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(self.bucket),
             streams: vec![self.stream],

@@ -58,6 +58,21 @@ pub enum TruthOver {
     Run,
 }
 
+/// Why a truth of the 10 s after an estimate's last probe packet is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum NextMissing {
+    /// The run ends before they are over.
+    RunEnds,
+    /// There is no estimate, or none of its streams reached the path.
+    NoStreams,
+    /// Stations aggregate: the truth is known of the whole run alone.
+    Aggregation,
+    /// A link has no rate then, or more happened at it than its log holds.
+    Unlogged,
+}
+
 /// A rate, or what it is above of, or neither.
 ///
 /// ```
@@ -109,7 +124,7 @@ pub enum IntervalMethod {
     /// How far batches of packets that arrived together differ in the rate they show, where a path delivers in batches: docs/quantities.md
     /// says with which coverage.
     BatchSpread,
-    /// Student's t over the trains' own estimates: of the long-run spare rate, not of the trains' windows
+    /// Student's t over the trains' own estimates: of the next 10 s, not of the trains' windows
     /// ([`wbest`](super::wbest) says with which coverage).
     StudentTrains,
 }
@@ -151,8 +166,13 @@ pub struct Estimate {
     pub quantity: Quantity,
     /// The rate at the IP layer and the probe's packet size.
     pub value: Value,
-    /// Where the truth lies with the stated confidence; `None` where no method with a tested coverage applies.
+    /// Where the rate of the probe's own window lies with the stated confidence; `None` where no method with a tested
+    /// coverage applies.
     pub interval: Option<Interval>,
+    /// Where the mean of the next 10 s lies: of what is left alone, which others may change, and `None` where too little was
+    /// seen to tell.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub next: Option<Interval>,
     /// Which truth it aims at.
     pub truth_kind: TruthKind,
     /// How much in one go it was shown with, at the IP layer. Of a capacity the burst; of an available bandwidth the train, or

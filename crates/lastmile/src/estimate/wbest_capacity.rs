@@ -48,7 +48,7 @@ impl Capacity {
             let bits = config.packet_size.bits() as f64 * 1e9;
             bits / (bits / rate + by as f64).max(1.0)
         };
-        let by = if noise > EXACT { noise.as_nanos() * 2 } else { 1 };
+        let by = spread_of_stamps(noise);
         let drift = |rate: f64, by: f64| rate * (1.0 + by);
         Capacity {
             rate,
@@ -72,6 +72,7 @@ impl Capacity {
                     false => IntervalMethod::MedianOrderStatistics,
                 },
             }),
+            next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(burst),
             streams: streams.to_vec(),
@@ -79,59 +80,77 @@ impl Capacity {
         }
     }
 
-    /// The interval of what `trains` trains of `packets` packets say is left of the capacity: Student's `half` width over
-    /// trains, with the capacity's own uncertainty, which all trains share. Rates in bit/s.
-    ///
-    /// That enters by dA/dC = 1 - R_p / R = (A - C) / C, in quadrature. On an idle path this vanishes and another
-    /// takes its place: a train sent below the capacity comes through undispersed and says only that all of its
-    /// own rate is left, so that an interval that reaches the capacity's reaches up to its upper end.
+    /// The interval of what was left in the windows of trains of so many packets, whose stamps are uncertain by `noise`: by
+    /// the capacity's own uncertainty, and what stamps and the rates of clocks add to a train. None where the capacity has none,
+    /// and between batches. Rates in bit/s.
     pub(super) fn interval_of_rest(
+        &self,
+        available: f64,
+        packets: usize,
+        packet_size: Bytes,
+        noise: Span,
+    ) -> Option<Interval> {
+        self.interval.filter(|_| !self.in_batches)?;
+        // A = C (2 - C / R), where 1 / R is a train's time by its bits.
+        let bits = packet_size.bits() as f64 * packets.saturating_sub(1).max(1) as f64;
+        let of_stamps = self.rate * self.rate * spread_of_stamps(noise) as f64 / 1e9 / bits;
+        let half = self.half_of_capacity(available) + of_stamps + available * CLOCK_RATE;
+        Some(self.around(available, half, IntervalMethod::MedianOrderStatistics))
+    }
+
+    /// What the capacity's uncertainty makes of what is left: dA/dC = 1 - R_p / R = (A - C) / C.
+    fn half_of_capacity(&self, available: f64) -> f64 {
+        let (c_low, c_high) = self.interval.unwrap_or((self.rate, self.rate));
+        (c_high - c_low) / 2.0 * (1.0 - available / self.rate.max(1.0)).abs()
+    }
+
+    /// On an idle path the capacity's share of `half` vanishes and another takes its place: a train sent below the capacity comes
+    /// through undispersed and says only that all of its own rate is left, so that an interval that reaches the capacity's
+    /// reaches up to its upper end.
+    fn around(&self, available: f64, half: f64, method: IntervalMethod) -> Interval {
+        let (c_low, c_high) = self.interval.unwrap_or((self.rate, self.rate));
+        let high = if available + half >= c_low { c_high } else { available + half };
+        Interval {
+            low: bits_per_second(libm::floor(available - half)),
+            high: bits_per_second(libm::ceil(high)),
+            confidence: CONFIDENCE,
+            method,
+        }
+    }
+
+    /// The interval of what will be left, by what `trains` trains of `packets` packets said: Student's `half` width over
+    /// trains, with the capacity's own uncertainty, which all trains share, in quadrature. Rates in bit/s.
+    pub(super) fn interval_of_next(
         &self,
         available: f64,
         half: f64,
         trains: usize,
         packets: usize,
     ) -> Interval {
-        let c = self.rate;
-        let (c_low, c_high) = self.interval.unwrap_or((c, c));
-        let of_capacity = (c_high - c_low) / 2.0 * (1.0 - available / c.max(1.0)).abs();
         // Against periodic traffic trains see k packets or k + 1 and may all agree by chance, so that their spread is
         // zero: the least width is Jeffreys' 95 % bound of a share of which none was seen, in packets a train
         // [WBest eq. 8]. (1.92: half the 95 % point of chi-squared with one degree of freedom.)
-        let packet = c / packets.max(1) as f64;
+        let packet = self.rate / packets.max(1) as f64;
         let least = packet * 1.92 / (trains as f64 + 1.2);
-        let half = libm::hypot(half, of_capacity).max(least);
-        let high = if available + half >= c_low { c_high } else { available + half };
-        Interval {
-            low: bits_per_second(libm::floor(available - half)),
-            high: bits_per_second(libm::ceil(high)),
-            confidence: CONFIDENCE,
-            method: IntervalMethod::StudentTrains,
-        }
+        let half = libm::hypot(half, self.half_of_capacity(available)).max(least);
+        self.around(available, half, IntervalMethod::StudentTrains)
     }
 }
 
+/// By how many nanoseconds stamps that are uncertain by `noise` may be off between two packets.
+fn spread_of_stamps(noise: Span) -> i64 {
+    if noise > EXACT { noise.as_nanos() * 2 } else { 1 }
+}
+
 /// Takes the number from intervals that say next to nothing, and says so: of what is left against `limit`, what there could be in bit/s, of a rate against
-/// itself. Student's half width falls with the root of the trains, and faster while these are few.
-pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64, trains: usize) {
+/// itself.
+pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
     let bps = |rate: Rate| rate.bits_per_second() as f64;
     for estimate in found {
         let (Some(interval), Some(rate)) = (estimate.interval, estimate.value.rate()) else { continue };
-        let (most, of, why) = match estimate.quantity {
-            Quantity::AvailableBandwidth => (
-                limit,
-                "what there could be",
-                format!(
-                    "{trains} trains differ so much that their mean says next to nothing; {more} make it half as wide (--trains {more})",
-                    more = 4 * trains
-                ),
-            ),
-            _ => (
-                bps(rate),
-                "the rate itself",
-                "what it was made from differs so much that it says next to nothing; measure again while others pause"
-                    .to_owned(),
-            ),
+        let (most, of) = match estimate.quantity {
+            Quantity::AvailableBandwidth => (limit, "what there could be"),
+            _ => (bps(rate), "the rate itself"),
         };
         let share = (bps(interval.high) - bps(interval.low)) / most.max(1.0);
         if share <= TOO_WIDE {
@@ -141,7 +160,9 @@ pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64, trains: usize) {
             true => format!("wider than {of}"),
             false => format!("{:.0} % of {of}", share * 100.0),
         };
-        let text = format!("the interval is {wide}: {why}");
+        let text = format!(
+            "the interval is {wide}: what it was made from differs so much that it says next to nothing; measure again while others pause"
+        );
         estimate.value = Value::Unknown;
         estimate.warnings.push(Warning { code: WarningCode::TooWide, text });
     }
@@ -178,12 +199,38 @@ mod tests {
         assert!((width(noisy) / expected - 1.0).abs() < 1e-6, "{noisy:?}, not {expected} wide");
         assert!(width(exact) < 10e6 * 2.1e-4, "{exact:?}");
         let rest = |c: Capacity| {
-            let interval = c.interval_of_rest(2e6, 0.0, 1_000_000, 30);
-            interval.high.bits_per_second() - interval.low.bits_per_second()
+            let width = |i: Interval| i.high.bits_per_second() - i.low.bits_per_second();
+            let own = c.interval_of_rest(2e6, 30, Bytes(1488), Span::from_nanos(1)).unwrap();
+            assert!(width(own) >= width(c.interval_of_next(2e6, 0.0, 1_000_000, 30)), "{own:?}");
+            width(own)
         };
         assert!(rest(noisy) > 10 * rest(exact), "{} {}", rest(noisy), rest(exact));
+        // Two stamps of a train, each off by 6 us: C^2 12 us / 29 packets, on either side.
+        let of_train = noisy.interval_of_rest(2e6, 30, Bytes(1488), Span::from_micros(6)).unwrap();
+        let more = of_train.high.bits_per_second() as f64 - of_train.low.bits_per_second() as f64;
+        let expected = 2.0 * 1e14 * 12e-6 / (29.0 * 11_904.0);
+        assert!((more - rest(noisy) as f64 - expected).abs() < 3.0, "{more}, not {expected} more");
+        let in_batches = Capacity { in_batches: true, ..noisy };
+        assert_eq!(in_batches.interval_of_rest(2e6, 30, Bytes(1488), Span::ZERO), None);
         // On an idle path the interval reaches up to the capacity's own upper end.
-        let idle = noisy.interval_of_rest(10e6, 0.0, 4, 30).high.bits_per_second() as f64;
+        let idle = noisy.interval_of_next(10e6, 0.0, 4, 30).high.bits_per_second() as f64;
         assert!((idle - noisy.interval.map_or(0.0, |i| i.1)).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_is_left_is_withdrawn_where_its_interval_is_wider_than_half_of_what_there_could_be() {
+        let capacity = Capacity { rate: 10e6, interval: Some((8e6, 12e6)), in_batches: false };
+        let left = Estimate {
+            quantity: Quantity::AvailableBandwidth,
+            value: Value::Is(Rate::ip(4_000_000)),
+            interval: capacity.interval_of_rest(4e6, 30, Bytes(1488), Span::ZERO),
+            ..capacity.estimate(Bytes(2976), &[], Vec::new())
+        };
+        // 60 % of the capacity's own width: 2.4 Mbit/s.
+        for (limit, value) in [(5e6, left.value), (4.7e6, Value::Unknown)] {
+            let mut found = [left.clone()];
+            warn_too_wide(&mut found, limit);
+            assert_eq!(found[0].value, value, "{found:?}");
+        }
     }
 }

@@ -57,7 +57,7 @@ const ACTS: &[Act] = &[
         },
     },
     Act {
-        title: "WBest, four trains: an interval for what is left on average.",
+        title: "WBest, four trains: an interval for what will be left in the next 10 s.",
         what: What::Measure {
             path: "rate = \"10 Mbit/s\"",
             measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",

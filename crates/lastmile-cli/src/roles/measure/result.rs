@@ -1,6 +1,6 @@
 //! Results as a table.
 
-use lastmile::endpoint::measure::Row;
+use lastmile::endpoint::measure::{IntervalRow, Row};
 use lastmile::estimate::{Quantity, TruthKind, TruthOver, Value};
 use lastmile::units::Rate;
 
@@ -18,6 +18,10 @@ fn value(row: &Row) -> String {
     }
 }
 
+fn interval(of: Option<IntervalRow>) -> String {
+    of.map_or_else(|| "-".to_owned(), |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)))
+}
+
 /// The rows as a table, with what must be said beside them below it.
 pub(crate) fn table(rows: &[Row]) -> String {
     let truths = rows.iter().any(|row| row.truth.is_some());
@@ -26,9 +30,14 @@ pub(crate) fn table(rows: &[Row]) -> String {
     // Repetitions, or sessions of other hosts.
     let several = rows.windows(2).any(|pair| pair[0].start_seconds != pair[1].start_seconds);
     let mut columns = if several { vec![">start"] } else { vec![] };
-    columns.extend(["direction", "method", "quantity", ">rate (IP)", ">90 % interval", ">burst"]);
+    // Only what is left may be another next.
+    let next = rows.iter().any(|row| row.next.is_some());
+    columns.extend(["direction", "method", "quantity", ">rate (IP)", ">90 % interval"]);
+    columns.extend(next.then_some(">next 10 s"));
+    columns.push(">burst");
     if truths {
         columns.extend([">truth", ">error"]);
+        columns.extend(next.then_some(">truth of next"));
     }
     if shared {
         columns.push(">saturation");
@@ -37,14 +46,17 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let mut table = Table::new(&columns);
     let mut notes = Vec::new();
     for row in rows {
-        let interval = row.interval.map_or_else(
-            || "-".to_owned(),
-            |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)),
-        );
         let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
         let start = row.start_seconds.map(|seconds| format!("{seconds} s"));
         let mut cells = if several { vec![start.clone().unwrap_or_default()] } else { vec![] };
-        cells.extend([row.direction.to_string(), row.asked.clone(), quantity, value(row), interval]);
+        cells.extend([
+            row.direction.to_string(),
+            row.asked.clone(),
+            quantity,
+            value(row),
+            interval(row.interval),
+        ]);
+        cells.extend(next.then(|| interval(row.next)));
         let burst = row.burst_bytes.map(|bytes| lastmile::units::Bytes(bytes).to_string());
         cells.push(burst.unwrap_or_else(|| "-".to_owned()));
         if truths {
@@ -64,6 +76,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
                     format!("{:+.1} %{}", error * 100.0, if of_run { " (run)" } else { "" })
                 },
             ));
+            let later = row.truth.filter(|_| row.next.is_some()).and_then(|truth| truth.truth_next_bps);
+            cells.extend(next.then(|| rate_cell(later)));
         }
         if shared {
             cells.push(rate_cell(row.truth.and_then(|t| match row.quantity {
@@ -103,6 +117,11 @@ pub(crate) fn table(rows: &[Row]) -> String {
     if unknown {
         text.push_str(
             "sustained rate: a shaper to half the capacity or less would have shown, unless its token bucket holds as much as stands beside it\n",
+        );
+    }
+    if next {
+        text.push_str(
+            "90 % interval: of the time in which was measured; next 10 s: of the mean over these\n",
         );
     }
     if shared {
@@ -197,6 +216,7 @@ mod tests {
             quantity: Quantity::Capacity,
             value: Value::Is(Rate::ip(10_000_000)),
             interval: None,
+            next: None,
             truth_kind: TruthKind::Queue,
             burst: None,
             streams: Vec::new(),

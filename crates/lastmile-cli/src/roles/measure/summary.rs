@@ -2,6 +2,7 @@
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
+use lastmile::estimate::Interval;
 use lastmile::time::Time;
 
 use super::NAME;
@@ -31,7 +32,7 @@ pub(super) fn section(run: &Run) -> String {
     };
     format!(
         "<h2>Results</h2>\n<div class=\"card scroll\"><table>\n<thead><tr><th>method</th><th>direction</th>\
-         <th>quantity</th><th>value</th><th>interval</th><th class=\"n\">seconds</th><th class=\"n\">sent</th>\
+         <th>quantity</th><th>value</th><th>interval</th><th>next 10 s</th><th class=\"n\">seconds</th><th class=\"n\">sent</th>\
          <th class=\"n\">received</th><th class=\"n\">streams</th><th class=\"n\">discarded</th>\
          </tr></thead>\n<tbody>\n{rows}</tbody></table>{more}</div>\n\
          <p class=\"soft\">Rates are IP-layer rates at the probe's packet size. Seconds, bytes and streams are those of the \
@@ -53,40 +54,44 @@ fn remark(event: &Event) -> Option<String> {
 fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
     let (method, direction, cells, cost) = match event.what.of()? {
         Decision::Estimated { method, direction, estimate, cost } => {
-            let interval = estimate.interval.map_or_else(
-                || "<td class=\"soft\">none</td>".to_owned(),
-                |i| {
-                    let share = i.confidence * 100.0;
-                    format!(
-                        "<td class=\"tight\">{} to {} <span class=\"soft\">({share:.0} %)</span></td>",
-                        i.low, i.high
-                    )
-                },
-            );
+            let intervals = interval(estimate.interval) + &interval(estimate.next);
             let here = remarks.iter().find(|(_, all)| all.first() == Some(&event.order()));
             let remark = here.map(|(text, all)| counted(text, all.len(), "results")).unwrap_or_default();
-            let cells = [estimate.named(), estimate.value.to_string(), interval, esc(&remark)];
+            let cells = [estimate.named(), estimate.value.to_string(), intervals, esc(&remark)];
             (method, direction, cells, cost)
         }
         Decision::Refused { method, direction, refusal, cost } => {
             let why = format!("<span class=\"bad\">{}</span>", esc(&refusal.to_string()));
-            let cells = ["".to_owned(), "refused".to_owned(), "<td></td>".to_owned(), why];
+            let cells = ["".to_owned(), "refused".to_owned(), "<td></td><td></td>".to_owned(), why];
             (method, direction, cells, cost)
         }
         _ => return None,
     };
-    let [quantity, value, interval, remark] = cells;
+    let [quantity, value, intervals, remark] = cells;
     // Remarks are sentences: a row of their own keeps the columns of numbers narrow.
     let (noted, note) = match remark.is_empty() {
         true => ("", String::new()),
-        false => (" class=\"noted\"", format!("<tr><td></td><td colspan=\"9\">{remark}</td></tr>\n")),
+        false => (" class=\"noted\"", format!("<tr><td></td><td colspan=\"10\">{remark}</td></tr>\n")),
     };
     Some(format!(
         "<tr{noted}><td>{}</td><td>{direction}</td><td class=\"tight\">{quantity}</td><td class=\"value\">{value}</td>\
-         {interval}{}</tr>\n{note}",
+         {intervals}{}</tr>\n{note}",
         esc(method),
         numbers(cost)
     ))
+}
+
+fn interval(of: Option<Interval>) -> String {
+    of.map_or_else(
+        || "<td class=\"soft\">none</td>".to_owned(),
+        |i| {
+            let share = i.confidence * 100.0;
+            format!(
+                "<td class=\"tight\">{} to {} <span class=\"soft\">({share:.0} %)</span></td>",
+                i.low, i.high
+            )
+        },
+    )
 }
 
 fn numbers(cost: &Cost) -> String {
@@ -115,6 +120,7 @@ mod tests {
                 quantity: Quantity::Capacity,
                 value: Value::Is(Rate::ip(1_000_000)),
                 interval: None,
+                next: None,
                 truth_kind: TruthKind::Queue,
                 burst: None,
                 streams: Vec::new(),

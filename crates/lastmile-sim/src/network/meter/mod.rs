@@ -3,6 +3,7 @@
 //! that arrive at the link's rate, k others among them, it is C (1 - k / (n - 1)): what WBest's fluid model yields.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lastmile::node::{Datagram, Flow, Payload};
 use lastmile::time::Time;
@@ -34,12 +35,14 @@ impl From<Bytes> for Packets {
 pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
 
 /// What a meter watches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MeterConfig {
     /// The measured flow. Its packets are never cross traffic, whether probes or requests.
     pub flow: Flow,
     /// Recognises its probes.
     pub read: ReadProbe,
+    /// Flows of other measurements: cross traffic to this one, and left out of what is spare without any of them.
+    pub measuring: Arc<[Flow]>,
     /// The most moments of arrival that are kept, 16 bytes each, and the most streams.
     pub limit: usize,
 }
@@ -50,7 +53,7 @@ pub const DEFAULT_LIMIT: usize = 1 << 20;
 impl MeterConfig {
     /// A meter for the probes of `flow` with the [default limit](DEFAULT_LIMIT).
     pub fn new(flow: Flow, read: ReadProbe) -> MeterConfig {
-        MeterConfig { flow, read, limit: DEFAULT_LIMIT }
+        MeterConfig { flow, read, measuring: Arc::new([]), limit: DEFAULT_LIMIT }
     }
 }
 
@@ -98,6 +101,8 @@ pub struct Meter {
     cross: u64,
     /// (moment, `cross` after all arrivals of that moment).
     log: Vec<(u64, u64)>,
+    /// The same of other measurements alone, whose bytes are in `log` too.
+    measuring: Vec<(u64, u64)>,
     log_full: bool,
     /// Each with the bytes of other flows before it.
     streams: BTreeMap<u32, (StreamWindow, u64)>,
@@ -118,6 +123,7 @@ impl Meter {
             policer,
             cross: 0,
             log: Vec::new(),
+            measuring: Vec::new(),
             log_full: false,
             streams: BTreeMap::new(),
             streams_full: false,
@@ -135,12 +141,19 @@ impl Meter {
             return;
         }
         self.cross += u64::from(wire);
-        let room = self.log.len() < self.config.limit;
-        match self.log.last_mut() {
-            Some(last) if last.0 == now => last.1 = self.cross,
-            _ if room => self.log.push((now, self.cross)),
-            _ => self.log_full = true,
+        let room = self.log.len() + self.measuring.len() < self.config.limit;
+        let mut full = false;
+        let mut note = |log: &mut Vec<(u64, u64)>, bytes| match log.last_mut() {
+            Some(last) if last.0 == now => last.1 = bytes,
+            _ if room => log.push((now, bytes)),
+            _ => full = true,
+        };
+        note(&mut self.log, self.cross);
+        if self.config.measuring.contains(&datagram.flow) {
+            let before = self.measuring.last().map_or(0, |last| last.1);
+            note(&mut self.measuring, before + u64::from(wire));
         }
+        self.log_full |= full;
     }
 
     fn probe(&mut self, now: u64, stream: u32) {
@@ -214,9 +227,18 @@ impl Meter {
     /// The spare rate over any window of the engine's time: arrivals at `from` count, those at `to` do not.
     /// With the measured part of a run as its window this is the long-run mean.
     pub fn spare_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
+        self.spare_but(0, from, to, of.into())
+    }
+
+    /// The same if no measurement sent anything then.
+    pub fn spare_unmeasured(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
+        let measuring = before(&self.measuring, to).saturating_sub(before(&self.measuring, from));
+        self.spare_but(measuring, from, to, of.into())
+    }
+
+    fn spare_but(&self, less: u64, from: Time, to: Time, of: Packets) -> Result<Rate, TruthError> {
         self.logged(to)?;
-        let of = of.into();
-        let cross = self.cross_before(to).saturating_sub(self.cross_before(from));
+        let cross = before(&self.log, to).saturating_sub(before(&self.log, from)).saturating_sub(less);
         let lacked = self.lacked(of, from, Some(to))?;
         self.spare_of(from, to, cross, of, lacked)
     }
@@ -235,11 +257,6 @@ impl Meter {
         }
         self.logged(from)?;
         Ok(self.profile.lacked(&self.log, from.as_nanos(), to.map(Time::as_nanos)))
-    }
-
-    fn cross_before(&self, at: Time) -> u64 {
-        let later = self.log.partition_point(|&(moment, _)| moment < at.as_nanos());
-        later.checked_sub(1).and_then(|last| self.log.get(last)).map_or(0, |&(_, cross)| cross)
     }
 
     fn spare_of(
@@ -262,6 +279,12 @@ impl Meter {
         let size = ip_size.0.max(1) as f64;
         size / (size + f64::from(self.overhead))
     }
+}
+
+/// The bytes of a log before that time.
+fn before(log: &[(u64, u64)], at: Time) -> u64 {
+    let later = log.partition_point(|&(moment, _)| moment < at.as_nanos());
+    later.checked_sub(1).and_then(|last| log.get(last)).map_or(0, |&(_, bytes)| bytes)
 }
 
 /// The UDP payload of a packet, also where a foreign program sent it as a whole IP packet; IPv6 extension headers are

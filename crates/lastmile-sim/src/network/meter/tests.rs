@@ -52,7 +52,7 @@ fn rates_are_those_of_ip_packets_of_the_probes_size() {
 #[test]
 fn a_full_log_says_so_and_leaves_streams_right() {
     let config = MeterConfig { limit: 2, ..MeterConfig::new(Flow(1), read) };
-    let mut meter = Meter::new(config, rate(8_000_000), 0, None);
+    let mut meter = Meter::new(config.clone(), rate(8_000_000), 0, None);
     for at in 0..5 {
         meter.arrival(at, &datagram(1, Payload::Udp(vec![7, at as u8])), 50);
         meter.arrival(at, &datagram(2, Payload::Udp(vec![])), 50);

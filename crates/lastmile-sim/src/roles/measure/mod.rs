@@ -11,9 +11,11 @@ use crate::scenario::{RunError, Scenario, Simulation};
 
 mod outcome;
 mod session;
+mod truth;
 
-pub use outcome::{Outcome, Truth};
+pub use outcome::Outcome;
 pub use session::{Make, Running};
+pub use truth::Truth;
 
 /// Size of the packets that truths are stated for, unless a stream says otherwise: a WBest probe.
 pub const PROBE_SIZE: Bytes = Bytes(1488);

@@ -11,7 +11,8 @@ use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 
 use super::Found;
-use super::outcome::{PathTruth, found, outcomes};
+use super::outcome::{found, outcomes};
+use super::truth::PathTruth;
 use crate::rng::Stream;
 use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
 use crate::scenario::roles::Conversation;

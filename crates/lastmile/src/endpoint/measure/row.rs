@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Cost, Decision};
 use crate::endpoint::Event;
 use crate::estimate::{
-    Estimate, Interval, IntervalMethod, METHODS, Quantity, Refusal, TruthKind, TruthOver, Value,
+    Estimate, Interval, IntervalMethod, METHODS, NextMissing, Quantity, Refusal, TruthKind, TruthOver, Value,
 };
 use crate::options::{Choice, Given};
 use crate::report::Direction;
@@ -51,8 +51,10 @@ pub struct Row {
     pub burst_bytes: Option<u64>,
     /// The layer of all rates.
     pub layer: &'static str,
-    /// The number's confidence interval.
+    /// The interval of the rate of the probe's own window.
     pub interval: Option<IntervalRow>,
+    /// The interval of the mean of the next 10 s.
+    pub next: Option<IntervalRow>,
     /// Which truth the number aims at.
     pub truth_kind: Option<TruthKind>,
     /// The estimate's warnings as one text.
@@ -115,6 +117,10 @@ pub struct TruthRow {
     pub truth_window_bps: Option<u64>,
     /// The spare rate over the run.
     pub truth_mean_bps: Option<u64>,
+    /// The spare rate over the 10 s after the estimate's last probe packet.
+    pub truth_next_bps: Option<u64>,
+    /// Why that is not known.
+    pub truth_next_missing: Option<NextMissing>,
     /// Which of the two a spare rate is held against.
     pub truth_over: TruthOver,
     /// What a saturating flow gets over the estimate's window.
@@ -201,6 +207,7 @@ impl Row {
             burst_bytes: estimate.and_then(|e| e.burst).map(|burst| burst.0),
             layer: "ip",
             interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
+            next: estimate.and_then(|e| e.next).map(IntervalRow::from),
             truth_kind: estimate.map(|e| e.truth_kind),
             warning: estimate.and_then(Estimate::warning),
             refused: refusal.map(ToString::to_string),
@@ -234,6 +241,7 @@ mod tests {
                 quantity: Quantity::Capacity,
                 value: Value::Is(Rate::ip(10_000_000)),
                 interval: None,
+                next: None,
                 truth_kind: TruthKind::Queue,
                 burst: None,
                 streams: Vec::new(),

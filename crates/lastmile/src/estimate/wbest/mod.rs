@@ -49,7 +49,7 @@ pub const ENTRY: Method = Method {
 /// Access points queue 40 to 300 packets (WBest, section II.C): a train of this many may overflow one.
 const LONG_TRAIN: usize = 40;
 
-/// From so many trains on there is an interval for what is left.
+/// From so many trains on there is an interval for what will be left.
 const MIN_TRAINS: usize = 4;
 
 enum Phase {
@@ -94,6 +94,8 @@ pub struct Wbest {
     plateaus: u32,
     /// The least delay of any packet so far.
     least_delay: Option<Owd>,
+    /// The most uncertain stamps so far.
+    noise: Span,
     /// What bursts showed of a capacity that pairs cannot tell, and by which streams.
     bound: Option<(Rate, Vec<u32>)>,
     /// What the capacity was shown with: a pair, but where bursts bore pairs out or say more than they.
@@ -155,6 +157,7 @@ impl Wbest {
             first_streams: Vec::new(),
             plateaus: 0,
             least_delay: None,
+            noise: Span::ZERO,
             bound: None,
             burst: config.packet_size * 2,
             shaper: None,
@@ -210,20 +213,17 @@ impl Wbest {
 
     fn available_estimate(&self, warnings: Vec<Warning>) -> Estimate {
         let available = self.available();
-        let interval = stats::student_interval(&self.trains, CONFIDENCE)
-            .filter(|_| !self.config.faithful && self.trains.len() >= MIN_TRAINS)
-            .map(|(low, high)| {
-                self.limit().interval_of_rest(
-                    available,
-                    (high - low) / 2.0,
-                    self.trains.len(),
-                    self.config.train_length,
-                )
-            });
+        let (limit, trains, packets) = (self.limit(), self.trains.len(), self.config.train_length);
+        let of_trains = stats::student_interval(&self.trains, CONFIDENCE);
+        let next = of_trains
+            .filter(|_| !self.config.faithful && trains >= MIN_TRAINS)
+            .map(|(low, high)| limit.interval_of_next(available, (high - low) / 2.0, trains, packets));
+        let own = || limit.interval_of_rest(available, packets, self.config.packet_size, self.noise);
         Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(bits_per_second(available)),
-            interval,
+            interval: if self.config.faithful { None } else { own() },
+            next,
             truth_kind: TruthKind::Queue,
             burst: self.shaper.is_none().then_some(self.config.packet_size * self.train_length() as u64),
             streams: self.train_streams.clone(),
@@ -282,7 +282,7 @@ impl Wbest {
             let said = said.into_iter().filter(|warning| warning.code != WarningCode::LowerBound).collect();
             found.push(self.available_estimate(said));
         }
-        warn_too_wide(&mut found, self.limit().rate, self.trains.len());
+        warn_too_wide(&mut found, self.limit().rate);
         found
     }
 }
@@ -320,6 +320,7 @@ impl Estimator for Wbest {
             return;
         }
         self.least_delay = [self.least_delay, least_delay(record)].into_iter().flatten().min();
+        self.noise = self.noise.max(self.base.noise(record));
         if record.direction == Direction::RoundTrip {
             self.base.warn(
                 WarningCode::RoundTrip,

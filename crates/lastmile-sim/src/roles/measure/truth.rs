@@ -1,0 +1,298 @@
+//! [`Truth`]: what is true of a path beside an estimate, read from the queues of its links and found by twins of its WLANs.
+
+use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver};
+use lastmile::node::Flow;
+use lastmile::report::Direction;
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+
+use super::{PROBE_SIZE, read_probe};
+use crate::monitor::PathMeter;
+use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
+use crate::network::engine::Engine;
+use crate::network::meter::Packets;
+use crate::roles::Ended;
+use crate::scenario::roles::measure::{SessionSpec, sessions};
+use crate::scenario::{RunError, Scenario, Simulation};
+
+/// How long what comes next is asked for.
+const NEXT: Span = Span::from_secs(10);
+
+/// What is true of a path, at the IP layer and [`PROBE_SIZE`].
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Truth {
+    /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
+    /// the estimate's streams, of bursts as large as the estimate names (of two packets, if it is of something else) that meet
+    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)).
+    pub capacity: Rate,
+    /// The same of what lasts: no more than the tokens of any shaper.
+    pub sustained: Rate,
+    /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
+    /// [window](crate::monitor::twin::window) around them. Of an available bandwidth that names a burst, of such bursts; else of
+    /// what lasts. `None` where stations aggregate.
+    pub window: Option<Rate>,
+    /// The spare rate from the warm-up's end to the run's.
+    pub mean: Option<Rate>,
+    /// The spare rate over [`NEXT`] after the last probe packet of the estimate, if no measurement sent anything then.
+    pub next: Option<Rate>,
+    /// Why that is not known.
+    pub next_missing: Option<NextMissing>,
+    /// Which of window and mean an estimate is held against: the mean where no window's is known.
+    pub over: TruthOver,
+    /// What one saturating flow gets over the window around the estimate's streams; only by WLANs.
+    pub achievable_window: Option<Rate>,
+    /// What it gets from the warm-up's end to that of the scenario.
+    pub achievable_mean: Option<Rate>,
+}
+
+impl Truth {
+    /// The rate that an estimate is to be held against: the capacity, or over its own window the spare or the
+    /// achievable rate, as it says itself. On a path without WLANs nothing is known of the latter.
+    pub fn of(&self, estimate: &Estimate) -> Option<Rate> {
+        match (estimate.quantity, estimate.truth_kind) {
+            (Quantity::Capacity, _) => Some(self.capacity),
+            (Quantity::SustainedRate, _) => Some(self.sustained),
+            (_, TruthKind::Queue) if self.over == TruthOver::Run => self.mean,
+            (_, TruthKind::Queue) => self.window,
+            (_, TruthKind::Saturation) => self.achievable_window,
+        }
+    }
+
+    /// The rate that the estimate's interval of the next 10 s is to be held against; where a truth is known of the whole run
+    /// alone, that.
+    pub fn next_of(&self, estimate: &Estimate) -> Option<Rate> {
+        match (estimate.quantity, estimate.truth_kind) {
+            (Quantity::AvailableBandwidth, TruthKind::Queue) if self.over == TruthOver::Run => self.mean,
+            (Quantity::AvailableBandwidth, TruthKind::Queue) => self.next,
+            _ => None,
+        }
+    }
+}
+
+/// Meters of both directions of a session's path, there and back.
+pub(super) struct PathTruth([Option<PathMeter>; 2]);
+
+/// What a truth is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    direction: Direction,
+    /// The streams that the estimate was made from; none if there is no estimate.
+    streams: &'a [u32],
+    /// Of which packets the capacity and the spare rate are.
+    capacity: Packets,
+    rest: Packets,
+}
+
+impl<'a> Asked<'a> {
+    /// The truth beside an estimate, or beside none.
+    pub(super) fn about(direction: Direction, estimate: Option<&'a Estimate>) -> Asked<'a> {
+        let burst = |quantity| estimate.filter(|e| e.quantity == quantity).and_then(|e| e.burst);
+        let pair = burst(Quantity::Capacity).unwrap_or(PROBE_SIZE * 2);
+        Asked {
+            direction,
+            streams: estimate.map_or(&[], |e| &e.streams),
+            capacity: Packets { ip_size: PROBE_SIZE, burst: Some(pair) },
+            rest: Packets { ip_size: PROBE_SIZE, burst: burst(Quantity::AvailableBandwidth) },
+        }
+    }
+}
+
+/// One direction of a session's path, with what twins found.
+struct Side<'a> {
+    meter: &'a PathMeter,
+    /// For each estimate the 10 s after it.
+    next: Vec<Result<(Time, Time), NextMissing>>,
+    shared: Option<Shared>,
+}
+
+/// What twins found for each estimate, for the 10 s after each (where these are not known, for the whole run), and for that.
+struct Shared {
+    own: Vec<SharedTruth>,
+    next: Vec<SharedTruth>,
+    whole: SharedTruth,
+}
+
+impl PathTruth {
+    /// Attaches meters to all that limits the packets between a session's hosts, both ways.
+    pub(super) fn attach(
+        simulation: &mut Simulation,
+        scenario: &Scenario,
+        session: &SessionSpec,
+    ) -> PathTruth {
+        let flows = simulation.conversation(&session.conversation());
+        let all = sessions(scenario);
+        let all = all.iter().filter_map(|session| simulation.conversation(&session.conversation()));
+        let measuring: Vec<Flow> = all.flat_map(|(there, back)| [there, back]).collect();
+        let ways = [(session.from, session.to), (session.to, session.from)];
+        let mut meter = |way: usize| {
+            let flow = flows.map(|flows| [flows.0, flows.1][way])?;
+            simulation.meter(scenario, ways[way], flow, &measuring, read_probe)
+        };
+        PathTruth([meter(0), meter(1)])
+    }
+
+    /// The truth for estimates; `None` where
+    /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
+    /// run only where a WLAN is on the path.
+    pub(super) fn truths(
+        &self,
+        ended: &Ended<'_>,
+        session: &SessionSpec,
+        asked: &[Asked<'_>],
+    ) -> Result<Vec<Option<Truth>>, RunError> {
+        let (engine, scenario, seed) = (ended.engine(), ended.scenario, ended.simulation.seed());
+        let side = |way: usize, but: Direction| -> Result<Option<Side<'_>>, RunError> {
+            let wanted = asked.iter().any(|ask| ask.direction != but);
+            let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
+            let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
+            let path = TwinPath { from, to, ip_size: PROBE_SIZE };
+            let next: Vec<_> = asked.iter().map(|ask| next(meter, engine, scenario, ask.streams)).collect();
+            let twins = || -> Result<Option<Shared>, RunError> {
+                let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
+                let own = asked.iter().map(|ask| own(meter, engine, scenario, ask.streams).unwrap_or(whole));
+                let later = next.iter().map(|next| next.unwrap_or(whole));
+                let windows: Vec<_> = own.chain(later).chain([whole]).collect();
+                let mut own = shared_truths(scenario, seed, path, &windows)?;
+                let whole = own.pop();
+                let next = own.split_off(asked.len());
+                Ok(whole.map(|whole| Shared { own, next, whole }))
+            };
+            let shared = if meter.air.is_empty() { None } else { twins()? };
+            Ok(Some(Side { meter, next, shared }))
+        };
+        let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
+        let truth = |(index, ask): (usize, &Asked<'_>)| {
+            let first = if ask.direction == Direction::Reverse { &reverse } else { &forward };
+            let mut truth = first.as_ref()?.truth(engine, scenario, index, ask)?;
+            if let Some(back) = reverse.as_ref().filter(|_| ask.direction == Direction::RoundTrip) {
+                let less = |rate: &mut Rate, of| {
+                    let back = back.capacity(engine, scenario, index, ask.streams, of);
+                    *rate = back.map_or(*rate, |back| smaller(*rate, back));
+                };
+                less(&mut truth.capacity, ask.capacity);
+                less(&mut truth.sustained, PROBE_SIZE.into());
+            }
+            Some(truth)
+        };
+        Ok(asked.iter().enumerate().map(truth).collect())
+    }
+}
+
+/// The window of an estimate at a path's first WLAN.
+fn own(meter: &PathMeter, engine: &Engine, scenario: &Scenario, streams: &[u32]) -> Option<(Time, Time)> {
+    let &(node, number) = meter.air.first()?;
+    let queue = engine.meter(node, number)?;
+    let seen: Vec<_> = streams.iter().filter_map(|&stream| queue.stream(stream).ok()).collect();
+    let (first, last) = (seen.iter().map(|s| s.first).min()?, seen.iter().map(|s| s.last).max()?);
+    Some(window(scenario, first, last))
+}
+
+/// The 10 s after the last probe packet of an estimate.
+fn next(
+    meter: &PathMeter,
+    engine: &Engine,
+    scenario: &Scenario,
+    streams: &[u32],
+) -> Result<(Time, Time), NextMissing> {
+    let from = meter.last(engine, streams).ok_or(NextMissing::NoStreams)?;
+    let to = from + NEXT;
+    if to > Time::ZERO + scenario.duration { Err(NextMissing::RunEnds) } else { Ok((from, to)) }
+}
+
+fn smaller(a: Rate, b: Rate) -> Rate {
+    if b < a { b } else { a }
+}
+
+impl Side<'_> {
+    fn shared(&self, index: usize) -> Option<(SharedTruth, SharedTruth)> {
+        let shared = self.shared.as_ref()?;
+        Some((*shared.own.get(index)?, shared.whole))
+    }
+
+    /// The spare rate over the 10 s after an estimate.
+    fn next(&self, engine: &Engine, index: usize, of: Packets) -> Result<Rate, NextMissing> {
+        let (from, to) = self.next.get(index).copied().unwrap_or(Err(NextMissing::NoStreams))?;
+        let links = self.meter.smallest(engine, |m| m.spare_unmeasured(from, to, of));
+        let Some(shared) = &self.shared else { return links.map_err(|_| NextMissing::Unlogged) };
+        let air = shared.next.get(index).filter(|air| !air.spare_of_run).ok_or(NextMissing::Aggregation)?;
+        match links {
+            _ if self.meter.meters.is_empty() => Ok(air.spare),
+            Ok(links) => Ok(smaller(air.spare, links)),
+            Err(_) => Err(NextMissing::Unlogged),
+        }
+    }
+
+    fn capacity(
+        &self,
+        engine: &Engine,
+        scenario: &Scenario,
+        index: usize,
+        streams: &[u32],
+        of: Packets,
+    ) -> Option<Rate> {
+        if let Some((own, _)) = self.shared(index) {
+            // The twin's packets cross the links as well.
+            return Some(own.capacity);
+        }
+        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.capacity(stream, of)).ok());
+        own.or_else(|| {
+            let from = Time::ZERO + scenario.warm_up;
+            self.meter.smallest(engine, |m| m.capacity_between(from, engine.now(), of)).ok()
+        })
+    }
+
+    fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, ask: &Asked<'_>) -> Option<Truth> {
+        let (from, to, streams) = (Time::ZERO + scenario.warm_up, engine.now(), ask.streams);
+        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.spare(stream, ask.rest)).ok());
+        let long = self.meter.smallest(engine, |m| m.spare_between(from, to, ask.rest)).ok();
+        let capacity = self.capacity(engine, scenario, index, streams, ask.capacity)?;
+        let sustained = self.capacity(engine, scenario, index, streams, PROBE_SIZE.into())?;
+        let (next, next_missing) = match self.next(engine, index, ask.rest) {
+            Ok(rate) => (Some(rate), None),
+            Err(why) => (None, Some(why)),
+        };
+        let Some((near, whole)) = self.shared(index) else {
+            return Some(Truth {
+                capacity,
+                sustained,
+                window: own,
+                mean: long,
+                next,
+                next_missing,
+                over: TruthOver::Window,
+                achievable_window: None,
+                achievable_mean: None,
+            });
+        };
+        let no_links = self.meter.meters.is_empty();
+        let over = if whole.spare_of_run { TruthOver::Run } else { TruthOver::Window };
+        // What was found by trying knows of the links.
+        let both = |air: Rate, links: Option<Rate>| {
+            if no_links || over == TruthOver::Run {
+                Some(air)
+            } else {
+                links.map(|links| smaller(air, links))
+            }
+        };
+        let has_window = !streams.is_empty();
+        Some(Truth {
+            capacity,
+            sustained,
+            window: both(near.spare, own).filter(|_| has_window && over == TruthOver::Window),
+            mean: both(whole.spare, long),
+            next,
+            next_missing,
+            over,
+            achievable_window: Some(near.achievable).filter(|_| has_window),
+            achievable_mean: Some(whole.achievable),
+        })
+    }
+}
+
+/// The mean over all streams; `None` where there is none, or one has no rate.
+fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
+    let rates: Option<Vec<u64>> = streams.iter().map(|&s| of(s).map(Rate::bits_per_second)).collect();
+    let rates = rates.filter(|rates| !rates.is_empty())?;
+    let sum: u128 = rates.iter().map(|&rate| u128::from(rate)).sum();
+    Some(Rate::ip((sum / rates.len() as u128) as u64))
+}
