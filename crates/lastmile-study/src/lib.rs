@@ -23,6 +23,7 @@ mod lab;
 mod media;
 pub mod pages;
 pub mod papers;
+pub mod paths;
 pub mod ran;
 pub mod runs;
 pub mod scenarios;

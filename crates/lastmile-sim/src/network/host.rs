@@ -169,6 +169,11 @@ impl Host {
         &self.clock
     }
 
+    /// Whether the endpoint of that seat has finished.
+    pub(crate) fn is_finished(&self, seat: usize) -> bool {
+        self.endpoints.is_finished(PortId(seat as u16))
+    }
+
     /// Takes its endpoints, in the order of its seats.
     pub(crate) fn take_endpoints(&mut self) -> impl Iterator<Item = AnyEndpoint> + use<> {
         self.places.clear();

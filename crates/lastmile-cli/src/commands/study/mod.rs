@@ -5,6 +5,7 @@ mod conformance;
 mod demo;
 mod evaluate;
 mod lab;
+mod paths;
 mod reproduce;
 mod scenarios;
 mod sim;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Lab(lab::Args),
     Sweep(sweep::Args),
     Accuracy(accuracy::Args),
+    Paths(paths::Args),
     Evaluate(evaluate::Args),
     Reproduce(reproduce::Args),
     Scenarios(scenarios::Args),
@@ -53,6 +55,7 @@ impl Command {
             Command::Lab(args) => lab::run(args),
             Command::Sweep(args) => sweep::run(args),
             Command::Accuracy(args) => accuracy::run(args),
+            Command::Paths(args) => paths::run(args),
             Command::Evaluate(args) => evaluate::run(args),
             Command::Reproduce(args) => reproduce::run(args),
             Command::Scenarios(args) => scenarios::run(args),

@@ -226,6 +226,14 @@ impl Engine {
         }
     }
 
+    /// Whether the endpoint that has this place among a host's seats has finished; true of other nodes and of no seat.
+    pub(crate) fn is_finished(&self, host: NodeId, seat: usize) -> bool {
+        match self.slots.get(host.0 as usize) {
+            Some(Slot { element: Element::Host(host), .. }) => host.is_finished(seat),
+            _ => true,
+        }
+    }
+
     /// Moves the packets that reached external hosts to the end of `out`, ordered by the time they are due.
     pub fn take_egress(&mut self, out: &mut Vec<Egress>) {
         let from = out.len();

@@ -1,0 +1,304 @@
+//! Random paths from seeds, each measured by every method both ways, and every number held against its truth.
+//!
+//! A path is a pure function of its seed ([`scenario`]). Its features draw from random streams of their own, so that the same path
+//! without one of them ([`Feature`]) differs in nothing else. `docs/paths.md` says what paths are made of, and what is right or wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lastmile::estimate::{Conditions, Estimate, Quantity, Value, build};
+use lastmile::options::Choice;
+use lastmile::report::Direction;
+use lastmile::time::{Span, Time};
+use lastmile::units::Rate;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::roles::measure::{Found, Truth};
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+
+mod draw;
+mod features;
+mod judge;
+mod table;
+mod write;
+
+pub use features::Feature;
+pub use judge::{Number, Verdict};
+pub use table::{Cost, Row, Table, Warned, list, table, text};
+
+/// How long a run goes on behind its last measurement: what is left then is known too.
+const LINGER: Span = Span::from_secs(10);
+
+/// Which paths, and how they are measured.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Paths whose last hop is no 802.11n cell.
+    pub runs: usize,
+    /// Paths whose last hop is one; they are numbered behind the others.
+    pub cells: usize,
+    /// Draws all random numbers.
+    pub seed: u64,
+    /// The methods, one after the other.
+    pub methods: Vec<Choice>,
+    /// What paths are without.
+    pub without: Vec<Feature>,
+    /// Only paths with these numbers, if any are named.
+    pub only: Vec<usize>,
+}
+
+impl Default for Request {
+    /// A thousand paths, measured with WBest, one train and four, and CapProbe.
+    fn default() -> Request {
+        let methods = ["wbest", "wbest(trains=4)", "capprobe"];
+        Request {
+            runs: 1_000,
+            cells: 0,
+            seed: 1,
+            methods: methods.iter().filter_map(|method| method.parse().ok()).collect(),
+            without: Vec::new(),
+            only: Vec::new(),
+        }
+    }
+}
+
+impl Request {
+    /// The numbers of its paths.
+    fn numbers(&self) -> Vec<usize> {
+        let wanted = |number: &usize| self.only.is_empty() || self.only.contains(number);
+        (0..self.runs + self.cells).filter(wanted).collect()
+    }
+
+    fn seed(&self, number: usize) -> u64 {
+        // Scenario files have seeds of 63 bits.
+        self.seed.wrapping_mul(1_000_003).wrapping_add(number as u64) & i64::MAX as u64
+    }
+
+    fn path(&self, number: usize) -> draw::Path {
+        let path = draw::draw(self.seed(number), number >= self.runs);
+        self.without.iter().fold(path, |path, &feature| path.without(feature))
+    }
+
+    /// The scenario of a path.
+    pub fn scenario(&self, number: usize) -> String {
+        let methods: Vec<String> = self.methods.iter().map(Choice::to_string).collect();
+        self.path(number).text(&format!("path-{number}"), self.seed(number), &methods)
+    }
+}
+
+/// What one method found in one direction of a path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// The path's number.
+    pub path: usize,
+    /// The method, with its options.
+    pub method: String,
+    /// Which way.
+    pub direction: Direction,
+    /// Bytes of probes at the IP layer; back, all that came.
+    pub bytes: u64,
+    /// From the end of what came before it to its own.
+    pub seconds: f64,
+    /// Why it found nothing.
+    pub refusal: Option<&'static str>,
+    /// Whether others had traffic on its way.
+    pub loaded: bool,
+    /// Whether rates change on the path.
+    #[serde(skip)]
+    changes: bool,
+    #[serde(skip)]
+    tags: Vec<&'static str>,
+}
+
+/// What was found on paths.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Measured {
+    /// The numbers, and the questions without one.
+    pub numbers: Vec<Number>,
+    /// Every method's answers, with their costs.
+    pub answers: Vec<Answer>,
+    /// How long each path was run, in seconds of virtual time: a scenario of that length has the same truths.
+    pub durations: BTreeMap<usize, f64>,
+}
+
+/// Measures paths, on all cores of the pool of threads that it is called in.
+///
+/// # Errors
+/// A method cannot be, or a run.
+pub fn measure(request: &Request, audience: &Audience) -> Result<Measured> {
+    for method in &request.methods {
+        build(method, &Conditions::default()).map_err(Error::input)?;
+    }
+    let numbers = request.numbers();
+    audience.progress.begin("paths", numbers.len() as u64);
+    let one = |number: usize| {
+        let found = run(request, number, audience)?;
+        audience.progress.advance(1);
+        Ok(found)
+    };
+    // One at a time: some take long.
+    let found: Vec<Measured> = numbers.into_par_iter().with_max_len(1).map(one).collect::<Result<_>>()?;
+    audience.progress.end();
+    let mut all = Measured::default();
+    for one in found {
+        all.numbers.extend(one.numbers);
+        all.answers.extend(one.answers);
+        all.durations.extend(one.durations);
+    }
+    all.refuse();
+    Ok(all)
+}
+
+fn run(request: &Request, number: usize, audience: &Audience) -> Result<Measured> {
+    if audience.is_gone() {
+        return Err(Error::interrupted());
+    }
+    let (path, seed) = (request.path(number), request.seed(number));
+    let name = format!("path-{number}");
+    let blamed = |error: Error| error.of(format!("path {number} of seed {}", request.seed));
+    let scenario = Scenario::parse(&name, &request.scenario(number)).map_err(|error| blamed(error.into()))?;
+    let waits = audience.clone();
+    let hooks = Hooks {
+        linger: Some(LINGER),
+        progress: Some(Box::new(move |_| waits.goes_on())),
+        ..Hooks::default()
+    };
+    let run = simulate(&scenario, seed, &Makers::registered(Span::ZERO, seed), hooks);
+    let run = run.map_err(|error| blamed(error.into()))?;
+    if run.stopped {
+        return Err(Error::interrupted());
+    }
+    let mut measured = Measured::default();
+    let lasted = (run.engine.now() - Time::ZERO).as_secs_f64();
+    measured.durations.insert(number, lasted);
+    measured.take(number, &path, &run.found.measure);
+    Ok(measured)
+}
+
+impl Measured {
+    fn take(&mut self, number: usize, path: &draw::Path, found: &Found) {
+        let tags = [path.tags(0), path.tags(1)];
+        let mut before = lastmile::endpoint::measure::Cost::default();
+        for outcome in &found.outcomes {
+            let way = usize::from(outcome.direction == Direction::Reverse);
+            let is_same = |answer: &Answer| {
+                (answer.path, &answer.method, answer.direction)
+                    == (number, &outcome.method, outcome.direction)
+            };
+            if !self.answers.last().is_some_and(is_same) {
+                let cost = &outcome.cost;
+                let bytes = match way {
+                    0 => cost.probe_bytes - before.probe_bytes,
+                    _ => cost.bytes_received - before.bytes_received,
+                };
+                self.answers.push(Answer {
+                    path: number,
+                    method: outcome.method.clone(),
+                    direction: outcome.direction,
+                    bytes: bytes.0,
+                    seconds: (cost.elapsed - before.elapsed).as_secs_f64(),
+                    refusal: outcome.refusal.as_ref().map(|refusal| refusal.code()),
+                    loaded: !tags[way].contains(&"idle"),
+                    changes: path.hops.iter().any(|hop| hop.changes.is_some()),
+                    tags: tags[way].clone(),
+                });
+                before = outcome.cost;
+            }
+            let (Some(answer), Some(estimate)) = (self.answers.last(), &outcome.estimate) else { continue };
+            let changed = path.changes_within(span(estimate, found));
+            self.numbers.extend(answer.judged(estimate, outcome.truth, changed));
+        }
+    }
+
+    /// Adds the questions that a method answers on other paths, and on these does not: they count as refused.
+    fn refuse(&mut self) {
+        let key = |number: &Number| {
+            (number.path, number.method.clone(), number.direction, number.quantity.to_string())
+        };
+        let known: BTreeSet<_> = self.numbers.iter().map(key).collect();
+        let mut asked: BTreeMap<String, Vec<Quantity>> = BTreeMap::new();
+        for number in self.numbers.iter().filter(|number| number.quantity != Quantity::SustainedRate) {
+            let quantities = asked.entry(number.method.clone()).or_default();
+            if !quantities.contains(&number.quantity) {
+                quantities.push(number.quantity);
+            }
+        }
+        for answer in &self.answers {
+            let open = asked.get(&answer.method).into_iter().flatten().map(|&quantity| Number {
+                codes: vec![answer.refusal.unwrap_or("unknown")],
+                ..answer.number(quantity)
+            });
+            self.numbers.extend(open.filter(|number| !known.contains(&key(number))));
+        }
+        self.numbers.sort_by_key(|number| number.path);
+    }
+}
+
+impl Answer {
+    /// A number of it of which nothing is known.
+    fn number(&self, quantity: Quantity) -> Number {
+        Number {
+            path: self.path,
+            method: self.method.clone(),
+            direction: self.direction,
+            quantity,
+            verdict: Verdict::Refused,
+            kept: false,
+            value: None,
+            bound: false,
+            interval: None,
+            truth: None,
+            capacity: None,
+            holds: None,
+            score: None,
+            codes: Vec::new(),
+            changed: self.changes,
+            tags: self.tags.clone(),
+        }
+    }
+
+    /// An estimate of it beside its truth; `None` of one that says nothing.
+    fn judged(&self, estimate: &Estimate, truth: Option<Truth>, changed: bool) -> Option<Number> {
+        let judged = judge::judge(estimate, truth)?;
+        let bps = |rate: Rate| rate.bits_per_second();
+        let (value, bound) = match estimate.value {
+            Value::Is(rate) => (Some(bps(rate)), false),
+            Value::MoreThan(rate) => (Some(bps(rate)), true),
+            Value::Unknown => (None, false),
+        };
+        let codes = estimate.warnings.iter().map(|warning| warning.code.code());
+        Some(Number {
+            verdict: judged.verdict,
+            kept: judged.kept,
+            value,
+            bound,
+            interval: estimate.interval.map(|interval| (bps(interval.low), bps(interval.high))),
+            truth: judged.truth.map(bps),
+            capacity: judged.capacity.map(bps),
+            holds: judged.holds,
+            score: judged.score,
+            codes: codes.chain(bound.then_some("more-than")).collect(),
+            changed,
+            ..self.number(estimate.quantity)
+        })
+    }
+}
+
+/// When the first packet of an estimate's streams left, and when the last one came, in seconds: hosts here have perfect clocks.
+fn span(estimate: &Estimate, found: &Found) -> (f64, f64) {
+    let records = found.records.iter().flat_map(|(_, records)| records);
+    let own = records.filter(|record| estimate.streams.contains(&record.stream));
+    let (mut first, mut last) = (f64::INFINITY, 0.0_f64);
+    for packet in own.flat_map(|record| &record.packets) {
+        let came = packet.fate.arrived().map_or(0, |at| at.as_nanos());
+        first = first.min(packet.sent.as_nanos() as f64 / 1e9);
+        last = last.max(packet.sent.as_nanos().max(came) as f64 / 1e9);
+    }
+    (first, last)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! What numbers were, by method and feature.
+
+use lastmile::estimate::Quantity;
+use lastmile::observe::stats::quantile;
+use lastmile::report::Direction;
+use lastmile::units::{Bytes, Rate};
+use lastmile_report::text::Table as Text;
+use serde::Serialize;
+
+use super::features::TAGS;
+use super::judge::{Number, Verdict};
+use super::{Answer, Measured};
+
+/// Numbers of one method that have something in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The method, with its options.
+    pub method: String,
+    /// What they have in common.
+    pub row: String,
+    /// Numbers with a truth.
+    pub n: usize,
+    /// Of these: right.
+    pub right: usize,
+    /// Wrong, in an interval that holds the truth.
+    pub held: usize,
+    /// Wrong, with a warning.
+    pub warned: usize,
+    /// Wrong without a word.
+    pub silent: usize,
+    /// The last one's share, and its 95 % interval (Wilson).
+    pub silent_share: Option<(f64, f64, f64)>,
+    /// Right, without a warning and in a narrow interval.
+    pub kept: usize,
+    /// Questions without a number.
+    pub refused: usize,
+    /// Numbers without a truth.
+    pub unjudged: usize,
+    /// Intervals with a truth, and those of them that hold it.
+    pub intervals: (usize, usize),
+    /// The mean score of the intervals.
+    pub score: Option<f64>,
+}
+
+/// Numbers beside which a warning stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Warned {
+    /// The method, with its options.
+    pub method: String,
+    /// The warning's code, or the refusal's.
+    pub code: &'static str,
+    /// Whether it is a refusal's.
+    pub refusal: bool,
+    /// Numbers beside it.
+    pub n: usize,
+    /// Those of them that are wrong.
+    pub wrong: usize,
+}
+
+/// What answers took, medians.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// The method, with its options.
+    pub method: String,
+    /// Whether others had traffic on the way.
+    pub loaded: bool,
+    /// Answers.
+    pub n: usize,
+    /// Bytes of probes in one direction.
+    pub bytes: Option<f64>,
+    /// Seconds for one direction.
+    pub seconds: Option<f64>,
+}
+
+/// All that is said of measured paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// By method and feature.
+    pub rows: Vec<Row>,
+    /// By warning and refusal.
+    pub codes: Vec<Warned>,
+    /// By method.
+    pub costs: Vec<Cost>,
+}
+
+/// What numbers were, by method and feature.
+pub fn table(measured: &Measured) -> Table {
+    let mut methods: Vec<&str> = Vec::new();
+    for answer in &measured.answers {
+        if !methods.contains(&&*answer.method) {
+            methods.push(&answer.method);
+        }
+    }
+    let mut table = Table::default();
+    for method in methods {
+        let numbers: Vec<&Number> =
+            measured.numbers.iter().filter(|number| number.method == method).collect();
+        table.rows.extend(rows(method, &numbers));
+        table.codes.extend(codes(method, &numbers));
+        let answers =
+            measured.answers.iter().filter(|answer| answer.method == method && answer.refusal.is_none());
+        let answers: Vec<&Answer> = answers.collect();
+        table.costs.extend([false, true].map(|loaded| cost(method, loaded, &answers)));
+    }
+    table
+}
+
+fn rows(method: &str, numbers: &[&Number]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |name: String, has: &dyn Fn(&Number) -> bool| {
+        let own: Vec<&Number> = numbers.iter().copied().filter(|number| has(number)).collect();
+        if !own.is_empty() {
+            rows.push(row(method, name, &own));
+        }
+    };
+    add("all".to_owned(), &|number| !number.changed);
+    for quantity in [Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth] {
+        add(quantity.to_string(), &|number| !number.changed && number.quantity == quantity);
+    }
+    for direction in [Direction::Forward, Direction::Reverse] {
+        add(direction.to_string(), &|number| !number.changed && number.direction == direction);
+    }
+    for tag in TAGS {
+        add((*tag).to_owned(), &|number| !number.changed && number.tags.contains(tag));
+    }
+    add("rates change under way".to_owned(), &|number| number.changed);
+    rows
+}
+
+fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
+    let count = |verdict| numbers.iter().filter(|number| number.verdict == verdict).count();
+    let [right, held, warned, silent] =
+        [Verdict::Right, Verdict::Held, Verdict::Warned, Verdict::Silent].map(count);
+    let n = right + held + warned + silent;
+    let holds = numbers.iter().filter_map(|number| number.holds);
+    let scores: Vec<f64> = numbers.iter().filter_map(|number| number.score).collect();
+    Row {
+        method: method.to_owned(),
+        row: name,
+        n,
+        right,
+        held,
+        warned,
+        silent,
+        silent_share: wilson(silent, n).map(|(low, high)| (silent as f64 / n as f64, low, high)),
+        kept: numbers.iter().filter(|number| number.kept).count(),
+        refused: count(Verdict::Refused),
+        unjudged: count(Verdict::Unjudged),
+        intervals: (holds.clone().count(), holds.filter(|&holds| holds).count()),
+        score: lastmile::observe::stats::mean(&scores),
+    }
+}
+
+fn codes(method: &str, numbers: &[&Number]) -> Vec<Warned> {
+    let mut codes: Vec<Warned> = Vec::new();
+    for number in numbers.iter().filter(|number| number.verdict != Verdict::Unjudged) {
+        let refusal = number.verdict == Verdict::Refused;
+        let wrong = usize::from(!refusal && number.verdict != Verdict::Right);
+        for &code in &number.codes {
+            match codes.iter_mut().find(|known| (known.code, known.refusal) == (code, refusal)) {
+                Some(known) => (known.n, known.wrong) = (known.n + 1, known.wrong + wrong),
+                None => codes.push(Warned { method: method.to_owned(), code, refusal, n: 1, wrong }),
+            }
+        }
+    }
+    codes.sort_by_key(|code| (code.refusal, std::cmp::Reverse(code.n)));
+    codes
+}
+
+fn cost(method: &str, loaded: bool, answers: &[&Answer]) -> Cost {
+    let own = || answers.iter().filter(|answer| answer.loaded == loaded);
+    let median =
+        |of: &dyn Fn(&Answer) -> f64| quantile(&own().map(|answer| of(answer)).collect::<Vec<_>>(), 0.5);
+    Cost {
+        method: method.to_owned(),
+        loaded,
+        n: own().count(),
+        bytes: median(&|answer| answer.bytes as f64),
+        seconds: median(&|answer| answer.seconds),
+    }
+}
+
+/// The 95 % interval of a share (Wilson 1927).
+pub(super) fn wilson(k: usize, n: usize) -> Option<(f64, f64)> {
+    if n == 0 {
+        return None;
+    }
+    let (z, n, share) = (1.959_964, n as f64, k as f64 / n as f64);
+    let square = z * z / n;
+    let middle = share + square / 2.0;
+    let half = z * (share * (1.0 - share) / n + square / (4.0 * n)).sqrt();
+    Some((((middle - half) / (1.0 + square)).max(0.0), ((middle + half) / (1.0 + square)).min(1.0)))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn of(k: usize, n: usize) -> String {
+    if n == 0 { "-".to_owned() } else { percent(k as f64 / n as f64) }
+}
+
+/// The tables for people.
+pub fn text(table: &Table) -> String {
+    let mut text = String::new();
+    let columns = [
+        "numbers",
+        ">n",
+        ">right",
+        ">held",
+        ">warned",
+        ">silent",
+        ">95 %",
+        ">kept",
+        ">refused",
+        ">intervals",
+        ">hold",
+        ">score",
+    ];
+    let mut methods: Vec<&str> = table.rows.iter().map(|row| &*row.method).collect();
+    methods.dedup();
+    for method in methods {
+        let mut shown = Text::new(&columns);
+        for row in table.rows.iter().filter(|row| row.method == method) {
+            let interval =
+                row.silent_share.map(|(_, low, high)| format!("{:.1} to {}", low * 100.0, percent(high)));
+            shown.row([
+                row.row.clone(),
+                row.n.to_string(),
+                of(row.right, row.n),
+                of(row.held, row.n),
+                of(row.warned, row.n),
+                of(row.silent, row.n),
+                interval.unwrap_or_else(|| "-".to_owned()),
+                of(row.kept, row.n),
+                of(row.refused, row.n + row.refused),
+                row.intervals.0.to_string(),
+                of(row.intervals.1, row.intervals.0),
+                row.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}")),
+            ]);
+        }
+        text.push_str(&format!("{method}\n{}\n", shown.text()));
+    }
+    let mut codes = Text::new(&["method", "code", ">numbers", ">wrong"]);
+    for code in &table.codes {
+        let wrong = if code.refusal { "refused".to_owned() } else { of(code.wrong, code.n) };
+        codes.row([code.method.clone(), code.code.to_owned(), code.n.to_string(), wrong]);
+    }
+    let mut costs = Text::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
+    for cost in &table.costs {
+        costs.row([
+            cost.method.clone(),
+            if cost.loaded { "loaded" } else { "idle" }.to_owned(),
+            cost.n.to_string(),
+            cost.bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes as u64).to_string()),
+            cost.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.2}")),
+        ]);
+    }
+    text + &codes.text() + "\n" + &costs.text()
+}
+
+/// The numbers that are wrong without a word, one in each line.
+pub fn list(measured: &Measured) -> String {
+    let mut shown = Text::new(&[
+        ">path",
+        "method",
+        "direction",
+        "quantity",
+        ">rate",
+        ">truth",
+        ">of",
+        ">interval",
+        "path has",
+    ]);
+    let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), |rate| Rate::ip(rate).to_string());
+    for number in measured.numbers.iter().filter(|number| number.verdict == Verdict::Silent) {
+        let interval = number.interval.map(|(low, high)| format!("{} .. {}", Rate::ip(low), Rate::ip(high)));
+        shown.row([
+            number.path.to_string(),
+            number.method.clone(),
+            number.direction.to_string(),
+            number.quantity.to_string(),
+            format!("{}{}", if number.bound { "> " } else { "" }, rate(number.value)),
+            rate(number.truth),
+            rate(number.capacity),
+            interval.unwrap_or_else(|| "-".to_owned()),
+            number.tags.join(", ") + if number.changed { ", rates change" } else { "" },
+        ]);
+    }
+    shown.text()
+}
