@@ -9,7 +9,7 @@ use fifo::{Cross, Path};
 use lastmile::estimate::Conditions;
 use lastmile::estimate::wbest::{Wbest, WbestConfig};
 use lastmile::estimate::{
-    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value, WarningCode, build,
+    Estimate, Estimator, Interval, Outcome, Quantity, Refusal, Step, StreamPlan, Value, build,
 };
 use lastmile::observe::{stats, train};
 use lastmile::options::{Choice, Options};
