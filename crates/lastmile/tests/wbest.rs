@@ -60,7 +60,7 @@ fn run(path: &mut Path, tool: &mut dyn Estimator) -> Result<Run, String> {
 
 fn wbest(trains: usize, seed: u64) -> Wbest {
     let conditions = Conditions { seed, ..Conditions::default() };
-    Wbest::new(WbestConfig { trains, ..WbestConfig::default() }, conditions).unwrap()
+    Wbest::new(WbestConfig { trains: Some(trains), ..WbestConfig::default() }, conditions).unwrap()
 }
 
 /// Many runs; those that gave a number.

@@ -174,6 +174,11 @@ impl Base {
         mean.scaled(-libm::log((f64::from(self.random.next_u32()) + 1.0) / (f64::from(u32::MAX) + 2.0)))
     }
 
+    /// `n` pairs, `gap` apart, half more or less: pairs in step with periodic traffic would all meet the same part of it.
+    pub fn pairs(&mut self, n: usize, size: Bytes, gap: Span) -> StreamPlan {
+        StreamPlan::pairs_apart((1..n).map(|_| gap.scaled(0.5 + self.draw())), size)
+    }
+
     /// Says something beside the result, once.
     pub fn warn(&mut self, code: WarningCode, text: impl Into<String>) {
         let warning = Warning { code, text: text.into() };

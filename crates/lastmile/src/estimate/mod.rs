@@ -10,6 +10,8 @@ mod batched;
 mod burst_check;
 mod capprobe_minima;
 mod contention;
+mod fair_queue;
+mod idle;
 mod method;
 mod overflow;
 mod plan;

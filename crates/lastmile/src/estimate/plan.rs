@@ -59,6 +59,23 @@ impl StreamPlan {
         StreamPlan { pattern: Pattern::Pairs, packets: (0..2 * n).map(packet).collect() }
     }
 
+    /// Pairs of back-to-back packets of `size` bytes at the IP layer, with these gaps from one pair to the next.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// let plan = StreamPlan::pairs_apart([7, 12].map(Span::from_millis), Bytes(1488));
+    /// assert_eq!((plan.packets.len(), plan.duration()), (6, Span::from_millis(19)));
+    /// assert_eq!(plan.packets[3].offset, Span::from_millis(7));
+    /// ```
+    pub fn pairs_apart(gaps: impl IntoIterator<Item = Span>, size: Bytes) -> StreamPlan {
+        let mut plan = StreamPlan::pairs(1, size, Span::ZERO);
+        for gap in gaps {
+            let offset = plan.duration() + gap;
+            plan.packets.extend([ProbePacket { offset, size, ecn: Ecn::NotEct }; 2]);
+        }
+        plan
+    }
+
     /// `n` packets of `size` bytes at `rate`, both at the IP layer.
     pub fn train(n: usize, size: Bytes, rate: Rate) -> StreamPlan {
         // The offset is computed from the bytes before it, so that rounding does not add up.

@@ -1,6 +1,6 @@
 //! What an estimator found, or why it found nothing.
 
-use crate::estimate::StreamPlan;
+use crate::estimate::{StreamPlan, bits_per_second};
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
@@ -26,6 +26,8 @@ pub enum Quantity {
     SustainedRate,
     /// What of it is left now.
     AvailableBandwidth,
+    /// What one flow gets that sends as much as goes, where that is not what is left: it may take from others.
+    AchievableRate,
 }
 
 impl core::fmt::Display for Quantity {
@@ -34,6 +36,7 @@ impl core::fmt::Display for Quantity {
             Quantity::Capacity => "capacity",
             Quantity::SustainedRate => "sustained rate",
             Quantity::AvailableBandwidth => "available bandwidth",
+            Quantity::AchievableRate => "achievable rate",
         })
     }
 }
@@ -127,6 +130,8 @@ pub enum IntervalMethod {
     /// Student's t over the trains' own estimates: of the next 10 s, not of the trains' windows
     /// ([`wbest`](super::wbest) says with which coverage).
     StudentTrains,
+    /// What trains and pairs say, each with its own error.
+    PairsAndTrains,
 }
 
 /// An interval that holds the true value in a stated share of measurements.
@@ -155,6 +160,15 @@ impl Interval {
     /// Whether `rate` lies within; false across layers.
     pub fn contains(&self, rate: Rate) -> bool {
         self.low <= rate && rate <= self.high
+    }
+
+    /// It, made as wide as to hold this rate in bit/s.
+    pub(super) fn reaching(self, rate: f64) -> Interval {
+        let (low, high) = (bits_per_second(libm::floor(rate)), bits_per_second(libm::ceil(rate)));
+        let method = if self.contains(low) { self.method } else { IntervalMethod::PairsAndTrains };
+        let low = if low < self.low { low } else { self.low };
+        let high = if high > self.high { high } else { self.high };
+        Interval { low, high, method, ..self }
     }
 }
 
@@ -250,6 +264,8 @@ pub enum WarningCode {
     Scattered,
     /// A busy link is behind the narrow one, and what is left there may be less.
     TightLink,
+    /// A queue serves flows in turn, and others fill it.
+    FairQueue,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
     /// The queue of a sender's own interface is part of the path.
@@ -292,6 +308,7 @@ codes! { WarningCode:
     Contended = "contended",
     Scattered = "scattered",
     TightLink = "tight-link",
+    FairQueue = "fair-queue",
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",

@@ -107,7 +107,7 @@ impl Capacity {
     /// On an idle path the capacity's share of `half` vanishes and another takes its place: a train sent below the capacity comes
     /// through undispersed and says only that all of its own rate is left, so that an interval that reaches the capacity's
     /// reaches up to its upper end.
-    fn around(&self, available: f64, half: f64, method: IntervalMethod) -> Interval {
+    pub(super) fn around(&self, available: f64, half: f64, method: IntervalMethod) -> Interval {
         let (c_low, c_high) = self.interval.unwrap_or((self.rate, self.rate));
         let high = if available + half >= c_low { c_high } else { available + half };
         Interval {

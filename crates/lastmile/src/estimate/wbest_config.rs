@@ -14,8 +14,8 @@ crate::options! {
         pair_gap: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(10), "the original program: 10 ms";
         /// Packets in a train
         train_length: usize [8..=1_000] = 30, "WBest, section II.C: 30, and fewer than 40";
-        /// Trains to average; from four on there is an interval for what will be left in the next 10 s
-        trains: usize [1..=1_000] = 1, "WBest: 1";
+        /// Trains to average [default: 1 on an idle path, 3 on others]
+        trains: Option<usize> [1..=1_000] = None, "WBest: 1";
         /// Between trains, half more or less: trains in step with periodic traffic would all see the same part of it
         pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(50), "our own";
         /// Size of the packets at the IP layer

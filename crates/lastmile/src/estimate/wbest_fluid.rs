@@ -28,19 +28,29 @@ use crate::report::StreamRecord;
 use crate::time::Span;
 use crate::units::Bytes;
 
-/// What the gaps that hold say of a path of `capacity`, in bit/s at the IP layer: A = C + R_p (1 - C / R). `None` where
-/// no gaps hold.
-pub(super) fn spare(record: &StreamRecord, capacity: f64) -> Option<f64> {
-    let runs = train::runs_of(record);
-    let sent: Span = runs.iter().map(|r| r.sent).sum();
-    let received: Span = runs.iter().map(|r| r.received).sum();
-    let bits = runs.iter().map(|r| r.bytes).sum::<Bytes>().bits() as f64 * 1e9;
-    if sent <= Span::ZERO || received <= Span::ZERO || bits <= 0.0 {
-        return None;
+/// The rates at which a train came to the path and left it, over the gaps that hold, in bit/s at the IP layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fluid {
+    input: f64,
+    pub(super) output: f64,
+}
+
+impl Fluid {
+    /// `None` where no gaps hold.
+    pub(super) fn of(record: &StreamRecord) -> Option<Fluid> {
+        let runs = train::runs_of(record);
+        let sent: Span = runs.iter().map(|r| r.sent).sum();
+        let received: Span = runs.iter().map(|r| r.received).sum();
+        let bits = runs.iter().map(|r| r.bytes).sum::<Bytes>().bits() as f64 * 1e9;
+        let rate = |time: Span| bits / time.as_nanos() as f64;
+        let some = sent > Span::ZERO && received > Span::ZERO && bits > 0.0;
+        some.then(|| Fluid { input: rate(sent), output: rate(received) })
     }
-    let before_hop = bits / sent.as_nanos() as f64;
-    let after_hop = bits / received.as_nanos() as f64;
-    Some(capacity + before_hop * (1.0 - capacity / after_hop)) // [WBest eq. 13]
+
+    /// What it says of a path of `capacity`: A = C + R_p (1 - C / R).
+    pub(super) fn spare(&self, capacity: f64) -> f64 {
+        capacity + self.input * (1.0 - capacity / self.output) // [WBest eq. 13]
+    }
 }
 
 /// What the original program makes of a train of packets of `size` bytes.

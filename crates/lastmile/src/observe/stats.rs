@@ -93,6 +93,21 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     (k > 0 && 2 * k <= n).then(|| (sorted[k - 1], sorted[n - k]))
 }
 
+/// The interval of a share of which `k` of `n` were seen (Wilson, "Probable inference, the law of succession, and statistical inference",
+/// 1927); `None` where there are none.
+///
+/// ```
+/// let (low, high) = lastmile::observe::stats::share_interval(30, 30, 0.9).unwrap();
+/// assert!((low - 30.0 / (30.0 + 1.645_f64.powi(2))).abs() < 1e-4 && high == 1.0);
+/// ```
+pub fn share_interval(k: usize, n: usize, confidence: f64) -> Option<(f64, f64)> {
+    let (z, n, share) = (normal_quantile((1.0 + confidence) / 2.0), n as f64, k as f64 / n as f64);
+    let scale = 1.0 + z * z / n;
+    let centre = (share + z * z / (2.0 * n)) / scale;
+    let half = z * libm::sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / scale;
+    (n > 0.0).then(|| ((centre - half).max(0.0), (centre + half).min(1.0)))
+}
+
 /// How probable it is that of `drawn` out of `all`, `marked` of which are marked, at least `k` are: the hypergeometric tail, and
 /// Fisher's exact test of one side.
 ///

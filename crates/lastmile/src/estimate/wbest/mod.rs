@@ -6,6 +6,7 @@
 //! its interval aims at, what round trips mean, and how full queues are found.
 
 mod pairs;
+mod rest;
 mod trains;
 
 use crate::classify::{self, Classifier, LossClass};
@@ -19,7 +20,8 @@ use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::tight_link::{self, Least};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
 pub use crate::estimate::wbest_config::WbestConfig;
-use crate::estimate::wbest_fluid::{faithful_spare, spare};
+use crate::estimate::wbest_fluid::{Fluid, faithful_spare};
+use crate::estimate::{fair_queue, idle::Idle};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
@@ -38,7 +40,7 @@ pub const ENTRY: Method = Method {
     name: "wbest",
     about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
     paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
-    estimates: &[Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth],
+    estimates: &[Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth, Quantity::AchievableRate],
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: WbestConfig::OPTIONS,
@@ -49,15 +51,14 @@ pub const ENTRY: Method = Method {
 /// Access points queue 40 to 300 packets (WBest, section II.C): a train of this many may overflow one.
 const LONG_TRAIN: usize = 40;
 
-/// From so many trains on there is an interval for what will be left.
-const MIN_TRAINS: usize = 4;
-
 enum Phase {
     Pairs,
     Burst(BurstCheck),
     Aggregation(AggregationCheck),
     Shaper(ShaperCheck),
     Policer(PolicerCheck),
+    FairQueue,
+    Singles,
     Train,
     Batched(Box<Batched>),
 }
@@ -82,6 +83,12 @@ pub struct Wbest {
     capacity: Capacity,
     trains: Vec<f64>,
     train_streams: Vec<u32>,
+    /// The rates at which trains came out.
+    outputs: Vec<f64>,
+    /// Single packets that told of the path's idle time.
+    singles: Option<StreamRecord>,
+    /// What one flow gets of a queue that serves flows in turn, once that was asked; a number where it is one.
+    fair_share: Option<Option<f64>>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
     /// Trains that must still come through without losses in a full queue, after one whose losses all were.
@@ -151,6 +158,9 @@ impl Wbest {
             capacity: Capacity { rate: known.unwrap_or(0.0), ..Capacity::default() },
             trains: Vec::new(),
             train_streams: Vec::new(),
+            outputs: Vec::new(),
+            singles: None,
+            fair_share: None,
             one_by_one: false,
             doubt: 0,
             doubtful: 0,
@@ -200,35 +210,9 @@ impl Wbest {
         self.base.pause(self.config.pause.scaled(share).max(least));
     }
 
-    /// The mean of the trains so far.
-    fn available(&self) -> f64 {
-        let ceiling = if self.config.faithful { f64::INFINITY } else { self.limit().rate };
-        stats::mean(&self.trains).unwrap_or(0.0).min(ceiling)
-    }
-
     /// Whether trains at a capacity that was given show that it cannot be.
     fn contradicts_capacity(&self) -> bool {
         self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
-    }
-
-    fn available_estimate(&self, warnings: Vec<Warning>) -> Estimate {
-        let available = self.available();
-        let (limit, trains, packets) = (self.limit(), self.trains.len(), self.config.train_length);
-        let of_trains = stats::student_interval(&self.trains, CONFIDENCE);
-        let next = of_trains
-            .filter(|_| !self.config.faithful && trains >= MIN_TRAINS)
-            .map(|(low, high)| limit.interval_of_next(available, (high - low) / 2.0, trains, packets));
-        let own = || limit.interval_of_rest(available, packets, self.config.packet_size, self.noise);
-        Estimate {
-            quantity: Quantity::AvailableBandwidth,
-            value: Value::Is(bits_per_second(available)),
-            interval: if self.config.faithful { None } else { own() },
-            next,
-            truth_kind: TruthKind::Queue,
-            burst: self.shaper.is_none().then_some(self.config.packet_size * self.train_length() as u64),
-            streams: self.train_streams.clone(),
-            warnings,
-        }
     }
 
     fn finish(&mut self) {
@@ -280,7 +264,7 @@ impl Wbest {
         if rest {
             // A number, whatever the capacity is.
             let said = said.into_iter().filter(|warning| warning.code != WarningCode::LowerBound).collect();
-            found.push(self.available_estimate(said));
+            found.extend(self.rest(said));
         }
         warn_too_wide(&mut found, self.limit().rate);
         found
@@ -297,14 +281,25 @@ impl Estimator for Wbest {
         {
             return self.base.send(plan);
         }
+        if matches!(self.phase, Phase::Train) && self.asks_singles() {
+            self.phase = Phase::Singles;
+        }
+        if matches!(self.phase, Phase::Singles) {
+            let plan = self.singles();
+            return self.base.send(plan);
+        }
         let config = &self.config;
         let plan = match &self.phase {
-            Phase::Pairs => StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap),
+            Phase::Pairs if config.faithful => {
+                StreamPlan::pairs(config.pairs, config.packet_size, config.pair_gap)
+            }
+            Phase::Pairs => self.base.pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
             Phase::Aggregation(check) => check.plan(),
             Phase::Shaper(check) => check.plan(),
             Phase::Policer(check) => check.plan(),
-            Phase::Train | Phase::Batched(_) => match &self.shaper {
+            Phase::FairQueue => fair_queue::plan(config.packet_size),
+            Phase::Singles | Phase::Train | Phase::Batched(_) => match &self.shaper {
                 Some(shaper) => shaper.train(config.train_length, config.packet_size),
                 None => {
                     let rate = bits_per_second(self.capacity.rate);
@@ -349,6 +344,16 @@ impl Estimator for Wbest {
                 self.base.count(record);
                 self.on_policed(record);
             }
+            Phase::Singles => {
+                self.base.count(record);
+                self.singles = Some(record.clone());
+                self.phase = Phase::Train;
+                self.pause();
+            }
+            Phase::FairQueue => {
+                self.base.count(record);
+                self.on_fair_queue(record);
+            }
             Phase::Train => {
                 let length = self.config.train_length;
                 let shaper = self.shaper.as_ref();
@@ -380,7 +385,7 @@ impl Estimator for Wbest {
             return Vec::new();
         }
         let rest = !self.trains.is_empty() && !self.contradicts_capacity();
-        let text = format!("from {} of {} trains", self.trains.len(), self.config.trains);
+        let text = format!("from {} of {} trains", self.trains.len(), self.wanted());
         self.found(rest, &[Warning { code: WarningCode::Partial, text }][..usize::from(rest)])
     }
 }

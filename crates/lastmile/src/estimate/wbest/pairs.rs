@@ -181,7 +181,7 @@ impl Wbest {
 
     /// Goes on with trains over a path that delivers in batches.
     pub(super) fn in_batches(&mut self, mut batched: Box<Batched>) {
-        batched.want(1, self.config.trains.max(TRAINS), self.config.train_length.max(TRAIN));
+        batched.want(1, self.config.trains.unwrap_or(1).max(TRAINS), self.config.train_length.max(TRAIN));
         self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
         self.burst = self.config.packet_size * BURST as u64;
         self.unseen = None;

@@ -49,7 +49,10 @@ impl Wbest {
         let fluid = match verdict {
             StreamVerdict::ClockStepped | StreamVerdict::NoReport => None,
             _ if self.config.faithful => faithful_spare(record, self.config.packet_size, self.capacity.rate),
-            StreamVerdict::Believed => spare(record, self.limit().rate),
+            StreamVerdict::Believed => Fluid::of(record).map(|fluid| {
+                self.outputs.push(fluid.output);
+                fluid.spare(self.limit().rate)
+            }),
             _ => None,
         };
         let Some(fluid) = fluid else {
@@ -65,8 +68,12 @@ impl Wbest {
             let text = "arrivals were stamped in batches; only the last of each was used";
             self.base.warn(WarningCode::BatchedStamps, text);
         }
-        if self.trains.len() >= self.config.trains.max(1) {
-            self.finish();
+        if self.trains.len() < self.wanted() {
+            return;
+        }
+        match self.asks_fair_queue() {
+            true => self.phase = Phase::FairQueue,
+            false => self.finish(),
         }
     }
 
@@ -174,6 +181,7 @@ impl Wbest {
         self.shaper = Some(shaper);
         self.suspect = None;
         self.trains.clear();
+        self.outputs.clear();
         self.train_streams.clear();
         (self.doubt, self.doubtful, self.plateaus) = (0, 0, 0);
         self.phase = Phase::Train;

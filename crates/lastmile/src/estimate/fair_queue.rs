@@ -1,0 +1,46 @@
+//! Whether a queue serves flows in turn, as FQ-CoDel does (RFC 8290): from a burst beside trains.
+//!
+//! In a FIFO a flow's share of the link is that of its packets among all that come: a train at the capacity C leaves at
+//! R = C² / (C + X) beside X of others (WBest eq. 13), and a burst, which comes much faster than others do, at nearly C. A fair
+//! queue gives the train what others leave, or an equal share, and gives a burst the same. So where trains come out clearly slower than
+//! C and a burst hardly faster than the trains, R is what one flow gets, and eq. 13 does not hold. (TOPP's regression over rates tells it
+//! too, from many more trains: Melander, Björkman, Gunningberg, GLOBECOM 2000.) This rule is our own.
+
+use crate::estimate::StreamPlan;
+use crate::observe::{order::Order, stats};
+use crate::report::StreamRecord;
+use crate::units::Bytes;
+
+/// Packets of the burst: enough for its rate, and half of what access points queue.
+const BURST: usize = 20;
+/// Trains that come out at more than this share of the capacity say the same by either model.
+const SLOWED: f64 = 0.9;
+/// A burst comes through a FIFO faster than the trains by more than this factor: where these have nine tenths of the capacity it is 1.1.
+const FASTER: f64 = 1.12;
+/// Of the burst's packets so many must have come.
+const CAME: f64 = 0.75;
+
+/// Whether trains that came out at these rates, of a capacity, both in bit/s, ask for the burst.
+pub(super) fn asks(outputs: &[f64], capacity: f64) -> bool {
+    stats::median(outputs).is_some_and(|output| output < SLOWED * capacity)
+}
+
+/// The burst.
+pub(super) fn plan(size: Bytes) -> StreamPlan {
+    StreamPlan::burst(BURST, size)
+}
+
+/// What one flow gets, in bit/s, if the queue serves flows in turn: trains came out at these rates, and this is the burst.
+pub(super) fn share(outputs: &[f64], burst: &StreamRecord) -> Option<f64> {
+    let came = burst.packets.len() - burst.lost();
+    let times = || burst.packets.iter().filter_map(|p| p.fate.arrived());
+    if (came as f64) < CAME * burst.packets.len() as f64 || Order::of(burst).overtaken() > 0 {
+        return None;
+    }
+    let took = times().max()? - times().min()?;
+    let bytes: u64 =
+        burst.packets.iter().filter(|p| p.fate.arrived().is_some()).skip(1).map(|p| p.size.0).sum();
+    let rate = bytes as f64 * 8e9 / took.as_nanos().max(1) as f64;
+    let output = stats::median(outputs)?;
+    (rate < FASTER * output).then_some(output)
+}

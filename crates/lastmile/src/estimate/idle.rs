@@ -1,0 +1,203 @@
+//! The share of time in which nobody else's packets were on the path, by the packet pairs that met none.
+//!
+//! A first packet of a pair that has the least delay waited nowhere. Pairs at random times see time averages, so that the share of such
+//! pairs is that of the time in which the path was empty (R. Wolff, "Poisson arrivals see time averages", Operations Research
+//! 30, 1982; gaps drawn from half to one and a half of their mean serve here). At a single busy link of capacity C, C times this share
+//! is what is left. Where other links are busy as well it is less, and what is left is at least this: a busy link has a capacity of C
+//! or more, and was empty more often than the path.
+//!
+//! WBest's train is another reading. It takes the narrow link for the busy one (WBest eq. 13): where the busy link is another one it says
+//! more than is left. So the two bound what is left from both sides, and agree where WBest's model holds. A queue that serves
+//! flows in turn makes the train's reading the smaller one ([`fair_queue`](super::fair_queue)). This rule is our own;
+//! `docs/quantities.md` has its figures.
+
+use crate::estimate::StreamPlan;
+use crate::observe::pairs::Pair;
+use crate::observe::{skew, stats};
+use crate::report::{PacketReport, StreamRecord};
+use crate::time::Span;
+use crate::units::Bytes;
+
+/// A wait of less than this share of a packet's time at the capacity is none: at a link that is much faster than the narrow one. Such
+/// links have room, unless much waits there.
+const NO_WAIT: f64 = 0.05;
+/// Stamps and hosts, or the backoffs of a cell, scatter delays: so many times the width of the closest third of the dispersions, ...
+const SCATTER: f64 = 3.0;
+/// ... and no more than this share of a packet's time: a wait of more is one.
+const MOST_SCATTER: f64 = 0.4;
+/// Fewer pairs say nothing.
+const LEAST: usize = 10;
+/// The trains' reading above this one by so much of the capacity is no chance: twice the error of a share of 30 pairs.
+pub(super) const BUSY: f64 = 0.25;
+
+/// Where pairs cannot tell: so many single packets, ...
+const SINGLES: usize = 20;
+/// ... of this size, ...
+const SIZE: Bytes = Bytes(200);
+/// ... so many packets' times of a pair's packet apart.
+const APART: f64 = 0.7;
+
+/// What pairs say of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Idle {
+    met_none: usize,
+    pairs: usize,
+}
+
+/// A packet that may meet an empty path: when it left, its delay, and the delay behind which its sender's packets are gone, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: i64,
+    delay: i64,
+    gone: i64,
+}
+
+impl Idle {
+    /// From pairs of packets that take `slot` at the capacity, with stamps as uncertain as `noise`. Pairs that may have met those
+    /// before them say nothing; `None` where too few are left.
+    pub(super) fn of(pairs: &[Pair], slot: Span, noise: Span) -> Option<Idle> {
+        let seen = |p: &Pair| Seen {
+            at: p.at,
+            delay: p.first.relative_nanos(),
+            gone: p.second.relative_nanos().saturating_add(slot.as_nanos()),
+        };
+        Idle::among(pairs.iter().map(seen).collect(), slot, noise, closest_third(pairs))
+    }
+
+    /// Single packets that tell it where pairs cannot, because a pair takes longer than the gap to the next one.
+    pub(super) fn singles(slot: Span, mut draw: impl FnMut() -> f64) -> StreamPlan {
+        let mut at = Span::ZERO;
+        let offsets = (0..SINGLES).map(|_| {
+            at = at + slot.scaled(APART * (0.5 + draw()));
+            at
+        });
+        StreamPlan::uneven(offsets.collect::<Vec<_>>(), SIZE)
+    }
+
+    /// From single packets.
+    pub(super) fn of_singles(record: &StreamRecord, pairs: &[Pair], slot: Span, noise: Span) -> Option<Idle> {
+        let seen = |p: &PacketReport| {
+            let delay = p.owd()?.relative_nanos();
+            Some(Seen { at: i64::try_from(p.sent.as_nanos()).ok()?, delay, gone: i64::MIN })
+        };
+        let seen = record.packets.iter().filter_map(seen).collect();
+        Idle::among(seen, slot, noise, closest_third(pairs))
+    }
+
+    fn among(mut seen: Vec<Seen>, slot: Span, noise: Span, scatter: f64) -> Option<Idle> {
+        let points: Vec<(i64, i64)> = seen.iter().map(|s| (s.at, s.delay)).collect();
+        let since = points.first()?.0;
+        let slope = skew::skew(&points).unwrap_or(0.0);
+        for one in &mut seen {
+            one.delay = skew::corrected(one.at, one.delay, slope, since);
+            one.gone = skew::corrected(one.at, one.gone, slope, since);
+        }
+        let least = seen.iter().map(|one| one.delay).min()?;
+        let slot = slot.as_nanos() as f64;
+        let scattered = (SCATTER * scatter).min(MOST_SCATTER * slot);
+        let none = (NO_WAIT * slot).max((noise * 4).as_nanos() as f64).max(scattered);
+        let mut idle = Idle { met_none: 0, pairs: 0 };
+        // Whether the packet before met others, and until when it and what came with it were on the path.
+        let (mut waited, mut until) = (Some(false), i64::MIN);
+        for one in seen {
+            let free = one.at >= until;
+            waited = match waited {
+                // What others sent before it is still ahead.
+                Some(true) if !free => Some(true),
+                _ if !free => None,
+                _ => Some(one.delay.saturating_sub(least) as f64 > none),
+            };
+            until = one.at.saturating_add(one.gone.saturating_sub(least));
+            idle.met_none += usize::from(waited == Some(false));
+            idle.pairs += usize::from(waited.is_some());
+        }
+        (idle.pairs >= LEAST).then_some(idle)
+    }
+
+    /// The share.
+    pub(super) fn share(&self) -> f64 {
+        self.met_none as f64 / self.pairs as f64
+    }
+
+    /// Where the share of a longer time lies, with `confidence`.
+    pub(super) fn interval(&self, confidence: f64) -> (f64, f64) {
+        stats::share_interval(self.met_none, self.pairs, confidence).unwrap_or((0.0, 1.0))
+    }
+
+    /// Whether a link other than the narrow one seems busy, where trains say that this share of the capacity is left.
+    pub(super) fn contradicts(&self, left: f64) -> bool {
+        left - self.share() > BUSY
+    }
+}
+
+/// The width of the closest third of the dispersions, in nanoseconds: pairs that met nobody differ by what stamps, hosts and
+/// backoffs add.
+fn closest_third(pairs: &[Pair]) -> f64 {
+    let mut gaps: Vec<i64> = pairs.iter().map(|p| p.received.as_nanos()).collect();
+    gaps.sort_unstable();
+    let third = gaps.len().div_ceil(3).max(2);
+    let widths = gaps.windows(third).map(|some| some[third - 1].saturating_sub(some[0]));
+    widths.min().unwrap_or(0) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::pairs::PairSet;
+    use crate::observe::testing;
+    use crate::report::Pattern;
+
+    fn idle(of: &[(u64, u64)], slot: u64, noise: u64) -> Idle {
+        let set = PairSet::of(&testing::pairs(of));
+        let span = |us: u64| Span::from_micros(us as i64);
+        Idle::of(&set.usable, span(slot), span(noise)).unwrap()
+    }
+
+    /// Of 30 pairs at 10 Mbit/s every third waits, 100 us and more.
+    #[test]
+    fn pairs_that_waited_nowhere_are_counted() {
+        let of: Vec<(u64, u64)> =
+            (0..30).map(|k| (if k % 3 == 0 { 100 + k * 30 } else { 0 }, 1_190)).collect();
+        let idle = idle(&of, 1_190, 2);
+        assert_eq!((idle.met_none, idle.pairs), (20, 30));
+        assert!(idle.contradicts(0.95) && !idle.contradicts(0.9));
+        let (low, high) = idle.interval(0.9);
+        assert!(low > 0.5 && low < 0.55 && high > 0.77 && high < 0.82, "{low} {high}");
+    }
+
+    /// 16 backoffs of 9 us before 300 us; dispersions scatter alike.
+    #[test]
+    fn backoffs_are_no_waiting() {
+        let of: Vec<(u64, u64)> = (0..48).map(|k| (k * 7 % 16 * 9, 300 + k * 5 % 16 * 9)).collect();
+        assert!(idle(&of, 370, 2).share() > 0.9);
+        // And without them so much would be.
+        let of: Vec<(u64, u64)> = (0..48).map(|k| (k * 7 % 16 * 9, 370)).collect();
+        assert!(idle(&of, 370, 2).share() < 0.3);
+    }
+
+    /// Pairs of 24 ms each leave every 10 ms: only the first knows that it met nobody but its sender's own.
+    #[test]
+    fn pairs_that_met_their_own_say_nothing_and_single_packets_do() {
+        let slot = Span::from_millis(24);
+        let of: Vec<(u64, u64)> = (0..30).map(|k| (k * 38_000, 24_000)).collect();
+        let pairs = PairSet::of(&testing::pairs(&of)).usable;
+        assert_eq!(Idle::of(&pairs, slot, Span::ZERO), None);
+        let plan = Idle::singles(slot, || 0.5);
+        assert_eq!((plan.packets.len(), plan.bytes()), (20, Bytes(4_000)));
+        let sent: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+        let came: Vec<Option<u64>> = sent
+            .iter()
+            .enumerate()
+            .map(|(k, at)| Some(at + 3_200 + if k % 4 == 0 { 9_000 } else { 0 }))
+            .collect();
+        let record = testing::record(Pattern::Uneven, &sent, &sent, &came);
+        let idle = Idle::of_singles(&record, &pairs, slot, Span::ZERO).unwrap();
+        assert_eq!((idle.met_none, idle.pairs), (15, 20));
+    }
+
+    #[test]
+    fn few_pairs_say_nothing() {
+        let set = PairSet::of(&testing::pairs(&[(0, 1_190); 9]));
+        assert_eq!(Idle::of(&set.usable, Span::from_micros(1_190), Span::ZERO), None);
+    }
+}

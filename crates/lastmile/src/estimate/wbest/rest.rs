@@ -1,0 +1,151 @@
+//! What is left, from what trains and pairs say of it: the number, where it lay and will lie, and how many trains that takes.
+
+use super::*;
+use crate::estimate::{Interval, IntervalMethod};
+
+/// Trains where the first met others' traffic.
+const LOADED: usize = 3;
+/// From so many trains on their spread tells of the next 10 s.
+const MIN_TRAINS: usize = 3;
+/// Above this share of the capacity a path is idle, if pairs and train agree.
+const IDLE: f64 = 0.95;
+
+/// What the user should know where trains and pairs contradict each other.
+const BUSY: &str = "a link other than the narrow one seems busy";
+const IN_TURN: &str = "a queue serves flows in turn, and others fill it: what one flow gets there is known, and what is left is not";
+
+impl Wbest {
+    /// Trains to send.
+    pub(super) fn wanted(&self) -> usize {
+        let met_others = || {
+            let left = self.trains.first().map_or(0.0, |left| left / self.limit().rate.max(1.0));
+            left < IDLE || self.idle().is_some_and(|idle| idle.contradicts(left))
+        };
+        match self.config.trains {
+            Some(trains) => trains.max(1),
+            None if self.config.faithful || self.shaper.is_some() || !met_others() => 1,
+            None => LOADED,
+        }
+    }
+
+    /// The share of time in which pairs, or single packets, met nobody. Where stations aggregate, packets wait for more than others' packets.
+    fn idle(&self) -> Option<Idle> {
+        let (pairs, slot) = (&self.pairs.usable, self.slot());
+        let of_singles = || Idle::of_singles(self.singles.as_ref()?, pairs, slot, self.noise);
+        let asked = !self.capacity.in_batches;
+        asked.then(|| Idle::of(pairs, slot, self.noise).or_else(of_singles)).flatten()
+    }
+
+    fn slot(&self) -> Span {
+        bits_per_second(self.capacity.rate).time_for(self.config.packet_size)
+    }
+
+    /// Whether single packets are to tell what pairs cannot.
+    pub(super) fn asks_singles(&self) -> bool {
+        let pairs = &self.pairs.usable;
+        let free = !self.config.faithful && !self.capacity.in_batches && self.singles.is_none();
+        free && !pairs.is_empty() && Idle::of(pairs, self.slot(), self.noise).is_none()
+    }
+
+    pub(super) fn singles(&mut self) -> StreamPlan {
+        let slot = self.slot();
+        Idle::singles(slot, || self.base.draw())
+    }
+
+    /// Whether a burst is to tell if a queue serves flows in turn.
+    pub(super) fn asks_fair_queue(&self) -> bool {
+        let free = !self.config.faithful && self.shaper.is_none() && self.fair_share.is_none();
+        free && fair_queue::asks(&self.outputs, self.capacity.rate)
+    }
+
+    pub(super) fn on_fair_queue(&mut self, record: &StreamRecord) {
+        self.fair_share = Some(fair_queue::share(&self.outputs, record));
+        self.finish();
+    }
+
+    /// The mean of the trains so far.
+    pub(super) fn available(&self) -> f64 {
+        let ceiling = if self.config.faithful { f64::INFINITY } else { self.limit().rate };
+        stats::mean(&self.trains).unwrap_or(0.0).min(ceiling)
+    }
+
+    /// What is left, and what one flow gets where that is something else.
+    pub(super) fn rest(&self, warnings: Vec<Warning>) -> Vec<Estimate> {
+        let estimate = Estimate {
+            quantity: Quantity::AvailableBandwidth,
+            value: Value::Is(bits_per_second(self.available())),
+            interval: None,
+            next: None,
+            truth_kind: TruthKind::Queue,
+            burst: self.shaper.is_none().then_some(self.config.packet_size * self.train_length() as u64),
+            streams: self.train_streams.clone(),
+            warnings,
+        };
+        if self.config.faithful {
+            return vec![estimate];
+        }
+        let idle = self.idle();
+        match self.fair_share.flatten() {
+            Some(share) => self.rest_in_turn(estimate, share, idle),
+            None => vec![self.rest_of_fifo(estimate, idle)],
+        }
+    }
+
+    /// Trains and pairs bound what is left from both sides.
+    fn rest_of_fifo(&self, mut estimate: Estimate, idle: Option<Idle>) -> Estimate {
+        let (limit, left) = (self.limit(), self.available());
+        let own = limit.interval_of_rest(left, self.config.train_length, self.config.packet_size, self.noise);
+        let by_pairs = idle.map(|idle| limit.rate * idle.share());
+        estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
+        estimate.next = self.next(idle);
+        if let Some(idle) = idle.filter(|idle| idle.contradicts(left / limit.rate.max(1.0))) {
+            let text = format!(
+                "{BUSY}: {:.0} % of the pairs met an empty path, and what is left may be as little as that share of the capacity",
+                idle.share() * 100.0
+            );
+            estimate.warnings.push(Warning { code: WarningCode::TightLink, text });
+        }
+        estimate
+    }
+
+    /// In a queue that serves flows in turn a train gets what others leave, as long as those are below their shares; pairs then say the
+    /// same. Else it gets its own share, and the queue is never empty.
+    fn rest_in_turn(&self, mut estimate: Estimate, share: f64, idle: Option<Idle>) -> Vec<Estimate> {
+        let c = self.limit().rate.max(1.0);
+        let gets = Estimate {
+            quantity: Quantity::AchievableRate,
+            value: Value::Is(bits_per_second(share)),
+            truth_kind: TruthKind::Saturation,
+            ..estimate.clone()
+        };
+        let by_pairs = idle.map_or((0.0, 0.0), |idle| idle.interval(CONFIDENCE));
+        let left = idle.filter(|idle| !idle.contradicts(share / c)).map(|_| share);
+        estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
+        let interval = self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains);
+        estimate.interval = Some(interval.reaching(c * by_pairs.0).reaching(c * by_pairs.1));
+        estimate.next = self.next(idle);
+        if left.is_none() {
+            estimate.warnings.push(Warning { code: WarningCode::FairQueue, text: IN_TURN.to_owned() });
+        }
+        vec![estimate, gets]
+    }
+
+    /// What will be left in the next 10 s: the spread of the trains, or of the pairs where there was one train; and what both say.
+    fn next(&self, idle: Option<Idle>) -> Option<Interval> {
+        let (limit, left, packets) = (self.limit(), self.available(), self.config.train_length);
+        let of_trains = stats::student_interval(&self.trains, CONFIDENCE).filter(|_| self.trains.len() >= MIN_TRAINS);
+        let rate = |share: f64| limit.rate * share;
+        match (of_trains, idle) {
+            (Some((low, high)), idle) => {
+                let next = limit.interval_of_next(left, (high - low) / 2.0, self.trains.len(), packets);
+                Some(idle.map_or(next, |idle| next.reaching(rate(idle.share()))))
+            }
+            (None, Some(idle)) => {
+                let (low, high) = idle.interval(CONFIDENCE);
+                let next = limit.around(left, 0.0, IntervalMethod::PairsAndTrains);
+                Some(next.reaching(rate(low)).reaching(rate(high)))
+            }
+            (None, None) => None,
+        }
+    }
+}
