@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use lastmile::time::{Span, Time};
-use lastmile::units::{Bytes, Layer, Rate};
+use lastmile::units::{Bytes, Rate};
 
 use super::flows::counters;
 use super::spare;
@@ -37,6 +37,8 @@ pub struct TwinPath {
 pub struct SharedTruth {
     /// What a saturating flow gets where no other traffic starts.
     pub capacity: Rate,
+    /// The same if no token bucket were on the path: what bursts get that buckets hold.
+    pub unshaped: Rate,
     /// What it gets beside the others.
     pub achievable: Rate,
     /// What the path's WLANs have left; its links may have less.
@@ -44,6 +46,13 @@ pub struct SharedTruth {
     /// Whether `spare` is true of the whole run behind its warm-up, 20 s at least, and not of the window: no more is known
     /// where stations aggregate.
     pub spare_of_run: bool,
+}
+
+impl SharedTruth {
+    /// Whether token buckets limit what the path carries.
+    pub fn is_shaped(&self) -> bool {
+        self.capacity < self.unshaped.scaled(0.99)
+    }
 }
 
 /// The window of an estimate whose streams came between these times: at least [`MIN_WINDOW`] around them, within
@@ -92,23 +101,28 @@ pub fn shared_truths(
     let twin = scenario.without_endpoints();
     let count = twin.traffic.len();
     let others = run(&twin, seed, path, &times)?;
-    let full = with_flow(&twin, NAMES[0], path, alone(scenario, seed, path)?, end);
+    let saturated = |twin: &Scenario| -> Result<Scenario, RunError> {
+        Ok(with_flow(twin, NAMES[0], path, alone(twin, seed, path)?, end))
+    };
+    let full = saturated(&twin)?;
     let beside = run(&full, seed, path, &times)?;
-    let single = if count == 0 {
-        beside.clone()
-    } else {
+    let undisturbed = |mut silent: Scenario| {
         // They keep their places, by which losses are meant for single flows, and start when all is over.
-        let mut silent = full;
         for spec in &mut silent.traffic[..count] {
             (spec.start, spec.stop) = (end + Span::from_secs(1), end + Span::from_secs(2));
             spec.changes.clear();
         }
-        run(&silent, seed, path, &times)?
+        run(&silent, seed, path, &times)
+    };
+    let single = if count == 0 { beside.clone() } else { undisturbed(full)? };
+    let unshaped = match without_buckets(&twin, path) {
+        Some(twin) => undisturbed(saturated(&twin)?)?,
+        None => single.clone(),
     };
     let at = |time: Time| times.partition_point(|&t| t < time);
     let truth = |(from, to): (Time, Time)| {
         let (a, b) = (at(from), at(to));
-        let mean = |run: &[Seen]| over(run[b].bytes[count] - run[a].bytes[count], to - from);
+        let mean = |run: &[Seen]| run[b].rate_since(&run[a], count, path.ip_size);
         let needed = |run: &[Seen], wlan: usize| (run[b].needed[wlan] - run[a].needed[wlan]).as_secs_f64();
         let whole = (to - from).as_secs_f64();
         let share = |wlan: usize| {
@@ -117,8 +131,8 @@ pub fn shared_truths(
             if own > 0.0 { ((whole - needed(&others, wlan)) / own).max(0.0) } else { 0.0 }
         };
         let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
-        let (capacity, achievable) = (mean(&single), mean(&beside));
-        SharedTruth { capacity, achievable, spare: capacity.scaled(share), spare_of_run: false }
+        let (capacity, unshaped, achievable) = (mean(&single), mean(&unshaped), mean(&beside));
+        SharedTruth { capacity, unshaped, achievable, spare: capacity.scaled(share), spare_of_run: false }
     };
     let mut truths: Vec<SharedTruth> = windows.iter().map(|&window| truth(window)).collect();
     if let Some((from, to)) = run_window {
@@ -153,23 +167,49 @@ fn with_flow(scenario: &Scenario, name: &str, path: TwinPath, rate: Rate, stop: 
     scenario
 }
 
+/// The scenario without the token buckets on a path, if there are any.
+fn without_buckets(scenario: &Scenario, path: TwinPath) -> Option<Scenario> {
+    let hops = scenario.path(path.from, path.to).unwrap_or_default();
+    let mut without = scenario.clone();
+    let mut taken = false;
+    for hop in hops {
+        let Some(link) = without.links.get_mut(hop) else { continue };
+        taken |= link.config.shaper.take().is_some() | link.config.policer.take().is_some();
+    }
+    taken.then_some(without)
+}
+
 /// The WLANs that a path crosses, some perhaps more than once.
 fn on_path(scenario: &Scenario, path: TwinPath) -> impl Iterator<Item = usize> {
     let hops = scenario.path(path.from, path.to).unwrap_or_default();
     hops.into_iter().filter_map(|hop| scenario.air(hop)).map(|air| air.0)
 }
 
-fn over(bytes: u64, span: Span) -> Rate {
-    Rate::over(Bytes(bytes), span, Layer::Ip).unwrap_or(Rate::ip(0))
-}
-
 /// What a twin had seen at some time.
 #[derive(Clone, Debug)]
 struct Seen {
+    at: Time,
     /// IP bytes of each flow that had arrived for the first time.
     bytes: Vec<u64>,
+    /// When the last packet of each had.
+    last: Vec<Time>,
     /// The air that exchanges had needed, for each WLAN on the path.
     needed: Vec<Span>,
+}
+
+impl Seen {
+    /// The rate of a flow of packets of that size since then. A packet is counted as it comes in, by the mean time between two, and not
+    /// when it is there: at 0.65 Mbit/s one is 2 % of a second.
+    fn rate_since(&self, then: &Seen, flow: usize, size: Bytes) -> Rate {
+        let bytes = (self.bytes[flow] - then.bytes[flow]) as f64;
+        let each = (self.last[flow] - then.last[flow]).as_secs_f64() * size.0 as f64 / bytes;
+        let part = |seen: &Seen| match (seen.at - seen.last[flow]).as_secs_f64() / each {
+            part if part.is_finite() => part.min(1.0),
+            _ => 0.0,
+        };
+        let whole = bytes + (part(self) - part(then)) * size.0 as f64;
+        Rate::ip((whole * 8.0 / (self.at - then.at).as_secs_f64()).max(0.0) as u64)
+    }
 }
 
 fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec<Seen>, RunError> {
@@ -179,8 +219,11 @@ fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec
     for &time in times {
         simulation.engine.run_until(time)?;
         let media = wlans.iter().filter_map(|&wlan| simulation.engine.wlan(*simulation.wlans.get(wlan)?));
+        let counted: Vec<_> = (0..twin.traffic.len()).map(|flow| counters(&simulation, flow)).collect();
         seen.push(Seen {
-            bytes: (0..twin.traffic.len()).map(|flow| counters(&simulation, flow).bytes.0).collect(),
+            at: time,
+            bytes: counted.iter().map(|flow| flow.bytes.0).collect(),
+            last: counted.iter().map(|flow| flow.last).collect(),
             needed: media.map(|medium| medium.airtime().needed()).collect(),
         });
     }

@@ -3,10 +3,17 @@
 #![allow(clippy::print_stderr)] // the figures are worth a look: --nocapture
 
 use crate::common::{Log, Recorder, Trains, read_probe};
+use lastmile::estimate::{
+    Base, Conditions, Estimate, Estimator, Outcome, Quantity, Step, StreamPlan, TruthOver, Value,
+};
 use lastmile::node::{Datagram, Input};
+use lastmile::report::StreamRecord;
 use lastmile::time::{Span, Time};
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, NodeId};
+use lastmile_sim::roles::Makers;
+use lastmile_sim::roles::measure::Truth;
+use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Attach, Scenario, build};
 
 const CAPACITY: f64 = 10e6;
@@ -125,4 +132,73 @@ fn smaller_cross_packets_leave_the_window_exact_and_the_long_run_closer() {
     let (median, p90) = path.errors(|_| mean);
     eprintln!("500 B: long run {:.1} / {:.1} %", median * 100.0, p90 * 100.0);
     assert!((0.06..0.1).contains(&median) && p90 < 0.2, "{median} {p90}");
+}
+
+/// A burst, and behind it a train where it is to have one; all that it finds is made of all of these.
+struct Burst {
+    plans: Vec<StreamPlan>,
+    streams: Vec<u32>,
+    found: Value,
+}
+
+impl Estimator for Burst {
+    fn step(&mut self) -> Step {
+        if let Some(plan) = self.plans.pop() {
+            return Step::Send(plan);
+        }
+        let base = Base::new(Conditions::exact(0));
+        let found = base.estimate(Quantity::AvailableBandwidth, self.found, &self.streams);
+        Step::Done(Outcome::Found(vec![Estimate { burst: Some(Bytes(15_000)), ..found }]))
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        self.streams.push(record.stream);
+    }
+}
+
+/// By a tool that sends these streams, on a path of 10 Mbit/s that others take 4 of, or all.
+fn beside(cross: &str, plans: &[StreamPlan]) -> (Truth, lastmile::endpoint::measure::Row) {
+    let text = format!(
+        "name = \"x\"\nduration = \"2 s\"\nhost = {{ a = {{}}, b = {{}} }}\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
+         [[traffic]]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\nrate = \"{cross}\"\nsize = \"1250 B\"\n\
+         [[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"wbest\"\ndirection = \"forward\"\nstart = \"500 ms\"\n"
+    );
+    let scenario = Scenario::parse("burst.toml", &text).unwrap();
+    let plans = plans.to_vec();
+    let make = Makers::measuring(move |_| {
+        let found = Value::Is(Rate::ip(3_000_000));
+        Ok(Box::new(Burst { plans: plans.clone(), streams: Vec::new(), found }))
+    });
+    let found = simulate(&scenario, 1, &make, Hooks::default()).unwrap().found.measure;
+    (found.outcomes[0].truth.unwrap(), found.rows().remove(0))
+}
+
+#[test]
+fn packets_that_come_in_one_moment_have_no_window_of_their_own() {
+    let (burst, train) =
+        (StreamPlan::burst(10, Bytes(1500)), StreamPlan::train(100, Bytes(1500), Rate::ip(6_000_000)));
+    let (truth, _) = beside("4 Mbit/s", std::slice::from_ref(&burst));
+    let long_run = Some(Rate::ip(6_000_000));
+    assert_eq!((truth.window, truth.over), (None, TruthOver::Run));
+    assert!(truth.mean.unwrap().bits_per_second().abs_diff(6_000_000) < 10_000, "{truth:?}");
+    // The train's window is what there is of both, whichever came first.
+    for plans in [[burst.clone(), train.clone()], [train, burst]] {
+        let (truth, _) = beside("4 Mbit/s", &plans);
+        assert_eq!(truth.over, TruthOver::Window);
+        let off = truth.window.zip(long_run).map(|(own, long)| own.ratio(long).unwrap() - 1.0);
+        assert!(off.is_some_and(|off| off.abs() < 0.03), "{truth:?}");
+    }
+}
+
+#[test]
+fn a_number_beside_a_truth_of_zero_is_off_by_a_rate() {
+    let train = StreamPlan::train(10, Bytes(1500), Rate::ip(1_000_000));
+    let error = |cross| {
+        let row = beside(cross, std::slice::from_ref(&train)).1.truth.unwrap();
+        (row.truth_window_bps, row.error, row.error_bps)
+    };
+    assert_eq!(error("10 Mbit/s"), (Some(0), None, Some(3_000_000)));
+    let (window, relative, bps) = error("4 Mbit/s");
+    let off = 3e6 - window.unwrap() as f64;
+    assert!(bps.unwrap() as f64 == off && (relative.unwrap() - off / (3e6 - off)).abs() < 1e-9 && off < 0.0);
 }

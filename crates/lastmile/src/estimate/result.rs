@@ -57,7 +57,8 @@ pub enum TruthKind {
 pub enum TruthOver {
     /// The window of the estimate's own streams.
     Window,
-    /// The whole run behind its warm-up, 20 s at least: all that is known where stations aggregate.
+    /// The whole run behind its warm-up (20 s at least where stations aggregate, of which no more is known): also where all streams
+    /// came back to back, in no time.
     Run,
 }
 

@@ -1,6 +1,6 @@
 //! Results as a table.
 
-use lastmile::endpoint::measure::{IntervalRow, Row};
+use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
 use lastmile::estimate::{Quantity, TruthKind, TruthOver, Value};
 use lastmile::units::Rate;
 
@@ -68,14 +68,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
                 (Some(_), _) => t.truth_mean_bps,
                 (None, _) => t.truth_mean_bps,
             })));
-            let error = row.truth.and_then(|t| Some((t.error?, t.truth_over)));
-            cells.push(error.map_or_else(
-                || "-".to_owned(),
-                |(error, over)| {
-                    let of_run = over == TruthOver::Run && row.quantity == Some(Quantity::AvailableBandwidth);
-                    format!("{:+.1} %{}", error * 100.0, if of_run { " (run)" } else { "" })
-                },
-            ));
+            cells.push(row.truth.and_then(|truth| error(row, &truth)).unwrap_or_else(|| "-".to_owned()));
             let later = row.truth.filter(|_| row.next.is_some()).and_then(|truth| truth.truth_next_bps);
             cells.extend(next.then(|| rate_cell(later)));
         }
@@ -131,13 +124,23 @@ pub(crate) fn table(rows: &[Row]) -> String {
         );
     }
     if rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_over == TruthOver::Run)) {
-        text.push_str("where stations aggregate frames, truth is known of the whole run alone, and so is the error beside it: (run)\n");
+        text.push_str("where stations aggregate frames, or packets came at once, truth is known of the whole run alone, and so is the error beside it: (run)\n");
     }
     for note in notes {
         text.push_str(&note);
         text.push('\n');
     }
     text
+}
+
+/// How far the number is off: as a share of its truth or, where that is zero, as a rate.
+fn error(row: &Row, truth: &TruthRow) -> Option<String> {
+    let of_run = truth.truth_over == TruthOver::Run && row.quantity == Some(Quantity::AvailableBandwidth);
+    let of_run = if of_run { " (run)" } else { "" };
+    Some(match (truth.error, truth.error_bps?) {
+        (Some(error), _) => format!("{:+.1} %{of_run}", error * 100.0),
+        (None, bps) => format!("+{}{of_run}", Rate::ip(bps.unsigned_abs())),
+    })
 }
 
 fn rate_cell(bps: Option<u64>) -> String {

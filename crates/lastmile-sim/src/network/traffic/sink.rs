@@ -17,6 +17,8 @@ pub struct SinkCounters {
     pub max_delay: Span,
     /// The sum of all delays.
     pub total_delay: Span,
+    /// When the last one came.
+    pub last: Time,
 }
 
 impl SinkCounters {
@@ -43,6 +45,7 @@ impl Sink {
     pub(crate) fn receive(&mut self, now: Time, datagram: &Datagram) {
         self.counters.packets += 1;
         self.counters.bytes += datagram.ip_size();
+        self.counters.last = now;
         if let Payload::Model(model) = &datagram.payload {
             let [number, departed, ..] = model.words;
             if number < self.expected {

@@ -51,6 +51,7 @@ impl Outcome {
             let estimate = self.estimate.as_ref();
             let available = estimate.filter(|e| e.quantity == Quantity::AvailableBandwidth);
             let saturation = available.and(truth.achievable_window);
+            let (own, bps) = (estimate.and_then(|e| truth.of(e)), Rate::bits_per_second);
             TruthRow {
                 truth_capacity_bps: truth.capacity.bits_per_second(),
                 truth_sustained_bps: truth.sustained.bits_per_second(),
@@ -61,7 +62,8 @@ impl Outcome {
                 truth_over: truth.over,
                 truth_saturation_window_bps: truth.achievable_window.map(Rate::bits_per_second),
                 truth_saturation_mean_bps: truth.achievable_mean.map(Rate::bits_per_second),
-                error: relative_error(rate, estimate.and_then(|e| truth.of(e))),
+                error: relative_error(rate, own),
+                error_bps: rate.zip(own).map(|(rate, own)| bps(rate).wrapping_sub(bps(own)) as i64),
                 error_saturation: relative_error(rate, saturation),
             }
         });

@@ -10,7 +10,7 @@ use super::{PROBE_SIZE, read_probe};
 use crate::monitor::PathMeter;
 use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
 use crate::network::engine::Engine;
-use crate::network::meter::Packets;
+use crate::network::meter::{Packets, TruthError};
 use crate::roles::Ended;
 use crate::scenario::roles::measure::{SessionSpec, sessions};
 use crate::scenario::{RunError, Scenario, Simulation};
@@ -23,7 +23,8 @@ const NEXT: Span = Span::from_secs(10);
 pub struct Truth {
     /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
     /// the estimate's streams, of bursts as large as the estimate names (of two packets, if it is of something else) that meet
-    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)).
+    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)), and of bursts no more than
+    /// links carry of them.
     pub capacity: Rate,
     /// The same of what lasts: no more than the tokens of any shaper.
     pub sustained: Rate,
@@ -62,8 +63,10 @@ impl Truth {
     /// alone, that.
     pub fn next_of(&self, estimate: &Estimate) -> Option<Rate> {
         match (estimate.quantity, estimate.truth_kind) {
-            (Quantity::AvailableBandwidth, TruthKind::Queue) if self.over == TruthOver::Run => self.mean,
-            (Quantity::AvailableBandwidth, TruthKind::Queue) => self.next,
+            (Quantity::AvailableBandwidth, TruthKind::Queue) => match self.next_missing {
+                Some(NextMissing::Aggregation) => self.mean,
+                _ => self.next,
+            },
             _ => None,
         }
     }
@@ -230,10 +233,25 @@ impl Side<'_> {
         streams: &[u32],
         of: Packets,
     ) -> Option<Rate> {
-        if let Some((own, _)) = self.shared(index) {
+        let shared = self.shared(index).map(|(own, _)| own);
+        if let (Some(own), None) = (shared, of.burst) {
             // The twin's packets cross the links as well.
             return Some(own.capacity);
         }
+        let links = self.capacity_of_links(engine, scenario, streams, of);
+        match shared {
+            Some(own) => Some(links.map_or(own.unshaped, |links| smaller(own.unshaped, links))),
+            None => links,
+        }
+    }
+
+    fn capacity_of_links(
+        &self,
+        engine: &Engine,
+        scenario: &Scenario,
+        streams: &[u32],
+        of: Packets,
+    ) -> Option<Rate> {
         let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.capacity(stream, of)).ok());
         own.or_else(|| {
             let from = Time::ZERO + scenario.warm_up;
@@ -243,7 +261,13 @@ impl Side<'_> {
 
     fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, ask: &Asked<'_>) -> Option<Truth> {
         let (from, to, streams) = (Time::ZERO + scenario.warm_up, engine.now(), ask.streams);
-        let own = mean(streams, |stream| self.meter.smallest(engine, |m| m.spare(stream, ask.rest)).ok());
+        let spare = |stream| match self.meter.smallest(engine, |m| m.spare(stream, ask.rest)) {
+            // What came in one moment has no window; others may.
+            Err(TruthError::EmptyWindow(..)) => None,
+            spare => Some(spare.ok()),
+        };
+        let windows: Vec<Option<Rate>> = streams.iter().filter_map(|&stream| spare(stream)).collect();
+        let own = mean(&windows, |rate| rate);
         let long = self.meter.smallest(engine, |m| m.spare_between(from, to, ask.rest)).ok();
         let capacity = self.capacity(engine, scenario, index, streams, ask.capacity)?;
         let sustained = self.capacity(engine, scenario, index, streams, PROBE_SIZE.into())?;
@@ -259,39 +283,45 @@ impl Side<'_> {
                 mean: long,
                 next,
                 next_missing,
-                over: TruthOver::Window,
+                over: over(streams, own),
                 achievable_window: None,
                 achievable_mean: None,
             });
         };
         let no_links = self.meter.meters.is_empty();
-        let over = if whole.spare_of_run { TruthOver::Run } else { TruthOver::Window };
-        // What was found by trying knows of the links.
-        let both = |air: Rate, links: Option<Rate>| {
-            if no_links || over == TruthOver::Run {
-                Some(air)
-            } else {
-                links.map(|links| smaller(air, links))
-            }
+        let both = |air: Rate, links: Option<Rate>| match links {
+            _ if no_links => Some(air),
+            links => links.map(|links| smaller(air, links)),
         };
         let has_window = !streams.is_empty();
+        let window = both(near.spare, own).filter(|_| has_window && !whole.spare_of_run);
+        let mean = match whole.spare_of_run {
+            // What was found by trying knows of the links, and of their token buckets that packets which go on find them empty.
+            true => Some(whole.spare).filter(|_| ask.rest.burst.is_none() || !whole.is_shaped()),
+            false => both(whole.spare, long),
+        };
         Some(Truth {
             capacity,
             sustained,
-            window: both(near.spare, own).filter(|_| has_window && over == TruthOver::Window),
-            mean: both(whole.spare, long),
+            window,
+            mean,
             next,
             next_missing,
-            over,
+            over: over(streams, window),
             achievable_window: Some(near.achievable).filter(|_| has_window),
             achievable_mean: Some(whole.achievable),
         })
     }
 }
 
-/// The mean over all streams; `None` where there is none, or one has no rate.
-fn mean(streams: &[u32], of: impl Fn(u32) -> Option<Rate>) -> Option<Rate> {
-    let rates: Option<Vec<u64>> = streams.iter().map(|&s| of(s).map(Rate::bits_per_second)).collect();
+/// What an estimate of these streams is held against.
+fn over(streams: &[u32], window: Option<Rate>) -> TruthOver {
+    if window.is_none() && !streams.is_empty() { TruthOver::Run } else { TruthOver::Window }
+}
+
+/// The mean over all of these; `None` where there is none, or one has no rate.
+fn mean<T: Copy>(all: &[T], of: impl Fn(T) -> Option<Rate>) -> Option<Rate> {
+    let rates: Option<Vec<u64>> = all.iter().map(|&one| of(one).map(Rate::bits_per_second)).collect();
     let rates = rates.filter(|rates| !rates.is_empty())?;
     let sum: u128 = rates.iter().map(|&rate| u128::from(rate)).sum();
     Some(Rate::ip((sum / rates.len() as u128) as u64))
