@@ -15,6 +15,11 @@ pub const MAX_TRACE_PACKETS: usize = 1_000_000;
 pub struct Trace(Vec<(Span, Bytes)>);
 
 impl Trace {
+    /// These packets, offsets never falling.
+    pub(crate) fn of(packets: Vec<(Span, Bytes)>) -> Trace {
+        Trace(packets)
+    }
+
     /// Offsets from the flow's start, never falling, and IP sizes.
     pub fn packets(&self) -> &[(Span, Bytes)] {
         &self.0

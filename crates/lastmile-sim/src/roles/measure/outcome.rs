@@ -7,6 +7,7 @@ use lastmile::time::Time;
 use lastmile::units::Rate;
 
 use super::truth::{Asked, PathTruth, Truth};
+use crate::monitor::sent::Sent;
 use crate::roles::Ended;
 use crate::scenario::roles::measure::SessionSpec;
 use crate::scenario::{RunError, Scenario};
@@ -105,7 +106,7 @@ pub(super) fn found(scenario: &Scenario, session: &SessionSpec, decisions: &[&De
 pub(super) fn outcomes(
     ended: &Ended<'_>,
     session: &SessionSpec,
-    meters: &PathTruth,
+    (meters, sent): (&PathTruth, Option<&Sent>),
     decisions: &[&Decision],
 ) -> Result<Vec<Outcome>, RunError> {
     let mut all = found(ended.scenario, session, decisions);
@@ -115,7 +116,7 @@ pub(super) fn outcomes(
         .for_each(|refusal| *refusal = Refusal::RunOver);
     let asked: Vec<Asked<'_>> =
         all.iter().map(|found| Asked::about(found.direction, found.estimate.as_ref())).collect();
-    let truths = meters.truths(ended, session, &asked)?;
+    let truths = meters.truths(ended, session, sent, &asked)?;
     for (outcome, truth) in all.iter_mut().zip(truths) {
         outcome.truth = truth;
     }

@@ -13,6 +13,7 @@ use lastmile::time::Span;
 use super::Found;
 use super::outcome::{found, outcomes};
 use super::truth::PathTruth;
+use crate::monitor::sent::Sent;
 use crate::rng::Stream;
 use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
 use crate::scenario::roles::Conversation;
@@ -90,7 +91,11 @@ fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
 }
 
 /// What is kept of the sessions while they run.
-pub struct Running(Vec<Kept>);
+pub struct Running {
+    kept: Vec<Kept>,
+    /// What others than probers and reflectors send, where twins are to send it again.
+    sent: Option<Sent>,
+}
 
 struct Kept {
     session: SessionSpec,
@@ -134,23 +139,28 @@ pub(super) fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<P
         }
         kept.push(Kept { session, records, truth: None });
     }
-    Ok((placed, Running(kept)))
+    Ok((placed, Running { kept, sent: None }))
 }
 
 impl Running {
     pub(super) fn attach(&mut self, scenario: &Scenario, simulation: &mut Simulation) {
-        for kept in &mut self.0 {
+        for kept in &mut self.kept {
             kept.truth = Some(PathTruth::attach(simulation, scenario, &kept.session));
+        }
+        let needs_twins = |kept: &Kept| kept.truth.as_ref().is_some_and(PathTruth::needs_twins);
+        if self.kept.iter().any(needs_twins) {
+            let measuring: Vec<_> = self.kept.iter().map(|kept| kept.session.conversation()).collect();
+            self.sent = Sent::watch(simulation, |talk| !measuring.contains(talk));
         }
     }
 
     pub(super) fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
         let mut all = Found::default();
-        for Kept { session, records, truth } in self.0 {
+        for Kept { session, records, truth } in self.kept {
             let number = ended.number(session.conversation().from, session.ipv6);
             let decisions: Vec<&Decision> = ended.decisions(number).map(|(_, what)| what).collect();
             all.outcomes.extend(match truth.filter(|_| !ended.stopped) {
-                Some(truth) => outcomes(ended, &session, &truth, &decisions)?,
+                Some(truth) => outcomes(ended, &session, (&truth, self.sent.as_ref()), &decisions)?,
                 // The twins that some truths take may last: not for somebody who wants to get away.
                 None => found(ended.scenario, &session, &decisions),
             });
@@ -161,6 +171,6 @@ impl Running {
 
     /// The streams of each session so far.
     pub fn records(&self) -> Vec<Vec<StreamRecord>> {
-        self.0.iter().map(|kept| kept.records.lock().clone()).collect()
+        self.kept.iter().map(|kept| kept.records.lock().clone()).collect()
     }
 }

@@ -8,6 +8,7 @@ use lastmile::units::Rate;
 
 use super::{PROBE_SIZE, read_probe};
 use crate::monitor::PathMeter;
+use crate::monitor::sent::Sent;
 use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
 use crate::network::engine::Engine;
 use crate::network::meter::{Packets, TruthError};
@@ -106,6 +107,8 @@ struct Side<'a> {
     /// For each estimate the 10 s after it.
     next: Vec<Result<(Time, Time), NextMissing>>,
     shared: Option<Shared>,
+    /// Whether twins could send all that the measured run's other endpoints sent.
+    has_all: bool,
 }
 
 /// What twins found for each estimate, for the 10 s after each (where these are not known, for the whole run), and for that.
@@ -134,16 +137,26 @@ impl PathTruth {
         PathTruth([meter(0), meter(1)])
     }
 
-    /// The truth for estimates; `None` where
+    /// Whether a WLAN is on the path, of which twins tell.
+    pub(super) fn needs_twins(&self) -> bool {
+        self.0.iter().flatten().any(|meter| !meter.air.is_empty())
+    }
+
+    /// The truth for estimates beside what other endpoints sent; `None` where
     /// nothing limits the path. Of a round trip it is the way there's, but for a smaller capacity back. Twins
     /// run only where a WLAN is on the path.
     pub(super) fn truths(
         &self,
         ended: &Ended<'_>,
         session: &SessionSpec,
+        sent: Option<&Sent>,
         asked: &[Asked<'_>],
     ) -> Result<Vec<Option<Truth>>, RunError> {
         let (engine, scenario, seed) = (ended.engine(), ended.scenario, ended.simulation.seed());
+        let again = sent.map(|sent| sent.again(scenario));
+        let has_all = again.as_ref().is_none_or(Option::is_some);
+        let again = again.flatten();
+        let twin = again.as_ref().unwrap_or(scenario);
         let side = |way: usize, but: Direction| -> Result<Option<Side<'_>>, RunError> {
             let wanted = asked.iter().any(|ask| ask.direction != but);
             let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
@@ -155,13 +168,13 @@ impl PathTruth {
                 let own = asked.iter().map(|ask| own(meter, engine, scenario, ask.streams).unwrap_or(whole));
                 let later = next.iter().map(|next| next.unwrap_or(whole));
                 let windows: Vec<_> = own.chain(later).chain([whole]).collect();
-                let mut own = shared_truths(scenario, seed, path, &windows)?;
+                let mut own = shared_truths(twin, seed, path, &windows)?;
                 let whole = own.pop();
                 let next = own.split_off(asked.len());
                 Ok(whole.map(|whole| Shared { own, next, whole }))
             };
             let shared = if meter.air.is_empty() { None } else { twins()? };
-            Ok(Some(Side { meter, next, shared }))
+            Ok(Some(Side { meter, next, shared, has_all }))
         };
         let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
         let truth = |(index, ask): (usize, &Asked<'_>)| {
@@ -217,6 +230,9 @@ impl Side<'_> {
         let (from, to) = self.next.get(index).copied().unwrap_or(Err(NextMissing::NoStreams))?;
         let links = self.meter.smallest(engine, |m| m.spare_unmeasured(from, to, of));
         let Some(shared) = &self.shared else { return links.map_err(|_| NextMissing::Unlogged) };
+        if !self.has_all {
+            return Err(NextMissing::Unlogged);
+        }
         let air = shared.next.get(index).filter(|air| !air.spare_of_run).ok_or(NextMissing::Aggregation)?;
         match links {
             _ if self.meter.meters.is_empty() => Ok(air.spare),
@@ -293,13 +309,14 @@ impl Side<'_> {
             _ if no_links => Some(air),
             links => links.map(|links| smaller(air, links)),
         };
-        let has_window = !streams.is_empty();
+        let has_window = self.has_all && !streams.is_empty();
         let window = both(near.spare, own).filter(|_| has_window && !whole.spare_of_run);
         let mean = match whole.spare_of_run {
             // What was found by trying knows of the links, and of their token buckets that packets which go on find them empty.
             true => Some(whole.spare).filter(|_| ask.rest.burst.is_none() || !whole.is_shaped()),
             false => both(whole.spare, long),
         };
+        let mean = mean.filter(|_| self.has_all);
         Some(Truth {
             capacity,
             sustained,
@@ -309,7 +326,7 @@ impl Side<'_> {
             next_missing,
             over: over(streams, window),
             achievable_window: Some(near.achievable).filter(|_| has_window),
-            achievable_mean: Some(whole.achievable),
+            achievable_mean: Some(whole.achievable).filter(|_| self.has_all),
         })
     }
 }

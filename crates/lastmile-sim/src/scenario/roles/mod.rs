@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use super::Scenario;
 use super::check::{Check, Checked};
 use super::error::ScenarioFile;
-use super::{Scenario, TrafficSpec};
 
 pub mod measure;
 pub mod stream;
@@ -52,9 +52,6 @@ pub(crate) trait Tables {
 
     /// Who talks with whom.
     fn conversations(scenario: &Scenario) -> Vec<Conversation>;
-
-    /// What its packets are to others, where it is left out to see how these fare without its endpoints.
-    fn load(scenario: &Scenario) -> Vec<TrafficSpec>;
 }
 
 macro_rules! tables {
@@ -111,12 +108,9 @@ macro_rules! tables {
                 [$($name::$role::conversations(self)),+].concat()
             }
 
-            /// The scenario without endpoints, in which their packets are traffic as far as others know it.
+            /// The scenario without endpoints.
             pub(crate) fn without_endpoints(&self) -> Scenario {
-                let mut without = self.clone();
-                $(without.traffic.extend($name::$role::load(self));)+
-                without.roles = Roles::default();
-                without
+                Scenario { roles: Roles::default(), ..self.clone() }
             }
         }
     };

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{Conversation, Tables, own_port};
 use crate::scenario::check::{Check, Checked};
-use crate::scenario::{Scenario, TrafficSpec, starts};
+use crate::scenario::{Scenario, starts};
 use crate::text;
 
 /// The first UDP port of receivers (RFC 3551, section 8), of which each has the next but one, and that of senders.
@@ -80,18 +80,6 @@ impl Tables for Streaming {
 
     fn conversations(scenario: &Scenario) -> Vec<Conversation> {
         scenario.roles.stream.iter().enumerate().map(|(index, spec)| spec.conversation(index)).collect()
-    }
-
-    fn load(scenario: &Scenario) -> Vec<TrafficSpec> {
-        let load = |spec: &Spec| {
-            let SenderConfig { rate: SenderRate::Fixed(rate), packet_size, start, stop, .. } = spec.sender
-            else {
-                return None;
-            };
-            let what = (rate, packet_size);
-            Some(TrafficSpec::cbr(&spec.name, (spec.from, spec.to), what, (start, stop)))
-        };
-        scenario.roles.stream.iter().filter_map(load).collect()
     }
 }
 
@@ -247,9 +235,6 @@ impl RawStream {
             SenderRate::Controlled(config) => {
                 config.timed = feedback == FeedbackInterval::RoundTrip;
                 control = Some(config.control.clone()).filter(Composition::at_receiver);
-                let known = scenario.wlans.is_empty() || scenario.roles.measure.is_empty();
-                let why = "beside a measurement by a WLAN, whose truth knows streams of a fixed rate alone";
-                check.ensure(known, || (key("control"), why))?;
             }
             SenderRate::Fixed(rate) => {
                 let why = "\"rtt\" of a stream without `control`, whose packets tell of no round-trip time";

@@ -8,9 +8,9 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Conversation, Tables};
+use crate::scenario::Scenario;
 use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::ScenarioFile;
-use crate::scenario::{Scenario, TrafficSpec};
 use crate::text;
 
 mod options;
@@ -141,10 +141,5 @@ impl Tables for Measuring {
 
     fn conversations(scenario: &Scenario) -> Vec<Conversation> {
         sessions(scenario).iter().map(SessionSpec::conversation).collect()
-    }
-
-    fn load(_scenario: &Scenario) -> Vec<TrafficSpec> {
-        // The truth of a measurement leaves its own packets out.
-        Vec::new()
     }
 }
