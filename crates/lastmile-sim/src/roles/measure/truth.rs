@@ -35,7 +35,7 @@ pub struct Truth {
     pub window: Option<Rate>,
     /// The spare rate from the warm-up's end to the run's.
     pub mean: Option<Rate>,
-    /// The spare rate over [`NEXT`] after the last probe packet of the estimate, if no measurement sent anything then.
+    /// The spare rate over the 10 s after the last probe packet of the estimate, if no measurement sent anything then.
     pub next: Option<Rate>,
     /// Why that is not known.
     pub next_missing: Option<NextMissing>,
