@@ -1,12 +1,13 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy reproduce field twins bench-sim bench-ns interop
+.PHONY: help setup build demo test accuracy paths reproduce field twins bench-sim bench-ns interop
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
+	@echo "make paths     how often numbers are wrong on random paths, and whether they say so (ARGS=... are passed on)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (docs/validation.md; 10 minutes, as root)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
@@ -40,6 +41,15 @@ else
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --trains 1,4
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30
 	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+endif
+
+# Without ARGS: the table of docs/validation.md, in a quarter of an hour.
+paths: build
+ifdef ARGS
+	target/release/lastmile paths $(ARGS)
+else
+	target/release/lastmile paths
+	target/release/lastmile paths --runs 0 --cells 300
 endif
 
 # Leave the machine alone meanwhile.

@@ -1,5 +1,5 @@
 //! The JSON documents of commands (`--json`) as pages: `sim`, `lab`, `measure`, `accuracy`, `bench-sim`, `conformance`,
-//! `reproduce`, `evaluate`.
+//! `reproduce`, `evaluate`, `paths`.
 
 use lastmile_report::bars::{Bar, figure};
 use lastmile_report::html::{esc, heading, page, plots};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::evaluate::page as evaluation;
 use crate::papers::page as reproduction;
+use crate::paths::page as random_paths;
 
 /// A row of a document.
 type Row = Map<String, Value>;
@@ -52,6 +53,9 @@ pub fn draw(file: &str, document: &Value) -> Option<String> {
     }
     if document.as_object().is_some_and(evaluation::is_one) {
         return Some(evaluation::page(document));
+    }
+    if document.as_object().is_some_and(random_paths::is_one) {
+        return Some(random_paths::page(document));
     }
     let body = match kind(document)? {
         Kind::Run(all) => {

@@ -23,7 +23,7 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Draw any result as one HTML page that needs nothing else
 ///
 /// Takes recordings (--record), event files (sim --events), series (sim --series), results of sweeps as JSON lines or CSV,
-/// and what sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate print with --json.
+/// and what sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate print with --json.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A recording, an event file, a series, a sweep's results, or a command's JSON
@@ -54,7 +54,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 /// Kinds of files that can be drawn, for error messages.
 #[cfg(feature = "study")]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
-    and the JSON of sim, lab, measure, accuracy, bench-sim, conformance, reproduce and evaluate (--json)";
+    and the JSON of sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate (--json)";
 
 #[cfg(not(feature = "study"))]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events) and series (sim --series); a program with the feature \

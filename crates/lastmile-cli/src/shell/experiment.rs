@@ -45,17 +45,24 @@ pub(crate) struct ExperimentArgs {
     /// Runs of each case, with seeds 1 to N; how many where it is left out stands above
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) runs: Option<u64>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// How a document of many runs is shown.
+#[derive(clap::Args)]
+pub(crate) struct ShownArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a page with tables and charts
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
-impl ExperimentArgs {
+impl ShownArgs {
     /// Refuses a page that cannot be written, before anything is run.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.report.as_deref().map_or(Ok(()), replace::check)

@@ -222,6 +222,44 @@ fn json_of_accuracy() {
     assert!(both.code == Some(USAGE) && both.stderr.contains("cannot be used with '--rate"), "{both:?}");
 }
 
+#[test]
+fn json_of_paths() {
+    let arguments = ["paths", "--runs", "12", "--only", "3,10", "--without", "loss,cubic,hops"];
+    let json = lastmile(&[&arguments[..], &["--json"]].concat()).json();
+    has_keys(&json, "schema paths rows codes costs removed numbers answers durations");
+    let list = |key: &str| json[key].as_array().unwrap().clone();
+    let keys = "method row n right held warned silent silent_share silent_low silent_high kept refused unjudged intervals holding score";
+    list("rows").iter().for_each(|row| has_keys(row, keys));
+    list("codes").iter().for_each(|row| has_keys(row, "method code refusal n wrong"));
+    list("costs").iter().for_each(|row| has_keys(row, "method loaded n bytes seconds"));
+    let keys = "feature method paths right turned_silent silent turned_right turned_held turned_warned turned_refused numbers";
+    list("removed").iter().for_each(|row| has_keys(row, keys));
+    assert!(!list("removed").is_empty());
+    let keys = "path method direction quantity verdict kept rate_bps bound interval truth_bps capacity_bps holds score codes changed tags";
+    list("numbers").iter().for_each(|row| has_keys(row, keys));
+    list("answers")
+        .iter()
+        .for_each(|row| has_keys(row, "path method direction bytes seconds refusal loaded"));
+    assert_eq!(list("answers").len(), 2 * 3 * 2, "two paths, three methods, both ways");
+    // The scenario of a path has its numbers, and the same truths where it is as long.
+    let scratch = Scratch::new("paths");
+    let shown = lastmile(&["paths", "--runs", "12", "--show", "3"]);
+    let file = scratch.file("path.toml", &shown.stdout);
+    let length = format!("duration={} s", json["durations"]["3"]);
+    let sim = lastmile(&["sim", &file, "--set", &length, "--json"]).json();
+    let rates = |rows: &[Value], of: &dyn Fn(&Value) -> bool, key: &str| -> Vec<(Value, Value)> {
+        let known = rows.iter().filter(|row| of(row) && row["rate_bps"].is_u64());
+        known.map(|row| (row["rate_bps"].clone(), row[key].clone())).collect()
+    };
+    let own = rates(&list("numbers"), &|row| row["path"] == 3 && row["quantity"] == "capacity", "truth_bps");
+    let simulated = sim["results"].as_array().unwrap();
+    assert_eq!(own, rates(simulated, &|row| row["quantity"] == "capacity", "truth_capacity_bps"));
+    let page = scratch.path("paths.html");
+    let text = lastmile(&["paths", "--runs", "12", "--only", "3", "--list", "--report", &page]).stdout;
+    assert!(text.contains("jitter in order") && text.contains("right without"), "{text}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Random paths"));
+}
+
 /// A probe takes 0.6 s here, and a stream half a minute. Nobody is silent: the path is slow.
 #[test]
 fn a_path_of_20_kbit_per_second_has_numbers() {

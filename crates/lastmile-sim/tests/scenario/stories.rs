@@ -320,6 +320,20 @@ fn whoever_looks_on_changes_nothing() {
 }
 
 #[test]
+fn a_run_that_lingers_is_that_of_a_shorter_scenario() {
+    for name in ["path", "wlan-g-busy"] {
+        let run = |duration: &str, linger| {
+            let scenario = parse(name, &[("duration", duration), ("warm_up", "1 s")]);
+            let run = simulate(&scenario, 3, &makers(), Hooks { linger, ..Hooks::default() }).unwrap();
+            (run.engine.now() - Time::ZERO, format!("{:?} {:?}", run.found.measure.outcomes, run.network))
+        };
+        let (lasted, found) = run("50 s", Some(Span::from_secs(2)));
+        assert!(lasted > Span::from_secs(3) && lasted < Span::from_secs(20), "{name}: {lasted}");
+        assert_eq!(found, run(&format!("{} s", lasted.as_secs_f64()), None).1, "{name}");
+    }
+}
+
+#[test]
 fn a_run_that_is_stopped_gives_what_there_is_until_then() {
     let stop = |at: Time| match at < Time::from_nanos(100_000_000) {
         true => ControlFlow::Continue(()),

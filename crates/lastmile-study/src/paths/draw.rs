@@ -14,6 +14,8 @@ pub(super) struct Path {
     pub(super) hops: Vec<Hop>,
     /// The last hop, where it is a WLAN.
     pub(super) cell: Option<Cell>,
+    /// The link that the last hop is where it is none.
+    pub(super) instead: Option<Hop>,
 }
 
 /// A link.
@@ -226,9 +228,7 @@ pub(super) fn draw(seed: u64, n: bool) -> Path {
     let count = Draw::new(seed, "hops").pick([(1, 0.3), (2, 0.3), (3, 0.25), (4, 0.15)]);
     let mut hops: Vec<Hop> = (0..count).map(|index| hop(seed, index)).collect();
     let cell = cell(seed, n);
-    if cell.is_some() {
-        hops.pop();
-    }
+    let instead = if cell.is_some() { hops.pop() } else { None };
     // One hop has it, if any.
     let mut place = |feature: &str, share: f64, put: &dyn Fn(&mut Draw, &mut Hop)| {
         let mut draw = Draw::new(seed, feature);
@@ -258,7 +258,7 @@ pub(super) fn draw(seed: u64, n: bool) -> Path {
     if cell.is_some() {
         hops.iter_mut().for_each(|hop| hop.mtu = None);
     }
-    Path { hops, cell }
+    Path { hops, cell, instead }
 }
 
 fn hop(seed: u64, index: usize) -> Hop {

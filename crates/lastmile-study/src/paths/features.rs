@@ -8,9 +8,9 @@ macro_rules! features {
         /// What a path may have, and be without.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
         #[serde(rename_all = "kebab-case")]
-        #[allow(missing_docs, reason = "`what` says it of each, for users too")]
         pub enum Feature {
-            $($variant),+
+            $(#[doc = $what]
+            $variant),+
         }
 
         impl Feature {
@@ -54,7 +54,7 @@ features! {
     Reorder = "reorder": "reordering by jitter",
     Mtu = "mtu": "an MTU below 1500 B",
     Overhead = "overhead": "framing",
-    Wlan = "wlan": "the WLAN, for a link without a rate",
+    Wlan = "wlan": "the WLAN, for a link",
     Stations = "stations": "other stations in the cell",
     Errors = "errors": "frame errors",
     Adaptation = "adaptation": "rate adaptation",
@@ -95,8 +95,8 @@ impl Path {
                 None => path.hops = path.hops.drain(..).skip(narrow[0]).take(1).collect(),
             }
         }
-        if feature == Feature::Wlan {
-            path.cell = None;
+        if feature == Feature::Wlan && path.cell.take().is_some() {
+            path.hops.extend(path.instead.take());
         }
         for (index, hop) in path.hops.iter_mut().enumerate() {
             plain(hop, feature);

@@ -3,8 +3,9 @@
 use lastmile::estimate::{Estimate, Interval, Quantity, Value, WarningCode};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_sim::roles::measure::Truth;
 use serde::Serialize;
+
+use super::Truth;
 
 /// How far off a right number may be, as a share of the truth.
 const OFF: f64 = 0.1;
@@ -31,7 +32,7 @@ pub enum Verdict {
     Unjudged,
 }
 
-/// An estimate beside its truth. Rates in bit/s.
+/// An estimate beside its truth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// The path's number.
@@ -47,15 +48,15 @@ pub struct Number {
     /// Whether it is right, has no warning, and an interval no wider than 0.2 of the capacity.
     pub kept: bool,
     /// The number, or what it is above of.
-    pub value: Option<u64>,
+    pub rate_bps: Option<u64>,
     /// Whether it is a lower bound.
     pub bound: bool,
     /// Its interval.
-    pub interval: Option<(u64, u64)>,
+    pub interval: Option<Ends>,
     /// The truth that it aims at: of its own window, or of the run where stations aggregate.
-    pub truth: Option<u64>,
+    pub truth_bps: Option<u64>,
     /// What it is the rest of, or itself.
-    pub capacity: Option<u64>,
+    pub capacity_bps: Option<u64>,
     /// Whether the interval holds the truth.
     pub holds: Option<bool>,
     /// The interval's score (Winkler), as a share of the capacity: its width, and 20 times by how much it misses.
@@ -66,6 +67,15 @@ pub struct Number {
     pub changed: bool,
     /// Names of the rows that it is in.
     pub tags: Vec<&'static str>,
+}
+
+/// The ends of an interval, bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ends {
+    /// The lower one.
+    pub low_bps: u64,
+    /// The upper one.
+    pub high_bps: u64,
 }
 
 /// An estimate, judged.
@@ -98,7 +108,8 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
         return Some(nothing);
     };
     let capacity = match estimate.quantity {
-        Quantity::AvailableBandwidth => bps(truth.sustained).min(bps(truth.capacity)),
+        // Of bursts more may be left than lasts.
+        Quantity::AvailableBandwidth => bps(truth.sustained).min(bps(truth.capacity)).max(bps(own)),
         _ => bps(own),
     };
     let may = match estimate.quantity {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lastmile::estimate::{Conditions, Estimate, Quantity, Value, build};
+use lastmile::estimate::{Conditions, Estimate, Interval, Quantity, Value, build};
 use lastmile::options::Choice;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -16,6 +16,7 @@ use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::audience::Audience;
 use crate::error::{Error, Result};
@@ -23,12 +24,15 @@ use crate::error::{Error, Result};
 mod draw;
 mod features;
 mod judge;
+pub mod page;
 mod table;
+mod without;
 mod write;
 
 pub use features::Feature;
-pub use judge::{Number, Verdict};
-pub use table::{Cost, Row, Table, Warned, list, table, text};
+pub use judge::{Ends, Number, Verdict};
+pub use table::{Cost, Row, Table, Warned, table, text};
+pub use without::{Removed, Turned, list, removed_text, without};
 
 /// How long a run goes on behind its last measurement: what is left then is known too.
 const LINGER: Span = Span::from_secs(10);
@@ -44,7 +48,7 @@ pub struct Request {
     pub seed: u64,
     /// The methods, one after the other.
     pub methods: Vec<Choice>,
-    /// What paths are without.
+    /// What all paths are without.
     pub without: Vec<Feature>,
     /// Only paths with these numbers, if any are named.
     pub only: Vec<usize>,
@@ -90,7 +94,7 @@ impl Request {
 }
 
 /// What one method found in one direction of a path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The path's number.
     pub path: usize,
@@ -114,7 +118,7 @@ pub struct Answer {
 }
 
 /// What was found on paths.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// The numbers, and the questions without one.
     pub numbers: Vec<Number>,
@@ -122,6 +126,23 @@ pub struct Measured {
     pub answers: Vec<Answer>,
     /// How long each path was run, in seconds of virtual time: a scenario of that length has the same truths.
     pub durations: BTreeMap<usize, f64>,
+}
+
+/// All of it for programs.
+///
+/// # Errors
+/// A number cannot be written.
+pub fn document(request: &Request, measured: &Measured, removed: &[Removed]) -> Result<serde_json::Value> {
+    let methods: Vec<String> = request.methods.iter().map(Choice::to_string).collect();
+    let Request { runs, cells, seed, without, .. } = request;
+    let mut all = serde_json::to_value(table(measured))?;
+    let paths = json!({ "runs": runs, "cells": cells, "seed": seed, "methods": methods, "without": without });
+    all["paths"] = paths;
+    all["removed"] = serde_json::to_value(removed)?;
+    for (key, value) in serde_json::to_value(measured)?.as_object().into_iter().flatten() {
+        all[key] = value.clone();
+    }
+    Ok(all)
 }
 
 /// Measures paths, on all cores of the pool of threads that it is called in.
@@ -247,11 +268,11 @@ impl Answer {
             quantity,
             verdict: Verdict::Refused,
             kept: false,
-            value: None,
+            rate_bps: None,
             bound: false,
             interval: None,
-            truth: None,
-            capacity: None,
+            truth_bps: None,
+            capacity_bps: None,
             holds: None,
             score: None,
             codes: Vec::new(),
@@ -264,20 +285,21 @@ impl Answer {
     fn judged(&self, estimate: &Estimate, truth: Option<Truth>, changed: bool) -> Option<Number> {
         let judged = judge::judge(estimate, truth)?;
         let bps = |rate: Rate| rate.bits_per_second();
-        let (value, bound) = match estimate.value {
+        let (rate_bps, bound) = match estimate.value {
             Value::Is(rate) => (Some(bps(rate)), false),
             Value::MoreThan(rate) => (Some(bps(rate)), true),
             Value::Unknown => (None, false),
         };
+        let ends = |interval: Interval| Ends { low_bps: bps(interval.low), high_bps: bps(interval.high) };
         let codes = estimate.warnings.iter().map(|warning| warning.code.code());
         Some(Number {
             verdict: judged.verdict,
             kept: judged.kept,
-            value,
+            rate_bps,
             bound,
-            interval: estimate.interval.map(|interval| (bps(interval.low), bps(interval.high))),
-            truth: judged.truth.map(bps),
-            capacity: judged.capacity.map(bps),
+            interval: estimate.interval.map(ends),
+            truth_bps: judged.truth.map(bps),
+            capacity_bps: judged.capacity.map(bps),
             holds: judged.holds,
             score: judged.score,
             codes: codes.chain(bound.then_some("more-than")).collect(),

@@ -3,7 +3,7 @@
 use lastmile::estimate::Quantity;
 use lastmile::observe::stats::quantile;
 use lastmile::report::Direction;
-use lastmile::units::{Bytes, Rate};
+use lastmile::units::Bytes;
 use lastmile_report::text::Table as Text;
 use serde::Serialize;
 
@@ -28,16 +28,22 @@ pub struct Row {
     pub warned: usize,
     /// Wrong without a word.
     pub silent: usize,
-    /// The last one's share, and its 95 % interval (Wilson).
-    pub silent_share: Option<(f64, f64, f64)>,
+    /// The last one's share.
+    pub silent_share: Option<f64>,
+    /// The lower end of its 95 % interval (Wilson).
+    pub silent_low: Option<f64>,
+    /// The upper end.
+    pub silent_high: Option<f64>,
     /// Right, without a warning and in a narrow interval.
     pub kept: usize,
     /// Questions without a number.
     pub refused: usize,
     /// Numbers without a truth.
     pub unjudged: usize,
-    /// Intervals with a truth, and those of them that hold it.
-    pub intervals: (usize, usize),
+    /// Intervals with a truth.
+    pub intervals: usize,
+    /// Those of them that hold it.
+    pub holding: usize,
     /// The mean score of the intervals.
     pub score: Option<f64>,
 }
@@ -66,7 +72,7 @@ pub struct Cost {
     pub loaded: bool,
     /// Answers.
     pub n: usize,
-    /// Bytes of probes in one direction.
+    /// Bytes in one direction.
     pub bytes: Option<f64>,
     /// Seconds for one direction.
     pub seconds: Option<f64>,
@@ -132,6 +138,7 @@ fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
     let [right, held, warned, silent] =
         [Verdict::Right, Verdict::Held, Verdict::Warned, Verdict::Silent].map(count);
     let n = right + held + warned + silent;
+    let interval = wilson(silent, n);
     let holds = numbers.iter().filter_map(|number| number.holds);
     let scores: Vec<f64> = numbers.iter().filter_map(|number| number.score).collect();
     Row {
@@ -142,11 +149,14 @@ fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
         held,
         warned,
         silent,
-        silent_share: wilson(silent, n).map(|(low, high)| (silent as f64 / n as f64, low, high)),
+        silent_share: interval.map(|_| silent as f64 / n as f64),
+        silent_low: interval.map(|(low, _)| low),
+        silent_high: interval.map(|(_, high)| high),
         kept: numbers.iter().filter(|number| number.kept).count(),
         refused: count(Verdict::Refused),
         unjudged: count(Verdict::Unjudged),
-        intervals: (holds.clone().count(), holds.filter(|&holds| holds).count()),
+        intervals: holds.clone().count(),
+        holding: holds.filter(|&holds| holds).count(),
         score: lastmile::observe::stats::mean(&scores),
     }
 }
@@ -222,8 +232,8 @@ pub fn text(table: &Table) -> String {
     for method in methods {
         let mut shown = Text::new(&columns);
         for row in table.rows.iter().filter(|row| row.method == method) {
-            let interval =
-                row.silent_share.map(|(_, low, high)| format!("{:.1} to {}", low * 100.0, percent(high)));
+            let interval = row.silent_low.zip(row.silent_high);
+            let interval = interval.map(|(low, high)| format!("{:.1} to {}", low * 100.0, percent(high)));
             shown.row([
                 row.row.clone(),
                 row.n.to_string(),
@@ -234,8 +244,8 @@ pub fn text(table: &Table) -> String {
                 interval.unwrap_or_else(|| "-".to_owned()),
                 of(row.kept, row.n),
                 of(row.refused, row.n + row.refused),
-                row.intervals.0.to_string(),
-                of(row.intervals.1, row.intervals.0),
+                row.intervals.to_string(),
+                of(row.holding, row.intervals),
                 row.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}")),
             ]);
         }
@@ -257,35 +267,4 @@ pub fn text(table: &Table) -> String {
         ]);
     }
     text + &codes.text() + "\n" + &costs.text()
-}
-
-/// The numbers that are wrong without a word, one in each line.
-pub fn list(measured: &Measured) -> String {
-    let mut shown = Text::new(&[
-        ">path",
-        "method",
-        "direction",
-        "quantity",
-        ">rate",
-        ">truth",
-        ">of",
-        ">interval",
-        "path has",
-    ]);
-    let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), |rate| Rate::ip(rate).to_string());
-    for number in measured.numbers.iter().filter(|number| number.verdict == Verdict::Silent) {
-        let interval = number.interval.map(|(low, high)| format!("{} .. {}", Rate::ip(low), Rate::ip(high)));
-        shown.row([
-            number.path.to_string(),
-            number.method.clone(),
-            number.direction.to_string(),
-            number.quantity.to_string(),
-            format!("{}{}", if number.bound { "> " } else { "" }, rate(number.value)),
-            rate(number.truth),
-            rate(number.capacity),
-            interval.unwrap_or_else(|| "-".to_owned()),
-            number.tags.join(", ") + if number.changed { ", rates change" } else { "" },
-        ]);
-    }
-    shown.text()
 }

@@ -71,8 +71,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         runs: args.experiment.runs,
     })?;
     evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
-    args.experiment.check()?;
+    args.experiment.shown.check()?;
     let compared = args.experiment.threads.pool()?.install(|| evaluation.run(&audience()))?;
-    args.experiment.show(&compared.document, page::page, &compared.text)?;
+    args.experiment.shown.show(&compared.document, page::page, &compared.text)?;
     Ok(None)
 }

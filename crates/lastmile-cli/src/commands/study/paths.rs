@@ -1,23 +1,26 @@
 //! `lastmile paths`: random paths, and what becomes of every number on them.
 
 use anyhow::anyhow;
-use lastmile_study::paths::{Feature, Request, list, measure, table, text};
-use serde_json::json;
+use lastmile::options::split_outside;
+use lastmile_study::paths::{
+    Feature, Request, document, list, measure, page, removed_text, table, text, without,
+};
 
 use crate::shell::exit::Exit;
-use crate::shell::experiment::Threads;
+use crate::shell::experiment::{ShownArgs, Threads};
 use crate::shell::progress::audience;
 
-/// Measure random paths and say how often numbers are wrong, and whether they say so
+/// Measure random paths: how often are numbers wrong, and do they say so?
 ///
-/// Paths have 1 to 4 hops of 0.5 to 200 Mbit/s, several queue disciplines, token buckets, other traffic, loss, jitter and cells of 802.11. A
-/// path is a function of the seed and its number alone. docs/paths.md says what paths are made of, and what right and wrong are.
+/// Paths have 1 to 4 hops of 0.5 to 200 Mbit/s, several queue disciplines, token buckets, traffic of others, loss, jitter and cells of 802.11.
+/// The seed and a path's number alone decide what it is. A number that is wrong is "held" where its interval holds the truth, "warned" where
+/// a warning stands beside it, and else "silent". docs/paths.md says what paths are made of, and when a number is wrong.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths without 802.11n
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     runs: usize,
-    /// Paths whose last hop is an 802.11n cell; they take long
+    /// Paths whose last hop is an 802.11n cell, numbered behind the others; they take ten times as long
     #[arg(long, value_name = "N", default_value_t = 0)]
     cells: usize,
     /// Draws all random numbers
@@ -26,45 +29,68 @@ pub(crate) struct Args {
     /// How to measure, such as wbest or 'wbest(trains=4)', several with commas
     #[arg(long, value_name = "NAMES", default_value = "wbest,wbest(trains=4),capprobe")]
     method: String,
-    /// Measure only paths with these numbers
+    /// Measure the paths that have it again without this feature, such as fq-codel or loss; several with commas, `all` for each in turn
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Measure only the paths with these numbers
     #[arg(long, value_name = "N", value_delimiter = ',')]
     only: Vec<usize>,
-    /// Print the scenario of the path with this number, to run with `lastmile sim`
-    #[arg(long, value_name = "N", conflicts_with_all = ["list", "json"])]
+    /// Print the scenario of the path with this number, for `lastmile sim`; with --without, as it is then
+    #[arg(long, value_name = "N", conflicts_with_all = ["list", "json", "report", "only"])]
     show: Option<usize>,
-    /// Print all numbers that are wrong without a word
+    /// Print each number that is wrong without a word, with the features without which it is right
     #[arg(long)]
     list: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    shown: ShownArgs,
     #[command(flatten)]
     threads: Threads,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    let methods = lastmile::options::split_outside(&args.method, ',').map(str::parse);
-    let methods =
-        methods.collect::<Result<_, _>>().map_err(|error| Exit::Usage.blame(anyhow!("--method: {error}")))?;
+    let refused = |why: String| Exit::Usage.blame(anyhow!(why));
+    let methods = split_outside(&args.method, ',')
+        .map(|method| method.parse().map_err(|error| refused(format!("--method {method}: {error}"))));
+    let features = match args.without.as_slice() {
+        [all] if all == "all" => Feature::ALL.to_vec(),
+        some => {
+            let parsed = some.iter().map(|name| name.parse());
+            parsed.collect::<Result<_, String>>().map_err(|why| refused(format!("--without: {why}")))?
+        }
+    };
     let request = Request {
         runs: args.runs,
         cells: args.cells,
         seed: args.seed,
-        methods,
-        without: Vec::<Feature>::new(),
+        methods: methods.collect::<anyhow::Result<_>>()?,
+        without: Vec::new(),
         only: args.only,
     };
+    let count = request.runs + request.cells;
+    if let Some(number) = args.show.iter().chain(&request.only).find(|&&number| number >= count) {
+        return Err(refused(format!("no path has the number {number}: there are {count}, from 0")));
+    }
+    if count == 0 {
+        return Err(refused("--runs 0 measures nothing: at least 1, or --cells".to_owned()));
+    }
     if let Some(number) = args.show {
-        crate::shell::say(request.scenario(number).trim_end());
+        let text = Request { without: features, ..request }.scenario(number);
+        crate::shell::say(text.trim_end());
         return Ok(None);
     }
-    let measured = args.threads.pool()?.install(|| measure(&request, &audience()))?;
-    let table = table(&measured);
-    let mut shown = text(&table);
-    if args.list {
-        shown.push_str(&format!("\n{}", list(&measured)));
+    args.shown.check()?;
+    let (measured, removed) = args.threads.pool()?.install(|| {
+        let measured = measure(&request, &audience())?;
+        let removed = without(&request, &measured, &features, &audience())?;
+        Ok::<_, lastmile_study::Error>((measured, removed))
+    })?;
+    let mut shown = text(&table(&measured));
+    if !removed.is_empty() {
+        shown.push_str(&format!("\n{}", removed_text(&removed)));
     }
-    let document = json!({ "table": table, "numbers": measured.numbers, "answers": measured.answers, "durations": measured.durations });
-    crate::shell::show(args.json, &document, &shown)?;
+    if args.list {
+        shown.push_str(&format!("\n{}", list(&measured, &removed)));
+    }
+    args.shown.show(&document(&request, &measured, &removed)?, page::page, &shown)?;
     Ok(None)
 }

@@ -43,13 +43,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
     if args.list {
         let (json, text) = papers::list(paper);
-        crate::shell::show(args.experiment.json, &json, &text)?;
+        crate::shell::show(args.experiment.shown.json, &json, &text)?;
         return Ok(None);
     }
-    args.experiment.check()?;
+    args.experiment.shown.check()?;
     let request = Request { items: args.item, world: args.world.into(), runs: args.experiment.runs };
     let pool = args.experiment.threads.pool()?;
     let made = pool.install(|| reproduce(paper, &request, &audience()))?;
-    args.experiment.show(&made.document, page::page, &made.text)?;
+    args.experiment.shown.show(&made.document, page::page, &made.text)?;
     Ok(None)
 }
