@@ -93,6 +93,15 @@ pub(super) enum Taken {
     Overflow,
 }
 
+/// How far apart a burst's batches came at most, where three times or more it was longer than a host holds packets back: then it
+/// is the path that does.
+pub(super) fn apart(record: &StreamRecord, coalescing: Span, noise: Span) -> Option<Span> {
+    let between = Between::of(&Batch::of(record, noise));
+    let long = (coalescing + noise * 2) * HELD;
+    let late = || between.iter().map(|b| b.received).filter(|received| *received >= long);
+    (late().count() >= 3).then(|| late().max())?
+}
+
 /// Bursts and trains over a path that delivers in batches.
 #[derive(Clone, Debug)]
 pub(super) struct Batched {

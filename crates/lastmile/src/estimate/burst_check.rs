@@ -70,6 +70,8 @@ pub(super) struct BurstCheck {
     /// The largest bound so far, and the bytes of the burst that gave it.
     pub(super) bound: Rate,
     pub(super) burst: Bytes,
+    /// How far apart batches of a burst came, if the path makes them.
+    apart: Option<Span>,
     attempts: u32,
     stepped: u32,
     losses: (u32, u32),
@@ -116,6 +118,7 @@ impl BurstCheck {
             gap,
             bound: Rate::ip(0),
             burst: Bytes::ZERO,
+            apart: None,
             attempts: 0,
             stepped: 0,
             losses: (0, 0),
@@ -237,6 +240,7 @@ impl BurstCheck {
         let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(&begun, self.min_delay)).flatten();
         if let Some(mut burst) = burst {
             self.streams.push(record.stream);
+            self.apart = self.apart.max(batched::apart(record, self.coalescing, noise));
             if self.at_once {
                 if let Some(batched) = Batched::of(record, self.size, self.coalescing, noise) {
                     return Some(Finding::InBatches(Box::new(batched)));
@@ -313,6 +317,12 @@ impl BurstCheck {
             }
             _ => {}
         }
+        if let (Pairs::TooFast | Pairs::Batched, Some(apart)) = (self.pairs, self.apart) {
+            return Finding::Refused(Refusal::Inconsistent(format!(
+                "the path delivers packets in batches up to {apart} apart, and no host holds them back for so long: pairs cannot be timed, and bursts show no more than {}",
+                self.bound
+            )));
+        }
         let what = match self.pairs {
             Pairs::Claim(_) => "packet pairs and bursts contradict each other",
             Pairs::TooFast => "the path is faster than these hosts can time",
@@ -322,5 +332,36 @@ impl BurstCheck {
             "{what}, and bursts show no more than {}: turn off GRO and interrupt coalescing at the receiver, and measure when both hosts are idle",
             self.bound
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::testing::record;
+    use crate::report::Pattern;
+
+    /// Two packets at once, every so many microseconds.
+    fn refused(every: u64) -> String {
+        let noise = Span::from_micros(2);
+        let pairs = record(Pattern::Pairs, &[0, 0], &[0, 5], &[Some(900), Some(900)]);
+        let mut check = BurstCheck::new(Pairs::Batched, Bytes(1488), Span::from_micros(250), &pairs, noise);
+        let sent = vec![0; batched::BURST];
+        let came: Vec<_> = (0..sent.len() as u64).map(|k| Some(900 + k / 2 * every)).collect();
+        loop {
+            match check.on_stream(&record(Pattern::Burst, &sent, &sent, &came), noise) {
+                None => {}
+                Some(Finding::Refused(refusal)) => return refusal.to_string(),
+                Some(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn batches_further_apart_than_a_host_holds_them_are_the_paths() {
+        let slots = refused(2_400);
+        assert!(slots.contains("the path delivers packets in batches up to 2.4 ms apart"), "{slots}");
+        let interrupts = refused(1_000);
+        assert!(interrupts.contains("the receiver stamps packets in batches"), "{interrupts}");
     }
 }
