@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths reproduce field twins bench-sim bench-ns interop
+.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns interop
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -9,7 +9,8 @@ help:
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     how often numbers are wrong on random paths, and whether they say so (ARGS=... are passed on)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
-	@echo "make field     what measurements say on paths of real kernels whose trouble is known (docs/validation.md; 10 minutes, as root)"
+	@echo "make field     what measurements say on paths of real kernels whose trouble is known (writes docs/validation.md; 15 minutes, as root)"
+	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (10 minutes, as root, Debian)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
@@ -59,9 +60,19 @@ reproduce: build
 	target/release/lastmile reproduce vtp --report target/reproduce-vtp.html $(ARGS)
 
 # Leaves nothing behind, whatever ends it: hosts are namespaces of its own threads, programs die with them.
+# A kernel without a policer borrows that of a guest.
 field: build
+	@scripts/guest.sh >/dev/null || true
 	LASTMILE_PROGRAM=$(CURDIR)/target/release/lastmile cargo test --locked -p lastmile-cli --test field --test lab -- \
 		--ignored --nocapture --test-threads=1 field_
+
+# Leaves nothing behind either: the guest is a program too.
+field-linux:
+	@if why=$$(scripts/guest.sh); then \
+		$(MAKE) --no-print-directory build && \
+		LASTMILE_PROGRAM=$(CURDIR)/target/release/lastmile cargo test --locked -p lastmile-cli --test field -- \
+			--ignored --nocapture --test-threads=1 linux_table; \
+	else echo "field-linux: skipped: $$why"; fi
 
 # Leave the machine alone meanwhile.
 twins: setup

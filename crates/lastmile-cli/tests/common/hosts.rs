@@ -36,9 +36,19 @@ impl Host {
         Host { ns, thread }
     }
 
+    /// Its network, for programs that are started there.
+    pub fn namespace(&self) -> &NetNs {
+        &self.ns
+    }
+
+    /// The file by which `ip` knows its network.
+    pub fn namespace_file(&self) -> String {
+        format!("/proc/{}/task/{}/ns/net", std::process::id(), self.thread)
+    }
+
     /// Links this host's `device` to that of the same name at `other`; addresses have a prefix's length.
     pub fn link(&self, device: &str, address: &str, other: &Host, far: &str) {
-        let namespace = format!("/proc/{}/task/{}/ns/net", std::process::id(), other.thread);
+        let namespace = other.namespace_file();
         self.does(&format!("ip link add {device} type veth peer name {device} netns {namespace}"));
         for (host, address) in [(self, address), (other, far)] {
             host.does(&format!("ip addr add {address} dev {device}"));

@@ -1,14 +1,19 @@
 //! Paths of real kernels: hosts in namespaces, links with the kernel's own shapers, programs that nobody here wrote.
 #![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
 
+mod beside;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
 #[path = "../common/hosts.rs"]
 mod hosts;
+mod linux;
+mod path;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;
 mod relay;
+mod rows;
+mod said;
 mod table;
 
 use common::{Ended, lastmile};
@@ -22,6 +27,10 @@ fn no_hosts() -> bool {
     let why = missing();
     why.iter().for_each(|why| eprintln!("lab: skipped: {why}"));
     why.is_some()
+}
+
+fn no_iperf3() -> bool {
+    std::process::Command::new("iperf3").arg("--version").output().is_err()
 }
 
 /// The capacity that a run found; late where it says that a host was.
