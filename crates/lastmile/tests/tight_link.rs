@@ -37,7 +37,8 @@ fn measure(links: [(f64, f64); 2], cross: Cross, size: f64, capacity: f64, seed:
     let mut path = link(0);
     (path.behind, path.jitter) = (Some(Box::new(link(1))), 2_000.0);
     let conditions = Conditions { seed, ..Conditions::default() };
-    let Outcome::Found(found) = path.measure(&mut *build(&"wbest".parse().unwrap(), &conditions).unwrap())
+    let Outcome::Found(found) =
+        path.measure(&mut *build(&"wbest(trains=1)".parse().unwrap(), &conditions).unwrap())
     else {
         count.refused += 1;
         return;

@@ -224,7 +224,9 @@ mod tests {
 
     /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
-        let scenario = builtin(name).unwrap();
+        let mut scenario = builtin(name).unwrap();
+        // Streams are numbered from 1: pairs, a train that is not believed, and the one train that counts.
+        scenario.roles.measure[0].method.options.insert("trains".to_owned(), "1".to_owned());
         let make = Makers::measuring(|spec| {
             estimator(&spec.method, &Conditions::default()).map_err(|error| error.to_string())
         });
@@ -269,7 +271,6 @@ mod tests {
 
     #[test]
     fn lateness_counts_by_what_it_does_to_the_number() {
-        // Streams are numbered from 1: pairs, a train that is not believed, and the train that counts.
         assert_eq!(judged("path", |_, _| Span::ZERO), Moved { simulated: Some(0.0), ..Moved::default() });
         // Nobody sees that a packet in the queue came later into it; nor one odd pair among thirty.
         let train = |k: usize, us| {

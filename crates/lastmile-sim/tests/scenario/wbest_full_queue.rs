@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use lastmile::estimate::{Quantity, Refusal};
+use lastmile::estimate::{Estimate, Quantity, Refusal};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
@@ -20,16 +20,19 @@ fn outcomes(others: &str, size: u32, link: &str, runs: u64) -> (usize, usize) {
     let (mut refused, mut wrong) = (0, 0);
     for seed in 0..runs {
         let run = simulate(&scenario, seed, &makers(), Hooks::default()).unwrap();
-        let last = run.found.measure.outcomes.last().expect("it comes to an end");
+        let left = |e: &Estimate| e.quantity == Quantity::AvailableBandwidth;
+        let outcomes = &run.found.measure.outcomes;
+        let last =
+            outcomes.iter().rfind(|o| o.estimate.as_ref().is_none_or(left)).expect("it comes to an end");
         let Some(estimate) = &last.estimate else {
             let congested =
                 matches!(last.refusal, Some(Refusal::Congested { .. } | Refusal::QueueFull { .. }));
             refused += usize::from(congested);
             continue;
         };
-        assert_eq!(estimate.quantity, Quantity::AvailableBandwidth);
         let truth = last.truth.and_then(|t| t.window).unwrap().bits_per_second();
-        wrong += usize::from(estimate.value.rate().unwrap().bits_per_second() > truth + 1_500_000);
+        wrong +=
+            usize::from(estimate.value.rate().map_or(0, |rate| rate.bits_per_second()) > truth + 1_500_000);
     }
     (refused, wrong)
 }

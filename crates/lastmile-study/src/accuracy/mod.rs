@@ -5,7 +5,7 @@
 //! probe's own window ("window"). On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
 
 use lastmile::endpoint::measure::relative_error;
-use lastmile::estimate::{Conditions, METHODS, Quantity, TruthOver, Value, build};
+use lastmile::estimate::{Conditions, Estimate, METHODS, Quantity, TruthOver, Value, build};
 use lastmile::options::{Choice, Given, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
@@ -310,7 +310,10 @@ fn path(rate: Rate, cross: Cross, method: &Choice) -> Result<Scenario> {
 
 /// Holds the last number of a run that is known (the available bandwidth, where the method has one) against the truths.
 fn judge(outcomes: &[Outcome], path: &Path) -> Run {
-    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
+    let known = |o: &&Outcome| {
+        let tells = |e: &Estimate| e.value != Value::Unknown && e.quantity != Quantity::AchievableRate;
+        o.estimate.as_ref().is_none_or(tells)
+    };
     let Some(outcome) = outcomes.iter().rfind(known) else {
         return Run::Refused("the run's time was over".into());
     };

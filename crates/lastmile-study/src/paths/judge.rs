@@ -120,7 +120,8 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
     let wrong = if bound { off > may } else { off.abs() > may };
     let holds = estimate.interval.map(|interval| interval.contains(own));
     // That a number is a bound does not say that it is too high.
-    let warned = estimate.warnings.iter().any(|w| !(bound && w.code == WarningCode::LowerBound));
+    let warned =
+        estimate.warnings.iter().any(|w| w.code.doubts() && !(bound && w.code == WarningCode::LowerBound));
     let verdict = match (wrong, holds, warned) {
         (false, ..) if bound => Verdict::Refused,
         (false, ..) => Verdict::Right,
@@ -131,9 +132,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
     let narrow = |interval: Interval| bps(interval.high) - bps(interval.low) <= NARROW * capacity;
     Some(Judged {
         verdict,
-        kept: verdict == Verdict::Right
-            && estimate.warnings.is_empty()
-            && estimate.interval.is_some_and(narrow),
+        kept: verdict == Verdict::Right && !warned && estimate.interval.is_some_and(narrow),
         truth: Some(own),
         capacity: Some(Rate::ip(capacity as u64)),
         holds,

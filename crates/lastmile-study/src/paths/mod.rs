@@ -323,4 +323,6 @@ fn span(estimate: &Estimate, found: &Found) -> (f64, f64) {
 }
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod tests;

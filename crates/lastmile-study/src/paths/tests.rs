@@ -95,6 +95,8 @@ fn truth(left: f64) -> Option<Truth> {
         window: Some(mbps(left)),
         mean: Some(mbps(9.9)),
         over: TruthOver::Window,
+        next: None,
+        next_missing: None,
         achievable_window: None,
         achievable_mean: None,
     })

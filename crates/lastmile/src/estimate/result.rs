@@ -337,6 +337,19 @@ codes! { Refusal:
     Inconsistent = "inconsistent",
 }
 
+impl WarningCode {
+    /// Whether the number may be wrong. The other codes say what was measured, and how.
+    ///
+    /// ```
+    /// use lastmile::estimate::WarningCode;
+    /// assert!(WarningCode::TightLink.doubts() && !WarningCode::PacketSize.doubts());
+    /// ```
+    pub fn doubts(self) -> bool {
+        use WarningCode::{Faithful, OwnQueue, PacketSize, RoundTrip};
+        !matches!(self, RoundTrip | PacketSize | OwnQueue | Faithful)
+    }
+}
+
 /// Why there is no number.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]

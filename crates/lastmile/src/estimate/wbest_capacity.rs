@@ -142,6 +142,12 @@ fn spread_of_stamps(noise: Span) -> i64 {
     if noise > EXACT { noise.as_nanos() * 2 } else { 1 }
 }
 
+/// Whether an interval says next to nothing, against `most` in bit/s.
+pub(super) fn too_wide(interval: &Interval, most: f64) -> bool {
+    let width = interval.high.bits_per_second().saturating_sub(interval.low.bits_per_second());
+    width as f64 > TOO_WIDE * most.max(1.0)
+}
+
 /// Takes the number from intervals that say next to nothing, and says so: of what is left against `limit`, what there could be in bit/s, of a rate against
 /// itself.
 pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
@@ -152,10 +158,10 @@ pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
             Quantity::AvailableBandwidth => (limit, "what there could be"),
             _ => (bps(rate), "the rate itself"),
         };
-        let share = (bps(interval.high) - bps(interval.low)) / most.max(1.0);
-        if share <= TOO_WIDE {
+        if !too_wide(&interval, most) {
             continue;
         }
+        let share = (bps(interval.high) - bps(interval.low)) / most.max(1.0);
         let wide = match share > 1.0 {
             true => format!("wider than {of}"),
             false => format!("{:.0} % of {of}", share * 100.0),

@@ -18,7 +18,7 @@ use crate::estimate::overflow::{OVERFLOWS, least_delay, losses, plateau};
 use crate::estimate::policer::{self, Policer, PolicerCheck};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
 use crate::estimate::tight_link::{self, Least};
-use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, warn_too_wide};
+use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, too_wide, warn_too_wide};
 pub use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::wbest_fluid::{Fluid, faithful_spare};
 use crate::estimate::{fair_queue, idle::Idle};
@@ -281,11 +281,10 @@ impl Estimator for Wbest {
         {
             return self.base.send(plan);
         }
-        if matches!(self.phase, Phase::Train) && self.asks_singles() {
+        if matches!(self.phase, Phase::Train)
+            && let Some(plan) = self.asks_singles()
+        {
             self.phase = Phase::Singles;
-        }
-        if matches!(self.phase, Phase::Singles) {
-            let plan = self.singles();
             return self.base.send(plan);
         }
         let config = &self.config;

@@ -23,43 +23,39 @@ impl Wbest {
         };
         match self.config.trains {
             Some(trains) => trains.max(1),
-            None if self.config.faithful || self.shaper.is_some() || !met_others() => 1,
-            None => LOADED,
+            None if self.pairs.usable.is_empty() || self.config.faithful || self.shaper.is_some() => 1,
+            None if met_others() => LOADED,
+            None => 1,
         }
     }
 
-    /// The share of time in which pairs, or single packets, met nobody. Where stations aggregate, packets wait for more than others' packets.
+    /// The share of time in which pairs, or single packets, met nobody.
     fn idle(&self) -> Option<Idle> {
-        let (pairs, slot) = (&self.pairs.usable, self.slot());
+        let (pairs, slot) = (&self.pairs.usable, self.slot()?);
         let of_singles = || Idle::of_singles(self.singles.as_ref()?, pairs, slot, self.noise);
-        let asked = !self.capacity.in_batches;
-        asked.then(|| Idle::of(pairs, slot, self.noise).or_else(of_singles)).flatten()
+        Idle::of(pairs, slot, self.noise).or_else(of_singles)
     }
 
-    fn slot(&self) -> Span {
-        bits_per_second(self.capacity.rate).time_for(self.config.packet_size)
+    /// A packet's time at the capacity, where pairs could tell it. Where stations aggregate, packets wait for more than others' packets.
+    fn slot(&self) -> Option<Span> {
+        let timed = self.bound.is_none() && !self.capacity.in_batches && !self.pairs.usable.is_empty();
+        timed.then(|| bits_per_second(self.capacity.rate).time_for(self.config.packet_size))
     }
 
-    /// Whether single packets are to tell what pairs cannot.
-    pub(super) fn asks_singles(&self) -> bool {
-        let pairs = &self.pairs.usable;
-        let free = !self.config.faithful && !self.capacity.in_batches && self.singles.is_none();
-        free && !pairs.is_empty() && Idle::of(pairs, self.slot(), self.noise).is_none()
+    /// Single packets that are to tell what pairs cannot.
+    pub(super) fn asks_singles(&mut self) -> Option<StreamPlan> {
+        let slot = self.slot().filter(|_| !self.config.faithful && self.singles.is_none())?;
+        let asked = Idle::of(&self.pairs.usable, slot, self.noise).is_none();
+        asked.then(|| Idle::singles(slot, || self.base.draw()))
     }
-
-    pub(super) fn singles(&mut self) -> StreamPlan {
-        let slot = self.slot();
-        Idle::singles(slot, || self.base.draw())
-    }
-
     /// Whether a burst is to tell if a queue serves flows in turn.
     pub(super) fn asks_fair_queue(&self) -> bool {
         let free = !self.config.faithful && self.shaper.is_none() && self.fair_share.is_none();
-        free && fair_queue::asks(&self.outputs, self.capacity.rate)
+        free && !self.pairs.usable.is_empty() && fair_queue::asks(&self.outputs, self.capacity.rate)
     }
 
     pub(super) fn on_fair_queue(&mut self, record: &StreamRecord) {
-        self.fair_share = Some(fair_queue::share(&self.outputs, record));
+        self.fair_share = Some(fair_queue::share(&self.outputs, self.capacity.rate, record));
         self.finish();
     }
 
@@ -99,6 +95,8 @@ impl Wbest {
         estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
         estimate.next = self.next(idle);
         if let Some(idle) = idle.filter(|idle| idle.contradicts(left / limit.rate.max(1.0))) {
+            // The number is the most that is left; how much less it is nobody knows.
+            estimate.interval = estimate.interval.filter(|interval| !too_wide(interval, limit.rate));
             let text = format!(
                 "{BUSY}: {:.0} % of the pairs met an empty path, and what is left may be as little as that share of the capacity",
                 idle.share() * 100.0
@@ -122,7 +120,8 @@ impl Wbest {
         let left = idle.filter(|idle| !idle.contradicts(share / c)).map(|_| share);
         estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
         let interval = self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains);
-        estimate.interval = Some(interval.reaching(c * by_pairs.0).reaching(c * by_pairs.1));
+        let by_pairs = [c * by_pairs.0, c * by_pairs.1];
+        estimate.interval = Some(self.outputs.iter().chain(&by_pairs).fold(interval, |all, rate| all.reaching(*rate)));
         estimate.next = self.next(idle);
         if left.is_none() {
             estimate.warnings.push(Warning { code: WarningCode::FairQueue, text: IN_TURN.to_owned() });
