@@ -162,6 +162,45 @@ fn what_is_due_leaves_before_what_is_planned() {
     assert_eq!(received(&socket, 2), [1, 2]);
 }
 
+/// A packet that is due and seven that soon are, each 4 ms, on a machine whose cores are all busy: whichever thread is held up, no packet
+/// leaves before an earlier one.
+#[test]
+#[ignore = "keeps all cores busy: runs alone"]
+fn wallclock_beside_busy_loops_no_packet_overtakes_another() {
+    const BATCHES: u64 = 500;
+    let (_socket, to) = receiver();
+    let batches = (0..BATCHES).map(|k| {
+        let from = Span::from_millis(4) * k as i64;
+        (from, (0..8).map(|i| (8 * k + i + 1, from + Span::from_micros(500) * i as i64)).collect())
+    });
+    let mut node = Planner::new(to, batches);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 * std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let socket = UdpSocket::open(&UdpConfig::new(LOCAL.into())).unwrap();
+        let mut driver = Driver::new(vec![socket], DriverConfig::default()).unwrap();
+        let told = &mut |_: &Event<std::convert::Infallible>| {};
+        let patience = Instant::now() + Duration::from_secs(20);
+        let answered =
+            |node: &Planner| node.answers.len() as u64 == 8 * BATCHES || Instant::now() >= patience;
+        driver.run(&mut node, told, &AtomicBool::new(false), answered).unwrap();
+        over.store(true, Ordering::Relaxed);
+    });
+    node.answers.sort_unstable_by_key(|(id, _)| *id);
+    let left: Vec<Time> =
+        node.answers.iter().map(|(id, at)| at.unwrap_or_else(|why| panic!("{id}: {why:?}"))).collect();
+    assert_eq!(left.len() as u64, 8 * BATCHES);
+    let overtaken: Vec<Span> =
+        left.windows(2).map(|pair| pair[0] - pair[1]).filter(|by| *by > Span::ZERO).collect();
+    assert_eq!(overtaken, [], "of {} packets", left.len());
+}
+
 #[test]
 fn without_kernel_stamps_user_space_says_when_a_packet_left() {
     let (_socket, to) = receiver();

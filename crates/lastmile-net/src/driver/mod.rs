@@ -1,8 +1,9 @@
 //! Runs a [`Node`] on real sockets.
 //!
 //! One thread reads packets and stamps and feeds the node; a second one does nothing but meet departure times, so
-//! that a train is never late because something was being received. The node's times count from the driver's start,
-//! on CLOCK_MONOTONIC; arrivals and departures are the kernel's stamps.
+//! that a train is never late because something was being received. Packets leave in the order of the times for which they
+//! were planned, and those of one time in the order in which they were made, whichever thread sends them. The node's times count
+//! from the driver's start, on CLOCK_MONOTONIC; arrivals and departures are the kernel's stamps.
 
 mod sender;
 
@@ -14,16 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastmile::event::Event;
-use lastmile::node::{
-    Datagram, Ecn, Failure, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId,
-};
+use lastmile::node::{Datagram, Ecn, Failure, Flow, Input, Node, Output, Payload, PortId, TransmitId};
 use lastmile::time::{Epoch, Span, Time};
 use nix::sys::eventfd::EventFd;
 
 use crate::clock::{WallClock, now as monotonic};
 use crate::sched::{self, RealTime};
 use crate::udp::{PathFault, RecvBatch, SocketEvent, UdpSocket, wait_readable};
-use sender::{Departed, PRIORITY, Sender, lock, transmit};
+use sender::{Departed, PRIORITY, Sender};
 
 /// How a driver keeps its deadlines.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,8 +52,8 @@ pub struct Driver {
     awaited: BTreeSet<u64>,
     /// Packets that user space sent and that may still get a stamp: when user space saw them leave, in that order.
     unstamped: VecDeque<(u64, u64)>,
-    /// What leaves at once, gathered so that a burst of replies is one system call.
-    replies: Vec<Transmit>,
+    /// Packets that are due were handed over: they leave together, so that a burst of replies is one system call.
+    due: bool,
     wake: Option<Time>,
     events: u64,
 }
@@ -85,7 +84,7 @@ impl Driver {
             realtime,
             awaited: BTreeSet::new(),
             unstamped: VecDeque::new(),
-            replies: Vec::new(),
+            due: false,
             wake: None,
             events: 0,
         })
@@ -113,7 +112,7 @@ impl Driver {
 
     /// What ends [`run`](Driver::run)'s wait at once, for whoever sets `stop` on another thread.
     pub fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.sender.ready))
+        Waker(Arc::clone(self.sender.ready()))
     }
 
     fn time(&self, monotonic: u64) -> Time {
@@ -139,9 +138,8 @@ impl Driver {
         while !done(node) && !stop.load(Ordering::Relaxed) {
             let ready = self.wait()?;
             if ready.last() == Some(&true) {
-                let _ = self.sender.ready.read();
-                let results = std::mem::take(&mut *lock(&self.sender.results));
-                results.into_iter().for_each(|result| self.departed(result, node, on_event));
+                let _ = self.sender.ready().read();
+                self.sender.results().into_iter().for_each(|result| self.departed(result, node, on_event));
             }
             for (port, ready) in ready.iter().take(self.sockets.len()).enumerate() {
                 if *ready {
@@ -174,7 +172,7 @@ impl Driver {
         let deadline = [wake, stamp].into_iter().flatten().min().unwrap_or(u64::MAX);
         let deadline = deadline.min(monotonic() + 500_000_000);
         let mut fds: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
-        fds.push(self.sender.ready.as_fd());
+        fds.push(self.sender.ready().as_fd());
         wait_readable(&fds, Some(deadline))
     }
 
@@ -193,13 +191,9 @@ impl Driver {
                     if transmit.id != TransmitId::UNTRACKED {
                         self.awaited.insert(transmit.id.0);
                     }
-                    if transmit.at > now {
-                        // What is due leaves first: the sending thread may be at it before this one has ended here.
-                        self.flush();
-                        self.sender.push(transmit);
-                    } else {
-                        self.replies.push(transmit);
-                    }
+                    let due = transmit.at <= now;
+                    self.due |= due;
+                    self.sender.push(transmit, due);
                 }
                 Output::Event(what) => {
                     let event = Event { at: now, node: 0, seq: self.events, what };
@@ -215,13 +209,8 @@ impl Driver {
     }
 
     fn flush(&mut self) {
-        if !self.replies.is_empty() {
-            let sent = transmit(&self.sockets, &self.replies);
-            self.replies.clear();
-            if !sent.is_empty() {
-                lock(&self.sender.results).extend(sent);
-                let _ = self.sender.ready.write(1);
-            }
+        if std::mem::take(&mut self.due) {
+            self.sender.flush();
         }
     }
 

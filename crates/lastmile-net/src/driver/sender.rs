@@ -1,4 +1,8 @@
-//! The thread that meets departure times, and what becomes of packets in user space.
+//! The order in which packets leave, the thread that meets their times, and what becomes of them in user space.
+//!
+//! All packets stand in one queue. Whoever sends, the thread that meets departure times or the driver's own with what is due at
+//! once, takes from the front of it and keeps the others out until it has sent: no packet overtakes another one, however long
+//! either thread is held up.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +29,7 @@ pub(super) enum Departed {
 }
 
 /// Sends packets that leave together; says what became of those that the node waits for.
-pub(super) fn transmit(sockets: &[UdpSocket], packets: &[Transmit]) -> Vec<Departed> {
+fn transmit(sockets: &[UdpSocket], packets: &[Transmit]) -> Vec<Departed> {
     let mut departed = Vec::new();
     let mut rest = packets;
     while let Some(first) = rest.first() {
@@ -79,36 +83,101 @@ fn outgoing(transmit: &Transmit) -> Option<Outgoing<'_>> {
     })
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread that meets departure times.
-pub(super) struct Sender {
-    queue: Arc<(Mutex<Queue>, Condvar)>,
-    pub(super) results: Arc<Mutex<Vec<Departed>>>,
+/// What waits to leave, and what became of what left.
+struct Outbox {
+    sockets: Arc<Vec<UdpSocket>>,
+    started: u64,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    results: Mutex<Vec<Departed>>,
     /// Readable when there are results.
-    pub(super) ready: Arc<EventFd>,
-    pushed: u64,
-    thread: Option<JoinHandle<()>>,
+    ready: Arc<EventFd>,
 }
 
 #[derive(Default)]
 struct Queue {
     /// Earliest first; equal times in the order of pushing.
     planned: BTreeMap<(Time, u64), Transmit>,
+    pushed: u64,
+    /// What leaves together: empty but while it is sent.
+    together: Vec<Transmit>,
+    /// Until when the thread that meets departure times sleeps, unless it is woken.
+    sleeps_until: Option<Time>,
     stop: bool,
+}
+
+impl Outbox {
+    fn new(sockets: Arc<Vec<UdpSocket>>, started: u64) -> io::Result<Outbox> {
+        let ready = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
+        Ok(Outbox {
+            sockets,
+            started,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            results: Mutex::default(),
+            ready: Arc::new(ready),
+        })
+    }
+
+    /// Sends all that is due by then, or by now where that is later, in order and with as few system calls as possible. What is
+    /// overdue leaves too: the endpoint sees from the stamps that its schedule was missed.
+    fn send_due(&self, queue: &mut Queue, by: Time) {
+        let due = by.max(Time::from_nanos(monotonic().saturating_sub(self.started)));
+        while let Some(entry) = queue.planned.first_entry().filter(|entry| entry.key().0 <= due) {
+            queue.together.push(entry.remove());
+        }
+        let departed = transmit(&self.sockets, &queue.together);
+        queue.together.clear();
+        if !departed.is_empty() {
+            lock(&self.results).extend(departed);
+            let _ = self.ready.write(1);
+        }
+    }
+
+    /// Meets departure times until it is told to stop. With `spin` nanoseconds to go it spins rather than sleeps.
+    fn meet_times(&self, spin: u64) {
+        let mut queue = lock(&self.queue);
+        while !queue.stop {
+            let Some((&(at, _), _)) = queue.planned.first_key_value() else {
+                queue.sleeps_until = Some(Time::MAX);
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let deadline = self.started.saturating_add(at.as_nanos());
+            let left = deadline.saturating_sub(monotonic());
+            // Asleep on the queue, so that a packet planned for an earlier time is not late. With exact timers this wait
+            // is as precise as any sleep.
+            if left > spin {
+                let sleep = Duration::from_nanos(left - spin);
+                queue.sleeps_until = Some(at);
+                queue = self.changed.wait_timeout(queue, sleep).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            queue.sleeps_until = None;
+            drop(queue);
+            sched::sleep_until(deadline, spin);
+            queue = lock(&self.queue);
+            self.send_due(&mut queue, at);
+        }
+    }
+}
+
+/// What the driver hands its packets to, with the thread that meets departure times.
+pub(super) struct Sender {
+    outbox: Arc<Outbox>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Sender {
     pub(super) fn start(sockets: Arc<Vec<UdpSocket>>, started: u64, realtime: bool) -> io::Result<Sender> {
-        let queue = Arc::new((Mutex::new(Queue::default()), Condvar::new()));
-        let results = Arc::new(Mutex::new(Vec::new()));
-        let ready = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
-        let ready = Arc::new(ready);
+        let outbox = Arc::new(Outbox::new(sockets, started)?);
         let (granted, asked) = std::sync::mpsc::channel();
         let thread = {
-            let (queue, results, ready) = (Arc::clone(&queue), Arc::clone(&results), Arc::clone(&ready));
+            let outbox = Arc::clone(&outbox);
             std::thread::Builder::new().name("lastmile-send".into()).spawn(move || {
                 let _ = sched::exact_timers();
                 let priority = match realtime {
@@ -126,7 +195,7 @@ impl Sender {
                 let failed = error.is_some();
                 let _ = granted.send(error);
                 if !failed {
-                    send_loop(&sockets, started, spin, &queue, &results, &ready);
+                    outbox.meet_times(spin);
                 }
                 drop(guard);
             })?
@@ -136,74 +205,97 @@ impl Sender {
             Ok(Some(error)) => return Err(error),
             Err(_) => return Err(io::Error::other("the sending thread ended at once")),
         }
-        Ok(Sender { queue, results, ready, pushed: 0, thread: Some(thread) })
+        Ok(Sender { outbox, thread: Some(thread) })
     }
 
-    pub(super) fn push(&mut self, transmit: Transmit) {
-        let mut queue = lock(&self.queue.0);
-        let earliest = queue.planned.first_key_value().is_none_or(|((at, _), _)| transmit.at < *at);
-        queue.planned.insert((transmit.at, self.pushed), transmit);
-        self.pushed += 1;
-        drop(queue);
-        if earliest {
-            self.queue.1.notify_one();
+    /// Plans a packet. One that is due already leaves with [`flush`](Sender::flush) at the latest.
+    pub(super) fn push(&self, transmit: Transmit, due: bool) {
+        let mut queue = lock(&self.outbox.queue);
+        let (at, place) = (transmit.at, (transmit.at, queue.pushed));
+        queue.planned.insert(place, transmit);
+        queue.pushed += 1;
+        if !due && queue.sleeps_until.is_some_and(|until| at < until) {
+            queue.sleeps_until = Some(at);
+            drop(queue);
+            self.outbox.changed.notify_one();
         }
+    }
+
+    /// Sends what is due from this thread.
+    pub(super) fn flush(&self) {
+        self.outbox.send_due(&mut lock(&self.outbox.queue), Time::ZERO);
+    }
+
+    /// What is readable when there are results.
+    pub(super) fn ready(&self) -> &Arc<EventFd> {
+        &self.outbox.ready
+    }
+
+    /// What became of packets since it was last asked.
+    pub(super) fn results(&self) -> Vec<Departed> {
+        std::mem::take(&mut *lock(&self.outbox.results))
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        lock(&self.queue.0).stop = true;
-        self.queue.1.notify_one();
+        lock(&self.outbox.queue).stop = true;
+        self.outbox.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn send_loop(
-    sockets: &[UdpSocket],
-    started: u64,
-    spin: u64,
-    (queue, changed): &(Mutex<Queue>, Condvar),
-    results: &Mutex<Vec<Departed>>,
-    ready: &EventFd,
-) {
-    let mut together = Vec::with_capacity(BATCH);
-    let mut guard = lock(queue);
-    loop {
-        if guard.stop {
-            return;
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use lastmile::node::Datagram;
+    use lastmile::time::Span;
+
+    use super::*;
+    use crate::udp::UdpConfig;
+
+    /// Hands packets over, each due or not, and flushes; those that arrive within half a second.
+    fn arrive(sender: &Sender, packets: &[(u8, Time, bool)]) -> Vec<u8> {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let to = receiver.local_addr().unwrap();
+        for (number, at, due) in packets {
+            let datagram = Datagram::udp(SocketAddr::from(([0; 4], 0)), to, vec![*number]);
+            let transmit = Transmit { id: TransmitId::UNTRACKED, at: *at, port: PortId(0), datagram };
+            sender.push(transmit, *due);
         }
-        let Some((&(at, _), _)) = guard.planned.first_key_value() else {
-            guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        let deadline = started.saturating_add(at.as_nanos());
-        let left = deadline.saturating_sub(monotonic());
-        // Asleep on the queue, so that a packet planned for an earlier time is not late. With exact timers this wait
-        // is as precise as any sleep.
-        if left > spin {
-            let sleep = Duration::from_nanos(left - spin);
-            guard = changed.wait_timeout(guard, sleep).unwrap_or_else(PoisonError::into_inner).0;
-            continue;
-        }
-        drop(guard);
-        sched::sleep_until(deadline, spin);
-        guard = lock(queue);
-        // Everything that was planned for this time leaves in one system call; what is overdue besides leaves too,
-        // in order, and the endpoint will see from the stamps that its schedule was missed.
-        let now = Time::from_nanos(monotonic().saturating_sub(started));
-        while let Some(entry) = guard.planned.first_entry().filter(|e| e.key().0 <= now.max(at)) {
-            together.push(entry.remove());
-        }
-        drop(guard);
-        let departed = transmit(sockets, &together);
-        together.clear();
-        if !departed.is_empty() {
-            lock(results).extend(departed);
-            let _ = ready.write(1);
-        }
-        guard = lock(queue);
+        sender.flush();
+        let mut number = [0];
+        let next = || receiver.recv(&mut number).ok().map(|_| number[0]);
+        std::iter::from_fn(next).take(packets.len()).collect()
+    }
+
+    fn sockets() -> Arc<Vec<UdpSocket>> {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        Arc::new(vec![UdpSocket::open(&UdpConfig::new(local)).unwrap()])
+    }
+
+    /// The thread that should have sent the first three gets no time.
+    #[test]
+    fn what_is_overdue_leaves_before_what_is_due() {
+        let started = monotonic() - 1_000_000_000;
+        let sender = Sender { outbox: Arc::new(Outbox::new(sockets(), started).unwrap()), thread: None };
+        let at = |ms: i64| Time::ZERO + Span::from_millis(ms);
+        let packets = [(1, at(700), false), (2, at(800), false), (3, at(800), false), (4, at(1_000), true)];
+        assert_eq!(arrive(&sender, &packets), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_packet_that_is_planned_behind_one_that_is_due_meets_its_time() {
+        let started = monotonic();
+        let sender = Sender::start(sockets(), started, false).unwrap();
+        // So that the thread is asleep.
+        std::thread::sleep(Duration::from_millis(20));
+        let now = Time::from_nanos(monotonic() - started);
+        let packets = [(1, now, true), (2, now + Span::from_millis(100), false)];
+        assert_eq!(arrive(&sender, &packets), [1, 2]);
     }
 }
