@@ -121,7 +121,7 @@ impl RateController for Ledbat {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
-        let sample = feedback.rtt(self.flow.now());
+        let sample = self.flow.round_trip(feedback);
         let smooth = |new: f64| self.rtt.map_or(new, |rtt| rtt + (new - rtt) / 8.0);
         self.rtt = sample.map(|sample| smooth(sample.as_secs_f64())).or(self.rtt);
         let (mut acked, mut lost) = (0.0, 0.0);

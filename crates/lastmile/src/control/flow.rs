@@ -1,13 +1,18 @@
 //! What every controller repeats, so that its file holds nothing but its own law: which packets left and were reported, how
 //! large they are, when feedback is overdue, which losses are one congestion, limits, and the decisions that wait.
 
+use super::lately::Lately;
 use super::spacing::Spacing;
-use super::{Decision, Decisions, Sent, Setting, Signal};
+use super::{Decision, Decisions, Feedback, Sent, Setting, Signal};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
 /// The longest between two packets, as TFRC has it (RFC 5348, section 4.3: t_mbi), in seconds.
 const SLOWEST: f64 = 64.0;
+
+/// The part of the shortest time in which packets were answered of late that is the least round-trip time. A peer that says that it
+/// held its feedback back gains 5/3; one that also answers packets before they have come, half a round trip early, 10/3.
+const BELIEVED: f64 = 0.6;
 
 /// The first window in bytes, for packets of at most `mss` (RFC 5348, section 4.2; RFC 3390).
 fn initial_window(mss: f64) -> f64 {
@@ -77,6 +82,8 @@ pub struct Flow {
     size: Option<f64>,
     pub(super) numbers: Numbers,
     pub(super) spacing: Spacing,
+    /// In how many seconds packets were answered.
+    answered: Lately,
     no_feedback_at: Option<Time>,
     /// The receiver asks for no more than that.
     cap: Option<Rate>,
@@ -93,6 +100,7 @@ impl Flow {
             size: None,
             numbers: Numbers::default(),
             spacing: Spacing::default(),
+            answered: Lately::default(),
             no_feedback_at: None,
             cap: None,
             recovery_start: None,
@@ -173,6 +181,17 @@ impl Flow {
     pub fn on_feedback(&mut self, now: Time) {
         self.at(now);
         self.spacing.heard(self.now);
+    }
+
+    /// The round-trip time that feedback measures (RFC 5348, section 4.3, step 1), and at least three fifths of the shortest time in
+    /// which packets were answered of late: how long a peer says that it held its feedback back can be a lie, and that time
+    /// cannot. To be asked once for each message.
+    pub fn round_trip(&mut self, feedback: &Feedback<'_>) -> Option<Span> {
+        let newest = feedback.newest()?;
+        let answered = self.now - feedback.reports[newest].sent.at;
+        let sample = feedback.rtt(self.now)?;
+        let shortest = self.answered.take(answered.as_secs_f64(), f64::min);
+        Some(sample.max(Span::from_secs_f64(BELIEVED * shortest)))
     }
 
     /// Feedback tells of a packet.

@@ -11,6 +11,8 @@ mod decision;
 mod discriminated;
 mod feedback;
 mod flow;
+mod lately;
+mod receive_clock;
 mod receive_rate;
 mod setting;
 mod spacing;

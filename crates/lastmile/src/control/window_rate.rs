@@ -4,7 +4,6 @@
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
 //! halves with each timeout, after the law's own answer to the first.
 
-use super::receive_rate::ReceiveRate;
 use super::window::{Acked, Congestion, MIN_SSTHRESH, Window, WindowLaw};
 use super::{
     Decision, Fate, Feedback, Flow, News, Output, RateController, Report, RouteChange, Sent, Setting, Signal,
@@ -14,10 +13,6 @@ use crate::node::Ecn;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
-
-/// What a peer can gain by saying that it held its feedback back: the rate is at most so many times the window in the time since the
-/// newest packet left, or the highest rate at which packets arrived where that is more.
-const AHEAD: f64 = 4.0;
 
 /// How a window becomes a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +31,6 @@ pub(super) struct WindowRate {
     /// Short and long averages of the round-trip time, in seconds; both with RAP's fine grain, else the first alone.
     rtt: Option<(f64, f64)>,
     shape: Shape,
-    receive: ReceiveRate,
-    /// The highest rate at which packets arrived, by this end's clock, in bytes a second.
-    max_receive_rate: f64,
-    /// The latest round-trip time in seconds, with the time for which the peer says that it held its feedback back.
-    raw_rtt: f64,
     /// Bytes that left and were not told of in sums, where the host tells of sending: no more can have arrived.
     unacked_bytes: u64,
     /// A packet sent at that time or later ends the round.
@@ -58,9 +48,6 @@ impl WindowRate {
             window: Window::new(flow.initial_window() / flow.full_size()),
             rtt: None,
             shape,
-            receive: ReceiveRate::default(),
-            max_receive_rate: 0.0,
-            raw_rtt: 0.0,
             unacked_bytes: 0,
             round_start: Time::ZERO,
             backoff: 1.0,
@@ -77,7 +64,7 @@ impl WindowRate {
                 let fine = if self.shape.fine_grain { long / short } else { 1.0 };
                 let packets =
                     if self.shape.fractions { self.window.cwnd } else { libm::floor(self.window.cwnd) };
-                (packets * self.flow.packet_size() / short * fine).min(self.most())
+                packets * self.flow.packet_size() / short * fine
             }
         };
         (rate / self.backoff).max(self.flow.slowest_rate())
@@ -101,25 +88,6 @@ impl WindowRate {
             // RFC 6298's weight; the long one is RAP's.
             Some((short, long)) => (short + (sample - short) / 8.0, long + (sample - long) / 100.0),
         });
-    }
-
-    /// So many bytes arrived since feedback came last, and the newest packet left so long ago, feedback held back or not.
-    fn received(&mut self, bytes: u64, raw_rtt: Option<Span>) {
-        self.receive.add(bytes);
-        let rtt = self.rtt.map_or(Span::ZERO, |rtt| Span::from_secs_f64(rtt.0));
-        if let Some((bytes, span)) = self.receive.feedback(self.flow.now().as_nanos(), rtt) {
-            // What comes at one instant was sent over longer: over a millisecond is believed.
-            let seconds = (span as f64 / 1e9).max(1e-3);
-            self.max_receive_rate = self.max_receive_rate.max(bytes as f64 / seconds);
-        }
-        self.raw_rtt = raw_rtt.map_or(self.raw_rtt, |rtt| rtt.as_secs_f64());
-    }
-
-    /// The most that is sent whatever a peer says of its feedback, in bytes a second.
-    fn most(&self) -> f64 {
-        let start = self.flow.start_rate().unwrap_or(0.0);
-        let window = self.window.cwnd * self.flow.packet_size() / self.raw_rtt.max(1e-6);
-        start.max(AHEAD * window.max(self.max_receive_rate))
     }
 
     /// More than this is never sent, so that the window need not grow beyond.
@@ -163,10 +131,9 @@ impl RateController for WindowRate {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
-        let rtt = feedback.rtt(self.flow.now());
+        let rtt = self.flow.round_trip(feedback);
         rtt.into_iter().for_each(|sample| self.on_rtt(sample));
-        let newest = feedback.newest().map(|i| self.flow.now() - feedback.reports[i].sent.at);
-        let (mut heard, mut came) = (false, 0);
+        let mut heard = false;
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
             let news = self.flow.on_report(&sent);
@@ -174,7 +141,6 @@ impl RateController for WindowRate {
                 _ if news == News::NeverSent => {}
                 Fate::Arrived { ecn, .. } if news == News::New => {
                     heard = true;
-                    came = sent.size.0.saturating_add(came);
                     if feedback.receiver.is_none() {
                         self.delivered(&sent, 1.0, rtt);
                     }
@@ -192,7 +158,7 @@ impl RateController for WindowRate {
             // Sums alone: as many segments as these bytes, and one congestion in a round-trip time.
             let at = self.rtt.map_or(self.flow.now(), |rtt| self.flow.now() - Span::from_secs_f64(rtt.0));
             let sends = self.flow.tells_of_sending();
-            came = if sends { summary.received.0.min(self.unacked_bytes) } else { summary.received.0 };
+            let came = if sends { summary.received.0.min(self.unacked_bytes) } else { summary.received.0 };
             self.unacked_bytes -= came.min(self.unacked_bytes);
             let sent = Sent::media(0, Bytes(came), at);
             heard |= came > 0;
@@ -201,7 +167,6 @@ impl RateController for WindowRate {
                 self.congested(at, Congestion::DupAcks);
             }
         }
-        self.received(came, newest);
         if heard {
             self.backoff = 1.0;
             self.flow.restart(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
@@ -336,8 +301,8 @@ mod tests {
     }
 
     /// A packet of 1000 B leaves every 8 ms, and six are told of 40 ms after the last of them left. A peer that says that it held this back
-    /// for nearly all of the time is sent four times as much as an honest one at most, not the window in what is left of the time; one
-    /// that tells in sums of more than ever left gains nothing by it.
+    /// for nearly all of the time is sent 5/3 of what an honest one is, not the window in what is left of the time; one that tells in
+    /// sums of more than ever left gains nothing by it.
     #[test]
     fn a_peer_that_lies_about_its_feedback_gains_little() {
         let rate = |hold: Span, sums: Option<u64>| {
@@ -361,7 +326,7 @@ mod tests {
         let lies = [1, 1_000, 20_000].map(|micros| Span::from_millis(40) - Span::from_micros(micros));
         for sums in [None, Some(6_000)] {
             let honest = rate(Span::ZERO, sums);
-            assert!(lies.iter().all(|lie| rate(*lie, sums) <= 4.001 * honest), "{sums:?}: {honest}");
+            assert!(lies.iter().all(|lie| rate(*lie, sums) <= 1.667 * honest), "{sums:?}: {honest}");
         }
         assert_eq!(rate(Span::ZERO, Some(1 << 32)), rate(Span::ZERO, Some(6_000)));
     }

@@ -1,6 +1,7 @@
 //! Rate controllers over a path of one queue with independent losses, and under whatever feedback.
 
 mod clones;
+mod closed_loop;
 mod laws;
 mod liars;
 mod multfrc;

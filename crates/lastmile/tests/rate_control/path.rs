@@ -68,6 +68,86 @@ impl LossTruth for Causes {
     }
 }
 
+/// What a receiver says that is not so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lie {
+    /// How much longer than it did it claims to have held its feedback.
+    pub(crate) hold: Span,
+    /// How fast it says its clock runs, beside the true one.
+    pub(crate) clock: f64,
+    /// By how much more came, and in how much of the time, where it tells of sums.
+    pub(crate) bytes: f64,
+    pub(crate) over: f64,
+    /// How often it tells, where that is not as often as an honest one.
+    pub(crate) every: Option<Span>,
+    /// It says of packets that are on their way that they came.
+    pub(crate) early: bool,
+}
+
+impl Lie {
+    pub(crate) const NONE: Lie =
+        Lie { hold: Span::ZERO, clock: 1.0, bytes: 1.0, over: 1.0, every: None, early: false };
+}
+
+/// Another lie than one, by a random number.
+pub(crate) type Other = fn(Lie, u32) -> Lie;
+
+/// A receiver that may lie, and may try which lies pay.
+#[derive(Debug)]
+pub(crate) struct Liar {
+    pub(crate) lie: Lie,
+    /// It tries another lie every so often, one of these, and keeps it if more came than before.
+    pub(crate) tries: Option<(Span, Other)>,
+    random: Pcg64Mcg,
+    /// The true time, and what it says instead.
+    clocks: (Time, Time),
+    /// Since when it counts, and what came; the best lie so far, and what came by it.
+    counted: (Time, f64),
+    best: (Lie, f64),
+}
+
+impl Default for Liar {
+    fn default() -> Liar {
+        Liar::new(Lie::NONE)
+    }
+}
+
+impl Liar {
+    pub(crate) fn new(lie: Lie) -> Liar {
+        let (random, zero) = (Pcg64Mcg::new(11), Time::ZERO);
+        Liar { lie, tries: None, random, clocks: (zero, zero), counted: (zero, 0.0), best: (lie, 0.0) }
+    }
+
+    fn clock(&mut self, at: Time) -> Time {
+        let (before, said) = self.clocks;
+        let passed = (at - before).max(Span::ZERO).as_secs_f64() * self.lie.clock;
+        self.clocks = (before.max(at), said + Span::from_secs_f64(passed));
+        self.clocks.1
+    }
+
+    fn sums(&self, honest: ReceiverFeedback) -> ReceiverFeedback {
+        let Summary { received, over, loss_event_rate } = honest.summary;
+        let received = Bytes((received.0 as f64 * self.lie.bytes) as u64);
+        let over = Span::from_secs_f64(over.as_secs_f64() * self.lie.over);
+        ReceiverFeedback { summary: Summary { received, over, loss_event_rate }, ..honest }
+    }
+
+    fn came(&mut self, at: Time, size: Bytes) {
+        self.counted.1 += size.bits() as f64;
+        let Some((_, other)) = self.tries.filter(|(every, _)| at - self.counted.0 >= *every) else {
+            return;
+        };
+        let rate = self.counted.1 / (at - self.counted.0).as_secs_f64();
+        // What a good lie was worth is forgotten in time, or luck would have the last word.
+        self.best.1 *= 0.95;
+        if rate > self.best.1 {
+            self.best = (self.lie, rate);
+        }
+        self.lie = other(self.best.0, self.random.next_u32());
+        self.counted = (at, 0.0);
+    }
+}
+
 fn due<T>(queue: &mut VecDeque<T>, is_due: impl FnOnce(&T) -> bool) -> Option<T> {
     if queue.front().is_some_and(is_due) { queue.pop_front() } else { None }
 }
@@ -78,6 +158,11 @@ impl Path {
     }
 
     pub(crate) fn watch(&self, name: &str, form: Form) -> (Came, Log) {
+        self.lied_to(name, form, &mut Liar::default())
+    }
+
+    /// The same where the receiver lies.
+    pub(crate) fn lied_to(&self, name: &str, form: Form, liar: &mut Liar) -> (Came, Log) {
         let composition: Composition = name.parse().unwrap();
         let setting = Setting { packet_size: self.size, ..Setting::default() };
         let own = Composition {
@@ -112,6 +197,7 @@ impl Path {
                 if at >= counted {
                     came.arrived += sent.size.bits() as f64;
                 }
+                liar.came(at, sent.size);
                 if form == Form::Receiver {
                     let (number, size, stamp) = (sent.id, sent.size, sent.at.as_sender());
                     let packet =
@@ -124,8 +210,16 @@ impl Path {
                 Form::Sender => (now >= next_feedback).then_some(None),
             };
             if let Some(made) = made {
-                next_feedback = now + self.feedback;
+                next_feedback = now + liar.lie.every.unwrap_or(self.feedback);
                 let mut reports = Vec::new();
+                if liar.lie.early {
+                    // It knows which of them will come, as no receiver does.
+                    for (sent, at) in on_way.drain(..) {
+                        liar.came(now, sent.size);
+                        came.arrived += if at >= counted { sent.size.bits() as f64 } else { 0.0 };
+                        arrived.push((sent, now));
+                    }
+                }
                 for (sent, at) in arrived.drain(..) {
                     if form == Form::Sender {
                         reports.extend(
@@ -133,13 +227,18 @@ impl Path {
                                 .map(|id| Report { sent: log[id as usize], fate: Fate::lost(LostBy::Gap) }),
                         );
                     }
-                    reports.push(Report { sent, fate: Fate::arrived(at.as_receiver()) });
+                    reports.push(Report { sent, fate: Fate::arrived(liar.clock(at).as_receiver()) });
                     told = sent.id + 1;
                 }
                 if form == Form::Receiver {
                     reports.drain(..reports.len().saturating_sub(1));
                 }
-                back.push_back((now + self.delay, reports, now, made));
+                back.push_back((
+                    now + self.delay,
+                    reports,
+                    liar.clock(now),
+                    made.map(|made| liar.sums(made)),
+                ));
             }
             while let Some((_, mut reports, sent, summary)) = due(&mut back, |feedback| feedback.0 <= now) {
                 let hold = match reports.last() {
@@ -147,7 +246,7 @@ impl Path {
                     _ => Span::ZERO,
                 };
                 let mut feedback = Feedback::exact(&mut reports, Some(sent.as_receiver()));
-                feedback.hold = hold;
+                feedback.hold = hold + liar.lie.hold;
                 feedback.truth = Some(&causes);
                 feedback.receiver = summary.map(|feedback| feedback.summary);
                 if let Some(rtt) = feedback.rtt(now) {

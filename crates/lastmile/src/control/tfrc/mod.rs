@@ -10,7 +10,7 @@
 //! | `sender` | 4: the allowed rate; `ns2` the same as ns-2 has it |
 //! | `history`, `intervals` | 5: loss events, intervals, discounting |
 //! | `connections` | those of several connections over one stream, for MULTFRC |
-//! | `receiver`, `receive_clock` | 6: the receiver, and on which clock its X_recv is; `control::receive_rate` has X_recv |
+//! | `receiver` | 6: the receiver; `control::receive_rate` has X_recv, `control::receive_clock` the clock that it is on |
 //! | `data_limited`, `receive_set` | 8.2: what limited the sender, X_recv_set |
 
 mod connections;
@@ -21,7 +21,6 @@ mod intervals;
 mod law;
 mod ns2;
 mod options;
-mod receive_clock;
 mod receive_set;
 mod receiver;
 mod sender;
@@ -35,8 +34,9 @@ use data_limited::DataLimited;
 use history::{LossHistory, Now};
 use law::{Facts, Law};
 use options::Parameters;
-use receive_clock::ReceiveClock;
 
+use super::lately::Lately;
+use super::receive_clock::ReceiveClock;
 use super::receive_rate::ReceiveRate;
 use super::{
     Action, Controller, Decision, Fate, Feedback, Flow, Information, Made, News, Output, RateController,
@@ -83,8 +83,9 @@ pub struct Tfrc {
     max_receive_rate: f64,
     received: f64,
     limited: DataLimited,
-    /// What left, and the highest rate at which it did: reports may say more.
+    /// What left, and the rates at which it did of late and the highest of them: reports may say more.
     sending: ReceiveRate,
+    send_rates: Lately,
     max_send_rate: f64,
     sent_since_timer: bool,
     /// The receiver is to be asked to forget its losses; until it has, or that time has come, its p counts as none.
@@ -116,6 +117,7 @@ impl Tfrc {
             received: 0.0,
             limited: DataLimited::default(),
             sending: ReceiveRate::default(),
+            send_rates: Lately::default(),
             max_send_rate: 0.0,
             sent_since_timer: false,
             forget: false,
@@ -231,7 +233,7 @@ impl RateController for Tfrc {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         let now = self.flow.at(now);
-        let sample = feedback.rtt(now);
+        let sample = self.flow.round_trip(feedback);
         let rtt = self.law.rtt().map(Span::from_secs_f64).or(sample).unwrap_or(Span::ZERO);
         let (before, counted) = (self.loss_event_rate, self.received);
         self.received = 0.0;
@@ -240,10 +242,10 @@ impl RateController for Tfrc {
             Some(summary) => {
                 if let Some((bytes, span)) = self.sending.feedback(now.as_nanos(), rtt) {
                     let seconds = (span as f64 / 1e9).max(rtt.as_secs_f64());
-                    self.max_send_rate = self.max_send_rate.max(bytes as f64 / seconds);
+                    self.max_send_rate = self.send_rates.take(bytes as f64 / seconds, f64::max);
                 }
                 // [RFC 5348, 6.2, step 2] X_recv is taken over a round-trip time at least. Nobody receives at a much higher
-                // rate than was ever sent at; queues that empty after an outage make up for the factor.
+                // rate than was sent at of late; queues that empty after an outage make up for the factor.
                 let over = summary.over.max(rtt).as_secs_f64();
                 let most =
                     if self.flow.tells_of_sending() { 2.0 * self.max_send_rate } else { f64::INFINITY };

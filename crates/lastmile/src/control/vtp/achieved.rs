@@ -1,5 +1,6 @@
 //! VTP's achieved rate: what the bottleneck carried of a flow, round by round [VTP, section 3.2].
 
+use crate::control::receive_clock::ReceiveClock;
 use crate::time::{Rx, Time};
 
 /// AR. Rates are IP bytes a second.
@@ -11,22 +12,27 @@ pub(super) struct Achieved {
     pub(super) rate: Option<f64>,
     /// What arrived alone, of the last round; infinite before one ended.
     pub(super) received: f64,
-    /// When the newest packet of the last round arrived by the receiver's clock, and when that was known here.
-    last_round: Option<(Option<Time<Rx>>, Time)>,
+    /// The clock of arrivals, and what it showed at the newest one of the last round, in nanoseconds.
+    clock: ReceiveClock,
+    last_round: Option<u64>,
 }
 
 impl Achieved {
     pub(super) fn new(memory: f64) -> Achieved {
-        Achieved { memory, rate: None, received: f64::INFINITY, last_round: None }
+        Achieved {
+            memory,
+            rate: None,
+            received: f64::INFINITY,
+            clock: ReceiveClock::default(),
+            last_round: None,
+        }
     }
 
     /// A round ended with that newest arrival: so many bytes arrived, and so many were lost behind the bottleneck.
     pub(super) fn round_ended(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, lost: u64) {
-        let Some((before, here)) = self.last_round.replace((arrived, now)) else { return };
-        let local = (now - here).as_secs_f64();
-        let remote = arrived.zip(before).map(|(now, then)| (now - then).as_secs_f64());
-        // A receiver's clock does not run at half our speed or at twice it.
-        let span = remote.filter(|span| (local / 2.0..=local * 2.0).contains(span)).unwrap_or(local);
+        let arrived = self.clock.advance(now, arrived);
+        let Some(before) = self.last_round.replace(arrived) else { return };
+        let span = (arrived - before) as f64 / 1e9;
         if span > 0.0 {
             self.received = bytes as f64 / span;
             self.add((bytes + lost) as f64 / span);

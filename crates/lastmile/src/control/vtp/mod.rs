@@ -235,7 +235,7 @@ impl RateController for Vtp {
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
-        if let Some(sample) = feedback.rtt(self.flow.now()) {
+        if let Some(sample) = self.flow.round_trip(feedback) {
             self.on_rtt(sample);
         }
         let newest =
@@ -268,7 +268,9 @@ impl RateController for Vtp {
             let over = summary.over.as_secs_f64();
             heard = true;
             if over > 0.0 {
-                self.achieved.told(summary.received.0 as f64 / over);
+                // No more can have come than was sent and not lost, whatever the receiver says.
+                let most = self.rate * (1.0 - summary.loss_event_rate).clamp(0.0, 1.0);
+                self.achieved.told((summary.received.0 as f64 / over).min(most));
             }
             let rtt = Span::from_secs_f64(self.rtt.unwrap_or(0.0));
             ended = self.flow.now() - self.round.start >= rtt;
