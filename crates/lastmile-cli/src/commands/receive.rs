@@ -74,7 +74,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let line = receiving.take(event);
         let says = matches!(
             event.what.of(),
-            Some(Decision::SourceFound { .. } | Decision::SchemeNamed { .. } | Decision::SourceLeft { .. })
+            Some(
+                Decision::SourceFound { .. }
+                    | Decision::SourceTurnedAway { .. }
+                    | Decision::SchemeNamed { .. }
+                    | Decision::SourceLeft { .. }
+            )
         );
         match (line, args.json) {
             (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),

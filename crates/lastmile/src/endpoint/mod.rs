@@ -12,6 +12,7 @@ use crate::node::{Input, Node, Output, Recorded};
 use crate::time::Time;
 
 mod host;
+mod shares;
 pub use host::{Decided, Endpoints};
 
 /// Declares what each role decides as one type.

@@ -21,6 +21,7 @@ use proptest::prelude::*;
 
 mod receiver;
 mod sender;
+mod shares;
 mod whatever;
 mod whole;
 

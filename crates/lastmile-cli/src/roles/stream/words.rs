@@ -70,6 +70,12 @@ pub(super) fn told(what: &Decision) -> Told {
             );
             (receiver, if *lost == 0 { Mood::Good } else { Mood::Neutral }, text)
         }
+        Decision::SourceTurnedAway { peer, ssrc, packets } => {
+            let text = format!(
+                "no room for more streams: {packets} packets turned away since last told, the last of stream {ssrc:08x} from {peer}"
+            );
+            (receiver, Mood::Bad, text)
+        }
         Decision::SchemeNamed { ssrc, scheme, .. } => {
             (receiver, Mood::Good, format!("losses of stream {ssrc:08x} are counted by {scheme}"))
         }

@@ -9,6 +9,7 @@ use core::net::IpAddr;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::endpoint::shares::source_prefix;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
@@ -159,14 +160,6 @@ impl Budget {
         let mixed = (source_prefix(source) ^ self.hash_key[0]).wrapping_mul(self.hash_key[1]);
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(self.hash_key[1]);
         (mixed >> 40) as usize % BUCKETS
-    }
-}
-
-/// What counts as one source: an IPv4 address or an IPv6 /64, since whoever has one address of a /64 has all.
-pub(crate) fn source_prefix(source: IpAddr) -> u64 {
-    match source.to_canonical() {
-        IpAddr::V4(v4) => u64::from(u32::from(v4)),
-        IpAddr::V6(v6) => (u128::from(v6) >> 64) as u64,
     }
 }
 

@@ -14,8 +14,9 @@
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use super::budget::{Limits, source_prefix};
+use super::budget::Limits;
 use super::token;
+use crate::endpoint::shares::{fair, source_prefix};
 use crate::node::Ecn;
 use crate::time::Time;
 use crate::units::Bytes;
@@ -225,13 +226,6 @@ impl Share {
     fn is_over(&self, now: Time) -> bool {
         self.sessions == 0 && self.spent.is_none_or(|at| now - at >= token::LIFE)
     }
-}
-
-/// Whether a source that has `held` of a thing of which `used` of `limit` are taken may have `more`: never more than what
-/// is left to all others. So one source gets half at most, and where many want all, there is still room for one who
-/// comes late (the dynamic thresholds of Choudhury and Hahne, 1998).
-pub(super) fn fair(limit: usize, used: usize, held: usize, more: usize) -> bool {
-    held + more <= limit.saturating_sub(used)
 }
 
 impl Sessions {

@@ -165,6 +165,16 @@ pub enum Decision {
         /// What came of it.
         received: Received,
     },
+    /// A receiver has no room for packets of sources that it does not know: there are too many sources, or too many of that address. Told
+    /// every ten seconds at most.
+    SourceTurnedAway {
+        /// The address of the last of them.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+        /// Packets that were turned away since it was last told, from whatever address.
+        packets: u64,
+    },
     /// A source named the scheme by which its losses are counted from now on (`tfrc(form=receiver)`).
     SchemeNamed {
         /// Its address.

@@ -13,6 +13,7 @@ use super::summary::Counting;
 use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
 use crate::control::{Composition, LossTruth};
 use crate::endpoint::Endpoint;
+use crate::endpoint::shares::{TELL, fair, source_prefix};
 use crate::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
@@ -22,7 +23,8 @@ use crate::wire::{
 };
 
 /// Sources at a time. Where there are as many, one that comes takes the place of that which was silent for longest, of those
-/// that are not proven or were silent for longer than they had been heard, at least for `ROOM_AFTER`: forged ones age first.
+/// that are not proven or were silent for longer than they had been heard, at least for `ROOM_AFTER`: forged ones age first. Of the
+/// places of the others no address has more than it leaves to all.
 const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
 /// A source that is silent for so long has left.
@@ -33,6 +35,9 @@ pub struct Receiver {
     config: ReceiverConfig,
     truth: Option<Arc<dyn LossTruth>>,
     sources: Vec<Source>,
+    /// Whose packets found no room since it was last told, the last of them and how many; and when it may be told again.
+    turned_away: Option<(SocketAddr, u32, u64)>,
+    next_tell: Time,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -57,7 +62,8 @@ impl Receiver {
     fn with(config: ReceiverConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Receiver, ChoiceError> {
         // Each source gets one of its own, later.
         config.counting(&config.scheme())?;
-        Ok(Receiver { config, truth, sources: Vec::new(), out: VecDeque::new() })
+        let (sources, out) = (Vec::new(), VecDeque::new());
+        Ok(Receiver { config, truth, sources, turned_away: None, next_tell: Time::ZERO, out })
     }
 
     fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: &Datagram) {
@@ -69,7 +75,7 @@ impl Receiver {
         let RtpHeader { ssrc, .. } = packet.header;
         let size = datagram.ip_size();
         let Some(place) = self.source(datagram.from, ssrc) else {
-            if self.has_room(now) {
+            if self.has_room(now, datagram.from) {
                 let place = (port, datagram.from, datagram.to);
                 let mut source = Source::new(now, place, &packet.header, &self.config);
                 source.balance.0 += size;
@@ -81,9 +87,12 @@ impl Receiver {
                 }
                 source.take(at, &packet, size, datagram.ecn);
                 self.sources.push(source);
+            } else {
+                self.turn_away(datagram.from, ssrc);
             }
             return self.on_repeated(now, datagram.from, &packet);
         };
+        let may_stay = self.sources[place].known || self.may_stay(now, datagram.from);
         let source = &mut self.sources[place];
         source.last_heard = now;
         source.balance.0 += size;
@@ -91,6 +100,10 @@ impl Receiver {
         let taken = source.take(at, &packet, size, datagram.ecn);
         if taken && source.next_feedback.is_none() {
             source.next_feedback = Some(now + self.config.feedback.span(source.rtt));
+        }
+        if source.known && !may_stay {
+            self.sources.swap_remove(place);
+            return self.turn_away(datagram.from, ssrc);
         }
         source.decisions(&mut self.out);
         if source.is_full(&self.config) {
@@ -163,17 +176,45 @@ impl Receiver {
         self.sources.iter().position(|source| (source.peer, source.ssrc) == (peer, ssrc))
     }
 
-    /// Whether one more source may come, for which another may have to leave.
-    fn has_room(&mut self, now: Time) -> bool {
-        if self.sources.len() >= MAX_SOURCES {
-            let keeps = |source: &Source| (source.last_heard - source.received.first).max(ROOM_AFTER);
-            let leaves = |source: &Source| !source.known || source.last_heard + keeps(source) <= now;
-            let all = self.sources.iter().enumerate().filter(|(_, source)| leaves(source));
+    /// Whether a source gives up its place to another one.
+    fn leaves(source: &Source, now: Time) -> bool {
+        let keeps = (source.last_heard - source.received.first).max(ROOM_AFTER);
+        !source.known || source.last_heard + keeps <= now
+    }
+
+    /// Whether one more source of that address may stay.
+    fn may_stay(&self, now: Time, peer: SocketAddr) -> bool {
+        let own = source_prefix(peer.ip());
+        let stay = self.sources.iter().filter(|source| !Receiver::leaves(source, now));
+        let held = stay.clone().filter(|source| source_prefix(source.peer.ip()) == own).count();
+        fair(MAX_SOURCES, stay.count(), held, 1)
+    }
+
+    /// Whether one more source may come from there, for which another may have to leave.
+    fn has_room(&mut self, now: Time, peer: SocketAddr) -> bool {
+        let room = self.may_stay(now, peer);
+        if room && self.sources.len() >= MAX_SOURCES {
+            let leaves = |(_, source): &(usize, &Source)| Receiver::leaves(source, now);
+            let all = self.sources.iter().enumerate().filter(leaves);
             if let Some((place, _)) = all.min_by_key(|(_, source)| source.last_heard) {
                 self.leave(place, Left::Displaced);
             }
         }
-        self.sources.len() < MAX_SOURCES
+        room
+    }
+
+    /// There is no room for a packet's source.
+    fn turn_away(&mut self, peer: SocketAddr, ssrc: u32) {
+        let packets = self.turned_away.map_or(0, |(.., packets)| packets);
+        self.turned_away = Some((peer, ssrc, packets + 1));
+    }
+
+    /// Tells whose packets found no room since it was last told, if it is time.
+    fn tell(&mut self, now: Time) {
+        if let Some((peer, ssrc, packets)) = self.turned_away.take_if(|_| now >= self.next_tell) {
+            self.out.push_back(Output::Event(Decision::SourceTurnedAway { peer, ssrc, packets }));
+            self.next_tell = now + TELL;
+        }
     }
 
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
@@ -303,7 +344,8 @@ impl Receiver {
 
     fn wake(&self) -> Option<Time> {
         let each = |s: &Source| [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks()];
-        self.sources.iter().flat_map(each).flatten().min()
+        let tell = self.turned_away.map(|_| self.next_tell);
+        self.sources.iter().flat_map(each).flatten().chain(tell).min()
     }
 }
 
@@ -317,6 +359,7 @@ impl Node for Receiver {
             _ => {}
         }
         self.on_time(now);
+        self.tell(now);
     }
 
     fn poll(&mut self, _now: Time) -> Output<Decision> {

@@ -20,6 +20,7 @@ use super::session::{MAX_PACKETS, Noted, Session, Sessions};
 use super::token;
 use crate::endpoint::Endpoint;
 use crate::endpoint::measure::event::Decision;
+use crate::endpoint::shares::TELL;
 use crate::node::{Datagram, Ecn, Flow, Input, Node, Output, Payload, PortId, Transmit, TransmitId};
 use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, IpVersion};
@@ -72,8 +73,6 @@ impl ReflectorConfig {
 pub const MAX_REVERSE_SIZE: Bytes = Bytes(1_500);
 /// Sessions are looked through for ended leases this often.
 const SWEEP: Span = Span::from_secs(1);
-/// Of those who are turned away it is told at most this often.
-const TELL: Span = Span::from_secs(10);
 
 /// What happened to the packets that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

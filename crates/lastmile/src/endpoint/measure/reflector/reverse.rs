@@ -4,8 +4,8 @@
 use core::net::SocketAddr;
 
 use super::{MAX_REVERSE_SIZE, Received, Reflector};
-use crate::endpoint::measure::budget::source_prefix;
-use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted, fair};
+use crate::endpoint::measure::session::{MAX_PACKETS, NoLog, Noted};
+use crate::endpoint::shares::{fair, source_prefix};
 use crate::node::{Datagram, Ecn, Output, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};

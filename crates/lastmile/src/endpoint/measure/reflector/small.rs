@@ -8,8 +8,8 @@
 use core::net::SocketAddr;
 
 use super::{Reflector, TELL};
-use crate::endpoint::measure::budget::source_prefix;
 use crate::endpoint::measure::event::Decision;
+use crate::endpoint::shares::source_prefix;
 use crate::node::Output;
 use crate::time::Time;
 use crate::wire::Mode;
