@@ -253,11 +253,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     } else if let Some(why) = sending.failed() {
         // One line says it.
         let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };
+        written.as_ref().err().iter().for_each(|error| crate::shell::note(&error.to_string()));
         return Err(exit.blame(anyhow!("{why}")));
     } else {
         crate::shell::say(&sending.table());
         sending.refused().into_iter().for_each(crate::shell::note);
-        sending.miscounted().iter().for_each(|why| crate::shell::note(why));
+        sending.miscounted().iter().chain(&sending.impossible()).for_each(|why| crate::shell::note(why));
     }
     written?;
     Ok(sending.exit(interrupted))

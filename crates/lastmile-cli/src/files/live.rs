@@ -38,7 +38,7 @@ pub(crate) struct LiveArgs {
 /// An endpoint with its files.
 pub(crate) struct Live {
     endpoint: AnyEndpoint,
-    recorder: Option<SharedRecorder>,
+    recorder: Option<(PathBuf, SharedRecorder)>,
     events: Option<(PathBuf, BufWriter<Spool>)>,
     #[cfg(feature = "pages")]
     page: Option<(PathBuf, Run)>,
@@ -49,7 +49,8 @@ impl LiveArgs {
     pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
         #[cfg(feature = "pages")]
         self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;
-        let recorder = self.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
+        let record = |file: &PathBuf| anyhow::Ok((file.clone(), recorder::to_file(file, &header)?));
+        let recorder = self.record.as_ref().map(record).transpose()?;
         let create = |file: &PathBuf| {
             let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
             let spool = File::create(file).and_then(Spool::new).map_err(cannot)?;
@@ -86,14 +87,14 @@ impl Live {
         let interrupted = Cell::new(false);
         let mut node = Recorded::new(endpoint, |now: Time, input: &Input| {
             interrupted.set(interrupted.get() | matches!(input, Input::Interrupted));
-            if let Some(recorder) = &recorder {
+            if let Some((_, recorder)) = &recorder {
                 recorder.input(now, input);
             }
         });
         let mut written = Ok(());
         let over = Cell::new(false);
         let mut on_event = |event: &Event| {
-            if let Some(recorder) = &recorder {
+            if let Some((_, recorder)) = &recorder {
                 recorder.event(event);
             }
             if let Some((_, out)) = events.as_mut().filter(|_| written.is_ok()) {
@@ -113,14 +114,19 @@ impl Live {
         if !node.is_finished() && !interrupted.get() {
             driver.interrupt(&mut node, &mut on_event);
         }
-        let recorded = recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish().map(drop));
-        let recorded = recorded.map_err(|error| anyhow!("the recording is not complete: {error}"));
-        if let Some((file, out)) = &mut events {
-            written = written.and_then(|()| out.flush());
-            written = written.map_err(|error| std::io::Error::other(format!("{}: {error}", file.display())));
-        }
-        let written = written.map_err(|error| anyhow!("the file of events is not complete: {error}"));
-        let done = recorded.and(written);
+        let incomplete = |what: &str, file: &PathBuf, done: std::io::Result<()>| {
+            done.map_err(|error| anyhow!("{what} is not complete: {}: {error}", file.display()))
+        };
+        let recorded = recorder.as_ref().map_or(Ok(()), |(file, recorder)| {
+            incomplete("the recording", file, recorder.finish().map(drop))
+        });
+        let written = events.as_mut().map_or(Ok(()), |(file, out)| {
+            incomplete("the file of events", file, written.and_then(|()| out.flush()))
+        });
+        let done = match (recorded, written) {
+            (Err(one), Err(other)) => Err(anyhow!("{one}; {other}")),
+            (recorded, written) => recorded.and(written),
+        };
         #[cfg(feature = "pages")]
         let done = done.and(page.map_or(Ok(()), |(file, run)| {
             let page = crate::files::page::of_run(&run);

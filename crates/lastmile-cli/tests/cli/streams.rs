@@ -3,15 +3,16 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lastmile::wire::{ReportBlock, Rtcp, RtpPacket, is_rtcp, write_receiver_report};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::json::is_document;
-use super::{PEER, USAGE, closed_port};
-use crate::common::{Ended, PROGRAM, Scratch, lastmile};
+use super::{MACHINE, PEER, USAGE, closed_port};
+use crate::common::{Ended, PROGRAM, Scratch, lastmile, run};
 
 const INTERRUPTED: i32 = 130;
 
@@ -71,8 +72,8 @@ fn stream(to: &str, options: &[&str]) -> Ended {
 }
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged lost loss lost_congestion \
-                    lost_wireless scheme_heeded marked capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
-                    bytes media_bytes report_bytes bytes_received feedback_packets ended refused";
+                    lost_wireless lost_late scheme_heeded marked capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
+                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports ended refused";
 
 #[test]
 fn a_fixed_rate_arrives_and_both_ends_say_so() {
@@ -179,6 +180,99 @@ fn who_does_not_answer_is_named() {
         (ended.code, ended.stderr.as_str(), &ended.json()["ended"]),
         (Some(PEER), "", &"port-closed".into())
     );
+}
+
+/// Answers a stream to `socket` with a report five times a second, until nothing comes any more: of a round trip of
+/// 100 ms, and as `block` changes it by its number.
+fn report(socket: &UdpSocket, block: impl Fn(u32, ReportBlock) -> ReportBlock) {
+    socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let (mut packet, mut highest, mut last_report, mut told) = ([0; 2048], 0, 0, 0);
+    let mut began = Instant::now();
+    while let Ok((bytes, from)) = socket.recv_from(&mut packet) {
+        let bytes = &packet[..bytes];
+        if let Ok(rtp) = RtpPacket::parse(bytes).map(|rtp| rtp.header)
+            && rtp.payload_type == 96
+        {
+            highest = u32::from(rtp.sequence);
+            if began.elapsed().as_millis() / 200 > told {
+                told += 1;
+                let (ssrc, fraction_lost, lost, jitter) = (rtp.ssrc, 0, 0, 0);
+                let held = began.elapsed().saturating_sub(Duration::from_millis(100));
+                let delay = (held.as_secs_f64() * 65_536.0) as u32;
+                let honest = ReportBlock { ssrc, fraction_lost, lost, highest, jitter, last_report, delay };
+                let mut answer = Vec::new();
+                write_receiver_report(&mut answer, 9, &[block(told as u32, honest)]);
+                socket.send_to(&answer, from).unwrap();
+            }
+        }
+        if is_rtcp(bytes)
+            && last_report == 0
+            && let Some(Ok(Rtcp::Sender { info, .. })) = Rtcp::all(bytes).next()
+        {
+            (last_report, began, told) = ((info.ntp >> 16) as u32, Instant::now(), 0);
+        }
+    }
+    assert!(highest > 0);
+}
+
+#[test]
+fn a_circuit_breaker_is_said_and_has_its_code() {
+    let silent = |_: u32, block: ReportBlock| ReportBlock { highest: 5, ..block };
+    let lossy = |_: u32, block: ReportBlock| ReportBlock { fraction_lost: 128, ..block };
+    let ends = |block: fn(u32, ReportBlock) -> ReportBlock, why: &str, words: &[&str]| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let receiver = std::thread::spawn(move || report(&socket, block));
+        let options = ["--rate", "4 Mbit/s", "--seconds", "60", "--json"];
+        let ended = stream(&address, &options);
+        receiver.join().unwrap();
+        let json = ended.json();
+        assert_eq!((ended.code, &json["ended"]), (Some(PEER), &why.into()), "{json:#}");
+        let said = json["refused"].as_str().unwrap_or_default();
+        assert!([&[address.as_str()], words].concat().iter().all(|word| said.contains(word)), "{said}");
+    };
+    ends(silent, "media-timeout", &["no media arrives", "RFC 8083"]);
+    ends(lossy, "congestion", &["ten times as much as TCP", "50 % of loss", "--max"]);
+}
+
+#[test]
+fn reports_of_what_cannot_be_are_left_out_and_said() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    // Every other one tells of more lost than was sent; the others answer a report that was never sent.
+    let lies = |told: u32, block: ReportBlock| match told % 2 {
+        0 => ReportBlock { lost: 8_000, ..block },
+        _ => ReportBlock { lost: 3, last_report: block.last_report.wrapping_sub(1 << 30), ..block },
+    };
+    let receiver = std::thread::spawn(move || report(&socket, lies));
+    let ended = stream(&address, &["--rate", "500 kbit/s", "--seconds", "4", "--json"]);
+    receiver.join().unwrap();
+    let json = ended.json();
+    assert!(json["impossible_reports"].as_u64().unwrap() > 0 && json["rtt_max_s"].is_null(), "{json:#}");
+    assert_eq!(json["lost"], 3, "{json:#}");
+}
+
+/// The results are printed, and each file that is not complete is named.
+#[test]
+fn files_on_a_full_disk_are_named() {
+    let receiver = Receiver::start(&["--once"]);
+    let scratch = Scratch::new("full-stream");
+    let [record, events] = ["record.jsonl", "events.jsonl"].map(|name| scratch.path(name));
+    // Files of 2 kB at most.
+    let program = "trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\"";
+    let to = ["stream", &receiver.address, "--rate", "500 kbit/s", "--seconds", "3"];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", program, PROGRAM]).args(to).args(["--record", &record, "--events", &events]);
+    let ended = run(&mut limited);
+    assert_eq!(ended.code, Some(MACHINE), "{ended:?}");
+    assert!(ended.stdout.contains("fixed rate"), "{ended:?}");
+    for (what, file) in [("the recording", record), ("the file of events", events)] {
+        assert!(ended.stderr.contains(&format!("{what} is not complete: {file}")), "{ended:?}");
+        assert!(std::fs::metadata(&file).unwrap().len() > 1_000, "{file} has what there was room for");
+    }
+    // Nobody answers, and the file is named all the same.
+    let ended = stream(&closed_port(), &["--events", "/dev/full"]);
+    assert!(ended.code == Some(PEER) && ended.stderr.contains("/dev/full"), "{ended:?}");
 }
 
 #[test]

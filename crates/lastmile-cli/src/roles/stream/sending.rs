@@ -29,6 +29,7 @@ pub(crate) struct Sending {
     loss: Option<f64>,
     lost_congestion: Option<u64>,
     lost_wireless: Option<u64>,
+    lost_late: Option<u64>,
     scheme_heeded: Option<bool>,
     marked: u64,
     capacity_bps: Option<u64>,
@@ -44,6 +45,7 @@ pub(crate) struct Sending {
     report_bytes: u64,
     bytes_received: u64,
     feedback_packets: u64,
+    impossible_reports: u64,
     ended: Option<End>,
     refused: Option<String>,
     #[serde(skip)]
@@ -58,6 +60,12 @@ pub(crate) struct Sending {
     last_rtt: Option<Span>,
     #[serde(skip)]
     discriminates: bool,
+    /// Whether the controller learns what became of each packet: then this end counts what is lost, and else the receiver.
+    #[serde(skip)]
+    counts: bool,
+    /// The rate and loss at which the circuit breaker ended the stream.
+    #[serde(skip)]
+    broken: Option<(Rate, f64)>,
 }
 
 impl Sending {
@@ -81,6 +89,7 @@ impl Sending {
             loss: None,
             lost_congestion: None,
             lost_wireless: None,
+            lost_late: None,
             scheme_heeded: control.filter(|control| control.at_receiver()).map(|_| true),
             marked: 0,
             capacity_bps: None,
@@ -96,6 +105,7 @@ impl Sending {
             report_bytes: 0,
             bytes_received: 0,
             feedback_packets: 0,
+            impossible_reports: 0,
             ended: None,
             refused: None,
             began: Time::ZERO,
@@ -104,6 +114,8 @@ impl Sending {
             last_rtt: None,
             discriminates: control
                 .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
+            counts: control.is_some_and(|control| !control.at_receiver()),
+            broken: None,
         }
     }
 
@@ -116,13 +128,14 @@ impl Sending {
             }
             Decision::MediaProgress { target, sent } => {
                 self.target_bps = target.bits_per_second();
-                self.seconds = (event.at - self.began).as_secs_f64();
+                self.seconds = (event.at - self.began).max(Span::ZERO).as_secs_f64();
                 self.count(sent);
                 let (since, before) = core::mem::replace(&mut self.before, (event.at, *sent));
                 self.line(event.at - since, &before, sent)
             }
             Decision::MediaReported { lost, jitter, rtt } => {
-                self.lost = Some(u64::try_from(*lost).unwrap_or(0));
+                self.lost =
+                    self.lost.filter(|_| self.counts).or_else(|| Some(u64::try_from(*lost).unwrap_or(0)));
                 self.jitter_s = Some(jitter.as_secs_f64());
                 self.last_rtt = rtt.or(self.last_rtt);
                 if let Some(rtt) = *rtt {
@@ -140,6 +153,10 @@ impl Sending {
                 self.loss =
                     self.lost.filter(|_| self.packets > 0).map(|lost| lost as f64 / self.packets as f64);
                 self.refused = self.why_not();
+                None
+            }
+            Decision::CircuitBroken { ends: true, rates: Some((rate, _)), loss: Some(loss), .. } => {
+                self.broken = Some((*rate, *loss));
                 None
             }
             Decision::SchemeHeeded { heeded } => {
@@ -182,6 +199,11 @@ impl Sending {
 
     fn count(&mut self, sent: &Sent) {
         (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
+        if self.counts && sent.acknowledged > 0 {
+            self.lost = Some(sent.lost - sent.late.min(sent.lost));
+            self.lost_late = Some(sent.late);
+        }
+        self.impossible_reports = sent.impossible_reports;
         if self.discriminates {
             self.lost_wireless = Some(sent.lost_wireless);
             self.lost_congestion = Some(sent.lost - sent.lost_wireless.min(sent.lost));
@@ -206,12 +228,7 @@ impl Sending {
             _ => rate(sent.acknowledged_bytes, before.acknowledged_bytes).to_string(),
         };
         let rtt = self.last_rtt.map_or_else(|| "unknown".to_owned(), |rtt| rtt.to_string());
-        let judged = match (self.lost_congestion, self.lost_wireless) {
-            (Some(congestion), Some(wireless)) => {
-                format!(" (judged: {congestion} congestion, {wireless} wireless)")
-            }
-            _ => String::new(),
-        };
+        let judged = self.judged().map_or_else(String::new, |judged| format!(" (judged: {judged})"));
         let capacity = self.capacity().map_or_else(String::new, |capacity| format!("  capacity {capacity}"));
         Some(format!(
             "{:4.0} s  target {}  sent {}  received {received}  round trip {rtt}  lost {} of {}{judged}{capacity}",
@@ -221,6 +238,14 @@ impl Sending {
             self.lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
             sent.packets,
         ))
+    }
+
+    /// How losses were judged, and how many of these packets came after all.
+    fn judged(&self) -> Option<String> {
+        let (congestion, wireless) = self.lost_congestion.zip(self.lost_wireless)?;
+        let late = self.lost_late.filter(|late| *late > 0);
+        let late = late.map_or_else(String::new, |late| format!("; {late} of them came late"));
+        Some(format!("{congestion} congestion, {wireless} wireless{late}"))
     }
 
     /// Who is to blame where it did not end as asked, and what to do.
@@ -239,6 +264,20 @@ impl Sending {
             End::TooBig => {
                 format!(
                     "packets are larger than the path to {peer} takes, and are never fragmented: lower --packet-size"
+                )
+            }
+            End::MediaTimeout => {
+                format!(
+                    "{peer} reports, and reports that no media arrives: something on the way drops it; the stream was stopped (RFC 8083)"
+                )
+            }
+            End::Congestion => {
+                let at = self.broken.map_or_else(String::new, |(rate, loss)| {
+                    format!(" at {rate} and {:.0} % of loss", 100.0 * loss)
+                });
+                format!(
+                    "the path to {peer} does not carry the stream: it sent more than ten times as much as TCP would{at}, and was stopped \
+                     (RFC 8083): lower --rate or --max, or take --no-circuit-breakers on a path of your own"
                 )
             }
             End::PeerLeft => format!("the receiver at {peer} left before the end"),
@@ -263,6 +302,14 @@ impl Sending {
     /// Why it ended otherwise than it was to, whatever it came to.
     pub(crate) fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
+    }
+
+    /// Whether the receiver told of what cannot be.
+    pub(crate) fn impossible(&self) -> Option<String> {
+        let (reports, peer) = (self.impossible_reports, self.peer);
+        (reports > 0).then(|| {
+            format!("{reports} reports of {peer} were left out: they tell of more lost than was sent, or of jitter longer than the stream")
+        })
     }
 
     /// What is to be known of who counted losses, where that was not as asked.
@@ -298,10 +345,7 @@ impl Sending {
             ">jitter",
             ">marked",
         ]);
-        let judged = match (self.lost_congestion, self.lost_wireless) {
-            (Some(congestion), Some(wireless)) => format!("{congestion} congestion, {wireless} wireless"),
-            _ => "-".to_owned(),
-        };
+        let judged = self.judged().unwrap_or_else(|| "-".to_owned());
         let rtt =
             |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s * 1e3));
         table.row([
@@ -345,4 +389,34 @@ pub(super) fn milliseconds(seconds: Option<f64>) -> String {
 
 pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::endpoint::stream::ControlConfig;
+
+    /// 11 and 26 packets were judged, 8 of which came after all. The receiver's report is of another moment.
+    #[test]
+    fn what_is_lost_and_what_was_judged_are_one_count() {
+        let control = ControlConfig::new("tfrc+spike".parse().unwrap());
+        let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, SenderRate::Controlled(control));
+        let mut sending = Sending::new(&config);
+        let event = |second: i64, what: Decision| Event {
+            at: Time::ZERO + Span::from_secs(second),
+            node: 0,
+            seq: 0,
+            what: what.into(),
+        };
+        let rate = Rate::ip(1_000_000);
+        let sent =
+            Sent { packets: 900, acknowledged: 860, lost: 37, lost_wireless: 26, late: 8, ..Sent::default() };
+        sending.take(&event(1, Decision::MediaStarted { peer: config.peer, ssrc: 7, rate }));
+        sending.take(&event(2, Decision::MediaProgress { target: rate, sent }));
+        let (jitter, rtt) = (Span::ZERO, None);
+        sending.take(&event(3, Decision::MediaReported { lost: 0, jitter, rtt }));
+        let line = sending.take(&event(3, Decision::MediaProgress { target: rate, sent })).unwrap();
+        let wanted = "lost 29 of 900 (judged: 11 congestion, 26 wireless; 8 of them came late)";
+        assert!(line.contains(wanted), "{line}");
+    }
 }

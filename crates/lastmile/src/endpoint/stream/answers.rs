@@ -39,6 +39,7 @@ impl Sender {
                         if let Some(control) = &mut self.control {
                             news = control.on_feedback(now, &block, feedback.at(), stream);
                             (self.sent.lost, self.sent.lost_wireless) = (control.lost, control.lost_wireless);
+                            self.sent.late = control.late;
                         }
                         if stream == 0 {
                             self.rtt = self.measured(now, &block).or(self.rtt);
@@ -55,19 +56,7 @@ impl Sender {
                 Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
                         self.heard(now, ssrc);
-                        let passed = middle(ntp(self.config.epoch, now))
-                            .wrapping_sub(block.last_report)
-                            .wrapping_sub(block.delay);
-                        // Half of the range is the past: what a stepped clock or a liar says is no round trip.
-                        let rtt = (block.last_report != 0 && passed < 1 << 31)
-                            .then(|| Span::from_nanos(((u64::from(passed) * 1_000_000_000) >> 16) as i64));
-                        let jitter = Span::from_nanos(
-                            (u64::from(block.jitter) * 1_000_000_000 / u64::from(CLOCK_RATE)) as i64,
-                        );
-                        self.rtt = rtt.or(self.rtt);
-                        let reported = Decision::MediaReported { lost: block.lost, jitter, rtt };
-                        self.out.push_back(Output::Event(reported));
-                        self.check(now, &block);
+                        self.on_block(now, &block);
                     }
                 }
                 Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
@@ -80,6 +69,25 @@ impl Sender {
                 _ => {}
             }
         }
+    }
+
+    /// A receiver report came: it is told of where it can be true.
+    fn on_block(&mut self, now: Time, block: &ReportBlock) {
+        let jitter =
+            Span::from_nanos((u64::from(block.jitter) * 1_000_000_000 / u64::from(CLOCK_RATE)) as i64);
+        if i64::from(block.lost) > self.sent.packets as i64 || jitter > now - self.config.start {
+            self.sent.impossible_reports += 1;
+            return;
+        }
+        let stamp = middle(ntp(self.config.epoch, now));
+        let since = stamp.wrapping_sub(block.last_report);
+        // Only a report that this end sent is answered, and not before it left.
+        let answers = self.reports.contains(&block.last_report) && block.delay <= since;
+        let ticks = u64::from(since.wrapping_sub(block.delay));
+        let rtt = answers.then(|| Span::from_nanos(((ticks * 1_000_000_000) >> 16) as i64));
+        self.rtt = rtt.or(self.rtt);
+        self.out.push_back(Output::Event(Decision::MediaReported { lost: block.lost, jitter, rtt }));
+        self.check(now, block);
     }
 
     /// A report of TFRC's receiver came. Where it counts losses by another scheme than this end's, that is named to it at once, and

@@ -113,6 +113,8 @@ pub(super) struct Control {
     /// Packets that were lost, and those of them that were judged wireless.
     pub(super) lost: u64,
     pub(super) lost_wireless: u64,
+    /// Packets that were lost and came after all.
+    pub(super) late: u64,
 }
 
 impl Control {
@@ -141,6 +143,7 @@ impl Control {
             last_target: told,
             lost: 0,
             lost_wireless: 0,
+            late: 0,
             truth,
             timed,
             scheme,
@@ -313,9 +316,13 @@ impl Control {
         self.controller.on_feedback(now, &mut feedback);
         self.measured(sample);
         for report in &self.reports {
-            if let Fate::Lost { class, .. } = report.fate {
-                self.lost += 1;
-                self.lost_wireless += u64::from(class == LossClass::Wireless);
+            match report.fate {
+                Fate::Lost { class, .. } => {
+                    self.lost += 1;
+                    self.lost_wireless += u64::from(class == LossClass::Wireless);
+                }
+                Fate::Late { .. } => self.late += 1,
+                Fate::Arrived { .. } => {}
             }
         }
         true

@@ -37,12 +37,18 @@ pub struct Sent {
     pub lost: u64,
     /// Of these, judged to be lost by a wireless link.
     pub lost_wireless: u64,
+    /// Of the packets that the controller was told are lost, those that came after all.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub late: u64,
     /// Bytes of this end's own RTCP.
     pub report_bytes: Bytes,
     /// Packets of RTCP that came back.
     pub feedback_packets: u64,
     /// Their bytes.
     pub feedback_bytes: Bytes,
+    /// Receiver reports that were left out: more is lost than was sent, or jitter lasts longer than the stream.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub impossible_reports: u64,
 }
 
 /// What a receiver has received of one source, and said of it. Bytes are those of IP packets.
@@ -109,13 +115,13 @@ pub enum Decision {
         /// What it sent, and what it was told of that.
         sent: Sent,
     },
-    /// A receiver's report came.
+    /// A receiver's report came that can be true.
     MediaReported {
         /// Packets lost since the beginning, as the receiver counts them.
         lost: i32,
         /// Interarrival jitter.
         jitter: Span,
-        /// Round-trip time, once a report of the sender's own was answered.
+        /// Round-trip time, where the report answers one of the sender's own.
         rtt: Option<Span>,
     },
     /// A circuit breaker tripped (RFC 8083).

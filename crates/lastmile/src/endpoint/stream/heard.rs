@@ -66,9 +66,9 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A source whose first packet came now.
+    /// A source whose first packet was taken in now, and came then.
     pub(super) fn new(
-        now: Time,
+        (now, at): (Time, Time),
         (port, peer, own): (PortId, SocketAddr, SocketAddr),
         header: &RtpHeader,
         config: &ReceiverConfig,
@@ -87,7 +87,7 @@ impl Source {
             base,
             known: false,
             bad_sequence: None,
-            received: Received { first: now, last: now, ..Received::default() },
+            received: Received { first: at, last: at, ..Received::default() },
             balance: (Bytes::ZERO, Bytes::ZERO),
             arrivals: BTreeMap::new(),
             told: (base, base),
@@ -161,7 +161,7 @@ impl Source {
         self.received.packets += 1;
         self.received.bytes += size;
         self.received.marked += u64::from(ecn == Ecn::Ce);
-        self.received.last = at;
+        self.received.last = self.received.last.max(at);
         if let Some(stamp) = SendTime::of(packet) {
             self.rtt = stamp.rtt.or(self.rtt);
             if let Some(counting) = &mut self.counting {

@@ -6,7 +6,7 @@ use super::control::Control;
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::{Awaited, Sender};
-use super::{MAX_AWAITED, MEDIA, ntp, ticks};
+use super::{MAX_AWAITED, MEDIA, middle, ntp, ticks};
 use crate::control::{Action, PacketClass};
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
@@ -16,6 +16,8 @@ use crate::wire::{
     write_sender_report, write_tfrc_scheme,
 };
 
+/// Reports that may still be answered: those of a minute.
+const ANSWERED: usize = 60;
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
 
@@ -195,6 +197,10 @@ impl Sender {
         }
         if let Some(name) = self.unheeded().filter(|_| !leaves) {
             write_tfrc_scheme(&mut bytes, &TfrcScheme { source: self.config.ssrc, name });
+        }
+        self.reports.push_back(middle(ntp(self.config.epoch, now)));
+        if self.reports.len() > ANSWERED {
+            self.reports.pop_front();
         }
         self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
         self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);

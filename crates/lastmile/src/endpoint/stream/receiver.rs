@@ -77,7 +77,7 @@ impl Receiver {
         let Some(place) = self.source(datagram.from, ssrc) else {
             if self.has_room(now, datagram.from) {
                 let place = (port, datagram.from, datagram.to);
-                let mut source = Source::new(now, place, &packet.header, &self.config);
+                let mut source = Source::new((now, at), place, &packet.header, &self.config);
                 source.balance.0 += size;
                 // What repeats packets of a proven source is told of from its first packet on.
                 let proven = |other: &Source| other.known && other.peer == source.peer;

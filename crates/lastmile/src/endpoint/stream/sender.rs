@@ -55,6 +55,8 @@ pub struct Sender {
     /// The number of the first packet that is still awaited, and what is known of each from there on.
     pub(super) awaited: (u64, VecDeque<Awaited>),
     pub(super) next_report: Time,
+    /// The stamps of the last reports, which those of the receiver may answer.
+    pub(super) reports: VecDeque<u32>,
     pub(super) last_feedback: Time,
     /// The latest departure that was asked for.
     pub(super) planned_until: Time,
@@ -130,6 +132,7 @@ impl Sender {
             payload: 0,
             awaited: (0, VecDeque::new()),
             next_report: config.start,
+            reports: VecDeque::new(),
             last_feedback: config.start,
             planned_until: Time::ZERO,
             receiver: None,
