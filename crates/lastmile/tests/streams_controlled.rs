@@ -219,6 +219,23 @@ fn a_stream_takes_what_the_link_has_and_follows_it() {
     }
 }
 
+/// 40 ms and 0.8 ms for a packet of 1000 B there and back, feedback every 50 ms: W_init / R is 4000 B in a round trip, of which the
+/// target is known a round trip and an interval after the first packet left.
+#[test]
+fn the_first_window_comes_after_a_round_trip_and_a_feedback_interval() {
+    let path = Path { rates: &[(0, 10_000_000)], loss: 0.0, heard_until: Time::MAX, stop: at(1_000) };
+    let begin = |control: &str| {
+        let came = over(&path, control);
+        *came.targets.first().unwrap_or_else(|| panic!("{control} never rose"))
+    };
+    for controller in control::CONTROLLERS.iter().filter(|controller| controller.name != "fixed") {
+        let (when, target) = begin(controller.name);
+        assert!(when <= at(91), "{} rose at {when}", controller.name);
+        let window = Rate::ip(4_000 * 8 * 1_000 / 41);
+        assert!(target >= window.scaled(0.9), "{}: {target} at {when}", controller.name);
+    }
+}
+
 /// At 5 % of independent loss TFRC has 0.8 Mbit/s of 2; with Spike, which RFC 8888's stamps serve, 1.3. Biaz needs a
 /// quarter of T_min, which reads 3.90625 ms: half a nanosecond finer than RFC 8888's stamps. It steps aside for Spike.
 #[test]

@@ -48,9 +48,14 @@ struct Numbers {
 impl Numbers {
     /// The controller's number of a packet.
     fn id(&self, low: u16) -> Option<u64> {
-        let last = (self.first + self.ids.len() as u64).checked_sub(1)?;
+        let last = self.next().checked_sub(1)?;
         let place = nearest(last, low)?.checked_sub(self.first)?;
         self.ids.get(usize::try_from(place).ok()?).copied()
+    }
+
+    /// The sequence number of the next packet.
+    fn next(&self) -> u64 {
+        self.first + self.ids.len() as u64
     }
 
     /// The sequence number of a packet.
@@ -80,6 +85,9 @@ pub(super) struct Control {
     /// Until feedback comes, no slower than that: two packets in sequence prove a source to its receiver, and a scheme that
     /// starts slower than RFC 5348's packet in a second would be over before a lost one is made good.
     pub(super) min_rate: Option<Rate>,
+    /// The rates at which the second and the third packet follow at least. The second proves the source, and who is proven is
+    /// answered; the third was not held for long where that answer comes after the usual interval. They are W_init, and no more.
+    pub(super) opening: Option<[Rate; 2]>,
     /// No more than this, while a circuit breaker is tried.
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
@@ -128,6 +136,7 @@ impl Control {
             controller,
             pacer: Pacer::new(CREDIT),
             min_rate: None,
+            opening: None,
             ceiling: None,
             app_limited: false,
             train: None,
@@ -155,8 +164,11 @@ impl Control {
     /// The rates of the source and of the pacer.
     pub(super) fn rates(&self) -> (Rate, Rate) {
         let control::Output { target, pacing, .. } = self.controller.output();
-        let at_least = |rate: Rate| self.min_rate.filter(|least| *least > rate).unwrap_or(rate);
-        (at_least(self.below(target)), at_least(self.below(pacing)))
+        let at_least = |rate: Rate, least: Option<Rate>| least.filter(|least| *least > rate).unwrap_or(rate);
+        let pacing = at_least(self.below(pacing), self.min_rate);
+        let follows = self.numbers[0].next().saturating_sub(1) as usize;
+        let opening = self.opening.and_then(|rates| rates.get(follows).copied());
+        (at_least(self.below(target), self.min_rate), at_least(pacing, opening))
     }
 
     /// What a packet that leaves then carries beside the header.

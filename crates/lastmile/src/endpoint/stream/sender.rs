@@ -22,6 +22,8 @@ const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: three times the interval at which any receiver reports (RFC 8083, section
 /// 4.1: the RTCP timeout).
 const SILENCE: Span = Span::from_secs(15);
+/// How long after the one before the second and the third packet leave at the latest.
+const OPENING: [Span; 2] = [Span::from_millis(10), Span::from_millis(30)];
 /// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
@@ -114,14 +116,20 @@ impl Sender {
     }
 
     fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
-        let most = match &config.rate {
-            SenderRate::Controlled(control) => control.max,
-            SenderRate::Fixed(_) => Setting::default().max,
+        let Setting { start, max: most, .. } = match &config.rate {
+            SenderRate::Controlled(control) => control.setting(config.packet_size),
+            SenderRate::Fixed(_) => Setting::default(),
         };
-        let least = Rate::ip(config.full_size().bits());
-        control
-            .iter_mut()
-            .for_each(|control| control.min_rate = Some(if least > most { most } else { least }));
+        let at_most = |rate: Rate| if rate > most { most } else { rate };
+        let packet = Rate::ip(config.full_size().bits());
+        if let Some(control) = &mut control {
+            control.min_rate = Some(at_most(packet));
+            // A start that the user chose is that of these packets too, and a controller may have one of its own. A receiver that
+            // counts losses answers the first one.
+            let slow = control.controller.output().pacing < packet.scaled(2.0);
+            let opening = OPENING.map(|gap| at_most(packet.scaled(1.0 / gap.as_secs_f64())));
+            control.opening = (slow && start.is_none() && control.scheme.is_none()).then_some(opening);
+        }
         let frames = Frames::new(config.make_source(control.is_some())?, config.start, config.full_size());
         Ok(Sender {
             started: false,
