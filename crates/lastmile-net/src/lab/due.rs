@@ -226,7 +226,7 @@ mod tests {
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
         let mut scenario = builtin(name).unwrap();
         // Streams are numbered from 1: pairs, a train that is not believed, and the one train that counts.
-        scenario.roles.measure[0].method.options.insert("trains".to_owned(), "1".to_owned());
+        scenario.roles.measure[0].method = "wbest(trains=1)".parse().unwrap();
         let make = Makers::measuring(|spec| {
             estimator(&spec.method, &Conditions::default()).map_err(|error| error.to_string())
         });

@@ -68,7 +68,7 @@ impl Idle {
     pub(super) fn singles(slot: Span, mut draw: impl FnMut() -> f64) -> StreamPlan {
         let mut at = Span::ZERO;
         let offsets = (0..SINGLES).map(|_| {
-            at = at + slot.scaled(APART * (0.5 + draw()));
+            at += slot.scaled(APART * (0.5 + draw()));
             at
         });
         StreamPlan::uneven(offsets.collect::<Vec<_>>(), SIZE)
