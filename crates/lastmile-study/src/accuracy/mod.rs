@@ -5,7 +5,7 @@
 //! probe's own window ("window"). On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
 
 use lastmile::endpoint::measure::relative_error;
-use lastmile::estimate::{Conditions, Estimate, METHODS, Quantity, TruthOver, Value, build};
+use lastmile::estimate::{Conditions, METHODS, Quantity, TruthOver, Value, build};
 use lastmile::options::{Choice, Given, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
@@ -308,19 +308,22 @@ fn path(rate: Rate, cross: Cross, method: &Choice) -> Result<Scenario> {
     Ok(Scenario::parse("accuracy", &text)?)
 }
 
-/// Holds the last number of a run that is known (the available bandwidth, where the method has one) against the truths.
+/// Holds a run's number against the truths: that of the available bandwidth, where the method has one, else the last that is known.
 fn judge(outcomes: &[Outcome], path: &Path) -> Run {
-    let known = |o: &&Outcome| {
-        let tells = |e: &Estimate| e.value != Value::Unknown && e.quantity != Quantity::AchievableRate;
-        o.estimate.as_ref().is_none_or(tells)
-    };
-    let Some(outcome) = outcomes.iter().rfind(known) else {
+    let of_rest =
+        |o: &&Outcome| o.estimate.as_ref().is_some_and(|e| e.quantity == Quantity::AvailableBandwidth);
+    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
+    let Some(outcome) = outcomes.iter().rfind(of_rest).or_else(|| outcomes.iter().rfind(known)) else {
         return Run::Refused("the run's time was over".into());
     };
     let Some(estimate) = &outcome.estimate else {
         return Run::Refused(outcome.refusal.as_ref().map_or_else(String::new, ToString::to_string));
     };
-    let Some(value) = estimate.value.rate() else { return Run::MoreThan };
+    let value = match estimate.value {
+        Value::Is(rate) => rate,
+        Value::MoreThan(_) => return Run::MoreThan,
+        Value::Unknown => return Run::Refused(estimate.warning().unwrap_or_default()),
+    };
     let truth = outcome.truth;
     let (Some(truth), Some(own)) = (truth, truth.and_then(|t| t.of(estimate))) else {
         return Run::Refused("the queue never saw the stream: no truth to hold the number against".into());
