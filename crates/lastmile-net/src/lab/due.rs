@@ -272,9 +272,9 @@ mod tests {
     #[test]
     fn lateness_counts_by_what_it_does_to_the_number() {
         assert_eq!(judged("path", |_, _| Span::ZERO), Moved { simulated: Some(0.0), ..Moved::default() });
-        // Nobody sees that a packet in the queue came later into it; nor one odd pair among thirty.
+        // Streams are numbered from 1: pairs, and the train. Nobody sees that a packet in the queue came later into it; nor one odd pair among thirty.
         let train = |k: usize, us| {
-            move |stream, index| if (stream, index) == (3, k) { Span::from_micros(us) } else { Span::ZERO }
+            move |stream, index| if (stream, index) == (2, k) { Span::from_micros(us) } else { Span::ZERO }
         };
         assert!(judged("path", train(15, 300)).share < 0.001);
         let pair = judged(

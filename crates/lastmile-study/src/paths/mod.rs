@@ -323,6 +323,6 @@ fn span(estimate: &Estimate, found: &Found) -> (f64, f64) {
 }
 
 #[cfg(test)]
-mod cases;
+mod case_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What an estimator found, or why it found nothing.
 
-use crate::estimate::{StreamPlan, bits_per_second};
+use crate::estimate::StreamPlan;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
@@ -163,12 +163,11 @@ impl Interval {
         self.low <= rate && rate <= self.high
     }
 
-    /// It, made as wide as to hold this rate in bit/s.
-    pub(super) fn reaching(self, rate: f64) -> Interval {
-        let (low, high) = (bits_per_second(libm::floor(rate)), bits_per_second(libm::ceil(rate)));
-        let method = if self.contains(low) { self.method } else { IntervalMethod::PairsAndTrains };
-        let low = if low < self.low { low } else { self.low };
-        let high = if high > self.high { high } else { self.high };
+    /// It, made as wide as to hold this rate.
+    pub(super) fn reaching(self, rate: Rate) -> Interval {
+        let method = if self.contains(rate) { self.method } else { IntervalMethod::PairsAndTrains };
+        let low = if rate < self.low { rate } else { self.low };
+        let high = if rate > self.high { rate } else { self.high };
         Interval { low, high, method, ..self }
     }
 }

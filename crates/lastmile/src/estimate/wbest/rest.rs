@@ -91,7 +91,7 @@ impl Wbest {
     fn rest_of_fifo(&self, mut estimate: Estimate, idle: Option<Idle>) -> Estimate {
         let (limit, left) = (self.limit(), self.available());
         let own = limit.interval_of_rest(left, self.config.train_length, self.config.packet_size, self.noise);
-        let by_pairs = idle.map(|idle| limit.rate * idle.share());
+        let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
         estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
         estimate.next = self.next(idle);
         if let Some(idle) = idle.filter(|idle| idle.contradicts(left / limit.rate.max(1.0))) {
@@ -121,7 +121,7 @@ impl Wbest {
         estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
         let interval = self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains);
         let by_pairs = [c * by_pairs.0, c * by_pairs.1];
-        estimate.interval = Some(self.outputs.iter().chain(&by_pairs).fold(interval, |all, rate| all.reaching(*rate)));
+        estimate.interval = Some(self.outputs.iter().chain(&by_pairs).fold(interval, |all, rate| all.reaching(bits_per_second(*rate))));
         estimate.next = self.next(idle);
         if left.is_none() {
             estimate.warnings.push(Warning { code: WarningCode::FairQueue, text: IN_TURN.to_owned() });
@@ -133,7 +133,7 @@ impl Wbest {
     fn next(&self, idle: Option<Idle>) -> Option<Interval> {
         let (limit, left, packets) = (self.limit(), self.available(), self.config.train_length);
         let of_trains = stats::student_interval(&self.trains, CONFIDENCE).filter(|_| self.trains.len() >= MIN_TRAINS);
-        let rate = |share: f64| limit.rate * share;
+        let rate = |share: f64| bits_per_second(limit.rate * share);
         match (of_trains, idle) {
             (Some((low, high)), idle) => {
                 let next = limit.interval_of_next(left, (high - low) / 2.0, self.trains.len(), packets);
