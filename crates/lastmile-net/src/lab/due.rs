@@ -285,7 +285,10 @@ mod tests {
         // A last packet that comes 4 ms late makes the train longer.
         let last = judged("path", train(29, 4_000));
         assert!(last.share > MOVED_MOST && last.simulated == Some(last.share), "{last:?}");
-        assert!(last.what.starts_with("forward wbest would have found available bandwidth"), "{last:?}");
+        assert!(
+            last.what.starts_with("forward wbest(trains=1) would have found available bandwidth"),
+            "{last:?}"
+        );
         // All pairs torn apart: there is no more capacity to find.
         let torn = judged("path", |stream, index| {
             Span::from_millis(if stream == 1 { (index % 2) as i64 * 4 } else { 0 })
