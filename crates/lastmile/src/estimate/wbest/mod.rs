@@ -21,11 +21,11 @@ use crate::estimate::tight_link::{self, Least};
 use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, too_wide, warn_too_wide};
 pub use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::wbest_fluid::{Fluid, faithful_spare};
-use crate::estimate::{fair_queue, idle::Idle};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
 };
+use crate::estimate::{fair_queue, idle::Idle};
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
 use crate::observe::pairs::{Pair, PairSet, Timing};
@@ -40,7 +40,12 @@ pub const ENTRY: Method = Method {
     name: "wbest",
     about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
     paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
-    estimates: &[Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth, Quantity::AchievableRate],
+    estimates: &[
+        Quantity::Capacity,
+        Quantity::SustainedRate,
+        Quantity::AvailableBandwidth,
+        Quantity::AchievableRate,
+    ],
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: WbestConfig::OPTIONS,

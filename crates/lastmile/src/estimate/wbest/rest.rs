@@ -121,7 +121,12 @@ impl Wbest {
         estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
         let interval = self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains);
         let by_pairs = [c * by_pairs.0, c * by_pairs.1];
-        estimate.interval = Some(self.outputs.iter().chain(&by_pairs).fold(interval, |all, rate| all.reaching(bits_per_second(*rate))));
+        estimate.interval = Some(
+            self.outputs
+                .iter()
+                .chain(&by_pairs)
+                .fold(interval, |all, rate| all.reaching(bits_per_second(*rate))),
+        );
         estimate.next = self.next(idle);
         if left.is_none() {
             estimate.warnings.push(Warning { code: WarningCode::FairQueue, text: IN_TURN.to_owned() });
@@ -132,7 +137,8 @@ impl Wbest {
     /// What will be left in the next 10 s: the spread of the trains, or of the pairs where there was one train; and what both say.
     fn next(&self, idle: Option<Idle>) -> Option<Interval> {
         let (limit, left, packets) = (self.limit(), self.available(), self.config.train_length);
-        let of_trains = stats::student_interval(&self.trains, CONFIDENCE).filter(|_| self.trains.len() >= MIN_TRAINS);
+        let of_trains =
+            stats::student_interval(&self.trains, CONFIDENCE).filter(|_| self.trains.len() >= MIN_TRAINS);
         let rate = |share: f64| bits_per_second(limit.rate * share);
         match (of_trains, idle) {
             (Some((low, high)), idle) => {
