@@ -21,7 +21,7 @@ use lastmile::control::{CONTROLLERS, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::estimate::{METHODS, Method};
 
-/// Measures what a network path can carry, and what of it is left, in half a second and 130 kB.
+/// Measures the capacity and the available bandwidth of a network path: 0.5 s and 134 kB on an idle path, 0.8 s and 260 kB beside others.
 #[derive(Parser)]
 #[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 100)]
 #[command(after_help = shell::exit::HELP)]

@@ -37,7 +37,7 @@ fn measure(method: &str, direction: Direction, shape: impl Fn(u64) -> Path) -> S
         for estimate in found {
             match (estimate.quantity, estimate.value) {
                 (Quantity::Capacity, Value::Is(rate)) => {
-                    // What is doubted may be off.
+                    // A number with a doubt may be off.
                     if estimate.warnings.iter().any(|warning| warning.code.doubts()) {
                         continue;
                     }

@@ -53,7 +53,7 @@ struct Cover(usize, usize);
 impl Cover {
     /// Whether the estimate's interval holds the truth.
     fn count(&mut self, estimate: &Estimate, truth: f64) -> bool {
-        // What is left is here what it always is.
+        // The available bandwidth is as always here.
         let Some(interval) = estimate.next.or(estimate.interval) else { return false };
         // Rates are whole bits a second.
         let holds = bps(interval.low) <= truth + 1.0 && truth <= bps(interval.high) + 1.0;
@@ -217,7 +217,8 @@ fn a_capacity_whose_interval_says_next_to_nothing_is_called_so() {
     assert!(wide > 0);
 }
 
-/// What is left always has its row: of a bucket that holds a pair it says what came later, of one that outlasts bursts what finding it costs.
+/// The available bandwidth always has its row: behind a bucket that holds a pair with the rate of later packets, behind one that outlasts bursts
+/// with the cost of finding it.
 #[test]
 fn where_what_is_left_is_unknown_its_row_says_why() {
     for (rate, bucket, says) in

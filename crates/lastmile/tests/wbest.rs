@@ -151,7 +151,7 @@ fn intervals_cover() {
             assert!(runs.len() >= 990 && covered >= 850 && held >= 980, "{covered} {held}");
         }
     }
-    // What pairs alone say of the next 10 s.
+    // The next 10 s by pairs alone.
     let runs = runs(1_000, 10e6, Cross::Poisson, 1, |_| ());
     let covered =
         runs.iter().filter(|r| r.next.is_some_and(|i| i.contains(Rate::ip(r.truth as u64)))).count();

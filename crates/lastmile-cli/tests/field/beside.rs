@@ -47,7 +47,7 @@ impl Beside {
     }
 }
 
-/// What comes in at a device, in bit/s of IP packets: counted by the kernel for three seconds.
+/// The rate at which a device receives, in bit/s of IP packets: counted by the kernel for three seconds.
 pub(super) fn counted(host: &Host, device: &str) -> f64 {
     counted_for(Duration::from_secs(3), host, device)
 }
@@ -67,7 +67,7 @@ fn counted_for(time: Duration, host: &Host, device: &str) -> f64 {
     (after - before) * 8.0 / (ended - began).as_secs_f64()
 }
 
-/// What a path lets through of `flood`, which is more than that.
+/// The rate that a path lets through of `flood`, which is more than that.
 ///
 /// The kernel's tbf sends by a timer, and what tokens come while that is late beyond the bucket's size are lost. With a bucket of
 /// 1600 B, 98 B more than a packet, these are the tokens of all that it is late beyond 39 us: a shaper that is slower than its rate.
@@ -81,7 +81,7 @@ pub(super) fn saturated(from: &Host, (to, address, device): (&Host, &str, &str),
     rate
 }
 
-/// What arrives of datagrams at that rate for five seconds.
+/// The rate at which datagrams arrive that are sent at that rate for five seconds.
 pub(super) fn arrives(from: &Host, to: &Host, address: &str, rate: f64) -> f64 {
     let port = port();
     let _server = to.start("iperf3", &["-s", "-p", &port]);

@@ -8,7 +8,7 @@ use super::rows::Rows;
 use super::said::{LEFT, Truth};
 
 const FAR: &str = "10.9.0.2";
-/// Of frames, which the guest's timers are good for.
+/// The rate of frames, for which the guest's timers are good.
 const RATE: f64 = 10e6;
 
 /// A link of 10 Mbit/s with that queue. Packets leave it one by one: htb's own bursts would let pairs pass back to back.
@@ -46,7 +46,7 @@ fn queues() -> [(&'static str, String, bool); 7] {
     ]
 }
 
-/// What iperf3 finds: how much the path lets through, and what of it is left beside what is there.
+/// The truths by iperf3: the rate that the path lets through, and the rest of it beside the other traffic.
 fn truth(path: &Path, beside: impl Fn() -> Option<Beside>) -> (Truth, Option<Beside>) {
     let narrow = saturated(&path.near, (&path.far, FAR, "eth1"), 1.5 * RATE);
     let beside = beside();

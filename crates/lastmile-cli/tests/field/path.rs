@@ -94,7 +94,7 @@ impl Path {
     }
 }
 
-/// What a router that is a guest needs and this machine lacks.
+/// The programs that a guest as router needs and this machine lacks.
 pub(super) fn no_guest() -> Option<String> {
     let missing = |program: &&str| Command::new(program).arg("--help").output().is_err();
     let programs: Vec<&str> =

@@ -1,4 +1,4 @@
-//! What many runs of one case said, number by number, judged against what is true.
+//! The numbers of many runs of one case, judged against the truth.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::common::Ended;
 const NUMBERS: [&str; 3] = ["capacity", "sustained-rate", LEFT];
 pub(super) const LEFT: &str = "available-bandwidth";
 
-/// What is true on a path, in bit/s of IP packets.
+/// The truths of a path, in bit/s of IP packets.
 #[derive(Clone, Default)]
 pub(super) struct Truth {
-    /// What its narrowest link lets through for long.
+    /// The rate that its narrowest link lets through for long.
     pub(super) narrow: f64,
     /// Numbers with the range in which their truth lies.
     pub(super) of: BTreeMap<&'static str, (f64, f64)>,
@@ -24,7 +24,7 @@ impl Truth {
         Truth { narrow, of: of.iter().map(|(number, truth)| (*number, (*truth, *truth))).collect() }
     }
 
-    /// How far a number may be from its truth: 10 %, or of what is left 5 % of the capacity where that is more.
+    /// The largest error of a right number: 10 %, or of available bandwidth 5 % of the capacity where that is more.
     fn tolerance(&self, number: &str, truth: f64) -> f64 {
         let least = if number == LEFT { 0.05 * self.narrow } else { 0.0 };
         (0.1 * truth).max(least)
@@ -109,7 +109,7 @@ impl Number {
     }
 }
 
-/// What many runs of one case said.
+/// The numbers of many runs of one case.
 #[derive(Default)]
 pub(super) struct Said {
     runs: usize,

@@ -13,7 +13,7 @@ use super::{no_hosts, no_iperf3};
 
 const FAR: &str = "10.9.0.2";
 const FORWARD: [&str; 3] = [FAR, "--direction", "forward"];
-/// What lasts behind a shaper of 20 Mbit/s.
+/// The sustained rate behind a shaper of 20 Mbit/s.
 const SUSTAINED: f64 = 20e6 * IP_SHARE;
 
 /// A shaper at a host's device, until dropped.
@@ -53,7 +53,7 @@ fn field_table() {
     rows.end();
 }
 
-/// What a shaper of 20 Mbit/s lets through of more than that.
+/// The rate that a shaper of 20 Mbit/s lets through of more than that.
 fn truly(from: &Host, to: (&Host, &str, &str)) -> f64 {
     if no_iperf3() { SUSTAINED } else { saturated(from, to, 30e6) }
 }
@@ -65,7 +65,7 @@ fn buckets(Path { near, router, .. }: &Path, rows: &mut Rows) {
             continue;
         }
         let _shaper = shaper(router, "eth1", "20mbit", bucket, 200_000);
-        // Of what a bucket lets through at once nobody knows here how fast the line is, or how late the shaper's timer.
+        // Bursts that a bucket lets through at once have no truth here: neither the line's rate nor the timer's lateness is known.
         let truths = [("sustained-rate", SUSTAINED), (LEFT, SUSTAINED)];
         let known = if bucket < 40_000 { 2 } else { 1 };
         let said = rows.row(near, &case, &FORWARD, &Truth::new(SUSTAINED, &truths[..known]), |_| None);

@@ -87,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What waits to leave, and what became of what left.
+/// Packets that wait to leave, and the fates of those that left.
 struct Outbox {
     sockets: Arc<Vec<UdpSocket>>,
     started: u64,
@@ -103,7 +103,7 @@ struct Queue {
     /// Earliest first; equal times in the order of pushing.
     planned: BTreeMap<(Time, u64), Transmit>,
     pushed: u64,
-    /// What leaves together: empty but while it is sent.
+    /// Packets that leave together: empty but while they are sent.
     together: Vec<Transmit>,
     /// Until when the thread that meets departure times sleeps, unless it is woken.
     sleeps_until: Option<Time>,
@@ -166,7 +166,7 @@ impl Outbox {
     }
 }
 
-/// What the driver hands its packets to, with the thread that meets departure times.
+/// The sender of a driver's packets, with the thread that meets departure times.
 pub(super) struct Sender {
     outbox: Arc<Outbox>,
     thread: Option<JoinHandle<()>>,
@@ -226,12 +226,12 @@ impl Sender {
         self.outbox.send_due(&mut lock(&self.outbox.queue), Time::ZERO);
     }
 
-    /// What is readable when there are results.
+    /// A descriptor that is readable when there are results.
     pub(super) fn ready(&self) -> &Arc<EventFd> {
         &self.outbox.ready
     }
 
-    /// What became of packets since it was last asked.
+    /// The fates of packets since the last call.
     pub(super) fn results(&self) -> Vec<Departed> {
         std::mem::take(&mut *lock(&self.outbox.results))
     }

@@ -101,7 +101,7 @@ mod tests {
     use crate::roles::Makers;
     use crate::runs::{Hooks, simulate};
 
-    /// What a stream at 1.2 Mbit/s sends in a second, 30 frames in packets of up to 1200 B, and its feedback.
+    /// One second of a stream at 1.2 Mbit/s, 30 frames in packets of up to 1200 B, and its feedback.
     fn sent(most: usize) -> (Scenario, Sent) {
         let text = "name = \"x\"\nduration = \"2 s\"\nhost = { a = {}, b = {} }\nlink = [{ from = \"a\", to = \"b\", rate = \"5 Mbit/s\" }]\n\
                     [[stream]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1.2 Mbit/s\"\nstop = \"1 s\"\n";

@@ -42,7 +42,7 @@ pub enum Jitter {
 }
 
 impl Jitter {
-    /// Of each kind its name, its options, and where it comes from.
+    /// Each kind's name, options and source.
     pub fn described() -> [(&'static str, &'static [Opt], &'static str); 2] {
         [
             ("uniform", Uniform::OPTIONS, "all delays alike likely"),
@@ -105,7 +105,7 @@ impl Jitter {
 const TRIES: u32 = 1_000;
 
 impl Normal {
-    /// Of the longest delay.
+    /// The bound of the longest delay.
     fn share(&self, random: &mut Stream) -> f64 {
         let max = self.max.unwrap_or(self.std.scaled(6.0)).as_nanos() as f64;
         let share = self.std.as_nanos() as f64 / max.max(1.0);

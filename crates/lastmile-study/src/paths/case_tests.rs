@@ -10,7 +10,7 @@ use super::judge::{Verdict, judge};
 
 const RUNS: u64 = 40;
 
-/// How many numbers of the quantity are silently wrong on a path, the median error as a share of the truth, and all of it as text.
+/// Silently wrong numbers of the quantity on a path, the median error as a share of the truth, and both as text.
 fn told(name: &str, quantity: Quantity, path: &str) -> (usize, f64, String) {
     let text = format!(
         "name = \"{name}\"\nduration = \"6 s\"\nwarm_up = \"1 s\"\n[host.a]\n[host.b]\n{path}\n\

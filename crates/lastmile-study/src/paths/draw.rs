@@ -7,7 +7,7 @@ const RATES: (f64, f64) = (0.5e6, 200e6);
 /// The most packets a second of one flow: what meters can log over a run.
 const MOST_PACKETS: f64 = 20_000.0;
 
-/// What stands between the sender and the receiver.
+/// A hop between the sender and the receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path {
     /// Links, from the sender on.
@@ -38,7 +38,7 @@ pub(super) struct Hop {
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Way {
-    /// What lasts: the link's rate, or that of its tokens.
+    /// The sustained rate: the link's, or that of its tokens.
     pub(super) rate: f64,
     /// Seconds of it that its queue holds.
     pub(super) holds: f64,
@@ -83,7 +83,7 @@ pub(super) struct Cross {
     pub(super) kind: Kind,
     /// The share of the hop that it takes; of long TCP flows all that is left.
     pub(super) load: f64,
-    /// Of its IP packets.
+    /// The size of its IP packets.
     pub(super) size: u64,
     /// Mean length of bursts in seconds, and of pauses in bursts.
     pub(super) burst: (f64, f64),
@@ -131,7 +131,7 @@ pub(super) enum Standard {
 }
 
 impl Standard {
-    /// Of a station's frames, Mbit/s.
+    /// The rate of a station's frames, Mbit/s.
     fn rate(self, draw: &mut Draw) -> f64 {
         match self {
             Standard::B => draw.pick([(11.0, 0.6), (5.5, 0.25), (2.0, 0.15)]),

@@ -5,7 +5,7 @@ use super::write::times;
 
 macro_rules! features {
     ($($variant:ident = $name:literal: $what:literal),+ $(,)?) => {
-        /// What a path may have, and be without.
+        /// The features that a path may have, and be without.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Feature {
@@ -17,14 +17,14 @@ macro_rules! features {
             /// All of them.
             pub const ALL: &[Feature] = &[$(Feature::$variant),+];
 
-            /// What it is called.
+            /// The feature's name.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Feature::$variant => $name),+
                 }
             }
 
-            /// What a path without it is without.
+            /// The feature in words.
             pub fn what(self) -> &'static str {
                 match self {
                     $(Feature::$variant => $what),+
@@ -157,7 +157,7 @@ impl Path {
         changes.flat_map(times).any(|at| from <= at && at <= to)
     }
 
-    /// What a number of that way met: the names of rows.
+    /// The rows of a number of that way, by the features that it met.
     pub(super) fn tags(&self, way: usize) -> Vec<&'static str> {
         let mut tags = Vec::new();
         let mut add = |has: bool, tag: &'static str| {

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::Truth;
 
-/// How far off a right number may be, as a share of the truth.
+/// The largest error of a right number, as a share of the truth.
 const OFF: f64 = 0.1;
 /// The same of what is left, as a share of the capacity, where that is more.
 const OFF_OF_CAPACITY: f64 = 0.05;
 /// The widest interval of a number that is kept, as a share of the capacity.
 const NARROW: f64 = 0.2;
 
-/// What came of a question.
+/// The verdict on a number, or on its lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -39,11 +39,11 @@ pub struct Number {
     pub path: usize,
     /// The method, with its options.
     pub method: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Of what.
+    /// The quantity.
     pub quantity: Quantity,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether it is right, has no warning, and an interval no wider than 0.2 of the capacity.
     pub kept: bool,
@@ -55,7 +55,7 @@ pub struct Number {
     pub interval: Option<Ends>,
     /// The truth that it aims at: of its own window, or of the run where stations aggregate.
     pub truth_bps: Option<u64>,
-    /// What it is the rest of, or itself.
+    /// The capacity: of available bandwidth the rate that it is the rest of.
     pub capacity_bps: Option<u64>,
     /// Whether the interval holds the truth.
     pub holds: Option<bool>,
@@ -108,7 +108,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
         return Some(nothing);
     };
     let capacity = match estimate.quantity {
-        // Of bursts more may be left than lasts.
+        // Bursts may find more left than the sustained rate.
         Quantity::AvailableBandwidth => bps(truth.sustained).min(bps(truth.capacity)).max(bps(own)),
         _ => bps(own),
     };

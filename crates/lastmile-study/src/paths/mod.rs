@@ -34,10 +34,10 @@ pub use judge::{Ends, Number, Verdict};
 pub use table::{Cost, Row, Table, Warned, table, text};
 pub use without::{Removed, Turned, list, removed_text, without};
 
-/// How long a run goes on behind its last measurement: what is left then is known too.
+/// The time that a run goes on behind its last measurement: the available bandwidth of that time is known too.
 const LINGER: Span = Span::from_secs(10);
 
-/// Which paths, and how they are measured.
+/// The paths and the methods.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Paths whose last hop is no 802.11n cell.
@@ -48,7 +48,7 @@ pub struct Request {
     pub seed: u64,
     /// The methods, one after the other.
     pub methods: Vec<Choice>,
-    /// What all paths are without.
+    /// The features taken from all paths.
     pub without: Vec<Feature>,
     /// Only paths with these numbers, if any are named.
     pub only: Vec<usize>,
@@ -93,14 +93,14 @@ impl Request {
     }
 }
 
-/// What one method found in one direction of a path.
+/// The answer of one method in one direction of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The path's number.
     pub path: usize,
     /// The method, with its options.
     pub method: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Bytes of probes at the IP layer; back, all that came.
     pub bytes: u64,
@@ -117,14 +117,14 @@ pub struct Answer {
     tags: Vec<&'static str>,
 }
 
-/// What was found on paths.
+/// Answers and numbers of all paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// The numbers, and the questions without one.
     pub numbers: Vec<Number>,
     /// Every method's answers, with their costs.
     pub answers: Vec<Answer>,
-    /// How long each path was run, in seconds of virtual time: a scenario of that length has the same truths.
+    /// The length of each path's run, in seconds of virtual time: a scenario of that length has the same truths.
     pub durations: BTreeMap<usize, f64>,
 }
 

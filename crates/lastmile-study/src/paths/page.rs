@@ -21,7 +21,7 @@ pub fn page(document: &Value) -> String {
     let sections = [
         ("rows", "Numbers by method and feature", &["method", "row"][..]),
         ("codes", "By warning and refusal", &["method", "code"]),
-        ("costs", "What they cost", &["method"]),
+        ("costs", "Costs", &["method"]),
         ("removed", "Without one feature", &["feature", "method"]),
     ];
     for (key, title, first) in sections {

@@ -1,7 +1,7 @@
-//! What numbers were, by method and feature.
+//! Shares of right and wrong numbers, by method and feature.
 
 use lastmile::estimate::Quantity;
-use lastmile::observe::stats::quantile;
+use lastmile::observe::stats::{quantile, share_interval};
 use lastmile::report::Direction;
 use lastmile::units::Bytes;
 use lastmile_report::text::Table as Text;
@@ -16,11 +16,11 @@ use super::{Answer, Measured};
 pub struct Row {
     /// The method, with its options.
     pub method: String,
-    /// What they have in common.
+    /// The row's name: what its numbers have in common.
     pub row: String,
     /// Numbers with a truth.
     pub n: usize,
-    /// Of these: right.
+    /// Right numbers.
     pub right: usize,
     /// Wrong, in an interval that holds the truth.
     pub held: usize,
@@ -63,7 +63,7 @@ pub struct Warned {
     pub wrong: usize,
 }
 
-/// What answers took, medians.
+/// Bytes and seconds of answers, medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// The method, with its options.
@@ -89,7 +89,7 @@ pub struct Table {
     pub costs: Vec<Cost>,
 }
 
-/// What numbers were, by method and feature.
+/// Shares of right and wrong numbers, by method and feature.
 pub fn table(measured: &Measured) -> Table {
     let mut methods: Vec<&str> = Vec::new();
     for answer in &measured.answers {
@@ -138,7 +138,7 @@ fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
     let [right, held, warned, silent] =
         [Verdict::Right, Verdict::Held, Verdict::Warned, Verdict::Silent].map(count);
     let n = right + held + warned + silent;
-    let interval = wilson(silent, n);
+    let interval = share_interval(silent, n, 0.95);
     let holds = numbers.iter().filter_map(|number| number.holds);
     let scores: Vec<f64> = numbers.iter().filter_map(|number| number.score).collect();
     Row {
@@ -188,18 +188,6 @@ fn cost(method: &str, loaded: bool, answers: &[&Answer]) -> Cost {
         bytes: median(&|answer| answer.bytes as f64),
         seconds: median(&|answer| answer.seconds),
     }
-}
-
-/// The 95 % interval of a share (Wilson 1927).
-pub(super) fn wilson(k: usize, n: usize) -> Option<(f64, f64)> {
-    if n == 0 {
-        return None;
-    }
-    let (z, n, share) = (1.959_964, n as f64, k as f64 / n as f64);
-    let square = z * z / n;
-    let middle = share + square / 2.0;
-    let half = z * (share * (1.0 - share) / n + square / (4.0 * n)).sqrt();
-    Some((((middle - half) / (1.0 + square)).max(0.0), ((middle + half) / (1.0 + square)).min(1.0)))
 }
 
 fn percent(share: f64) -> String {

@@ -5,7 +5,6 @@ use lastmile_sim::scenario::Scenario;
 
 use super::features::TAGS;
 use super::judge::judge;
-use super::table::wilson;
 use super::*;
 
 fn request(seed: u64) -> Request {
@@ -197,10 +196,7 @@ fn rows_count_what_came_of_questions() {
     assert_eq!(code("contended"), Some((2, 1, false)));
     assert_eq!((code("congested"), code("unknown")), (Some((2, 0, true)), Some((1, 0, true))));
     assert_eq!((table.costs[0].n, table.costs[0].bytes), (2, Some(135_000.0)));
-    // Wilson 1927: one of ten.
-    let (low, high) = wilson(1, 10).unwrap();
-    assert!((low - 0.0179).abs() < 1e-4 && (high - 0.4042).abs() < 1e-4, "{low} {high}");
-    assert!(wilson(0, 0).is_none() && text(&table).contains("fifo"));
+    assert!(text(&table).contains("fifo"));
 }
 
 #[test]

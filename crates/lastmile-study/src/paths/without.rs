@@ -12,7 +12,7 @@ use super::{Feature, Measured, Request, measure};
 use crate::audience::Audience;
 use crate::error::Result;
 
-/// What became of one method's numbers on paths that a feature was taken from.
+/// One method's numbers on paths, beside those without a feature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Removed {
     /// The feature.
@@ -44,11 +44,11 @@ pub struct Removed {
 pub struct Turned {
     /// The path's number.
     pub path: usize,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Of what.
+    /// The quantity.
     pub quantity: String,
-    /// What became of it.
+    /// The verdict without the feature.
     pub verdict: Verdict,
 }
 
@@ -130,7 +130,7 @@ fn removed<'a>(
     }
 }
 
-/// What became of numbers without features, as a table.
+/// The numbers with and without features, as a table.
 pub fn removed_text(removed: &[Removed]) -> String {
     let mut shown = Text::new(&[
         "without",

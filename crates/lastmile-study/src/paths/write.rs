@@ -88,7 +88,7 @@ fn link(text: &mut String, index: usize, hop: &Hop) {
     let _ = writeln!(text, "back = {{ {} }}", limits(hop, other).join(", "));
 }
 
-/// What limits one way of a link, as keys and values.
+/// The limits of one way of a link, as keys and values.
 fn limits(hop: &Hop, way: &Way) -> Vec<String> {
     let line = match &hop.bucket {
         Some(bucket) => (way.rate * bucket.line).min(FASTEST),

@@ -6,7 +6,7 @@ const PERIOD: u32 = 8;
 /// The least or the most of the last 8 to 16 values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lately {
-    /// Of the last whole period, and since.
+    /// The bytes of the last whole period, and since.
     best: [Option<f64>; 2],
     values: u32,
 }

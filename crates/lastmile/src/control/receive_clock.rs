@@ -2,7 +2,7 @@
 
 use crate::time::{Rx, Span, Time};
 
-/// How far the receiver's clock may fall behind ours: feedback that is held up on its way makes it seem to, and feedback that comes
+/// The most that the receiver's clock may fall behind ours: feedback that is held up on its way makes it seem to, and feedback that comes
 /// in time again makes up for that. 16 videos in one WLAN come to more than half a second.
 const MOST_BEHIND: Span = Span::from_secs(2);
 /// The part of the time by which it may fall behind besides.

@@ -1,13 +1,13 @@
-//! What one source may have of what all share: an endpoint that serves anybody is not for whoever comes first.
+//! The share of one source in places that all share: an endpoint that serves anybody is not for whoever comes first.
 
 use core::net::IpAddr;
 
 use crate::time::Span;
 
-/// Of those who are turned away it is told at most this often.
+/// The least time between two notices of sources that were turned away.
 pub(super) const TELL: Span = Span::from_secs(10);
 
-/// What counts as one source: an IPv4 address or an IPv6 /64, since whoever has one address of a /64 has all.
+/// One source: an IPv4 address or an IPv6 /64, since whoever has one address of a /64 has all.
 pub(super) fn source_prefix(source: IpAddr) -> u64 {
     match source.to_canonical() {
         IpAddr::V4(v4) => u64::from(u32::from(v4)),

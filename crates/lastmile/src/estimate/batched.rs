@@ -93,7 +93,7 @@ pub(super) enum Taken {
     Overflow,
 }
 
-/// How far apart a burst's batches came at most, where three times or more it was longer than a host holds packets back: then it
+/// The longest time between a burst's batches, where three times or more it was longer than a host holds packets back: then it
 /// is the path that does.
 pub(super) fn apart(record: &StreamRecord, coalescing: Span, noise: Span) -> Option<Span> {
     let between = Between::of(&Batch::of(record, noise));

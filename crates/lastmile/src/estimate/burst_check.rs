@@ -51,7 +51,7 @@ pub(super) enum Finding {
     InBatches(Box<Batched>),
     /// A burst began to come slower, another one too, and the bound is of the rate of bursts.
     Shaped(Shaper),
-    /// What follows the beginning of a burst is dropped, but for this, and the bound is of such beginnings.
+    /// The policer that drops bursts behind their beginnings, of which the bound is.
     Policed(Policer),
     /// Nothing that would be worth saying.
     Refused(Refusal),
@@ -70,7 +70,7 @@ pub(super) struct BurstCheck {
     /// The largest bound so far, and the bytes of the burst that gave it.
     pub(super) bound: Rate,
     pub(super) burst: Bytes,
-    /// How far apart batches of a burst came, if the path makes them.
+    /// The time between batches of a burst, if the path makes them.
     apart: Option<Span>,
     attempts: u32,
     stepped: u32,
@@ -235,7 +235,7 @@ impl BurstCheck {
             StreamVerdict::NoReport
         };
         self.stepped += u32::from(verdict == StreamVerdict::ClockStepped);
-        // Of a burst only what came before its first loss was shown to pass in one go.
+        // Only the packets before a burst's first loss are known to pass in one go.
         let begun = policer::unbroken(record);
         let burst = (verdict == StreamVerdict::Believed).then(|| Burst::of(&begun, self.min_delay)).flatten();
         if let Some(mut burst) = burst {

@@ -18,7 +18,7 @@ const SLOWED: f64 = 0.9;
 /// A burst comes through a FIFO faster than the trains by at least this share of what these fall short of the capacity: it is half where it
 /// reaches the link at twice the capacity, and nearly all of it behind faster links.
 const FASTER: f64 = 0.35;
-/// Of the burst's packets so many must have come.
+/// The least share of the burst's packets that must have come.
 const CAME: f64 = 0.75;
 
 /// Whether trains that came out at these rates, of a capacity, both in bit/s, ask for the burst.
@@ -31,7 +31,7 @@ pub(super) fn plan(size: Bytes) -> StreamPlan {
     StreamPlan::burst(BURST, size)
 }
 
-/// What one flow gets, in bit/s, if the queue serves flows in turn: trains came out at these rates, and this is the burst.
+/// The rate of one flow, in bit/s, if the queue serves flows in turn: trains came out at these rates, and this is the burst.
 pub(super) fn share(outputs: &[f64], capacity: f64, burst: &StreamRecord) -> Option<f64> {
     let came = burst.packets.len() - burst.lost();
     let times = || burst.packets.iter().filter_map(|p| p.fate.arrived());

@@ -28,7 +28,7 @@ const MOST_SCATTER: f64 = 0.4;
 /// Fewer pairs say nothing.
 const LEAST: usize = 10;
 /// The trains' reading above this one by so much of the capacity is no chance: twice the error of a share of 30 pairs.
-pub(super) const BUSY: f64 = 0.25;
+const BUSY: f64 = 0.25;
 
 /// Where pairs cannot tell: so many single packets, ...
 const SINGLES: usize = 20;
@@ -37,7 +37,7 @@ const SIZE: Bytes = Bytes(200);
 /// ... so many packets' times of a pair's packet apart.
 const APART: f64 = 0.7;
 
-/// What pairs say of it.
+/// Pairs, or single packets, that met an empty path, and all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Idle {
     met_none: usize,
@@ -102,7 +102,7 @@ impl Idle {
         for one in seen {
             let free = one.at >= until;
             waited = match waited {
-                // What others sent before it is still ahead.
+                // Others' packets are still ahead.
                 Some(true) if !free => Some(true),
                 _ if !free => None,
                 _ => Some(one.delay.saturating_sub(least) as f64 > none),

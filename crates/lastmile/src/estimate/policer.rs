@@ -25,7 +25,7 @@ const BY_CHANCE: f64 = 0.001;
 const TRAIN: usize = 160;
 /// So many survivors at least tell of the rate.
 const MIN_SURVIVORS: usize = 8;
-/// Of their gaps this share is within [`OFF`] packets' gaps of the median.
+/// The share of their gaps that is within [`OFF`] packets' gaps of the median.
 const EVEN: f64 = 0.8;
 const OFF: f64 = 1.5;
 /// A queue that held as much as the bucket would make packets wait so many times what stamps and gaps hide.
@@ -34,7 +34,7 @@ const SHOWN: f64 = 3.0;
 const ATTEMPTS: u32 = 3;
 const SLOWER: f64 = 0.25;
 
-/// What of a stream came before its first loss.
+/// The beginning of a stream, before its first loss.
 pub(super) fn unbroken(record: &StreamRecord) -> StreamRecord {
     let n = record.packets.iter().position(|p| p.fate == Fate::Lost).unwrap_or(record.packets.len());
     let mut begun = record.clone();
@@ -126,7 +126,7 @@ impl Policer {
         bits_per_second(self.sustained.rate)
     }
 
-    /// What is said of the sustained rate.
+    /// The sustained rate.
     pub(super) fn estimate(&self, warnings: Vec<Warning>) -> Estimate {
         let interval = self.sustained.interval.map(|(low, high)| Interval {
             low: bits_per_second(libm::floor(low)),
@@ -147,7 +147,7 @@ impl Policer {
         }
     }
 
-    /// What the user should know.
+    /// The warning's text.
     pub(super) fn text(&self) -> String {
         format!(
             "a policer, a token bucket of about {} that drops what it has no tokens for, lets the beginning of a burst pass, and {} of what follows",

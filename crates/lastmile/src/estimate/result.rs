@@ -26,7 +26,7 @@ pub enum Quantity {
     SustainedRate,
     /// What of it is left now.
     AvailableBandwidth,
-    /// What one flow gets that sends as much as goes, where that is not what is left: it may take from others.
+    /// The rate of one flow that sends as much as goes, where that is not the available bandwidth: it may take from others.
     AchievableRate,
 }
 
@@ -131,7 +131,7 @@ pub enum IntervalMethod {
     /// Student's t over the trains' own estimates: of the next 10 s, not of the trains' windows
     /// ([`wbest`](super::wbest) says with which coverage).
     StudentTrains,
-    /// What trains and pairs say, each with its own error.
+    /// The readings of trains and pairs, each with its own error.
     PairsAndTrains,
 }
 

@@ -98,7 +98,7 @@ impl Capacity {
         Some(self.around(available, half, IntervalMethod::MedianOrderStatistics))
     }
 
-    /// What the capacity's uncertainty makes of what is left: dA/dC = 1 - R_p / R = (A - C) / C.
+    /// The capacity's uncertainty in the available bandwidth: dA/dC = 1 - R_p / R = (A - C) / C.
     fn half_of_capacity(&self, available: f64) -> f64 {
         let (c_low, c_high) = self.interval.unwrap_or((self.rate, self.rate));
         (c_high - c_low) / 2.0 * (1.0 - available / self.rate.max(1.0)).abs()

@@ -47,7 +47,7 @@ impl Fluid {
         some.then(|| Fluid { input: rate(sent), output: rate(received) })
     }
 
-    /// What it says of a path of `capacity`: A = C + R_p (1 - C / R).
+    /// The available bandwidth of a path of `capacity`: A = C + R_p (1 - C / R).
     pub(super) fn spare(&self, capacity: f64) -> f64 {
         capacity + self.input * (1.0 - capacity / self.output) // [WBest eq. 13]
     }

@@ -99,6 +99,9 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
 /// ```
 /// let (low, high) = lastmile::observe::stats::share_interval(30, 30, 0.9).unwrap();
 /// assert!((low - 30.0 / (30.0 + 1.645_f64.powi(2))).abs() < 1e-4 && high == 1.0);
+/// let (low, high) = lastmile::observe::stats::share_interval(1, 10, 0.95).unwrap();
+/// assert!((low - 0.0179).abs() < 1e-4 && (high - 0.4042).abs() < 1e-4);
+/// assert_eq!(lastmile::observe::stats::share_interval(0, 0, 0.95), None);
 /// ```
 pub fn share_interval(k: usize, n: usize, confidence: f64) -> Option<(f64, f64)> {
     let (z, n, share) = (normal_quantile((1.0 + confidence) / 2.0), n as f64, k as f64 / n as f64);

@@ -362,7 +362,7 @@ fn refusals_of_two(direction: Direction, from: Span, congested: Span) -> Vec<Str
     world.refusals()
 }
 
-/// What a method that came to its end says here.
+/// The result of a method that came to its end.
 const ENDED: &str = "no convergence after 1 streams";
 
 #[test]
@@ -375,7 +375,7 @@ fn a_path_that_is_congested_for_nine_seconds_is_waited_for() {
     }
 }
 
-/// What was sent may stand in a queue, by what the hello showed for 27 s: then the first method ends.
+/// Packets may stand in a queue, by what the hello showed for 27 s: then the first method ends.
 #[test]
 fn after_a_peer_was_silent_the_next_method_begins_anew() {
     for direction in [Direction::Forward, Direction::Reverse] {

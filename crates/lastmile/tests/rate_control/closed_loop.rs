@@ -57,7 +57,7 @@ fn no_lie_but_of_losses_gains_more_than_four_times_the_rate() {
                 assert!(gain <= 4.0, "{name} at {loss}: {gain:.2} times {honest:.0} kbit/s by {what:?}");
             };
             for hold in [0, 20_000, 39_000, 39_900, 39_999].map(Span::from_micros) {
-                // Who answers packets that have not come is believed a shorter time, but no other clock.
+                // A liar that answers packets that have not come is believed a shorter time, but no other clock.
                 for (clock, bytes, early) in [(1.0, 1.0, false), (0.5, 1_000.0, false), (1.0, 1.0, true)] {
                     let lie = Lie { hold, clock, bytes, early, ..Lie::NONE };
                     gains(&mut Liar::new(lie), &lie);

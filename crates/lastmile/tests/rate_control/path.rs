@@ -68,17 +68,17 @@ impl LossTruth for Causes {
     }
 }
 
-/// What a receiver says that is not so.
+/// The lies of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lie {
-    /// How much longer than it did it claims to have held its feedback.
+    /// The time that it claims beyond that for which it held its feedback.
     pub(crate) hold: Span,
-    /// How fast it says its clock runs, beside the true one.
+    /// The rate of its clock, as it says, beside the true one.
     pub(crate) clock: f64,
     /// By how much more came, and in how much of the time, where it tells of sums.
     pub(crate) bytes: f64,
     pub(crate) over: f64,
-    /// How often it tells, where that is not as often as an honest one.
+    /// The time between its reports, where that is not an honest one's.
     pub(crate) every: Option<Span>,
     /// It says of packets that are on their way that they came.
     pub(crate) early: bool,
@@ -138,7 +138,7 @@ impl Liar {
             return;
         };
         let rate = self.counted.1 / (at - self.counted.0).as_secs_f64();
-        // What a good lie was worth is forgotten in time, or luck would have the last word.
+        // The worth of a good lie is forgotten in time, or luck would have the last word.
         self.best.1 *= 0.95;
         if rate > self.best.1 {
             self.best = (self.lie, rate);

@@ -1,4 +1,4 @@
-//! Who gets a place at a receiver where many want one.
+//! Places at a receiver where many want one.
 
 use super::*;
 

@@ -50,14 +50,14 @@ enum What {
 
 const ACTS: &[Act] = &[
     Act {
-        title: "WBest, one train: half a second and 134 kB each way. Forward 4 of 10 Mbit/s are taken by other traffic.",
+        title: "WBest: 0.7 s and 256 kB forward, where other traffic takes 4 of 10 Mbit/s; 0.4 s and 134 kB on the idle way back.",
         what: What::Measure {
             path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
             measure: "method = \"wbest\"\ndirection = \"both\"",
         },
     },
     Act {
-        title: "WBest, four trains: an interval for what will be left in the next 10 s.",
+        title: "WBest with four trains: a narrower interval of the next 10 s.",
         what: What::Measure {
             path: "rate = \"10 Mbit/s\"",
             measure: "method = \"wbest\"\ndirection = \"forward\"\ntrains = 4",

@@ -14,7 +14,7 @@ use crate::network::meter::Profile;
 use crate::network::queue::{Discipline, QueueLimit, TokenBucket};
 use crate::network::trace::Trace;
 
-/// What every link must carry (RFC 791, section 3.2).
+/// The packet size that every link must carry (RFC 791, section 3.2).
 const LEAST_MTU: Bytes = Bytes(68);
 
 /// When a link wakes.
@@ -55,7 +55,7 @@ pub struct LinkConfig {
     pub schedule: Vec<Change>,
     /// Channels that lose packets, each with random draws of its own. A packet passes all of them.
     pub losses: Vec<Loss>,
-    /// How much later than the delay packets come.
+    /// The jitter: by how much packets come later than the delay.
     pub jitter: Option<Jitter>,
     /// When the link wakes.
     pub events: Events,

@@ -6,7 +6,7 @@ use super::ring::UnderWay;
 use crate::network::jitter::Jitter;
 use crate::rng::Stream;
 
-/// What has propagated and is kept back, by when it arrives.
+/// Packets that have propagated and are kept back, by arrival time.
 #[derive(Debug)]
 pub(super) struct Late {
     jitter: Jitter,

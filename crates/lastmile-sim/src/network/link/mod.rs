@@ -207,7 +207,7 @@ impl Link {
         }
     }
 
-    /// What it does next with jitter, where its queue does nothing before `next`.
+    /// The next step with jitter, where the queue does nothing before `next`.
     #[cold]
     fn next_late(&mut self, packets: &mut Packets, now: u64, next: u64) -> Next {
         let Link { kind, common } = self;

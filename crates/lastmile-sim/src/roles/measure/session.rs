@@ -93,7 +93,7 @@ fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
 /// What is kept of the sessions while they run.
 pub struct Running {
     kept: Vec<Kept>,
-    /// What others than probers and reflectors send, where twins are to send it again.
+    /// The packets of other endpoints than probers and reflectors, where twins are to send them again.
     sent: Option<Sent>,
 }
 

@@ -16,7 +16,7 @@ use crate::roles::Ended;
 use crate::scenario::roles::measure::{SessionSpec, sessions};
 use crate::scenario::{RunError, Scenario, Simulation};
 
-/// How long what comes next is asked for.
+/// The length of the window behind the last probe packet.
 const NEXT: Span = Span::from_secs(10);
 
 /// What is true of a path, at the IP layer and [`PROBE_SIZE`].
@@ -76,13 +76,13 @@ impl Truth {
 /// Meters of both directions of a session's path, there and back.
 pub(super) struct PathTruth([Option<PathMeter>; 2]);
 
-/// What a truth is asked for.
+/// The packets and windows of a truth that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     direction: Direction,
     /// The streams that the estimate was made from; none if there is no estimate.
     streams: &'a [u32],
-    /// Of which packets the capacity and the spare rate are.
+    /// The packets of the capacity, and those of the spare rate.
     capacity: Packets,
     rest: Packets,
 }
@@ -111,7 +111,7 @@ struct Side<'a> {
     has_all: bool,
 }
 
-/// What twins found for each estimate, for the 10 s after each (where these are not known, for the whole run), and for that.
+/// The twins' rates for each estimate, for the 10 s after each (where these are not known, for the whole run), and for the run.
 struct Shared {
     own: Vec<SharedTruth>,
     next: Vec<SharedTruth>,
@@ -278,7 +278,7 @@ impl Side<'_> {
     fn truth(&self, engine: &Engine, scenario: &Scenario, index: usize, ask: &Asked<'_>) -> Option<Truth> {
         let (from, to, streams) = (Time::ZERO + scenario.warm_up, engine.now(), ask.streams);
         let spare = |stream| match self.meter.smallest(engine, |m| m.spare(stream, ask.rest)) {
-            // What came in one moment has no window; others may.
+            // Packets that came in one moment have no window; others may.
             Err(TruthError::EmptyWindow(..)) => None,
             spare => Some(spare.ok()),
         };
@@ -331,7 +331,7 @@ impl Side<'_> {
     }
 }
 
-/// What an estimate of these streams is held against.
+/// The truth of an estimate of these streams.
 fn over(streams: &[u32], window: Option<Rate>) -> TruthOver {
     if window.is_none() && !streams.is_empty() { TruthOver::Run } else { TruthOver::Window }
 }

@@ -83,7 +83,7 @@ pub struct Tfrc {
     max_receive_rate: f64,
     received: f64,
     limited: DataLimited,
-    /// What left, and the rates at which it did of late and the highest of them: reports may say more.
+    /// Bytes that left, the rates at which they did of late and the highest of them: reports may say more.
     sending: ReceiveRate,
     send_rates: Lately,
     max_send_rate: f64,

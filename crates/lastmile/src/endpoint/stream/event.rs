@@ -37,7 +37,7 @@ pub struct Sent {
     pub lost: u64,
     /// Of these, judged to be lost by a wireless link.
     pub lost_wireless: u64,
-    /// Of the packets that the controller was told are lost, those that came after all.
+    /// Packets that came after the controller was told that they are lost.
     #[cfg_attr(feature = "serde", serde(default))]
     pub late: u64,
     /// Bytes of this end's own RTCP.

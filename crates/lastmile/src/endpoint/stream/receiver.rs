@@ -35,7 +35,7 @@ pub struct Receiver {
     config: ReceiverConfig,
     truth: Option<Arc<dyn LossTruth>>,
     sources: Vec<Source>,
-    /// Whose packets found no room since it was last told, the last of them and how many; and when it may be told again.
+    /// Sources whose packets found no room since the last notice: the last of them and how many; and when the next notice may come.
     turned_away: Option<(SocketAddr, u32, u64)>,
     next_tell: Time,
     out: VecDeque<Output<Decision>>,

@@ -61,7 +61,7 @@ const CLEAR: f64 = 2.05;
 /// behind one of 1600 B packets of 1280 B come 1.33 times a pair's gap apart, and of 1488 B 1.08 times.
 const SHARE: f64 = 1.8;
 const EVEN: f64 = 0.03;
-/// Of a kernel's shaper some gaps are longer, since its timer is late, and the next ones shorter: this share of all is even.
+/// The share of gaps that is even behind a kernel's shaper: some are longer, since its timer is late, and the next ones shorter.
 const MOST: f64 = 0.8;
 /// Short bursts sent about a bucket that no stream has shown to hold more.
 const SHORT: u32 = 6;

@@ -1,4 +1,4 @@
-//! WBest: effective capacity from packet pairs, available bandwidth from one train at that rate.
+//! WBest: effective capacity from packet pairs, available bandwidth from trains at that rate.
 //!
 //! Li, Claypool, Kinicki, "WBest: a bandwidth estimation tool for multimedia streaming application over IEEE
 //! 802.11 wireless networks" (WBest), section II, Algorithm 1. `pairs` and `trains` are its two steps; what asks bursts about
@@ -38,7 +38,7 @@ use crate::units::{Bytes, Rate};
 /// Its place in the registry.
 pub const ENTRY: Method = Method {
     name: "wbest",
-    about: "capacity from 30 packet pairs, then what is left of it from one train at that rate",
+    about: "capacity from 30 packet pairs, available bandwidth from trains at that rate and from pairs that met nobody",
     paper: "Li, Claypool, Kinicki, WBest, LCN 2008",
     estimates: &[
         Quantity::Capacity,
@@ -92,7 +92,7 @@ pub struct Wbest {
     outputs: Vec<f64>,
     /// Single packets that told of the path's idle time.
     singles: Option<StreamRecord>,
-    /// What one flow gets of a queue that serves flows in turn, once that was asked; a number where it is one.
+    /// The rate of one flow in a queue that serves flows in turn: asked or not, and a number where it is such a queue.
     fair_share: Option<Option<f64>>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,

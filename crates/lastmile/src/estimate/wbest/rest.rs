@@ -1,4 +1,4 @@
-//! What is left, from what trains and pairs say of it: the number, where it lay and will lie, and how many trains that takes.
+//! The available bandwidth from the readings of trains and pairs: the number, both intervals, and the trains that these take.
 
 use super::*;
 use crate::estimate::{Interval, IntervalMethod};
@@ -10,9 +10,8 @@ const MIN_TRAINS: usize = 3;
 /// Above this share of the capacity a path is idle, if pairs and train agree.
 const IDLE: f64 = 0.95;
 
-/// What the user should know where trains and pairs contradict each other.
-const BUSY: &str = "a link other than the narrow one seems busy";
-const IN_TURN: &str = "a queue serves flows in turn, and others fill it: what one flow gets there is known, and what is left is not";
+/// The warning where others fill a queue that serves flows in turn.
+const IN_TURN: &str = "a queue serves flows in turn, and others fill it: the rate of one flow is known, the available bandwidth is not";
 
 impl Wbest {
     /// Trains to send.
@@ -48,6 +47,7 @@ impl Wbest {
         let asked = Idle::of(&self.pairs.usable, slot, self.noise).is_none();
         asked.then(|| Idle::singles(slot, || self.base.draw()))
     }
+
     /// Whether a burst is to tell if a queue serves flows in turn.
     pub(super) fn asks_fair_queue(&self) -> bool {
         let free = !self.config.faithful && self.shaper.is_none() && self.fair_share.is_none();
@@ -65,7 +65,7 @@ impl Wbest {
         stats::mean(&self.trains).unwrap_or(0.0).min(ceiling)
     }
 
-    /// What is left, and what one flow gets where that is something else.
+    /// The available bandwidth, and the achievable rate where that is another.
     pub(super) fn rest(&self, warnings: Vec<Warning>) -> Vec<Estimate> {
         let estimate = Estimate {
             quantity: Quantity::AvailableBandwidth,
@@ -98,7 +98,7 @@ impl Wbest {
             // The number is the most that is left; how much less it is nobody knows.
             estimate.interval = estimate.interval.filter(|interval| !too_wide(interval, limit.rate));
             let text = format!(
-                "{BUSY}: {:.0} % of the pairs met an empty path, and what is left may be as little as that share of the capacity",
+                "a link other than the narrow one seems busy: {:.0} % of the pairs met an empty path, and the available bandwidth may be as little as that share of the capacity",
                 idle.share() * 100.0
             );
             estimate.warnings.push(Warning { code: WarningCode::TightLink, text });
@@ -116,17 +116,12 @@ impl Wbest {
             truth_kind: TruthKind::Saturation,
             ..estimate.clone()
         };
-        let by_pairs = idle.map_or((0.0, 0.0), |idle| idle.interval(CONFIDENCE));
+        let (low, high) = idle.map_or((0.0, 0.0), |idle| idle.interval(CONFIDENCE));
         let left = idle.filter(|idle| !idle.contradicts(share / c)).map(|_| share);
         estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
         let interval = self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains);
-        let by_pairs = [c * by_pairs.0, c * by_pairs.1];
-        estimate.interval = Some(
-            self.outputs
-                .iter()
-                .chain(&by_pairs)
-                .fold(interval, |all, rate| all.reaching(bits_per_second(*rate))),
-        );
+        let readings = self.outputs.iter().copied().chain([c * low, c * high]).map(bits_per_second);
+        estimate.interval = Some(readings.fold(interval, Interval::reaching));
         estimate.next = self.next(idle);
         if left.is_none() {
             estimate.warnings.push(Warning { code: WarningCode::FairQueue, text: IN_TURN.to_owned() });
@@ -134,7 +129,7 @@ impl Wbest {
         vec![estimate, gets]
     }
 
-    /// What will be left in the next 10 s: the spread of the trains, or of the pairs where there was one train; and what both say.
+    /// The interval of the next 10 s: the spread of the trains, or of the pairs where there was one train, and both readings.
     fn next(&self, idle: Option<Idle>) -> Option<Interval> {
         let (limit, left, packets) = (self.limit(), self.available(), self.config.train_length);
         let of_trains =

@@ -141,7 +141,7 @@ impl Wbest {
         }
     }
 
-    /// What is left of what a policer lets through shows in no queue.
+    /// Ends behind a policer: its rest shows in no queue.
     pub(super) fn policed(&mut self, policer: Policer) {
         self.base.warn(WarningCode::Policer, format!("{}; what is left of that is unknown", policer.text()));
         self.policer = Some(policer);
