@@ -155,6 +155,7 @@ fn results(all: &Row) -> String {
                 interval.and_then(|i| Some((number(i, "low_bps")? / 1e6, number(i, "high_bps")? / 1e6)));
             let truth = match row.get("quantity").and_then(Value::as_str) {
                 Some("capacity") => number(row, "truth_capacity_bps"),
+                Some("shortest-exchange") => number(row, "truth_shortest_bps"),
                 Some("sustained-rate") => number(row, "truth_sustained_bps"),
                 _ => number(row, "truth_window_bps"),
             };
@@ -180,7 +181,7 @@ fn results(all: &Row) -> String {
         + &table(
             &rows,
             &columns(
-                "from to method direction quantity rate_bps more_than_bps burst_bytes interval next truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_next_bps truth_over error seconds bytes streams streams_discarded refused warning",
+                "from to method direction quantity rate_bps more_than_bps burst_bytes interval next truth_capacity_bps truth_sustained_bps truth_shortest_bps truth_window_bps truth_mean_bps truth_next_bps truth_over error seconds bytes streams streams_discarded refused warning",
             ),
         )
 }

@@ -28,7 +28,7 @@ const ROW: &str = "method options direction quantity rate_bps more_than_bps burs
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
-const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_sustained_bps truth_window_bps truth_mean_bps truth_next_bps truth_next_missing truth_over truth_saturation_window_bps \
+const TRUTHS: &str = "from to start_seconds truth_capacity_bps truth_sustained_bps truth_shortest_bps truth_window_bps truth_mean_bps truth_next_bps truth_next_missing truth_over truth_saturation_window_bps \
                       truth_saturation_mean_bps error error_bps error_saturation";
 
 #[test]

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use lastmile::node::PortId;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::flows::counters;
 use super::spare;
+use crate::network::wlan::Medium;
 use crate::scenario::{RunError, Scenario, TrafficSpec, build};
 
 /// The shortest time over which a rate of a shared medium is stated: some 2400 exchanges of 1500 B at 54 Mbit/s,
@@ -39,6 +41,8 @@ pub struct SharedTruth {
     pub capacity: Rate,
     /// The same if no token bucket were on the path: what bursts get that buckets hold.
     pub unshaped: Rate,
+    /// What it would get alone if each packet drew the shortest backoff and needed no retry; `None` where stations aggregate.
+    pub shortest: Option<Rate>,
     /// What it gets beside the others.
     pub achievable: Rate,
     /// What the path's WLANs have left; its links may have less.
@@ -101,8 +105,10 @@ pub fn shared_truths(
     let twin = scenario.without_endpoints();
     let count = twin.traffic.len();
     let others = run(&twin, seed, path, &times)?;
+    let shortest = alone(&twin, seed, path, Medium::shortest)?.filter(|_| !aggregates);
     let saturated = |twin: &Scenario| -> Result<Scenario, RunError> {
-        Ok(with_flow(twin, NAMES[0], path, alone(twin, seed, path)?, end))
+        let most = alone(twin, seed, path, Medium::capacity)?.unwrap_or(Rate::ip(1));
+        Ok(with_flow(twin, NAMES[0], path, most, end))
     };
     let full = saturated(&twin)?;
     let beside = run(&full, seed, path, &times)?;
@@ -132,7 +138,14 @@ pub fn shared_truths(
         };
         let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
         let (capacity, unshaped, achievable) = (mean(&single), mean(&unshaped), mean(&beside));
-        SharedTruth { capacity, unshaped, achievable, spare: capacity.scaled(share), spare_of_run: false }
+        SharedTruth {
+            capacity,
+            unshaped,
+            shortest,
+            achievable,
+            spare: capacity.scaled(share),
+            spare_of_run: false,
+        }
     };
     let mut truths: Vec<SharedTruth> = windows.iter().map(|&window| truth(window)).collect();
     if let Some((from, to)) = run_window {
@@ -231,13 +244,18 @@ fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec
 }
 
 /// What the path would carry at its highest rates if nobody else sent and nothing were lost.
-fn alone(scenario: &Scenario, seed: u64, path: TwinPath) -> Result<Rate, RunError> {
+fn alone(
+    scenario: &Scenario,
+    seed: u64,
+    path: TwinPath,
+    by_air: fn(&Medium, PortId, Bytes) -> Option<Rate>,
+) -> Result<Option<Rate>, RunError> {
     let simulation = build(scenario, seed, Vec::new())?;
     let size = path.ip_size.0 as f64;
     let hop = |index: usize| -> Option<Rate> {
         let Some(link) = scenario.links.get(index) else {
             let (wlan, port) = scenario.air(index)?;
-            return simulation.engine.wlan(*simulation.wlans.get(wlan)?)?.capacity(port, path.ip_size);
+            return by_air(simulation.engine.wlan(*simulation.wlans.get(wlan)?)?, port, path.ip_size);
         };
         let changes = link.config.schedule.iter().filter_map(|change| change.rate);
         let trace = link.config.trace.as_ref().map(|trace| Rate::ip(trace.largest() as u64));
@@ -250,5 +268,5 @@ fn alone(scenario: &Scenario, seed: u64, path: TwinPath) -> Result<Rate, RunErro
     };
     let hops = scenario.path(path.from, path.to).unwrap_or_default();
     let slowest = hops.into_iter().filter_map(hop).map(Rate::bits_per_second).min();
-    Ok(Rate::ip(slowest.unwrap_or(0).max(1)))
+    Ok(slowest.map(|slowest| Rate::ip(slowest.max(1))))
 }

@@ -1,5 +1,6 @@
 //! Scenario files: how they are read, and what comes of running them.
 mod bad;
+mod capacities;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;

@@ -5,7 +5,7 @@
 //! probe's own window ("window"). On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
 
 use lastmile::endpoint::measure::relative_error;
-use lastmile::estimate::{Conditions, METHODS, Quantity, TruthOver, Value, build};
+use lastmile::estimate::{Conditions, Estimate, METHODS, Quantity, TruthOver, Value, build};
 use lastmile::options::{Choice, Given, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
@@ -312,7 +312,8 @@ fn path(rate: Rate, cross: Cross, method: &Choice) -> Result<Scenario> {
 fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     let of_rest =
         |o: &&Outcome| o.estimate.as_ref().is_some_and(|e| e.quantity == Quantity::AvailableBandwidth);
-    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
+    let counts = |e: &Estimate| e.value != Value::Unknown && e.quantity != Quantity::ShortestExchange;
+    let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(counts);
     let Some(outcome) = outcomes.iter().rfind(of_rest).or_else(|| outcomes.iter().rfind(known)) else {
         return Run::Refused("the run's time was over".into());
     };
@@ -330,6 +331,7 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     };
     let long_run = path.long_run(estimate.quantity).or(match estimate.quantity {
         Quantity::Capacity => Some(truth.capacity),
+        Quantity::ShortestExchange => truth.shortest,
         Quantity::SustainedRate => Some(truth.sustained),
         _ => truth.mean,
     });

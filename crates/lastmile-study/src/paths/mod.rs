@@ -241,7 +241,10 @@ impl Measured {
         };
         let known: BTreeSet<_> = self.numbers.iter().map(key).collect();
         let mut asked: BTreeMap<String, Vec<Quantity>> = BTreeMap::new();
-        for number in self.numbers.iter().filter(|number| number.quantity != Quantity::SustainedRate) {
+        // Sustained rates are of shapers, and shortest exchanges of Wi-Fi, alone.
+        let everywhere =
+            |number: &&Number| matches!(number.quantity, Quantity::Capacity | Quantity::AvailableBandwidth);
+        for number in self.numbers.iter().filter(everywhere) {
             let quantities = asked.entry(number.method.clone()).or_default();
             if !quantities.contains(&number.quantity) {
                 quantities.push(number.quantity);

@@ -120,7 +120,8 @@ fn rows(method: &str, numbers: &[&Number]) -> Vec<Row> {
         }
     };
     add("all".to_owned(), &|number| !number.changed);
-    for quantity in [Quantity::Capacity, Quantity::SustainedRate, Quantity::AvailableBandwidth] {
+    let (capacity, shortest) = (Quantity::Capacity, Quantity::ShortestExchange);
+    for quantity in [capacity, shortest, Quantity::SustainedRate, Quantity::AvailableBandwidth] {
         add(quantity.to_string(), &|number| !number.changed && number.quantity == quantity);
     }
     for direction in [Direction::Forward, Direction::Reverse] {

@@ -90,6 +90,7 @@ fn mbps(rate: f64) -> Rate {
 fn truth(left: f64) -> Option<Truth> {
     Some(Truth {
         capacity: mbps(10.0),
+        shortest: None,
         sustained: mbps(10.0),
         window: Some(mbps(left)),
         mean: Some(mbps(9.9)),

@@ -24,7 +24,7 @@
 
 use crate::estimate::overflow::{OVERFLOWS, losses};
 use crate::estimate::wbest_capacity::Capacity;
-use crate::estimate::{Refusal, StreamPlan, bits_per_second};
+use crate::estimate::{IntervalMethod, Refusal, StreamPlan, bits_per_second};
 use crate::observe::StreamVerdict;
 use crate::observe::batch::{Batch, Between};
 use crate::report::{Pattern, StreamRecord};
@@ -294,7 +294,7 @@ impl Batched {
             let third = rates[2.min(rates.len() - 1)];
             (rate * (1.0 - by), (rate * (1.0 + by)).max(rate + REACH * (rate - third)))
         });
-        Capacity { rate, interval, in_batches: true }
+        Capacity { rate, interval, method: IntervalMethod::BatchSpread }
     }
 
     /// What each train says is left, in bit/s.

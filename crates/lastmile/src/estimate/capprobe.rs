@@ -33,9 +33,11 @@ use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
+use crate::estimate::cell::{self, Bursts, Cell};
+use crate::estimate::contention::{CONTENDED, Met, met};
 use crate::estimate::shaper;
 use crate::estimate::wbest::IN_BATCHES;
-use crate::estimate::wbest_capacity::warn_too_wide;
+use crate::estimate::wbest_capacity::{Capacity, warn_too_wide};
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, Warning,
     WarningCode, bits_per_second,
@@ -81,7 +83,7 @@ pub const ENTRY: Method = Method {
     name: "capprobe",
     about: "capacity from the packet pair with the least delay: the one that met no other traffic",
     paper: "Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004",
-    estimates: &[Quantity::Capacity, Quantity::SustainedRate],
+    estimates: &[Quantity::Capacity, Quantity::ShortestExchange, Quantity::SustainedRate],
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: CapProbeConfig::OPTIONS,
@@ -141,6 +143,10 @@ pub struct CapProbe {
     larger: Option<f64>,
     /// What both sizes converged to and agree on.
     agreed: Option<f64>,
+    /// The capacity of a cell in which packets go one by one: pairs that met nothing show only its shortest exchange.
+    cell: Option<Capacity>,
+    /// What was sent in a cell with retries, and whether more is.
+    in_cell: (Bursts, bool),
     /// What bursts showed of a path whose pairs did not converge, their bytes, and by which streams.
     shown: Option<(Rate, Bytes, Vec<u32>)>,
     /// Set while bursts are sent about what the pairs said.
@@ -167,6 +173,8 @@ impl CapProbe {
             samples: PairSet::default(),
             larger: None,
             agreed: None,
+            cell: None,
+            in_cell: (Bursts::default(), false),
             shown: None,
             bursts: None,
             one_by_one: false,
@@ -196,12 +204,20 @@ impl CapProbe {
             self.base.warn(WarningCode::PacketSize, format!("measured with packets of {}", self.sizes[0]));
         }
         // Of a minimum no interval with a tested coverage is known.
-        let capacity = self.base.estimate(Quantity::Capacity, value, &self.streams);
-        let sustained = match lasts {
-            Some(lasts) => lasts(capacity.warnings.clone()),
-            None => shaper::unknown(None, &self.streams, capacity.warnings.clone()),
+        let least =
+            Estimate { burst: Some(burst), ..self.base.estimate(Quantity::Capacity, value, &self.streams) };
+        let said = least.warnings.clone();
+        let mut found = match &self.cell {
+            None => vec![least],
+            Some(cell) => {
+                let capacity = cell.estimate(burst, &self.streams, said.clone());
+                vec![capacity, Estimate { quantity: Quantity::ShortestExchange, ..least }]
+            }
         };
-        let mut found = vec![Estimate { burst: Some(burst), ..capacity }, sustained];
+        found.push(match lasts {
+            Some(lasts) => lasts(said),
+            None => shaper::unknown(None, &self.streams, said),
+        });
         warn_too_wide(&mut found, 0.0);
         self.base.found(found);
     }
@@ -287,11 +303,16 @@ impl CapProbe {
         if self.config.faithful || self.one_by_one || pairs.len() < self.config.min_samples {
             return None;
         }
-        let gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();
-        let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps)?;
-        let doubtful = BurstCheck::needed(rate, self.size(), self.base.coalescing());
         let check = || AggregationCheck::of(pairs, self.sizes[0], self.base.coalescing(), noise);
-        (!doubtful).then(check).flatten()
+        (!self.doubtful()).then(check).flatten()
+    }
+
+    /// Whether a receiver that coalesces interrupts may have made up what pairs show.
+    fn doubtful(&self) -> bool {
+        let gaps: Vec<f64> = self.samples.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
+        let rate = |gap| self.size().bits() as f64 * 1e9 / gap;
+        stats::median(&gaps)
+            .is_none_or(|gap| BurstCheck::needed(rate(gap), self.size(), self.base.coalescing()))
     }
 
     /// Whether the minima have converged.
@@ -314,6 +335,9 @@ impl CapProbe {
     /// This run failed: smaller packets, but first a look whether the receiver's coalescing is to blame, against which
     /// they are of no help.
     fn fail_run(&mut self, samples: &[Pair], record: &StreamRecord) {
+        if self.cell.is_some() {
+            return self.done(Value::Unknown, self.sizes[0] * 2, None, None);
+        }
         let gaps: Vec<f64> = samples.iter().map(|p| p.received.as_nanos() as f64).collect();
         let rate = self.size().bits() as f64 * 1e9 / stats::median(&gaps).unwrap_or(f64::INFINITY);
         // A receiver that takes interrupts by the clock shows a gap as one period or as the next.
@@ -349,9 +373,40 @@ impl CapProbe {
         self.done(Value::MoreThan(bound), burst, None, Some(why));
     }
 
+    /// Looks whether pairs of the larger size crossed a cell; true where more packets have to tell.
+    fn look_for_cell(&mut self, noise: Span) -> bool {
+        let pairs = &self.samples.usable;
+        if self.config.faithful || self.larger.is_some() || self.cell.is_some() || self.doubtful() {
+            return false;
+        }
+        let met = met(pairs);
+        let cell = Cell::of(pairs, &self.in_cell.0, noise);
+        let Some(cell) = cell.as_ref().filter(|cell| cell.tells(met)) else {
+            let rate = match met {
+                Met::Many(rate) => Some(Capacity { rate, ..Capacity::default() }),
+                _ => cell.and_then(|cell| cell.contended(self.size())),
+            };
+            if let Some(capacity) = rate {
+                self.base.warn(WarningCode::Contended, CONTENDED);
+                self.cell = Some(capacity);
+            }
+            return false;
+        };
+        // Fewer pairs were not asked whether stations aggregate.
+        self.in_cell.1 = pairs.len() >= self.config.min_samples && cell.asks(&self.in_cell.0);
+        if pairs.len() < 2 * self.config.min_samples || self.in_cell.1 {
+            return true;
+        }
+        self.cell = Some(cell.capacity(self.size()));
+        false
+    }
+
     /// Looks whether this size's samples have converged, now that those of `record` are among them.
     fn look(&mut self, record: &StreamRecord) {
         let noise = self.base.noise(record);
+        if self.look_for_cell(noise) {
+            return;
+        }
         let samples: Vec<Pair> = if self.config.faithful {
             self.samples.arrived().filter(|p| p.received > Span::ZERO).copied().collect()
         } else {
@@ -392,13 +447,18 @@ impl Estimator for CapProbe {
         if let Some(plan) = self.batched.as_ref().and_then(|batched| batched.plan()) {
             return self.base.send(plan);
         }
+        if self.in_cell.1 {
+            return self.base.send(Bursts::plan(self.sizes[0]));
+        }
         let aggregation = self.aggregation.as_ref().map(AggregationCheck::plan);
         if let Some(plan) = aggregation.or_else(|| Some(self.bursts.as_ref()?.plan())) {
             return self.base.send(plan);
         }
-        // Every stream has a gap of its own: in step with periodic traffic all pairs would meet the same.
-        let share = if self.config.faithful { 1.0 } else { 1.0 + self.base.draw() / 2.0 };
-        let plan = StreamPlan::pairs(self.config.stream_pairs, self.size(), self.gap.scaled(share));
+        let (n, size, gap) = (self.config.stream_pairs, self.size(), self.gap);
+        let plan = match self.config.faithful {
+            true => StreamPlan::pairs(n, size, gap),
+            false => self.base.pairs(n, size, gap),
+        };
         self.base.send(plan)
     }
 
@@ -424,6 +484,11 @@ impl Estimator for CapProbe {
         if let Some(check) = self.aggregation.take() {
             self.base.count(record);
             return self.on_aggregation(check, record);
+        }
+        if core::mem::take(&mut self.in_cell.1) {
+            self.base.count(record);
+            self.in_cell.0.take(record);
+            return self.look(record);
         }
         if let Some(check) = self.bursts.take() {
             self.base.count(record);
@@ -457,6 +522,9 @@ impl Estimator for CapProbe {
         self.gap =
             (service * 8).max(self.config.pair_gap).min(Span::from_millis(200).max(self.config.pair_gap));
         self.samples.extend(set);
+        if !self.config.faithful && self.larger.is_none() && cell::settling(&self.samples.usable) {
+            self.samples = PairSet::default();
+        }
         self.aggregation = self.scattered(noise);
         if self.aggregation.is_some() {
             return;

@@ -6,6 +6,8 @@ use crate::time::Span;
 
 /// Two dispersions that differ by so many times what stamps are uncertain by are the same.
 const ALIKE: i64 = 4;
+/// And so are delays, and such as differ by this share of the dispersion: less than a slot of a cell's backoff.
+const SAME: f64 = 0.005;
 
 /// The minima over the samples of one size (nanoseconds, relative to the first sample's delay).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,6 +23,8 @@ pub(super) struct Minima {
     pub(super) tied: usize,
     /// Of these such as have the dispersion within the stamps' noise.
     pub(super) alike: usize,
+    /// First packets that have the least delay of these within [`SAME`], and second ones: an empty path is met again.
+    pub(super) empty: [usize; 2],
     /// Samples since one of the minima fell.
     pub(super) unchanged: usize,
 }
@@ -36,7 +40,7 @@ impl Minima {
         let step = if faithful { 0 } else { noise.as_nanos() };
         let mut minima =
             Minima { first: i64::MAX, second: i64::MAX, sum: i64::MAX, base, ..Minima::default() };
-        let mut sums = Vec::with_capacity(samples.len());
+        let (mut sums, mut delays) = (Vec::with_capacity(samples.len()), Vec::with_capacity(samples.len()));
         for pair in samples {
             let first = level(pair.at, pair.first.relative_nanos());
             let second = level(pair.at, pair.second.relative_nanos());
@@ -51,6 +55,7 @@ impl Minima {
             minima.second = minima.second.min(second);
             minima.sum = minima.sum.min(sum);
             sums.push((sum, pair.received.as_nanos() as f64));
+            delays.push([first, second]);
         }
         if !faithful {
             // Sums that tie within what is tolerated are equally good samples; their median is less noisy than one.
@@ -63,6 +68,11 @@ impl Minima {
             minima.dispersion = stats::median(&tied)?;
             minima.tied = tied.len();
             let noisy = (noise * ALIKE).as_nanos() as f64;
+            let within = (SAME * minima.least()).max(noisy);
+            let least = [minima.first, minima.second];
+            let empty =
+                |k: usize| delays.iter().filter(|d| (d[k].saturating_sub(least[k]) as f64) <= within).count();
+            minima.empty = [0, 1].map(empty);
             minima.alike = tied.iter().filter(|d| (*d - minima.dispersion).abs() <= noisy).count();
         }
         Some(minima)

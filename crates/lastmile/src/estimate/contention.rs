@@ -19,7 +19,7 @@ use crate::observe::pairs::Pair;
 
 /// The largest dispersion of the first group, in shares of the smallest: in 802.11g 15 slots of 9 us more than 326 us for 1488 B at
 /// 54 Mbit/s. Slower rates of that standard, and larger packets, have less.
-const GROUP: f64 = 1.4;
+const GROUP: f64 = 1.42;
 /// Above the group at most this share of pairs is short of a whole frame, ...
 const PARTS: f64 = 0.2;
 /// ... which makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
@@ -34,7 +34,10 @@ const SOON: f64 = 0.25;
 /// Fewer pairs in the group than this are no group.
 const SOME: usize = 5;
 /// Pairs of the group that are enough for its ends: two draws of ten are within a fifth of the range of either end.
-const ENOUGH: usize = 10;
+pub(super) const ENOUGH: usize = 10;
+
+/// What the user should know of [`Met::Many`].
+pub(super) const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
 
 /// What pairs say of others' packets among them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,13 +68,13 @@ pub(super) fn met(pairs: &[Pair]) -> Met {
     if group.len() < SOME {
         return Met::Scattered;
     }
-    let parts = above.partition_point(|gap| *gap < least * FRAME);
     if same(group, least * SAME) {
         return Met::AtLink;
     }
-    if parts as f64 > PARTS * above.len() as f64 {
+    if short_of_a_frame(above, least) {
         return Met::Scattered;
     }
+    let parts = parts(above, least);
     let mut soonest: Vec<&Pair> = pairs.iter().collect();
     soonest.sort_by_key(|p| p.first);
     soonest.truncate(pairs.len() / 3);
@@ -89,8 +92,18 @@ pub(super) fn met(pairs: &[Pair]) -> Met {
     Met::Many(pairs[0].size.bits() as f64 * 1e9 / middle.max(1.0))
 }
 
+/// Of the sorted dispersions above the group those that are short of a whole frame.
+fn parts(above: &[f64], least: f64) -> usize {
+    above.partition_point(|gap| *gap < least * FRAME)
+}
+
+/// Whether more of them are than in a cell.
+pub(super) fn short_of_a_frame(above: &[f64], least: f64) -> bool {
+    parts(above, least) as f64 > PARTS * above.len() as f64
+}
+
 /// Whether the commonest values of a sorted group, those within `by` of one of them, are more of it than backoffs make.
-fn same(group: &[f64], by: f64) -> bool {
+pub(super) fn same(group: &[f64], by: f64) -> bool {
     let mut rest = group.to_vec();
     MODES.iter().any(|most| {
         let near = |of: f64| rest.partition_point(|v| *v <= of + by) - rest.partition_point(|v| *v < of - by);

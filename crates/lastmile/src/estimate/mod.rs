@@ -9,6 +9,7 @@ mod base;
 mod batched;
 mod burst_check;
 mod capprobe_minima;
+mod cell;
 mod contention;
 mod fair_queue;
 mod idle;

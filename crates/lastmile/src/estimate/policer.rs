@@ -114,7 +114,7 @@ impl Policer {
             sustained: Capacity {
                 rate,
                 interval: Some((bits / (took + by), bits / (took - by))),
-                in_batches: false,
+                method: IntervalMethod::MedianOrderStatistics,
             },
             bucket: Bytes(bucket.max(size.0 as f64) as u64),
             stream: record.stream,

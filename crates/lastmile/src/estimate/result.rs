@@ -22,6 +22,9 @@ pub enum Quantity {
     /// What the narrow link carries at most (WBest: effective capacity), for bursts of [`Estimate::burst`]: RFC 5136 has a
     /// capacity over an interval of time, and behind a token bucket a longer one gives less.
     Capacity,
+    /// By Wi-Fi that sends packets one by one: what it would carry if each packet drew the shortest backoff and needed no retry. (CapProbe's
+    /// value, and TFRC Probe's; the capacity has the mean of both.)
+    ShortestExchange,
     /// What the path carries however long: the least rate of any link or shaper (RFC 2697's committed information rate).
     SustainedRate,
     /// What of it is left now.
@@ -34,6 +37,7 @@ impl core::fmt::Display for Quantity {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(match self {
             Quantity::Capacity => "capacity",
+            Quantity::ShortestExchange => "shortest exchange",
             Quantity::SustainedRate => "sustained rate",
             Quantity::AvailableBandwidth => "available bandwidth",
             Quantity::AchievableRate => "achievable rate",
@@ -116,12 +120,13 @@ impl core::fmt::Display for Value {
 }
 
 /// How an interval was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum IntervalMethod {
     /// Order statistics of the pairs' rates, distribution-free for their median, widened by what stamps and the rates of
     /// clocks may add alike to all pairs: holds the truth at least as often as stated.
+    #[default]
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
@@ -133,6 +138,9 @@ pub enum IntervalMethod {
     StudentTrains,
     /// The readings of trains and pairs, each with its own error.
     PairsAndTrains,
+    /// The least delays of the pairs' first and second packets, each of which several packets had: an empty path is met again, and
+    /// differs by what stamps do.
+    LeastDelays,
 }
 
 /// An interval that holds the true value in a stated share of measurements.
@@ -266,6 +274,8 @@ pub enum WarningCode {
     TightLink,
     /// A queue serves flows in turn, and others fill it.
     FairQueue,
+    /// The path's rate changed meanwhile.
+    Changing,
     /// Stamps are too coarse for a part of the method.
     CoarseStamps,
     /// The queue of a sender's own interface is part of the path.
@@ -309,6 +319,7 @@ codes! { WarningCode:
     Scattered = "scattered",
     TightLink = "tight-link",
     FairQueue = "fair-queue",
+    Changing = "changing",
     CoarseStamps = "coarse-stamps",
     OwnQueue = "own-queue",
     Faithful = "faithful",

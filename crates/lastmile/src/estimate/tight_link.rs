@@ -21,6 +21,8 @@ use crate::time::Span;
 const CLOSER: f64 = 0.85;
 /// And by so many times what stamps are uncertain by.
 const NOISE: i64 = 4;
+/// Pairs closer than this share of what an empty path makes of them are a link's: a cell's shortest exchange is its shortest dispersion.
+const LINK: f64 = 0.97;
 /// The share of pairs that are so where a busy link is behind the narrow one.
 const MANY: f64 = 0.1;
 /// The filter's tolerance, as a share of the dispersion (CapProbe's default here).
@@ -30,6 +32,8 @@ const MET_NONE: usize = 3;
 const MET_NONE_OF_FEW: usize = 6;
 /// The median agrees with the least delays within this share.
 const AGREE: f64 = 0.05;
+/// And where pairs tell that they crossed one behind it within this.
+const SAME: f64 = 0.001;
 /// One link behind another makes the median dispersion less than twice the narrow link's, and chance somewhat more. What spreads pairs
 /// further is a token bucket.
 const MOST: f64 = 3.0;
@@ -67,6 +71,34 @@ fn met_none(minima: &Minima, enough: usize, noise: Span) -> bool {
     minima.alike >= enough && minima.excess() <= within
 }
 
+/// What an empty path makes of a pair, in nanoseconds, where several first packets have the least delay, several second ones too, and pairs came
+/// closer together than that.
+fn at_link(pairs: &[Pair], minima: &Minima, noise: Span) -> bool {
+    let within = (TOLERANCE * minima.least() / 4.0).max(noise.as_nanos() as f64);
+    minima.empty.iter().all(|n| *n >= MET_NONE)
+        && minima.excess() <= within
+        && brought_together(LINK, pairs, minima, noise)
+}
+
+fn brought_together(share: f64, pairs: &[Pair], minima: &Minima, noise: Span) -> bool {
+    let most = (share * minima.least()).min(minima.least() - (noise * NOISE).as_nanos() as f64);
+    pairs.iter().filter(|p| (p.received.as_nanos() as f64) < most).count() >= 2
+}
+
+/// Whether pairs tell a link: they came closer together than `share` of what the least delays are apart, or than these where an empty
+/// path was met again.
+pub(super) fn is_link(share: f64, pairs: &[Pair], noise: Span) -> bool {
+    let tells =
+        |minima: &Minima| at_link(pairs, minima, noise) || brought_together(share, pairs, minima, noise);
+    Minima::of(pairs, noise, TOLERANCE, false).is_some_and(|minima| tells(&minima))
+}
+
+/// Whether pairs came closer together than the least delays of first and of second packets are apart.
+pub(super) fn together(pairs: &[Pair], noise: Span) -> bool {
+    let empty = |minima: &Minima| minima.empty[0] >= MET_NONE && brought_together(LINK, pairs, minima, noise);
+    Minima::of(pairs, noise, TOLERANCE, false).is_some_and(|minima| empty(&minima))
+}
+
 /// Holds the pairs' median dispersion against their least delays. Of few that are `spread` it is told by pairs that met none alone; and
 /// nothing by dispersions of `late` and less, which receivers make up.
 pub(super) fn least(pairs: &[Pair], spread: bool, noise: Span, late: Span) -> Least {
@@ -76,12 +108,14 @@ pub(super) fn least(pairs: &[Pair], spread: bool, noise: Span, late: Span) -> Le
         return Least::Nothing;
     };
     let enough = if spread { MET_NONE } else { MET_NONE_OF_FEW };
-    let met_none = met_none(&minima, enough, noise);
-    let truth = if met_none { minima.dispersion } else { minima.least() };
+    let once = met_none(&minima, enough, noise);
+    let met_none = once || at_link(pairs, &minima, noise);
+    let truth = if once { minima.dispersion } else { minima.least() };
     if truth <= late.as_nanos() as f64 || median > MOST * truth {
         Least::Nothing
     } else {
-        match ((median / truth - 1.0).abs() <= AGREE, met_none) {
+        let agree = if met_none && brought_together(LINK, pairs, &minima, noise) { SAME } else { AGREE };
+        match ((median / truth - 1.0).abs() <= agree, met_none) {
             (true, true) => Least::Proves,
             (false, true) => Least::Is(truth),
             (true, false) => Least::Agrees,

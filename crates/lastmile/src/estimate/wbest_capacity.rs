@@ -18,6 +18,9 @@ const CLOCK_RATE: f64 = 1e-4;
 /// An interval wider than this share of what there could be says next to nothing.
 const TOO_WIDE: f64 = 0.5;
 
+/// Least delays are the same within this share of the dispersion ([`capprobe_minima`](super::capprobe_minima)).
+const SAME: f64 = 0.005;
+
 /// Stamps of this resolution and without noise are exact: a simulator's.
 const EXACT: Span = Span::from_nanos(1);
 
@@ -26,8 +29,8 @@ const EXACT: Span = Span::from_nanos(1);
 pub(super) struct Capacity {
     pub(super) rate: f64,
     pub(super) interval: Option<(f64, f64)>,
-    /// From batches and not from pairs.
-    pub(super) in_batches: bool,
+    /// How the interval was made.
+    pub(super) method: IntervalMethod,
 }
 
 impl Capacity {
@@ -38,7 +41,11 @@ impl Capacity {
             sorted.sort_by(f64::total_cmp);
             // [ALGORITHMS 1.5] elements n/2 and n/2 + 1, counted from zero: half a rank high.
             let (a, b) = (sorted.len() / 2, (sorted.len() / 2 + 1).min(sorted.len() - 1));
-            return Capacity { rate: (sorted[a] + sorted[b]) / 2.0, interval: None, in_batches: false };
+            return Capacity {
+                rate: (sorted[a] + sorted[b]) / 2.0,
+                interval: None,
+                method: IntervalMethod::default(),
+            };
         }
         let q = if config.conservative { 0.9 } else { 0.5 };
         let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
@@ -52,10 +59,23 @@ impl Capacity {
         let drift = |rate: f64, by: f64| rate * (1.0 + by);
         Capacity {
             rate,
-            in_batches: false,
+            method: IntervalMethod::MedianOrderStatistics,
             interval: interval
                 .map(|(low, high)| (drift(blur(low, by), -CLOCK_RATE), drift(blur(high, -by), CLOCK_RATE))),
         }
+    }
+
+    /// From what an empty path makes of a pair of packets of `size`, in nanoseconds, which several showed.
+    pub(super) fn of_least(gap: f64, size: Bytes, noise: Span) -> Capacity {
+        let by = (SAME * gap).max(if noise > EXACT { noise.as_nanos() as f64 * 2.0 } else { 1.0 });
+        let rate = |gap: f64| size.bits() as f64 * 1e9 / gap.max(1.0);
+        let interval = Some((rate(gap + by), rate(gap - by)));
+        Capacity { rate: rate(gap), interval, method: IntervalMethod::LeastDelays }
+    }
+
+    /// Whether batches told it, and not pairs.
+    pub(super) fn is_of_batches(&self) -> bool {
+        self.method == IntervalMethod::BatchSpread
     }
 
     /// What is said of it, from the pairs, or bursts, of so many bytes of these streams.
@@ -67,10 +87,7 @@ impl Capacity {
                 low: bits_per_second(libm::floor(low)),
                 high: bits_per_second(libm::ceil(high)),
                 confidence: CONFIDENCE,
-                method: match self.in_batches {
-                    true => IntervalMethod::BatchSpread,
-                    false => IntervalMethod::MedianOrderStatistics,
-                },
+                method: self.method,
             }),
             next: None,
             truth_kind: TruthKind::Queue,
@@ -90,7 +107,7 @@ impl Capacity {
         packet_size: Bytes,
         noise: Span,
     ) -> Option<Interval> {
-        self.interval.filter(|_| !self.in_batches)?;
+        self.interval.filter(|_| !self.is_of_batches())?;
         // A = C (2 - C / R), where 1 / R is a train's time by its bits.
         let bits = packet_size.bits() as f64 * packets.saturating_sub(1).max(1) as f64;
         let of_stamps = self.rate * self.rate * spread_of_stamps(noise) as f64 / 1e9 / bits;
@@ -216,7 +233,7 @@ mod tests {
         let more = of_train.high.bits_per_second() as f64 - of_train.low.bits_per_second() as f64;
         let expected = 2.0 * 1e14 * 12e-6 / (29.0 * 11_904.0);
         assert!((more - rest(noisy) as f64 - expected).abs() < 3.0, "{more}, not {expected} more");
-        let in_batches = Capacity { in_batches: true, ..noisy };
+        let in_batches = Capacity { method: IntervalMethod::BatchSpread, ..noisy };
         assert_eq!(in_batches.interval_of_rest(2e6, 30, Bytes(1488), Span::ZERO), None);
         // On an idle path the interval reaches up to the capacity's own upper end.
         let idle = noisy.interval_of_next(10e6, 0.0, 4, 30).high.bits_per_second() as f64;
@@ -225,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_withdrawn_where_its_interval_is_wider_than_half_of_what_there_could_be() {
-        let capacity = Capacity { rate: 10e6, interval: Some((8e6, 12e6)), in_batches: false };
+        let capacity = Capacity { rate: 10e6, interval: Some((8e6, 12e6)), ..Capacity::default() };
         let left = Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(Rate::ip(4_000_000)),

@@ -130,6 +130,28 @@ pub fn hypergeometric_tail(k: usize, drawn: usize, marked: usize, all: usize) ->
     (k..=drawn.min(marked)).filter(possible).map(of).sum()
 }
 
+/// How probable chance makes values differ as much before and behind some place in their row as these do: Pettitt's test ("A
+/// non-parametric approach to the change-point problem", Applied Statistics 28, 1979).
+///
+/// ```
+/// use lastmile::observe::stats::change_by_chance;
+/// let (even, step): (Vec<f64>, Vec<f64>) = (0..30).map(|k| (f64::from(k * 7 % 30), f64::from(k / 15))).unzip();
+/// assert!(change_by_chance(&even) > 0.5 && change_by_chance(&step) < 1e-4);
+/// ```
+pub fn change_by_chance(values: &[f64]) -> f64 {
+    let n = values.len();
+    // How many values are larger than the k-th, less those that are smaller: summed up to a place it is Pettitt's U.
+    let sign = |a: f64, b: f64| i64::from(a > b) - i64::from(a < b);
+    let rank = |value: &f64| values.iter().map(|other| sign(*other, *value)).sum::<i64>();
+    let sums = values.iter().scan(0, |sum, value| {
+        *sum += rank(value);
+        Some(*sum)
+    });
+    let largest = sums.map(i64::abs).max().unwrap_or(0) as f64;
+    let n = n as f64;
+    (2.0 * libm::exp(-6.0 * largest * largest / (n * n * n + n * n))).min(1.0)
+}
+
 /// The quantile of the standard normal distribution (Wichura's AS 241, the seven-figure version).
 ///
 /// ```

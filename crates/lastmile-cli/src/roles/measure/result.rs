@@ -62,6 +62,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         if truths {
             cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
                 (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
+                (Some(Quantity::ShortestExchange), _) => t.truth_shortest_bps,
                 (Some(Quantity::SustainedRate), _) => Some(t.truth_sustained_bps),
                 (_, Some(TruthKind::Saturation)) => t.truth_saturation_window_bps,
                 (Some(_), _) if t.truth_over == TruthOver::Window => t.truth_window_bps,

@@ -252,10 +252,13 @@ impl Phy {
     /// Mean time of a successful exchange without contention, of one frame of `bytes` at that rate, with half
     /// the smallest contention window: the arithmetic that saturation throughput is checked against.
     pub fn cycle(&self, rate: usize, bytes: u32) -> Span {
-        let backoff = u64::from(self.cw_min) * self.slot / 2;
-        Span::from_nanos(
-            (self.difs + backoff + self.frame(rate, bytes) + self.sifs + self.control[rate].ack) as i64,
-        )
+        let exchange = self.difs + self.frame(rate, bytes) + self.sifs + self.control[rate].ack;
+        Span::from_nanos(exchange as i64) + self.mean_backoff()
+    }
+
+    /// Half the smallest contention window.
+    pub fn mean_backoff(&self) -> Span {
+        Span::from_nanos((u64::from(self.cw_min) * self.slot / 2) as i64)
     }
 }
 

@@ -55,6 +55,7 @@ impl Outcome {
             let (own, bps) = (estimate.and_then(|e| truth.of(e)), Rate::bits_per_second);
             TruthRow {
                 truth_capacity_bps: truth.capacity.bits_per_second(),
+                truth_shortest_bps: truth.shortest.map(Rate::bits_per_second),
                 truth_sustained_bps: truth.sustained.bits_per_second(),
                 truth_window_bps: truth.window.map(Rate::bits_per_second),
                 truth_mean_bps: truth.mean.map(Rate::bits_per_second),

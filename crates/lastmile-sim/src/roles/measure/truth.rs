@@ -27,6 +27,8 @@ pub struct Truth {
     /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)), and of bursts no more than
     /// links carry of them.
     pub capacity: Rate,
+    /// By WLANs that do not aggregate what a saturating flow would get alone if each packet drew the shortest backoff.
+    pub shortest: Option<Rate>,
     /// The same of what lasts: no more than the tokens of any shaper.
     pub sustained: Rate,
     /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
@@ -53,6 +55,7 @@ impl Truth {
     pub fn of(&self, estimate: &Estimate) -> Option<Rate> {
         match (estimate.quantity, estimate.truth_kind) {
             (Quantity::Capacity, _) => Some(self.capacity),
+            (Quantity::ShortestExchange, _) => self.shortest,
             (Quantity::SustainedRate, _) => Some(self.sustained),
             (_, TruthKind::Queue) if self.over == TruthOver::Run => self.mean,
             (_, TruthKind::Queue) => self.window,
@@ -294,6 +297,7 @@ impl Side<'_> {
         let Some((near, whole)) = self.shared(index) else {
             return Some(Truth {
                 capacity,
+                shortest: None,
                 sustained,
                 window: own,
                 mean: long,
@@ -319,6 +323,7 @@ impl Side<'_> {
         let mean = mean.filter(|_| self.has_all);
         Some(Truth {
             capacity,
+            shortest: near.shortest,
             sustained,
             window,
             mean,

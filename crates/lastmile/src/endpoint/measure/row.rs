@@ -113,6 +113,8 @@ pub struct TruthRow {
     pub truth_capacity_bps: u64,
     /// The same of what lasts, behind token buckets.
     pub truth_sustained_bps: u64,
+    /// By Wi-Fi that sends packets one by one what it would carry if each drew the shortest backoff.
+    pub truth_shortest_bps: Option<u64>,
     /// The spare rate over the estimate's window.
     pub truth_window_bps: Option<u64>,
     /// The spare rate over the run.

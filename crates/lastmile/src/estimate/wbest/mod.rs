@@ -13,7 +13,8 @@ use crate::classify::{self, Classifier, LossClass};
 use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, TRAINS, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
-use crate::estimate::contention::{Met, met};
+use crate::estimate::cell::{self, Bursts, CHANGING, Cell};
+use crate::estimate::contention::{CONTENDED, Met, met};
 use crate::estimate::overflow::{OVERFLOWS, least_delay, losses, plateau};
 use crate::estimate::policer::{self, Policer, PolicerCheck};
 use crate::estimate::shaper::{self, Shaper, ShaperCheck, Slowdown};
@@ -60,6 +61,7 @@ enum Phase {
     Pairs,
     Burst(BurstCheck),
     Aggregation(AggregationCheck),
+    Cell,
     Shaper(ShaperCheck),
     Policer(PolicerCheck),
     FairQueue,
@@ -96,6 +98,8 @@ pub struct Wbest {
     fair_share: Option<Option<f64>>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
+    /// What was sent in a cell with retries.
+    bursts: Bursts,
     /// Trains that must still come through without losses in a full queue, after one whose losses all were.
     doubt: u32,
     /// Such trains in a row.
@@ -134,9 +138,7 @@ const SEEN: usize = 8;
 const PLATEAUS: u32 = 3;
 
 /// What the user should know where others' packets came between those of most pairs.
-const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
 const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, by a token bucket, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
-const LEAST: &str = "many packet pairs met others' packets at a link: the capacity is from those with the least delay, which met none, and by how much these are off is not known: it has no interval";
 const TIGHT_LINK: &str = "a busy link behind the narrow one brought packet pairs closer together: what is left there may be less than what is said";
 const SPREAD: &str = "others' packets spread the packet pairs, at a busy link or in a cell of Wi-Fi, and too few pairs met none to tell the capacity: measure when others send less, or with more pairs (--pairs)";
 const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less, or with more pairs (--pairs)";
@@ -167,6 +169,7 @@ impl Wbest {
             singles: None,
             fair_share: None,
             one_by_one: false,
+            bursts: Bursts::default(),
             doubt: 0,
             doubtful: 0,
             first_streams: Vec::new(),
@@ -248,7 +251,9 @@ impl Wbest {
             let bound = self.base.estimate(Quantity::Capacity, Value::MoreThan(*bound), streams);
             found.push(Estimate { burst: Some(self.burst), ..bound });
         } else if self.config.capacity.is_none() {
-            found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.clone()));
+            // Of what is left there, and not of the narrow link.
+            let said = said.iter().filter(|warning| warning.code != WarningCode::TightLink).cloned();
+            found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.collect()));
         }
         let said: Vec<Warning> = said.into_iter().chain(more.iter().cloned()).collect();
         let streams = match (&self.bound, self.train_streams.is_empty()) {
@@ -300,6 +305,7 @@ impl Estimator for Wbest {
             Phase::Pairs => self.base.pairs(config.pairs, config.packet_size, config.pair_gap),
             Phase::Burst(check) => check.plan(),
             Phase::Aggregation(check) => check.plan(),
+            Phase::Cell => Bursts::plan(config.packet_size),
             Phase::Shaper(check) => check.plan(),
             Phase::Policer(check) => check.plan(),
             Phase::FairQueue => fair_queue::plan(config.packet_size),
@@ -338,6 +344,10 @@ impl Estimator for Wbest {
             Phase::Aggregation(_) => {
                 self.base.count(record);
                 self.on_aggregation(record);
+            }
+            Phase::Cell => {
+                self.base.count(record);
+                self.on_cell(record);
             }
             Phase::Batched(_) => self.on_batched(record),
             Phase::Shaper(_) => {

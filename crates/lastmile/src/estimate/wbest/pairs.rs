@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Of the pairs' rates this quantile may be the receiver's own.
+const FAST: f64 = 0.75;
+
 impl Wbest {
     pub(super) fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         // Of several streams one may pass by luck.
@@ -57,7 +60,15 @@ impl Wbest {
             (self.pairs, self.pair_streams) = (PairSet::default(), Vec::new());
             return self.pause();
         }
-        let typical = stats::median(&rates).unwrap_or(self.capacity.rate);
+        if !self.config.faithful && cell::settling(&self.pairs.usable) {
+            if self.pair_streams.len() < self.config.pair_attempts as usize {
+                (self.pairs, self.one_by_one) = (PairSet::default(), false);
+                return self.pause();
+            }
+            self.base.warn(WarningCode::Changing, CHANGING);
+        }
+        // A receiver that takes interrupts by the clock shows a gap as one period or as the next.
+        let typical = stats::quantile(&rates, FAST).unwrap_or(self.capacity.rate);
         if !self.config.faithful
             && BurstCheck::needed(typical, self.config.packet_size, self.base.coalescing())
         {
@@ -80,7 +91,21 @@ impl Wbest {
             return;
         }
         let pairs = &self.pairs.usable;
-        let (met, closer) = (met(pairs), tight_link::closer(pairs, noise));
+        let (met, closer, size) = (met(pairs), tight_link::closer(pairs, noise), self.config.packet_size);
+        let cell = Cell::of(pairs, &self.bursts, noise);
+        if let Some(cell) = cell.as_ref().filter(|cell| cell.tells(met)) {
+            if cell.changed() && self.pair_streams.len() < self.config.pair_attempts as usize {
+                (self.pairs, self.phase) = (PairSet::default(), Phase::Pairs);
+            } else if cell.asks(&self.bursts) {
+                self.phase = Phase::Cell;
+            } else {
+                self.capacity = cell.capacity(size);
+            }
+            return;
+        }
+        if let Some(capacity) = cell.and_then(|cell| cell.contended(size)) {
+            return self.met_none(CONTENDED, WarningCode::Contended, capacity.rate);
+        }
         match met {
             Met::Many(rate) => return self.met_none(CONTENDED, WarningCode::Contended, rate),
             Met::TooMany => return self.more_pairs(CROWDED),
@@ -91,12 +116,13 @@ impl Wbest {
         match tight_link::least(pairs, closer || met != Met::Few, noise, late) {
             Least::Contradicts => return self.more_pairs(SPREAD),
             Least::Agrees if met != Met::Few && again => return self.more_pairs(SPREAD),
-            Least::Is(gap) => {
-                let rate = self.config.packet_size.bits() as f64 * 1e9 / gap;
-                self.met_none(LEAST, WarningCode::Scattered, rate);
-            }
+            Least::Is(gap) => self.capacity = Capacity::of_least(gap, size, noise),
             Least::Agrees | Least::Nothing if met != Met::Few => {
                 self.base.warn(WarningCode::Scattered, SCATTERED);
+            }
+            Least::Agrees | Least::Nothing if tight_link::together(pairs, noise) => {
+                self.base.warn(WarningCode::Scattered, SCATTERED);
+                self.capacity.interval = None;
             }
             Least::Proves | Least::Agrees | Least::Nothing => {}
         }
@@ -179,6 +205,14 @@ impl Wbest {
         }
     }
 
+    /// A burst in a cell with retries.
+    pub(super) fn on_cell(&mut self, record: &StreamRecord) {
+        let noise = self.base.noise(record);
+        self.bursts.take(record);
+        self.pause();
+        self.settle(noise);
+    }
+
     /// Goes on with trains over a path that delivers in batches.
     pub(super) fn in_batches(&mut self, mut batched: Box<Batched>) {
         batched.want(1, self.config.trains.unwrap_or(1).max(TRAINS), self.config.train_length.max(TRAIN));
@@ -230,7 +264,9 @@ mod tests {
         let behind =
             |k: u64| [(0, 1_190), (600 + k * 7, 595), (k * 17 % 600, 1_795)][(k as usize % 7).min(2)];
         let (wbest, rate) = told(&(0..28).map(behind).collect::<Vec<_>>());
-        assert!(says(&wbest, WarningCode::Scattered) && says(&wbest, WarningCode::TightLink));
+        assert!(!says(&wbest, WarningCode::Scattered) && says(&wbest, WarningCode::TightLink));
+        let interval = wbest.capacity.interval.unwrap();
+        assert!(interval.0 < 1e7 && 1e7 < interval.1 && interval.1 - interval.0 < 2e5, "{interval:?}");
         assert!((rate / 10.0 - 1.0).abs() < 0.01, "{rate}");
         let alone: Vec<_> = (0..30).map(|k| (0, backoff(k))).collect();
         let (wbest, rate) = told(&alone);

@@ -37,7 +37,7 @@ impl Wbest {
 
     /// A packet's time at the capacity, where pairs could tell it. Where stations aggregate, packets wait for more than others' packets.
     fn slot(&self) -> Option<Span> {
-        let timed = self.bound.is_none() && !self.capacity.in_batches && !self.pairs.usable.is_empty();
+        let timed = self.bound.is_none() && !self.capacity.is_of_batches() && !self.pairs.usable.is_empty();
         timed.then(|| bits_per_second(self.capacity.rate).time_for(self.config.packet_size))
     }
 

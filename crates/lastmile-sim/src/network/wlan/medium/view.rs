@@ -77,6 +77,12 @@ impl Medium {
         };
         Rate::over(ip_size * u64::from(frames), cycle, lastmile::units::Layer::Ip)
     }
+
+    /// The same if each packet drew the shortest backoff; `None` where packets share an access to the medium.
+    pub fn shortest(&self, port: PortId, ip_size: Bytes) -> Option<Rate> {
+        let mean = self.capacity(port, ip_size).filter(|_| self.ampdu.is_none())?;
+        Rate::over(ip_size, mean.time_for(ip_size) - self.phy.mean_backoff(), lastmile::units::Layer::Ip)
+    }
 }
 
 impl Carrier for Medium {
