@@ -30,6 +30,16 @@ const LEAST: usize = 10;
 /// The trains' reading above this one by so much of the capacity is no chance: twice the error of a share of 30 pairs.
 const BUSY: f64 = 0.25;
 
+/// Where a packet takes as long at the narrow link as this, ...
+const SLOW: Span = Span::from_millis(8);
+/// ... waits of more than this share of that time are elsewhere too: frames of a cell, or packets of links a hundred times as fast. ...
+const NOTHING: f64 = 0.005;
+/// ... Where no larger share of the packets waited nowhere, some other place is busy most of the time.
+const HARDLY: f64 = 0.3;
+
+/// Others are about where a smaller share of the packets met none.
+const MET_OTHERS: f64 = 0.9;
+
 /// Where pairs cannot tell: so many single packets, ...
 const SINGLES: usize = 20;
 /// ... of this size, ...
@@ -42,6 +52,8 @@ const APART: f64 = 0.7;
 pub(super) struct Idle {
     met_none: usize,
     pairs: usize,
+    /// Of the former those that waited nowhere, not even at a much faster link.
+    nowhere: usize,
 }
 
 /// A packet that may meet an empty path: when it left, its delay, and the delay behind which its sender's packets are gone, in nanoseconds.
@@ -96,19 +108,21 @@ impl Idle {
         let slot = slot.as_nanos() as f64;
         let scattered = (SCATTER * scatter).min(MOST_SCATTER * slot);
         let none = (NO_WAIT * slot).max((noise * 4).as_nanos() as f64).max(scattered);
-        let mut idle = Idle { met_none: 0, pairs: 0 };
+        let nothing = (NOTHING * slot).max((noise * 4).as_nanos() as f64);
+        let mut idle = Idle { met_none: 0, pairs: 0, nowhere: 0 };
         // Whether the packet before met others, and until when it and what came with it were on the path.
         let (mut waited, mut until) = (Some(false), i64::MIN);
         for one in seen {
-            let free = one.at >= until;
+            let (free, wait) = (one.at >= until, one.delay.saturating_sub(least) as f64);
             waited = match waited {
                 // Others' packets are still ahead.
                 Some(true) if !free => Some(true),
                 _ if !free => None,
-                _ => Some(one.delay.saturating_sub(least) as f64 > none),
+                _ => Some(wait > none),
             };
             until = one.at.saturating_add(one.gone.saturating_sub(least));
             idle.met_none += usize::from(waited == Some(false));
+            idle.nowhere += usize::from(waited == Some(false) && wait <= nothing);
             idle.pairs += usize::from(waited.is_some());
         }
         (idle.pairs >= LEAST).then_some(idle)
@@ -122,6 +136,16 @@ impl Idle {
     /// Where the share of a longer time lies, with `confidence`.
     pub(super) fn interval(&self, confidence: f64) -> (f64, f64) {
         stats::share_interval(self.met_none, self.pairs, confidence).unwrap_or((0.0, 1.0))
+    }
+
+    /// Whether hardly any packet that takes `slot` at the narrow link waited nowhere: most met somebody, perhaps at a place where less is left.
+    pub(super) fn is_busy_elsewhere(&self, slot: Span) -> bool {
+        slot >= SLOW && self.nowhere as f64 <= HARDLY * self.pairs as f64
+    }
+
+    /// Whether more than one packet in ten met others.
+    pub(super) fn met_others(&self) -> bool {
+        self.share() < MET_OTHERS
     }
 
     /// Whether a link other than the narrow one seems busy, where trains say that this share of the capacity is left.
@@ -193,6 +217,22 @@ mod tests {
         let record = testing::record(Pattern::Uneven, &sent, &sent, &came);
         let idle = Idle::of_singles(&record, &pairs, slot, Span::ZERO).unwrap();
         assert_eq!((idle.met_none, idle.pairs), (15, 20));
+    }
+
+    /// Single packets wait some 100 us each, as in a cell that others fill: little beside the 24 ms of a slow link, but nearly all do.
+    #[test]
+    fn small_waits_of_nearly_all_are_at_another_place() {
+        let slot = Span::from_millis(24);
+        let told = |wait: fn(u64) -> u64| {
+            let sent: Vec<u64> = (0..20).map(|k| k * 17_000).collect();
+            let came: Vec<Option<u64>> = (0..20).map(|k| Some(sent[k as usize] + 3_200 + wait(k))).collect();
+            let record = testing::record(Pattern::Uneven, &sent, &sent, &came);
+            Idle::of_singles(&record, &[], slot, Span::ZERO).unwrap()
+        };
+        let busy = told(|k| k * 7 % 20 * 40);
+        assert!(busy.share() > 0.99 && busy.is_busy_elsewhere(slot), "{busy:?}");
+        assert!(!busy.is_busy_elsewhere(Span::from_millis(2)));
+        assert!(!told(|k| k % 2 * 400).is_busy_elsewhere(slot));
     }
 
     #[test]

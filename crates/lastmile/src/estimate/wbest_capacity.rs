@@ -78,6 +78,11 @@ impl Capacity {
         self.method == IntervalMethod::BatchSpread
     }
 
+    /// Whether the pairs were those of a cell of Wi-Fi in which packets go one by one.
+    pub(super) fn is_of_cell(&self) -> bool {
+        self.method == IntervalMethod::BootstrapGaps
+    }
+
     /// What is said of it, from the pairs, or bursts, of so many bytes of these streams.
     pub(super) fn estimate(&self, burst: Bytes, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
         Estimate {

@@ -12,6 +12,10 @@ const IDLE: f64 = 0.95;
 
 /// The warning where others fill a queue that serves flows in turn.
 const IN_TURN: &str = "a queue serves flows in turn, and others fill it: the rate of one flow is known, the available bandwidth is not";
+/// The warning where packets of a slow path waited for somebody, nearly all and each a little.
+const ELSEWHERE: &str = "most packets met others on the path, at a place much faster than its narrow link: a cell of Wi-Fi, or a link, which may be full, so that less may be left";
+/// The warning in a cell where others send.
+const IN_CELL: &str = "other stations of the cell of Wi-Fi send: packets get their turn beside them, and less may be left than that";
 
 impl Wbest {
     /// Trains to send.
@@ -94,16 +98,30 @@ impl Wbest {
         let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
         estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
         estimate.next = self.next(idle);
-        if let Some(idle) = idle.filter(|idle| idle.contradicts(left / limit.rate.max(1.0))) {
+        if let Some((code, text)) = idle.and_then(|idle| self.doubt_of_rest(idle, left / limit.rate.max(1.0))) {
             // The number is the most that is left; how much less it is nobody knows.
             estimate.interval = estimate.interval.filter(|interval| !too_wide(interval, limit.rate));
+            estimate.warnings.push(Warning { code, text });
+        }
+        estimate
+    }
+
+    /// Why less may be left than trains say, this share of the capacity.
+    fn doubt_of_rest(&self, idle: Idle, left: f64) -> Option<(WarningCode, String)> {
+        let slow = self.slot().is_some_and(|slot| idle.is_busy_elsewhere(slot));
+        if idle.contradicts(left) {
             let text = format!(
                 "a link other than the narrow one seems busy: {:.0} % of the pairs met an empty path, and the available bandwidth may be as little as that share of the capacity",
                 idle.share() * 100.0
             );
-            estimate.warnings.push(Warning { code: WarningCode::TightLink, text });
+            Some((WarningCode::TightLink, text))
+        } else if slow {
+            Some((WarningCode::TightLink, ELSEWHERE.to_owned()))
+        } else if self.capacity.is_of_cell() && idle.met_others() {
+            Some((WarningCode::Contended, IN_CELL.to_owned()))
+        } else {
+            None
         }
-        estimate
     }
 
     /// In a queue that serves flows in turn a train gets what others leave, as long as those are below their shares; pairs then say the
