@@ -20,7 +20,7 @@ crate::options! {
         /// Follow the queue within a round-trip time
         fine_grain: bool = false, "RAP, section on fine-grain rate adaptation";
         /// Count fractions of a packet in the window too, which TCP does not send
-        fractions: bool = false, "our own";
+        fractions: bool = true, "RAP adapts a rate";
     }
 }
 
@@ -39,5 +39,5 @@ pub const ENTRY: Controller = Controller {
 fn make(given: &Given, setting: &Setting) -> Made {
     let RapConfig { increase, decrease, fine_grain, fractions } = RapConfig::read(given)?;
     let law = Reno::new(RenoConfig { increase, decrease });
-    Ok(Box::new(WindowRate::new(Box::new(law), Shape { fine_grain, fractions }, setting)))
+    Ok(Box::new(WindowRate::new(Box::new(law), Shape { fine_grain, fractions, clocked: true }, setting)))
 }

@@ -21,6 +21,9 @@ pub(super) struct Shape {
     pub(super) fine_grain: bool,
     /// A fraction of a packet in the window counts; TCP sends whole packets.
     pub(super) fractions: bool,
+    /// Beyond slow start the window grows once in each round-trip time, by the clock [RAP]; TCP's grows by what is acknowledged,
+    /// and not in the round after a decrease.
+    pub(super) clocked: bool,
 }
 
 /// A window's law at work as a rate.
@@ -35,6 +38,8 @@ pub(super) struct WindowRate {
     unacked_bytes: u64,
     /// A packet sent at that time or later ends the round.
     round_start: Time,
+    /// When a window that grows by the clock grew last, or was cut.
+    grown: Time,
     /// By how much silence has lowered the rate.
     backoff: f64,
     flow: Flow,
@@ -50,6 +55,7 @@ impl WindowRate {
             shape,
             unacked_bytes: 0,
             round_start: Time::ZERO,
+            grown: Time::ZERO,
             backoff: 1.0,
             flow,
         }
@@ -103,8 +109,29 @@ impl WindowRate {
         if round_ended {
             self.round_start = self.flow.now();
         }
+        if self.shape.clocked && !self.window.in_slow_start() {
+            return self.grow_by_clock(sent.app_limited);
+        }
+        self.grown = self.flow.now();
         if !self.flow.in_recovery(sent.at) && !sent.app_limited {
             self.law.on_ack(&mut self.window, &Acked { segments, rtt, now: self.flow.now(), round_ended });
+            self.bound();
+        }
+    }
+
+    /// [RAP] An increase in each smoothed round-trip time, while packets arrive and the sources fill the rate. Feedback may be further
+    /// apart than that; the no-feedback timer bounds how far.
+    fn grow_by_clock(&mut self, app_limited: bool) {
+        let now = self.flow.now();
+        if app_limited {
+            self.grown = now;
+        }
+        let Some((rtt, _)) = self.rtt else { return };
+        let rounds = libm::floor((now - self.grown).as_secs_f64() / rtt.max(1e-9));
+        if rounds >= 1.0 {
+            self.grown = self.grown + Span::from_secs_f64(rounds * rtt);
+            let segments = rounds * self.window.cwnd;
+            self.law.on_ack(&mut self.window, &Acked { segments, rtt: None, now, round_ended: true });
             self.bound();
         }
     }
@@ -113,6 +140,7 @@ impl WindowRate {
         if !self.flow.begin_recovery(sent_at) {
             return;
         }
+        self.grown = self.flow.now();
         let first = self.window.ssthresh.is_infinite();
         self.law.on_congestion(&mut self.window, how, self.flow.now());
         self.bound();
@@ -200,6 +228,7 @@ impl RateController for WindowRate {
         if self.backoff == 1.0 && self.rtt.is_some() {
             self.congested(self.flow.now(), Congestion::Timeout);
         }
+        self.grown = self.flow.now();
         // 2^20 is far below a packet in 64 s, whatever the rate was.
         self.backoff = (self.backoff * 2.0).min(1_048_576.0);
         self.flow.no_feedback(self.rtt.map(|rtt| rtt.0), self.bytes_per_second());
