@@ -129,7 +129,7 @@ impl WindowRate {
         let Some((rtt, _)) = self.rtt else { return };
         let rounds = libm::floor((now - self.grown).as_secs_f64() / rtt.max(1e-9));
         if rounds >= 1.0 {
-            self.grown = self.grown + Span::from_secs_f64(rounds * rtt);
+            self.grown += Span::from_secs_f64(rounds * rtt);
             let segments = rounds * self.window.cwnd;
             self.law.on_ack(&mut self.window, &Acked { segments, rtt: None, now, round_ended: true });
             self.bound();
