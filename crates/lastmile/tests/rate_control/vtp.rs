@@ -61,3 +61,26 @@ fn a_classifier_that_is_always_wrong_does_not_double_the_rate() {
         assert!(came.arrived > 4_900.0 && came.sent <= 1.2 * came.arrived, "{scheme}: {came:?}");
     }
 }
+
+/// 6 Mbit/s that become 0.15 behind a queue that then lasts a second, with 2 % of random losses.
+#[test]
+fn a_large_step_down_is_answered_in_the_queues_own_time() {
+    for (name, most) in [("vtp", 3), ("tfrc+spike", 2)] {
+        for seed in 1..=5 {
+            let path = Path {
+                rate: Rate::ip(6_000_000),
+                then: Some((30, Rate::ip(150_000))),
+                delay: Span::from_millis(20),
+                queue: 15,
+                loss: 0.02,
+                size: Bytes(1200),
+                feedback: Span::from_millis(50),
+                seconds: 60,
+                seed,
+            };
+            let targets = path.watch(name, Form::Sender).1.targets;
+            let above = targets[30..].iter().filter(|target| **target > 1.3 * 150.0).count();
+            assert!(above <= most, "{name}, seed {seed}: {:?}", &targets[28..]);
+        }
+    }
+}

@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) times: f64,
     /// It reports a new loss event, or a higher p.
     pub(super) worse: bool,
+    /// It tells of a congestion loss, where a classifier has taken other losses out of p.
+    pub(super) sifted: bool,
     /// All of the interval that it covers was data-limited.
     pub(super) data_limited: bool,
     /// By how much feedback is further apart than a round-trip time.

@@ -88,6 +88,8 @@ pub struct Tfrc {
     send_rates: Lately,
     max_send_rate: f64,
     sent_since_timer: bool,
+    /// A classifier has taken losses out of p.
+    sifted: bool,
     /// The receiver is to be asked to forget its losses; until it has, or that time has come, its p counts as none.
     forget: bool,
     forgets_until: Option<Time>,
@@ -120,6 +122,7 @@ impl Tfrc {
             send_rates: Lately::default(),
             max_send_rate: 0.0,
             sent_since_timer: false,
+            sifted: false,
             forget: false,
             forgets_until: None,
             flow,
@@ -193,7 +196,10 @@ impl Tfrc {
                     self.connections.fill(sent.id);
                     None
                 }
-                Fate::Lost { class: LossClass::Wireless, .. } => None,
+                Fate::Lost { class: LossClass::Wireless, .. } => {
+                    self.sifted = true;
+                    None
+                }
             };
             if !sent.app_limited {
                 self.limited.reported = self.limited.reported.max(Some(sent.at));
@@ -278,6 +284,10 @@ impl RateController for Tfrc {
             loss_event_rate: self.loss_event_rate,
             times: times * self.factor,
             worse: began || self.loss_event_rate > before,
+            sifted: self.sifted
+                && feedback.reports.iter().any(|report| {
+                    matches!(report.fate, Fate::Lost { class: LossClass::Congestion, .. })
+                }),
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some()
                 && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),

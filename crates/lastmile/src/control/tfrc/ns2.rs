@@ -273,6 +273,7 @@ mod tests {
             loss_event_rate: p,
             times: 1.0,
             worse: false,
+            sifted: false,
             data_limited: false,
             spacing: 0.0,
             every: None,

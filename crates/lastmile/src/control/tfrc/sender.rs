@@ -12,6 +12,9 @@ const T_MBI: f64 = 64.0;
 /// The nofeedback timer before the first round-trip sample [RFC 5348, 4.2].
 const FIRST_TIMER: Span = Span::from_secs(2);
 
+/// Where a classifier has taken losses out of p, less than this part of X arriving while packets are lost to congestion is a step down.
+const STEP_DOWN: f64 = 0.75;
+
 /// What users can change of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RfcParameters {
@@ -46,6 +49,8 @@ pub(super) struct RfcSender {
     segment: f64,
     /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time.
     spacing: f64,
+    /// After a step down: what X may be, and since when.
+    ramp: Option<(f64, Time)>,
     no_feedback_at: Option<Time>,
 }
 
@@ -64,6 +69,7 @@ impl RfcSender {
             equation_rate: f64::INFINITY,
             segment: parameters.mss,
             spacing: 0.0,
+            ramp: None,
             no_feedback_at: None,
         }
     }
@@ -91,6 +97,11 @@ impl RfcSender {
             let one = Equation::rfc(self.segment, rtt).bytes_per_second(self.loss_event_rate);
             self.equation_rate = self.connections * one;
             self.allowed = self.equation_rate.min(limit).max(self.least());
+            if let Some((from, since)) = self.ramp {
+                let risen = from + self.segment / rtt * ((now - since).as_secs_f64() / rtt);
+                self.ramp = (risen < self.allowed).then_some((risen, now));
+                self.allowed = self.allowed.min(risen).max(self.least());
+            }
         } else if (now - self.last_doubled).as_secs_f64() >= rtt {
             self.allowed = (2.0 * self.allowed).min(limit).max(self.initial_rate(rtt));
             self.last_doubled = now;
@@ -146,6 +157,12 @@ impl Law for RfcSender {
                     2.0 * self.received.max()
                 }
             };
+            // p is next to nothing where a classifier took most losses out of it, and says what the path carries only after several
+            // loss events, each a full queue's round-trip time: X is what arrives, and rises as TCP would.
+            let few = |received: &f64| facts.sifted && !facts.data_limited && *received < STEP_DOWN * self.allowed;
+            if let Some(received) = facts.received.filter(few) {
+                self.ramp = Some((received, now));
+            }
             self.set_allowed(now, limit, facts.max);
         }
         self.no_feedback_at = Some(after(now, self.timeout())); // steps 3 and 6
@@ -233,6 +250,7 @@ mod tests {
             loss_event_rate: p,
             times: 1.0,
             worse: false,
+            sifted: false,
             data_limited: false,
             spacing: 0.0,
             every: None,

@@ -12,6 +12,8 @@ pub(super) struct Achieved {
     pub(super) rate: Option<f64>,
     /// What arrived alone, of the last round; infinite before one ended.
     pub(super) received: f64,
+    /// AR of the last round alone.
+    last: f64,
     /// The clock of arrivals, and what it showed at the newest one of the last round, in nanoseconds.
     clock: ReceiveClock,
     last_round: Option<u64>,
@@ -23,6 +25,7 @@ impl Achieved {
             memory,
             rate: None,
             received: f64::INFINITY,
+            last: f64::INFINITY,
             clock: ReceiveClock::default(),
             last_round: None,
         }
@@ -45,7 +48,23 @@ impl Achieved {
         self.add(rate);
     }
 
+    /// A round goes on: what it told so far counts as the last one's, where it is that long already, in seconds.
+    pub(super) fn so_far(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, least: f64) {
+        let Some(before) = self.last_round else { return };
+        let span = (self.clock.advance(now, arrived) - before) as f64 / 1e9;
+        if span >= least {
+            self.last = bytes as f64 / span;
+        }
+    }
+
+    /// What a cut leaves: AR, or the last round's where that is less than half of it. After a large step down AR is of the old rate for
+    /// many rounds, each as long as the full queue; a round with random losses differs from AR by less.
+    pub(super) fn for_cut(&self) -> Option<f64> {
+        self.rate.map(|rate| if self.last < rate / 2.0 { self.last } else { rate })
+    }
+
     fn add(&mut self, sample: f64) {
+        self.last = sample;
         self.rate = Some(self.rate.map_or(sample, |past| past + (1.0 - self.memory) * (sample - past)));
     }
 }

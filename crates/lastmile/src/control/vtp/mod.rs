@@ -184,7 +184,7 @@ impl Vtp {
         // No queue doubles in a round: an outage makes one long, and no window of it.
         let rtt = self.last_rtt.filter(|last| rtt > 2.0 * last).unwrap_or(rtt);
         let size = self.flow.packet_size();
-        let (before, achieved) = (self.rate, self.achieved.rate.unwrap_or(self.rate / 2.0).min(self.rate));
+        let (before, achieved) = (self.rate, self.achieved.for_cut().unwrap_or(self.rate / 2.0).min(self.rate));
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.min_rtt;
         self.set(achieved);
@@ -282,6 +282,8 @@ impl RateController for Vtp {
         }
         self.drain();
         if let Some(sent_at) = lost {
+            let Round { bytes, lost, .. } = self.round;
+            self.achieved.so_far(self.flow.now(), newest, bytes + lost, self.rtt.unwrap_or(0.0));
             self.congested(sent_at);
         }
         if heard {
