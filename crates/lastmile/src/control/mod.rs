@@ -51,13 +51,15 @@ pub struct Output {
     pub keep_probing: bool,
     /// The round-trip time that it goes by, where packets are to tell it to the receiver (RFC 5348, section 3.2.1).
     pub rtt: Option<Span>,
+    /// The number of the round, where packets are to tell it to a receiver that keeps loss events apart by it (ns-2's TFRC).
+    pub round: u64,
 }
 
 impl Output {
     /// One rate for sources and pacer, and nothing else.
     pub fn rate(rate: Rate) -> Output {
         let padding = Rate::ip(0);
-        Output { target: rate, pacing: rate, window: None, padding, keep_probing: false, rtt: None }
+        Output { target: rate, pacing: rate, window: None, padding, keep_probing: false, rtt: None, round: 0 }
     }
 }
 

@@ -16,6 +16,8 @@ const ELEMENT: u8 = 5;
 const DATA: usize = 7;
 /// Bytes that the extension takes in a packet.
 pub const SEND_TIME_LEN: usize = 12;
+/// Bits of the time, below those of the round's number.
+const TIME_BITS: u32 = 28;
 /// The greatest round-trip time that can be written, in microseconds; and the bits above it.
 const MAX_RTT: u32 = (1 << 22) - 1;
 const HISTORY: u32 = 1 << 22;
@@ -38,7 +40,7 @@ pub const MAX_SCHEME_NAME: usize = 252;
 /// ```
 /// use lastmile::{time::Span, wire::{RtpHeader, RtpPacket, SendTime}};
 /// let header = RtpHeader { marker: true, payload_type: 96, sequence: 7, timestamp: 90_000, ssrc: 1 };
-/// let sent = SendTime { at: 5, rtt: Some(Span::from_millis(40)), summary: true, history: false };
+/// let sent = SendTime { at: 5, round: 3, rtt: Some(Span::from_millis(40)), summary: true, history: false };
 /// let mut bytes = Vec::new();
 /// sent.write(&header, &mut bytes);
 /// assert_eq!(SendTime::of(&RtpPacket::parse(&bytes)?), Some(sent));
@@ -46,8 +48,10 @@ pub const MAX_SCHEME_NAME: usize = 252;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendTime {
-    /// When it left, on a clock of the sender's: microseconds modulo 2^32.
+    /// When it left, on a clock of the sender's: microseconds modulo 2^28.
     pub at: u32,
+    /// The sender's round, modulo 16: how often it heard feedback, or waited for it in vain.
+    pub round: u8,
     /// The sender's estimate of the round-trip time, once it has one; 4.194303 s is the most.
     pub rtt: Option<Span>,
     /// The receiver is asked for [`TfrcReport`]s in place of congestion control feedback.
@@ -57,6 +61,12 @@ pub struct SendTime {
 }
 
 impl SendTime {
+    /// A time, in microseconds, that was so many when the packet before told `before`: within two minutes of it.
+    pub fn micros(&self, before: u32, unwrapped: u64) -> u64 {
+        let left = 32 - TIME_BITS;
+        unwrapped.saturating_add_signed(i64::from((self.at.wrapping_sub(before) << left) as i32 >> left))
+    }
+
     /// Appends an RTP header that carries it.
     pub fn write(&self, header: &RtpHeader, out: &mut Vec<u8>) {
         let start = out.len();
@@ -64,7 +74,8 @@ impl SendTime {
         out[start] |= 0x10;
         out.extend(ONE_BYTE.to_be_bytes());
         out.extend([0, 2, ELEMENT << 4 | (DATA as u8 - 1)]);
-        out.extend(self.at.to_be_bytes());
+        let at = self.at & ((1 << TIME_BITS) - 1) | u32::from(self.round) << TIME_BITS;
+        out.extend(at.to_be_bytes());
         let bit = |set: bool, bit: u32| if set { bit } else { 0 };
         let rtt = self.rtt.map_or(0, |rtt| micros(rtt).clamp(1, MAX_RTT));
         let word = rtt | bit(self.summary, SUMMARY) | bit(self.history, HISTORY);
@@ -85,9 +96,10 @@ impl SendTime {
             if head >> 4 == ELEMENT
                 && let &[a, b, c, d, e, f, g] = data
             {
-                let rtt = u32::from_be_bytes([0, e, f, g]);
+                let (at, rtt) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, e, f, g]));
                 return Some(SendTime {
-                    at: u32::from_be_bytes([a, b, c, d]),
+                    at: at & ((1 << TIME_BITS) - 1),
+                    round: (at >> TIME_BITS) as u8,
                     rtt: Some(rtt & MAX_RTT).filter(|rtt| *rtt > 0).map(span),
                     summary: rtt & SUMMARY != 0,
                     history: rtt & HISTORY != 0,
@@ -238,15 +250,24 @@ mod tests {
     const HEADER: RtpHeader =
         RtpHeader { marker: false, payload_type: 96, sequence: 0x1234, timestamp: 9, ssrc: 7 };
 
-    /// RFC 8285, section 4.2, drawn by hand: identifier 5, seven bytes, 40 ms with the bits for reports and of the history.
+    /// RFC 8285, section 4.2, drawn by hand: identifier 5, seven bytes, round 11, 40 ms with the bits for reports and of the history.
     #[test]
     fn the_extension_is_laid_out_as_documented() {
         let mut bytes = Vec::new();
-        SendTime { at: 0x0102_0304, rtt: Some(Span::from_millis(40)), summary: true, history: true }
-            .write(&HEADER, &mut bytes);
+        let rtt = Some(Span::from_millis(40));
+        SendTime { at: 0x0102_0304, round: 11, rtt, summary: true, history: true }.write(&HEADER, &mut bytes);
         assert_eq!(bytes[0], 0x90);
-        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x56, 1, 2, 3, 4, 0xc0, 0x9c, 0x40]);
+        assert_eq!(bytes[12..], [0xbe, 0xde, 0, 2, 0x56, 0xb1, 2, 3, 4, 0xc0, 0x9c, 0x40]);
         assert_eq!(bytes.len() - 12, SEND_TIME_LEN);
+    }
+
+    /// Each is told of its predecessor: 3 ms later, 3 ms earlier, and where 28 bits begin anew.
+    #[test]
+    fn times_go_on_where_their_bits_begin_anew() {
+        let at = |at| SendTime { at, round: 0, rtt: None, summary: false, history: false };
+        assert_eq!(at(5_000).micros(2_000, 1 << 30), (1 << 30) + 3_000);
+        assert_eq!(at(2_000).micros(5_000, 1 << 30), (1 << 30) - 3_000);
+        assert_eq!(at(1_000).micros((1 << 28) - 1_000, (1 << 28) - 1_000), (1 << 28) + 1_000);
     }
 
     #[test]
@@ -255,7 +276,7 @@ mod tests {
             let packet = RtpPacket { header: HEADER, extension: Some((ONE_BYTE, words)), payload: &[] };
             SendTime::of(&packet)
         };
-        let sent = SendTime { at: 1, rtt: None, summary: false, history: false };
+        let sent = SendTime { at: 1, round: 0, rtt: None, summary: false, history: false };
         assert_eq!(find(&[0, 0x31, 9, 9, 0x56, 0, 0, 0, 1, 0, 0, 0]), Some(sent));
         // Cut short, behind the end that 15 says, or of another length.
         for words in

@@ -66,7 +66,14 @@ proptest! {
             now += Span::from_nanos(wait.max(0));
             let ecn = if marked { Ecn::Ce } else { Ecn::NotEct };
             let rtt = rtt.map(Span::from_nanos);
-            let packet = ReceiverPacket { number, size: Bytes(size), sent: Time::from_nanos(sent), rtt, ecn };
+            let packet = ReceiverPacket {
+                number,
+                size: Bytes(size),
+                sent: Time::from_nanos(sent),
+                rtt,
+                round: number,
+                ecn,
+            };
             all = all.saturating_add(size);
             receiver.suit(Some(Span::from_nanos(wait)));
             receiver.on_packet(now, &packet, None);

@@ -178,7 +178,7 @@ impl Path {
         let (mut now, mut next_send, mut next_feedback) = (start, start, start + self.feedback);
         let (mut free, mut id, mut told, mut came) = (start, 0_u64, 0_u64, Came::default());
         let (mut causes, mut on_way, mut back) = (Causes::default(), VecDeque::new(), VecDeque::new());
-        let mut log = Vec::new();
+        let (mut log, mut rounds) = (Vec::new(), Vec::new());
         let (mut watched, mut size, mut back_to_back, mut trains) = (Log::default(), self.size, 0_u16, 0_u32);
         let (mut arrived, mut smoothed) = (Vec::<(Sent, Time)>::new(), None::<Span>);
         let end = start + Span::from_secs(self.seconds);
@@ -200,8 +200,8 @@ impl Path {
                 liar.came(at, sent.size);
                 if form == Form::Receiver {
                     let (number, size, stamp) = (sent.id, sent.size, sent.at.as_sender());
-                    let packet =
-                        ReceiverPacket { number, size, sent: stamp, rtt: smoothed, ecn: Ecn::NotEct };
+                    let (rtt, round) = (smoothed, rounds[sent.id as usize]);
+                    let packet = ReceiverPacket { number, size, sent: stamp, rtt, round, ecn: Ecn::NotEct };
                     receiver.on_packet(at, &packet, Some(&causes));
                 }
             }
@@ -288,6 +288,7 @@ impl Path {
                 back_to_back = back_to_back.saturating_sub(1);
                 let sent = Sent { class, ..Sent::media(id, size, now) };
                 log.push(sent);
+                rounds.push(controller.output().round);
                 controller.on_sent(now, &sent);
                 let rate = self
                     .then

@@ -17,8 +17,8 @@ const PATH: Path = Path {
 };
 
 fn mean(path: Path, name: &str, form: Form) -> f64 {
-    let runs = (1..=5).map(|seed| Path { seed, ..path }.run(name, form).sent);
-    runs.sum::<f64>() / 5.0
+    let runs = (1..=10).map(|seed| Path { seed, ..path }.run(name, form).sent);
+    runs.sum::<f64>() / 10.0
 }
 
 /// ns-2 2.35 with its own t_RTO and with t_RTO = 4 R: 5 Mbit/s, 20 ms each way, 60 packets of 1000 B, 10 seeds, kbit/s.

@@ -262,7 +262,8 @@ fn forged_sources_keep_no_real_one_out() {
                 if asks {
                     let header = RtpHeader { sequence, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
                     let mut bytes = Vec::new();
-                    SendTime { at: 0, rtt: None, summary: true, history: false }.write(&header, &mut bytes);
+                    SendTime { at: 0, round: 0, rtt: None, summary: true, history: false }
+                        .write(&header, &mut bytes);
                     datagram = Datagram::udp(from, ends().1, bytes);
                 }
                 receiver.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
@@ -293,7 +294,7 @@ fn asking(from: SocketAddr, number: u16) -> Datagram {
     let header = RtpHeader { sequence: number, payload_type: 96, ssrc: OURS, ..RtpHeader::default() };
     let (at_micros, rtt) = (u32::from(number) * 1_000, Some(Span::from_millis(40)));
     let mut bytes = Vec::new();
-    SendTime { at: at_micros, rtt, summary: true, history: false }.write(&header, &mut bytes);
+    SendTime { at: at_micros, round: 0, rtt, summary: true, history: false }.write(&header, &mut bytes);
     bytes.resize(bytes.len() + 400, 0);
     Datagram::udp(from, ends().1, bytes)
 }

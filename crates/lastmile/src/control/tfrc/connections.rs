@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
-    const NOW: Now<'_> = Now { rtt: Span::from_millis(100), first: &|| 50.0 };
+    const NOW: Now<'_> = Now { rtt: Span::from_millis(100), first: &|| 50.0, round: None };
 
     fn connections(most: usize) -> Connections {
         Connections::new(LossHistory::new(3, 1.0), most)

@@ -54,6 +54,17 @@ pub(super) struct Now<'a> {
     pub(super) rtt: Span,
     /// The first loss interval, in packets [RFC 5348, 6.3.1]; asked for once.
     pub(super) first: &'a dyn Fn() -> f64,
+    /// ns-2's round_id, of the packet that tells of the loss: a round has one loss event.
+    pub(super) round: Option<u64>,
+}
+
+/// A loss event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Event {
+    /// S_A and T_A: the packet that began it, and when that was sent or would have arrived.
+    number: u64,
+    time: u64,
+    round: Option<u64>,
 }
 
 /// The loss history.
@@ -64,8 +75,8 @@ pub(super) struct LossHistory {
     confirmations: u8,
     /// S_C: the highest number that arrived.
     highest: Option<u64>,
-    /// S_A and T_A: where the current loss event began.
-    began: Option<(u64, u64)>,
+    /// The current loss event.
+    began: Option<Event>,
     holes: [(Run, u8); HOLES],
     open: usize,
     undo: Option<Undo>,
@@ -76,7 +87,7 @@ pub(super) struct LossHistory {
 struct Undo {
     /// What was before it.
     intervals: LossIntervals,
-    began: Option<(u64, u64)>,
+    began: Option<Event>,
     /// The packets that made it, and which of them came late, a bit each.
     run: Run,
     came: u64,
@@ -102,9 +113,10 @@ impl LossHistory {
 
     /// p; zero before the first loss event.
     pub(super) fn loss_event_rate(&self) -> f64 {
-        let (Some((began, _)), Some(highest)) = (self.began, self.highest) else { return 0.0 };
-        // [RFC 5348, 5.3] I_0 = S_C - S_A + 1
-        let open = highest.saturating_sub(began).saturating_add(1) as f64;
+        let (Some(began), Some(highest)) = (self.began, self.highest) else { return 0.0 };
+        // [RFC 5348, 5.3] I_0 = S_C - S_A + 1; ns-2, which goes by rounds, has S_C - S_A.
+        let first = u64::from(began.round.is_none());
+        let open = highest.saturating_sub(began.number).saturating_add(first) as f64;
         self.intervals.loss_event_rate(open).unwrap_or(0.0)
     }
 
@@ -219,16 +231,17 @@ impl LossHistory {
             // T_old + R >= T_new belongs to the event that there is.
             let place = match self.began {
                 None => Some(from),
-                Some((_, began)) => run.later_than(began.saturating_add(rtt), from),
+                Some(began) if now.round.is_some() && now.round <= began.round => None,
+                Some(began) => run.later_than(began.time.saturating_add(rtt), from),
             };
             let Some(place) = place.filter(|&place| place < run.len) else { break };
             let number = run.first.saturating_add(place);
             let (intervals, before) = (self.intervals, self.began);
             match self.began {
                 None => self.intervals.close((now.first)()),
-                Some((began, _)) => self.intervals.close(number.saturating_sub(began) as f64), // [5.3] S_B - S_A
+                Some(began) => self.intervals.close(number.saturating_sub(began.number) as f64), // [5.3] S_B - S_A
             }
-            self.began = Some((number, run.time(place)));
+            self.began = Some(Event { number, time: run.time(place), round: now.round });
             // Only an event that a whole run began can be taken back.
             self.undo = (place == 0).then_some(Undo { intervals, began: before, run, came: 0 });
             // What lies further back in a long run has no weight any more.
@@ -249,7 +262,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const FIRST: Now<'_> = Now { rtt: Span::from_millis(100), first: &|| 50.0 };
+    const FIRST: Now<'_> = Now { rtt: Span::from_millis(100), first: &|| 50.0, round: None };
 
     /// Packets at 10 ms each, those named missing; the numbers that began loss events.
     fn events(history: &mut LossHistory, numbers: core::ops::Range<u64>, missing: &[u64]) -> Vec<u64> {
@@ -280,6 +293,27 @@ mod tests {
         assert_eq!(events(&mut h, 0..60, &[20, 31]), [20, 31]);
         // I_1 = 31 - 20, I_2 = 50, I_0 = 59 - 31 + 1: (29 + 11) / 2 against (11 + 50) / 2.
         assert!((h.loss_event_rate() - 2.0 / 61.0).abs() < 1e-12);
+    }
+
+    /// ns-2's PreciseLoss_: 100 ms apart with R of 10 ms, losses are of one event where one round tells of them.
+    #[test]
+    fn a_round_has_one_loss_event() {
+        let events = |rounds: [u64; 4]| {
+            let mut h = LossHistory::new(1, 1.0);
+            let step = |n: u64| {
+                let time = 100 * n * MS;
+                let round = Some(rounds[n as usize / 2]);
+                let now = Now { rtt: Span::from_millis(10), round, ..FIRST };
+                match n {
+                    1 | 3 | 4 => h.lost(Run { first: n, len: 1, times: (time, time) }, now),
+                    _ => h.arrived(n, time, false, now),
+                }
+            };
+            (0..7).filter_map(step).collect::<Vec<_>>()
+        };
+        // 1 is told of by packet 2, 3 and 4 by packet 5 (of the third round) at once.
+        assert_eq!(events([0, 1, 2, 3]), [1, 3]);
+        assert_eq!(events([0, 1, 1, 1]), [1]);
     }
 
     #[test]
@@ -328,7 +362,7 @@ mod tests {
         let mut h = history();
         let missing: Vec<u64> = (20..50).collect();
         assert_eq!(events(&mut h, 0..60, &missing), [42]);
-        assert_eq!(h.began.unwrap().0, 20 + 22);
+        assert_eq!(h.began.unwrap().number, 20 + 22);
         let mut wanted = LossIntervals::new(1.0);
         [50.0, 11.0, 11.0].into_iter().for_each(|size| wanted.close(size));
         assert_eq!(h.intervals, wanted);
@@ -338,7 +372,7 @@ mod tests {
         long.lost(Run { first: 20, len: 2_201, times: (200 * MS, 22_200 * MS) }, FIRST);
         events(&mut long, 2_221..2_230, &[]);
         // I_0 is 2229 - 2215 + 1 = 15: (15 + 5 * 11) / 6.
-        assert_eq!(long.began.unwrap().0, 2_215);
+        assert_eq!(long.began.unwrap().number, 2_215);
         assert!((long.loss_event_rate() - 6.0 / 70.0).abs() < 1e-12);
         // Told as one run of a receiver, with the times of its ends.
         let mut told = history();
@@ -358,7 +392,7 @@ mod tests {
         let mut h = history();
         events(&mut h, 0..22, &[20]);
         assert_eq!(h.arrived(22, 220 * MS, true, FIRST), Some(20));
-        assert_eq!(h.began.unwrap().0, 20);
+        assert_eq!(h.began.unwrap().number, 20);
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(super) struct Facts {
     pub(super) data_limited: bool,
     /// By how much feedback is further apart than a round-trip time.
     pub(super) spacing: f64,
-    /// The usual time between the messages of a receiver that counts losses.
-    pub(super) every: Option<f64>,
+    /// The usual time between feedback messages.
+    pub(super) every: f64,
     /// s: the mean segment size.
     pub(super) segment: f64,
     /// The largest rate that the user allows.
@@ -44,6 +44,11 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
 
     /// A packet left.
     fn on_packet(&mut self) {}
+
+    /// How many rounds had begun when a packet was sent, where they keep loss events apart.
+    fn round(&self, _sent: Time) -> Option<u64> {
+        None
+    }
 
     /// When the nofeedback timer expires.
     fn no_feedback_at(&self) -> Option<Time>;

@@ -175,7 +175,7 @@ impl Tfrc {
         let target = share.max(0.5 * segment / seconds);
         let equation = self.law.equation(segment, seconds);
         let first = || 1.0 / equation.loss_event_rate(target);
-        let now = Now { rtt, first: &first };
+        let now = Now { rtt, first: &first, round: None };
         let mut began = false;
         for i in 0..feedback.reports.len() {
             let Report { sent, fate } = feedback.reports[i];
@@ -184,6 +184,7 @@ impl Tfrc {
                 continue;
             }
             let time = sent.at.as_nanos();
+            let now = Now { round: self.law.round(sent.at), ..now };
             let event = match fate {
                 Fate::Arrived { ecn, .. } if news == News::New => {
                     self.connections.arrived(sent.id, time, ecn == Ecn::Ce, now)
@@ -292,7 +293,7 @@ impl RateController for Tfrc {
             data_limited: received.is_some()
                 && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),
             spacing: self.flow.spacing.beyond(rtt.as_secs_f64()),
-            every: feedback.receiver.map(|_| self.flow.spacing.usual()),
+            every: self.flow.spacing.usual(),
             segment: self.segment(),
             max: self.flow.max_rate(),
         };
@@ -349,7 +350,8 @@ impl RateController for Tfrc {
         let (allowed, instantaneous) = (self.law.allowed(), self.law.instantaneous());
         let target = self.rate(allowed.min(instantaneous));
         let rtt = self.law.rtt().map(Span::from_secs_f64);
-        Output { pacing: self.rate(instantaneous), rtt, ..Output::rate(target) }
+        let round = self.law.round(self.flow.now()).unwrap_or(0);
+        Output { pacing: self.rate(instantaneous), rtt, round, ..Output::rate(target) }
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {

@@ -7,11 +7,15 @@
 //! - Up to the equation's rate it rises by a segment per round-trip time in each; down it follows at once.
 //! - The nofeedback timer is max(2 R, 2 s / X) and halves the rate.
 //! - A receiver's feedback is sent by the packet that comes a round-trip time after the last one, or half as long again after it.
+//! - A round begins with each feedback, and each time the nofeedback timer expires. Packets carry its number, and the packets
+//!   of one round tell of one loss event at most (PreciseLoss_): without that a run of losses is several events where packets
+//!   are further apart than a round-trip time.
+//! - The packet that begins a loss event is not of the interval that it begins, while that is open.
 //! - The round-trip times' memory is 0.95; the instantaneous rate follows their square roots outside slow start.
 //!
 //! That packets are lost at the first one out of sequence, are paced without 32 bytes of header, and history is discounted to
-//! one half is the preset's business. Left out: the round number in packets that keeps two loss events of one
-//! round apart, and the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's equation for the first interval.
+//! one half is the preset's business. Left out: the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's
+//! equation for the first interval.
 
 use super::equation::Equation;
 use super::law::{Facts, Law, after};
@@ -23,6 +27,9 @@ use crate::time::Time;
 const INITIAL: f64 = 300.0;
 /// tcp_tick_, in seconds.
 const TICK: f64 = 0.1;
+
+/// Rounds of which it is known when they began.
+const ROUNDS: usize = 32;
 
 /// TCP's smoothed round-trip time and variation in ns-2's fixed point: eighths and quarters of a tick.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,8 +77,9 @@ pub(super) struct Ns2Sender {
     latest_rtt: f64,
     ticks: Ticks,
     last_change: Time,
-    /// round_id: feedback packets and expirations so far.
+    /// round_id: feedback packets and expirations so far; and when the latest rounds began, at their number modulo `ROUNDS`.
     round: u64,
+    began: [Time; ROUNDS],
     segment: f64,
     /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time: ns-2's always does.
     spacing: f64,
@@ -94,10 +102,16 @@ impl Ns2Sender {
             ticks: Ticks::default(),
             last_change: Time::ZERO,
             round: 0,
+            began: [Time::ZERO; ROUNDS],
             segment: mss,
             spacing: 0.0,
             no_feedback_at: None,
         }
+    }
+
+    fn next_round(&mut self, now: Time) {
+        self.round += 1;
+        self.began[self.round as usize % ROUNDS] = now;
     }
 
     /// Goes from the rate to another over the packets of a round-trip time.
@@ -140,7 +154,7 @@ impl Ns2Sender {
 impl Law for Ns2Sender {
     fn on_feedback(&mut self, now: Time, facts: &Facts) {
         self.segment = facts.segment;
-        self.round += 1;
+        self.next_round(now);
         if let Some(sample) = facts.rtt {
             let (m, root) = (self.memory, libm::sqrt(sample));
             self.sqmean_rtt = if self.rtt.is_none() {
@@ -153,8 +167,9 @@ impl Law for Ns2Sender {
             self.ticks.take(sample);
         }
         let Some(rtt) = self.rtt else { return };
-        // A receiver's message that is lost makes the timer expire; that they come less often than ns-2's does not.
-        self.spacing = facts.every.map_or(facts.spacing, |every| (2.0 * every - 3.0 * rtt).max(0.0));
+        // A message that is lost makes the timer expire; that they come less often than ns-2's, by the interval and not for want
+        // of packets, does not. ns-2 allows for 2 R where messages come every 1.5 R at most.
+        self.spacing = (2.0 * (facts.every - self.segment / self.rate) - 3.0 * rtt).max(0.0);
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
         let one = facts.times * self.segment / rtt;
@@ -198,7 +213,7 @@ impl Law for Ns2Sender {
         // No rate of ns-2's is ever raised from below this, so that its timer is not either.
         self.rate = self.rate.max(self.segment / 64.0);
         self.reached_rate = self.reached_rate.min(self.rate);
-        self.round += 1;
+        self.next_round(now);
         self.no_feedback_at = Some(after(now, self.timeout()));
     }
 
@@ -210,6 +225,12 @@ impl Law for Ns2Sender {
         if self.phase == Phase::SlowStart && self.round > 2 && self.reached_rate < self.rate {
             self.reached_rate = (self.reached_rate + self.step.max(0.0)).min(self.rate);
         }
+    }
+
+    fn round(&self, sent: Time) -> Option<u64> {
+        let known = self.round.min(ROUNDS as u64);
+        let later = (0..known).find(|back| self.began[(self.round - back) as usize % ROUNDS] <= sent);
+        Some(self.round - later.unwrap_or(known))
     }
 
     fn no_feedback_at(&self) -> Option<Time> {
@@ -276,7 +297,7 @@ mod tests {
             sifted: false,
             data_limited: false,
             spacing: 0.0,
-            every: None,
+            every: 0.0,
             segment: 1000.0,
             max: 1e9,
         }
@@ -314,10 +335,23 @@ mod tests {
     #[test]
     fn the_timer_waits_for_two_round_trips() {
         let mut s = Ns2Sender::new(0.95, 1000.0, Some(200_000.0));
-        for (ms, every, expires) in [(100, Some(0.12), 300), (200, Some(0.2), 500), (300, None, 500)] {
+        // Packets are 5 ms apart.
+        for (ms, every, expires) in [(100, 0.12, 300), (200, 0.2, 490), (300, 0.0, 500)] {
             s.on_feedback(at(ms), &Facts { every, ..facts(200_000.0, 0.0) });
-            assert_eq!(s.no_feedback_at(), Some(at(expires)), "{every:?}");
+            assert_eq!(s.no_feedback_at(), Some(at(expires)), "{every}");
         }
+    }
+
+    /// Rounds begin at 100, 200, .. 4000 ms; when the first eight did is forgotten.
+    #[test]
+    fn packets_are_of_the_round_in_which_they_were_sent() {
+        let mut s = Ns2Sender::new(0.95, 1000.0, None);
+        assert_eq!(s.round(at(0)), Some(0));
+        (1..=3).for_each(|k| s.on_feedback(at(100 * k), &facts(1_000.0, 0.0)));
+        assert_eq!([99, 100, 199, 250, 300].map(|ms| s.round(at(ms)).unwrap()), [0, 1, 1, 2, 3]);
+        (4..40).for_each(|k| s.on_feedback(at(100 * k), &facts(1_000.0, 0.0)));
+        s.on_no_feedback(at(4_000), false);
+        assert_eq!([700, 850, 900, 3_950, 4_000].map(|ms| s.round(at(ms)).unwrap()), [8, 8, 9, 39, 40]);
     }
 
     /// At 1 %: 1000 / (0.1 * 0.0816497 + 0.3 * 0.1837117 * 0.01 * 1.0032) = 114,707 B/s.

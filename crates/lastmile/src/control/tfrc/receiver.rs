@@ -27,6 +27,8 @@ pub struct ReceiverPacket {
     pub sent: Time<Tx>,
     /// The sender's round-trip time in it, once it has one.
     pub rtt: Option<Span>,
+    /// The number of the sender's round in it, unwrapped: the preset `ns-2` goes by it.
+    pub round: u64,
     /// The ECN codepoint as it arrived.
     pub ecn: Ecn,
 }
@@ -49,7 +51,8 @@ pub struct ReceiverFeedback {
 /// use lastmile::{control::tfrc::*, node::Ecn, time::{Span, Time}, units::Bytes};
 /// let mut receiver = Receiver::new(&TfrcConfig::default(), None, None);
 /// let rtt = Some(Span::from_millis(100));
-/// let packet = ReceiverPacket { number: 1, size: Bytes(1000), sent: Time::from_nanos(9), rtt, ecn: Ecn::NotEct };
+/// let sent = Time::from_nanos(9);
+/// let packet = ReceiverPacket { number: 1, size: Bytes(1000), sent, rtt, round: 0, ecn: Ecn::NotEct };
 /// receiver.on_packet(Time::ZERO, &packet, None);
 /// let feedback = receiver.poll_feedback(Time::ZERO).unwrap(); // the first packet is answered at once
 /// assert_eq!((feedback.newest.0, feedback.summary.loss_event_rate), (1, 0.0));
@@ -73,6 +76,8 @@ pub struct Receiver {
     /// p as it was reported last.
     reported: f64,
     feedback_at: Option<Time>,
+    /// A round has one loss event at most.
+    rounds: bool,
     /// Feedback waits for the packet that comes a round-trip time after the last one, and at most half as long again.
     patient: bool,
     last_feedback: Option<Time>,
@@ -97,6 +102,7 @@ impl Receiver {
             max_receive_rate: 0.0,
             reported: 0.0,
             feedback_at: None,
+            rounds: config.preset == Preset::Ns2,
             patient: config.preset == Preset::Ns2 && every.is_none(),
             last_feedback: None,
             data_since_feedback: false,
@@ -113,13 +119,13 @@ impl Receiver {
 
     /// Counts losses as `other` does from now on: its history begins anew, with its classifier.
     pub fn follow(&mut self, other: Receiver) {
-        (self.fresh, self.discriminator) = (other.fresh, other.discriminator);
+        (self.fresh, self.discriminator, self.rounds) = (other.fresh, other.discriminator, other.rounds);
         self.forget();
     }
 
     /// A data packet arrived; `truth` is the simulator's side channel [RFC 5348, 6.1].
     pub fn on_packet(&mut self, now: Time, packet: &ReceiverPacket, truth: Option<&dyn LossTruth>) {
-        let ReceiverPacket { number, size, sent, rtt, ecn } = *packet;
+        let ReceiverPacket { number, size, sent, rtt, ecn, .. } = *packet;
         let unknown = self.rtt.is_none();
         self.rtt = rtt.filter(|rtt| *rtt > Span::ZERO).or(self.rtt);
         self.receive.add(size.0);
@@ -139,7 +145,7 @@ impl Receiver {
         let target = self.max_receive_rate.max(0.5 * segment / seconds);
         // [RFC 5348, 6.3.1]
         let first = || 1.0 / Equation::rfc(segment, seconds).loss_event_rate(target);
-        let round = Now { rtt, first: &first };
+        let round = Now { rtt, first: &first, round: self.rounds.then_some(packet.round) };
         if let Some((newest, then)) = before.filter(|_| later) {
             let missing = number - newest.number - 1;
             if missing > 0 {
@@ -281,7 +287,8 @@ mod tests {
         for number in (0..outage.start).chain(outage.end..outage.end + 5) {
             let now = Time::from_nanos((number + 20) * 1_000_000);
             let (sent, rtt) = (Time::from_nanos(number * 1_000_000), Some(Span::from_millis(40)));
-            let packet = ReceiverPacket { number, size: Bytes(1000), sent, rtt, ecn: Ecn::NotEct };
+            let (size, ecn) = (Bytes(1000), Ecn::NotEct);
+            let packet = ReceiverPacket { number, size, sent, rtt, round: 0, ecn };
             receiver.on_packet(now, &packet, None);
             receiver.poll_feedback(now);
         }
@@ -296,8 +303,8 @@ mod tests {
             let now = Time::from_nanos(ms * 1_000_000);
             if ms.is_multiple_of(30) && ms <= 900 {
                 let (sent, rtt) = (Time::from_nanos(ms * 1_000_000), Some(Span::from_millis(100)));
-                let packet =
-                    ReceiverPacket { number: ms / 30, size: Bytes(1000), sent, rtt, ecn: Ecn::NotEct };
+                let (number, size, ecn) = (ms / 30, Bytes(1000), Ecn::NotEct);
+                let packet = ReceiverPacket { number, size, sent, rtt, round: 0, ecn };
                 receiver.on_packet(now, &packet, None);
             }
             receiver.poll_feedback(now).map(|_| ms)

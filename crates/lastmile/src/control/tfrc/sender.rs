@@ -253,7 +253,7 @@ mod tests {
             sifted: false,
             data_limited: false,
             spacing: 0.0,
-            every: None,
+            every: 0.0,
             segment: 1000.0,
             max: 1e9,
         }

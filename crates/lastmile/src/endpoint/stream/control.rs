@@ -174,7 +174,8 @@ impl Control {
     /// What a packet that leaves then carries beside the header.
     pub(super) fn stamp(&self, due: Time) -> Option<SendTime> {
         let (rtt, summary, history) = (self.rtt, self.scheme.is_some(), self.history);
-        self.timed.then(|| SendTime { at: micros(due), rtt, summary, history })
+        let round = || (self.controller.output().round % 16) as u8;
+        self.timed.then(|| SendTime { at: micros(due), round: round(), rtt, summary, history })
     }
 
     /// What was decided since it was last asked.

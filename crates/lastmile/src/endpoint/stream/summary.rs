@@ -13,7 +13,7 @@ use crate::time::{Span, Time, Tx};
 use crate::units::Bytes;
 use crate::wire::{SendTime, TfrcReport, scheme_check};
 
-/// A moment as packets carry it: microseconds modulo 2^32.
+/// A moment as packets carry it: microseconds, of which they have the lower 28 bits.
 pub(super) fn micros(at: Time) -> u32 {
     (at.as_nanos() / 1_000) as u32
 }
@@ -27,6 +27,8 @@ pub(super) struct Counting {
     truth: Option<Arc<dyn LossTruth>>,
     /// The newest time that a packet brought, as it was written and unwrapped, in microseconds.
     sent: Option<(u32, u64)>,
+    /// The same of the newest packet's round.
+    round: (u8, u64),
     /// How fine stamps of arrival are.
     resolution: Span,
     /// The highest number that came, and which loss history it was of.
@@ -42,7 +44,7 @@ impl Counting {
         resolution: Span,
     ) -> Counting {
         let scheme = (scheme_check(scheme), false);
-        Counting { receiver, scheme, truth, sent: None, resolution, newest: None }
+        Counting { receiver, scheme, truth, sent: None, round: (0, 0), resolution, newest: None }
     }
 
     /// Whether the source may still name a scheme: each names one.
@@ -61,20 +63,20 @@ impl Counting {
         self.receiver.suit(Some(self.resolution));
         if self.newest.is_none_or(|(newest, _)| number > newest) {
             let before = self.newest.replace((number, stamp.history));
+            let passed = stamp.round.wrapping_sub(self.round.0) % 16;
+            self.round = (stamp.round, self.round.1 + u64::from(passed));
             if before.is_some_and(|(_, history)| history != stamp.history) {
                 self.receiver.forget();
             }
         }
         let sent = match self.sent {
             // Half of the range before the first.
-            None => (1 << 32) + u64::from(stamp.at),
-            Some((before, unwrapped)) => {
-                unwrapped.saturating_add_signed((stamp.at.wrapping_sub(before) as i32).into())
-            }
+            None => (1 << 28) + u64::from(stamp.at),
+            Some((before, unwrapped)) => stamp.micros(before, unwrapped),
         };
         self.sent = Some((stamp.at, sent));
         let sent = Time::<Tx>::from_nanos(sent.saturating_mul(1_000));
-        let packet = ReceiverPacket { number, size, sent, rtt: stamp.rtt, ecn };
+        let packet = ReceiverPacket { number, size, sent, rtt: stamp.rtt, round: self.round.1, ecn };
         self.receiver.on_packet(at, &packet, self.truth.as_deref());
     }
 
