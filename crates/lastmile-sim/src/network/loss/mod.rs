@@ -159,6 +159,24 @@ impl Air {
     }
 }
 
+/// Two states in time on the air of a station, whoever sends there.
+#[derive(Debug)]
+pub(in crate::network) struct Fading(Box<dyn State>);
+
+impl Fading {
+    /// # Errors
+    /// Where the model has impossible values.
+    pub(in crate::network) fn new(model: &MarkovTime, seed: u64, name: &str) -> Result<Fading, ConfigError> {
+        model.check()?;
+        Ok(Fading(model.state(seed, name)))
+    }
+
+    /// Whether a frame is destroyed that is on the air between these times. They go forwards from frame to frame.
+    pub(in crate::network) fn destroys(&mut self, starts: u64, ends: u64) -> bool {
+        self.0.loses(Air { starts, ends }, &mut 0)
+    }
+}
+
 #[derive(Debug)]
 struct Part {
     place: LossPlace,

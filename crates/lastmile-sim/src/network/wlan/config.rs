@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::choices::{AfterCollision, Band, Preamble, Protection, RateControl, SlotTime, Standard};
 use crate::network::config_error::{ConfigError, require};
+use crate::network::loss::MarkovTime;
 use crate::network::trace::{Trace, TraceConfig};
 use crate::text;
 
@@ -123,6 +124,9 @@ pub struct StationConfig {
     pub down_frame_error: Option<f64>,
     /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
     pub channel: Option<ChannelConfig>,
+    /// Errors in bursts: what is on the air to it or from it in a bad moment is destroyed, requests to send as well,
+    /// whoever sends; an aggregate as a whole.
+    pub markov: Option<MarkovTime>,
     /// What changes of it during the run.
     pub schedule: Vec<StationChange>,
     /// A trace that says its rate, its signal to noise ratio or its distance, instead of `schedule`.
@@ -141,6 +145,7 @@ impl Default for StationConfig {
             frame_error: 0.0,
             down_frame_error: None,
             channel: None,
+            markov: None,
             schedule: Vec::new(),
             trace: None,
         }

@@ -13,6 +13,7 @@ use super::rate::{Controller, ladder, named_rate};
 use super::schedule::Schedule;
 use super::station::Station;
 use crate::network::ConfigError;
+use crate::network::loss::Fading;
 use crate::rng::Stream;
 
 /// Clients of one WLAN: each takes two ports.
@@ -23,6 +24,8 @@ const MAX_QUEUE: u32 = 100_000;
 pub(super) struct Parts {
     pub(super) stations: Vec<Station>,
     pub(super) directions: Vec<Direction>,
+    /// Errors in bursts, client by client.
+    pub(super) fading: Vec<Option<Fading>>,
     /// Bytes around an IP packet in its MAC frame.
     pub(super) overhead: u32,
 }
@@ -39,7 +42,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
         let key = if mac_header > config.llc.0 { "mac_header" } else { "llc" };
         return Err(refused(key, format!("{overhead} B around each packet are more than 1000")));
     }
-    let mut directions = Vec::new();
+    let (mut directions, mut fading) = (Vec::new(), Vec::new());
     for (index, client) in stations.iter().enumerate() {
         let Some(ap) = &client.ap else { continue };
         let own = format!("station[{index}]");
@@ -47,6 +50,11 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
             .iter()
             .position(|s| s.name == *ap && s.ap.is_none())
             .ok_or_else(|| refused(format!("{own}.ap"), format!("the WLAN has no access point {ap:?}")))?;
+        let air = client.markov.as_ref().map(|model| {
+            Fading::new(model, seed, &format!("wlan/{name}/{}/markov", client.name))
+                .map_err(|error| refused(format!("{own}.markov.{}", error.key), error.reason))
+        });
+        fading.push(air.transpose()?);
         let pairs = [
             (index, ap, client.rate, client.frame_error),
             (
@@ -82,7 +90,8 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
     let station = |s: &StationConfig| {
         Station::new(s.queue, phy.cw_min, Stream::new(seed, &format!("wlan/{name}/{}", s.name)))
     };
-    Ok(Parts { stations: stations.iter().map(station).collect(), directions, overhead: overhead as u32 })
+    let stations = stations.iter().map(station).collect();
+    Ok(Parts { stations, directions, fading, overhead: overhead as u32 })
 }
 
 /// What is refused of a WLAN beside what its physical layer refuses.

@@ -25,8 +25,17 @@ const OF_STANDARDS: [(&str, &[Standard]); 8] = [
 const OF_DISTANCE: [&str; 5] =
     ["distance_m", "tx_power_dbm", "reference_loss_db", "exponent", "noise_figure_db"];
 /// What belongs to each client, and counts both ways.
-const OF_CLIENTS: [&str; 8] =
-    ["rate", "down_rate", "rate_control", "frame_error", "down_frame_error", "channel", "schedule", "trace"];
+const OF_CLIENTS: [&str; 9] = [
+    "rate",
+    "down_rate",
+    "rate_control",
+    "frame_error",
+    "down_frame_error",
+    "channel",
+    "markov",
+    "schedule",
+    "trace",
+];
 
 impl Check<'_> {
     pub(super) fn wlans(&self, scenario: &mut Scenario) -> Checked<()> {

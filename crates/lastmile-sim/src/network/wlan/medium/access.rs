@@ -81,7 +81,40 @@ impl Medium {
         self.airtime.access += Span::from_nanos(self.phy.difs as i64);
     }
 
+    /// Whether a burst of errors at the client destroys what is on the air between these times.
+    fn fades(&mut self, one: OnAir, starts: u64, ends: u64) -> bool {
+        // Each client has two ports.
+        self.fading[one.port / 2].as_mut().is_some_and(|air| air.destroys(starts, ends))
+    }
+
+    /// The request to send does not arrive: nobody answers, and what it announced is not sent. The others wait for the answer.
+    fn unheard(&mut self, now: u64, one: OnAir) {
+        let own = &mut self.stations[one.station];
+        for &position in &own.on_air {
+            let packet = &mut own.queue[position as usize];
+            packet.requests = packet.requests.saturating_add(1);
+            packet.channel_errors = packet.channel_errors.saturating_add(1);
+            packet.collided_last = false;
+        }
+        let direction = &mut self.directions[one.port];
+        direction.counters.channel_errors += own.on_air.len() as u64;
+        own.widen(self.phy.cw_max);
+        (self.ends, self.busy_until) = (one.end, one.end);
+        self.anchor = self.ends + self.phy.sifs + self.phy.control(one.rate).cts + self.phy.difs;
+        let busy = Span::from_nanos((one.end - now) as i64);
+        direction.counters.airtime += busy;
+        self.airtime.errors += 1;
+        self.airtime.error += busy;
+        self.airtime.access += Span::from_nanos((self.anchor - self.busy_until) as i64);
+    }
+
     fn exchange(&mut self, now: u64, one: OnAir) {
+        if one.first == First::Rts && self.fades(one, now, one.end) {
+            return self.unheard(now, one);
+        }
+        let request = self.request_time(one.rate, one.bytes);
+        self.ends = now + request + self.phy.frame(one.rate, one.bytes);
+        let burst = self.fades(one, now + request, self.ends);
         let asks = self.asks();
         let own = &mut self.stations[one.station];
         let direction = &mut self.directions[one.port];
@@ -90,7 +123,7 @@ impl Medium {
         for &position in &own.on_air {
             let packet = &mut own.queue[position as usize];
             packet.attempts += 1;
-            if direction.destroys(at, rate, packet.frame) {
+            if burst || direction.destroys(at, rate, packet.frame) {
                 packet.channel_errors = packet.channel_errors.saturating_add(1);
                 packet.collided_last = false;
             } else {
@@ -102,8 +135,6 @@ impl Medium {
         let aggregate = own.on_air.len() > 1;
         direction.counters.channel_errors += u64::from(failed);
         direction.controller.report(one.rate, arrived, failed);
-        let request = self.request_time(one.rate, one.bytes);
-        self.ends = now + request + self.phy.frame(one.rate, one.bytes);
         let response = self.phy.sifs
             + if aggregate { self.phy.control(one.rate).block_ack } else { self.phy.control(one.rate).ack };
         // Without a response the others still keep away from it: the frame's header announced it.

@@ -19,6 +19,7 @@ use super::phy::Phy;
 use super::setup;
 use super::station::{Packet, Station};
 use crate::network::ConfigError;
+use crate::network::loss::Fading;
 use crate::network::lost::{LossCause, Losses, Lost};
 use crate::network::meter::Meter;
 
@@ -65,6 +66,8 @@ pub struct Medium {
     /// The smallest of these.
     next: u64,
     directions: Vec<Direction>,
+    /// Errors in bursts, client by client.
+    fading: Vec<Option<Fading>>,
     /// Idle slots counted before `anchor`, from which on they are counted.
     slots: u64,
     anchor: u64,
@@ -105,6 +108,7 @@ impl Medium {
             next: NEVER,
             stations: parts.stations,
             directions: parts.directions,
+            fading: parts.fading,
             slots: 0,
             anchor: 0,
             exchanges: 1,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::network::loss::MarkovTime;
 use crate::network::wlan::{DirectionCounters, Standard, StationConfig};
 use lastmile::node::{Model, Payload};
 use lastmile::time::Span;
@@ -155,6 +156,25 @@ fn a_request_makes_a_collision_short() {
     let mut alone = Medium::new(&with, 1, "x").unwrap();
     let out = run(&mut alone, &[(0, 0, 1500)]);
     assert_eq!(out[0].0, 34_000 + 10_000 + 34_000 + 10_000 + 254_000);
+}
+
+/// Both ways, whoever sends: a request seven times, and nothing of the data; without requests the data seven times.
+#[test]
+fn a_burst_of_errors_hits_requests_too() {
+    let mut bad = config(&["a", "b"]);
+    bad.station[1].markov = Some(MarkovTime::new(Span::from_micros(1), Span::from_secs(1_000_000)));
+    for (threshold, each) in [(Some(Bytes(500)), 34), (None, 254)] {
+        bad.rts_threshold = threshold;
+        let mut wlan = Medium::new(&bad, 1, "x").unwrap();
+        // The other station has its own air.
+        let out = run(&mut wlan, &[(0, 0, 1500), (30_000_000, 1, 1500), (60_000_000, 2, 1500)]);
+        assert_eq!(out.iter().map(|(_, port, _)| *port).collect::<Vec<_>>(), [2]);
+        for port in [0, 1] {
+            let counters = wlan.counters(PortId(port)).unwrap();
+            assert_eq!((counters.lost_channel, counters.transmissions, counters.channel_errors), (1, 7, 7));
+        }
+        assert_eq!(wlan.airtime().error, Span::from_micros(2 * 7 * each));
+    }
 }
 
 /// Two that collide for ever: seven attempts for their data and, between them, seven requests each for a block ack that
