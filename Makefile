@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns interop
+.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -12,11 +12,12 @@ help:
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (10 minutes, as root, Debian)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
+	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make build     target/release/lastmile"
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
-	@echo "make bench-ns  ns-2 and ns-3 for bench-sim: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
+	@echo "make bench-ns  ns-2 and ns-3 for bench-sim and ns2: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
 # Checks that Rust is new enough and there is a C compiler (installed by apt-get where it is missing), rustfmt and clippy.
 setup:
@@ -84,6 +85,10 @@ bench-sim: build
 # As root: the simulators that bench-sim compares with, on Debian. It does without them where they are missing.
 bench-ns:
 	apt-get install -y ns2 libns3-dev libgsl-dev g++ pkg-config
+
+# Debian: apt-get install ns2. It is called as a program; without it nothing is done.
+ns2: setup
+	cargo test --release --locked -p lastmile-sim --test ns2 -- --ignored --nocapture --test-threads=1
 
 interop: setup
 	interop/run.sh
