@@ -68,6 +68,8 @@ crate::options! {
         lock_time: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_secs(3), "LDA, section VII.A: 3 s";
         /// After so many packets another may be used all the same
         lock_packets: u32 [1..=1_000_000] = 50, "LDA, section VII.A: 50";
+        /// ZigZag judges by the delay of the packet before the loss, in place of the one after it
+        before: bool = false, "LDA, section III: rott_i, where P_i is the last packet before the loss";
         /// Forget the extrema after so long, and after half of that at the earliest
         window: Option<Span> [Span::from_millis(10)..=Span::from_secs(86_400)] = None, "LDA, section IX.B: never";
         /// Forget what was learnt of a route when it changes
@@ -90,10 +92,10 @@ pub const ENTRY: Lda = Lda {
 impl Zbs {
     /// With these parameters.
     pub fn new(config: ZbsConfig) -> Result<Zbs, OptionError> {
-        let ZbsConfig { equal_size, window, route_reset, .. } = config;
+        let ZbsConfig { equal_size, before, window, route_reset, .. } = config;
         Ok(Zbs {
             biaz: BiazConfig { equal_size, window, route_reset },
-            zigzag: ZigZag::new(ZigZagConfig { route_reset, ..ZigZagConfig::default() }),
+            zigzag: ZigZag::new(ZigZagConfig { before, route_reset, ..ZigZagConfig::default() }),
             spike: Spike::new(SpikeConfig { window, route_reset, ..SpikeConfig::default() })?,
             config,
             ..Zbs::default()
@@ -264,6 +266,17 @@ mod tests {
         assert!((sum - 1.0).abs() < 1e-12, "{sum}");
         // ZigZag until the 50th packet arrives, 40 + 48 * 10 ms after the first: 520 of 1,020 ms.
         assert!((zbs.share(Scheme::ZigZag) - 520.0 / 1020.0).abs() < 1e-9, "{}", zbs.share(Scheme::ZigZag));
+    }
+
+    /// ZigZag is in use, and the delay falls with the packet that reveals the loss.
+    #[test]
+    fn the_packet_before_the_loss_may_judge_in_zigzags_place() {
+        for (before, class) in [(false, LossClass::Wireless), (true, LossClass::Congestion)] {
+            let mut zbs = Zbs::new(ZbsConfig { before, ..ZbsConfig::default() }).unwrap();
+            (0..40).for_each(|k| zbs.on_arrival(&arrival(k, 10_000 * k, 20_000 + 2_000 * (k % 2))));
+            zbs.on_arrival(&arrival(41, 410_000, 5_000));
+            assert_eq!((zbs.scheme(), zbs.classify(&Loss::of(40, 1))), (Scheme::ZigZag, class));
+        }
     }
 
     /// Mbiaz is in use: a loss that left a gap of two packets is wireless though the delay is at its greatest.
