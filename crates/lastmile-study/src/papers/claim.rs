@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
 
-use super::results::Results;
+use super::results::{Middle, Results};
 use crate::World;
 
 /// Something that a paper says, and that runs decide.
@@ -53,6 +53,11 @@ impl Claim {
         let of = claim.split(|c: char| !c.is_ascii_alphanumeric()).next();
         let other = claims.iter().find(|other| Some(other.id) == of).expect("a sentence begins with a claim");
         Claim::new(id, claim, other.paper.clone(), items, decide)
+    }
+
+    /// Whether the paper says it: others are readings of our own.
+    pub fn is_of_the_paper(&self) -> bool {
+        !self.id.starts_with('x')
     }
 
     /// The same, decided by runs in the lab.
@@ -172,6 +177,15 @@ impl Bar {
     pub fn holds(&self, value: f64) -> bool {
         self.range.contains(&(value - self.middle))
     }
+
+    /// Whether an end of the bar lies within the interval, so that chance decides.
+    pub(super) fn straddles(&self, Middle { interval: (low, high), .. }: Middle) -> bool {
+        let ends = [self.range.0, self.range.1].into_iter().filter_map(|end| match end {
+            Bound::Included(end) | Bound::Excluded(end) => Some(end + self.middle),
+            Bound::Unbounded => None,
+        });
+        (self.holds(low) != self.holds(high)) || ends.into_iter().any(|end| low < end && end < high)
+    }
 }
 
 impl Display for Bar {
@@ -189,6 +203,8 @@ pub struct Verdict {
     pub ours: String,
     /// The parts that do not hold, or the reason why it cannot be decided.
     pub why: String,
+    /// Whether chance alone decides after enough runs.
+    pub by_chance: bool,
 }
 
 /// Collects what a claim is about, part by part.
@@ -197,6 +213,10 @@ pub struct Parts {
     unit: &'static str,
     said: Vec<String>,
     missed: Vec<String>,
+    /// Of the missed ones those that no chance has a part in, or whose whole interval misses.
+    surely: usize,
+    /// Those whose intervals hold an end of their bars.
+    straddling: Vec<String>,
     unknown: Vec<String>,
 }
 
@@ -207,10 +227,10 @@ impl Parts {
     }
 
     /// Values that have to be so, of each of some.
-    pub fn each<K>(
+    pub fn each<K, V: Into<Middle>>(
         unit: &'static str,
         all: impl IntoIterator<Item = K>,
-        of: impl Fn(K) -> (String, Option<f64>, Bar),
+        of: impl Fn(K) -> (String, Option<V>, Bar),
     ) -> Parts {
         all.into_iter().map(of).fold(Parts::of(unit), |mut parts, (what, value, bar)| {
             parts.value(what, value, bar);
@@ -222,37 +242,47 @@ impl Parts {
     pub fn and(mut self, other: Parts) -> Parts {
         self.said.extend(other.said);
         self.missed.extend(other.missed);
+        self.surely += other.surely;
+        self.straddling.extend(other.straddling);
         self.unknown.extend(other.unknown);
         self
     }
 
     /// A value that has to be so; one that is not known decides nothing.
-    pub fn value(&mut self, what: impl Into<String>, value: Option<f64>, bar: Bar) {
+    pub fn value(&mut self, what: impl Into<String>, value: Option<impl Into<Middle>>, bar: Bar) {
         let what = what.into();
-        if let Some(value) = value.filter(|value| !bar.holds(*value)) {
-            self.missed.push(format!("{what} {}, not {bar}", self.number(value)));
+        let Some(found) = value.map(Into::into) else { return self.unknown.push(what) };
+        let (straddles, (low, high)) = (bar.straddles(found), found.interval);
+        let within = if low < high { format!("{} to {}, ", short(low), short(high)) } else { String::new() };
+        let said = format!("{what} {} ({within}bar {bar})", self.number(found.median));
+        if straddles {
+            self.straddling.push(said.clone());
         }
-        self.beside(what, value);
+        if !bar.holds(found.median) {
+            self.missed.push(format!("{what} {}, not {bar}", self.number(found.median)));
+            self.surely += usize::from(!straddles);
+        }
+        self.said.push(said);
     }
 
     /// A value beside which others are judged.
-    pub fn beside(&mut self, what: impl Into<String>, value: Option<f64>) {
+    pub fn beside(&mut self, what: impl Into<String>, value: Option<impl Into<Middle>>) {
         let what = what.into();
-        match value {
+        match value.map(|value| value.into().median) {
             None => self.unknown.push(what),
             Some(value) => self.said.push(format!("{what} {}", self.number(value))),
         }
     }
 
     fn number(&self, value: f64) -> String {
-        let digits = if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 };
-        format!("{value:.digits$} {}", self.unit).trim_end().to_owned()
+        format!("{} {}", short(value), self.unit).trim_end().to_owned()
     }
 
     /// A statement that has to be true.
     pub fn holds(&mut self, said: String, holds: bool) {
         if !holds {
             self.missed.push(said.clone());
+            self.surely += 1;
         }
         self.said.push(said);
     }
@@ -262,20 +292,38 @@ impl Parts {
         match holds {
             None => self.unknown.push(what.to_owned()),
             Some(true) => {}
-            Some(false) => self.missed.push(format!("not {what}")),
+            Some(false) => {
+                self.missed.push(format!("not {what}"));
+                self.surely += 1;
+            }
         }
     }
 
-    /// Verdict on all parts; no part decides nothing.
-    pub fn verdict(self) -> Verdict {
+    /// Verdict on all parts after so many runs; no part decides nothing. Enough runs decide nothing where no number misses by its whole
+    /// interval and one's interval holds an end of its bar.
+    pub fn verdict(self, enough: bool) -> Verdict {
         let (ours, any) = (self.said.join(", "), !(self.said.is_empty() && self.missed.is_empty()));
         match (self.unknown.is_empty(), self.missed.is_empty()) {
             (false, _) => {
-                Verdict { holds: None, ours, why: format!("nothing is known of {}", self.unknown.join(", ")) }
+                let why = format!("nothing is known of {}", self.unknown.join(", "));
+                Verdict { holds: None, ours, why, by_chance: false }
             }
-            (true, holds) => Verdict { holds: any.then_some(holds), ours, why: self.missed.join("; ") },
+            (true, _) if enough && self.surely == 0 && !self.straddling.is_empty() => {
+                let why = format!("not decided, 95 % intervals hold the bar: {}", self.straddling.join("; "));
+                Verdict { holds: None, ours, why, by_chance: true }
+            }
+            (true, holds) => {
+                let why = self.missed.join("; ");
+                Verdict { holds: any.then_some(holds), ours, why, by_chance: false }
+            }
         }
     }
+}
+
+/// With a digit behind the point, two below one.
+fn short(value: f64) -> String {
+    let digits = if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 };
+    format!("{value:.digits$}")
 }
 
 /// A number that a claim goes by and that some of its runs do not have.
@@ -289,11 +337,18 @@ pub(crate) struct Without {
 
 impl Results {
     /// Verdict on a claim, and the numbers behind it that some runs do not have.
-    pub(crate) fn decide(&self, decide: &dyn Fn(&Results) -> Parts) -> (Verdict, Vec<Without>) {
+    pub(crate) fn decide(
+        &self,
+        decide: &dyn Fn(&Results) -> Parts,
+        enough: usize,
+    ) -> (Verdict, Vec<Without>) {
         self.asked.take();
-        let verdict = decide(self).verdict();
+        let parts = decide(self);
+        let asked = self.asked.take();
+        let fewest = asked.values().map(|(with, without)| with + without).min();
+        let verdict = parts.verdict(fewest.is_some_and(|runs| runs >= enough));
         let mut sums = BTreeMap::<String, (usize, usize)>::new();
-        for ((_, number), (with, without)) in self.asked.take() {
+        for ((_, number), (with, without)) in asked {
             let sum = sums.entry(number).or_default();
             *sum = (sum.0 + with, sum.1 + without);
         }
@@ -315,8 +370,8 @@ mod tests {
         parts.beside("b", Some(0.126));
         let mut times = Parts::of("ms");
         times.value("c", Some(0.0), Bar::below(1.0));
-        let verdict = parts.and(times).verdict();
-        assert_eq!(verdict.ours, "a 64.2 %, b 0.13 %, c 0.0 ms");
+        let verdict = parts.and(times).verdict(false);
+        assert_eq!(verdict.ours, "a 64.2 % (bar 90 or more), b 0.13 %, c 0.0 ms (bar below 1)");
         assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a 64.2 %, not 90 or more"));
     }
 
@@ -324,10 +379,33 @@ mod tests {
     fn what_is_not_known_decides_nothing() {
         let mut parts = Parts::default();
         parts.value("a", Some(1.0), Bar::above(1.0));
-        parts.beside("b", None);
-        let verdict = parts.verdict();
+        parts.beside("b", None::<f64>);
+        let verdict = parts.verdict(false);
         assert_eq!((verdict.holds, verdict.why.as_str()), (None, "nothing is known of b"));
-        assert_eq!(Parts::of("%").verdict().holds, None);
+        assert_eq!(Parts::of("%").verdict(false).holds, None);
+    }
+
+    /// Chance decides where an interval holds an end of the bar; enough runs say so, unless another number misses for sure.
+    #[test]
+    fn what_chance_decides_is_not_decided_by_enough_runs() {
+        let near = Middle { median: 89.0, interval: (86.0, 91.0) };
+        let claim = |other: f64, enough| {
+            let mut parts = Parts::of("%");
+            parts.value("a", Some(near), Bar::or_more(90.0));
+            parts.value("b", Some(other), Bar::or_more(90.0));
+            parts.verdict(enough)
+        };
+        assert_eq!((claim(95.0, false).holds, claim(95.0, true).holds), (Some(false), None));
+        assert_eq!(
+            claim(95.0, true).why,
+            "not decided, 95 % intervals hold the bar: a 89.0 % (86.0 to 91.0, bar 90 or more)"
+        );
+        assert_eq!(claim(80.0, true).holds, Some(false));
+        let within = |median, interval| Bar::near(84.0, 4.0).straddles(Middle { median, interval });
+        assert_eq!(
+            [within(84.0, (81.0, 87.0)), within(84.0, (79.0, 89.0)), within(90.0, (89.0, 91.0))],
+            [false, true, false]
+        );
     }
 
     /// A bar that goes by a value of another run that is not known holds for nothing.
@@ -352,14 +430,17 @@ mod tests {
             [(Case::new("a"), of(&[Some(1.0), None, Some(3.0)])), (Case::new("b"), of(&[Some(5.0); 2]))];
         let results = Results { runs: runs.into(), ..Results::none(3) };
         results.values(&Case::new("a"), "y");
-        let (verdict, without) = results.decide(&|results| {
-            let mut parts = Parts::default();
-            // Asked twice is once.
-            for case in ["a", "b", "a"] {
-                parts.beside(case, results.median(&Case::new(case), "x"));
-            }
-            parts
-        });
+        let (verdict, without) = results.decide(
+            &|results| {
+                let mut parts = Parts::default();
+                // Asked twice is once.
+                for case in ["a", "b", "a"] {
+                    parts.beside(case, results.median(&Case::new(case), "x"));
+                }
+                parts
+            },
+            100,
+        );
         assert_eq!(verdict.ours, "a 2.0, b 5.0, a 2.0");
         assert_eq!(without, [Without { number: "x".to_owned(), without: 1, runs: 5 }]);
     }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use lastmile_report::table::{Cell, Table};
 
+use super::RUNS;
 use super::case::Case;
 use super::results::Results;
 
@@ -55,6 +56,8 @@ pub struct Made {
     pub table: Box<dyn Fn(&Results) -> Table>,
     /// Only where it is asked for by name.
     pub apart: bool,
+    /// Runs of each case in the simulator, unless a request says otherwise.
+    pub sim: u64,
     /// Runs of each case in the lab: more than one where these decide a claim.
     pub lab: u64,
 }
@@ -74,7 +77,7 @@ impl Item {
         cases: Vec<Case>,
         table: impl Fn(&Results) -> Table + 'static,
     ) -> Item {
-        let made = Made { cases, table: Box::new(table), apart: false, lab: 1 };
+        let made = Made { cases, table: Box::new(table), apart: false, sim: RUNS, lab: 1 };
         Item::new(id, number, shows, How::Made(made))
     }
 
@@ -147,6 +150,11 @@ impl Item {
     /// The same, only where it is asked for by name.
     pub fn apart(self) -> Item {
         self.with(|made| made.apart = true)
+    }
+
+    /// The same, with so many runs of each case in the simulator.
+    pub fn runs(self, runs: u64) -> Item {
+        self.with(|made| made.sim = runs)
     }
 
     /// The same, with so many runs of each case in the lab.

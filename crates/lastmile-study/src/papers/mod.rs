@@ -3,7 +3,6 @@
 //! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. What every paper needs
 //! stands beside the folders.
 
-#[cfg(feature = "lab")]
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -34,14 +33,20 @@ use claim::Without;
 pub use claim::{Bar, Claim, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
-pub use results::Results;
+pub use results::{Middle, Results};
 pub use watch::{Seen, Watch};
 
 /// All papers.
 pub static PAPERS: Registry<Paper> = Registry::new(&[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER]);
 
-/// Runs of each case in the simulator, unless a request says otherwise.
+/// Runs of each case in the simulator, unless a request or an item says otherwise.
 const RUNS: u64 = 10;
+
+/// Runs after which a claim may stay undecided because the intervals hold its bars: in the simulator, in the lab.
+const ENOUGH: usize = 100;
+const ENOUGH_IN_LAB: usize = 15;
+/// Claims of a paper that may stay undecided so; all others are decided by their medians.
+const UNDECIDED: usize = 2;
 
 /// Items of a paper to make again.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +55,7 @@ pub struct Request {
     pub items: Vec<String>,
     /// Where.
     pub world: World,
-    /// Runs of each case, seeds 1 to N; by default 10, in the lab one or as many as decide a claim.
+    /// Runs of each case, seeds 1 to N; by default 10, in the lab one, or as many as an item needs.
     pub runs: Option<u64>,
 }
 
@@ -72,11 +77,11 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
     let chosen = chosen(&items, request)?;
     let results = match request.world {
         World::Sim => {
-            let cases = chosen.iter().flat_map(|item| item.cases()).cloned().collect();
+            let cases = how_often(&chosen, request.runs, |made| made.sim);
             Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
         }
         #[cfg(feature = "lab")]
-        World::Lab => Results::lab(paper, in_lab(&chosen, request.runs), audience)?,
+        World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), audience)?,
         #[cfg(not(feature = "lab"))]
         World::Lab => return Err(Error::Machine("the lab was left out of this program".to_owned())),
     };
@@ -110,15 +115,14 @@ fn chosen<'a>(items: &'a [Item], request: &Request) -> Result<Vec<&'a Item>> {
     request.items.iter().map(find).collect()
 }
 
-/// How often each case is run in the lab.
-#[cfg(feature = "lab")]
-fn in_lab(chosen: &[&Item], asked: Option<u64>) -> BTreeMap<Case, u64> {
+/// How often each case is run: as often as asked for, or as the item needs that has most of it.
+fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTreeMap<Case, u64> {
     let mut runs = BTreeMap::new();
     for item in chosen {
         let How::Made(made) = &item.how else { continue };
         for case in &made.cases {
             let most = runs.entry(case.clone()).or_insert(1);
-            *most = asked.unwrap_or(made.lab).max(*most);
+            *most = asked.unwrap_or_else(|| of(made)).max(*most);
         }
     }
     runs
@@ -170,18 +174,27 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
         let item = items.iter().find(|item| item.id == **id);
         item.and_then(|item| if let How::Waits(what) = item.how { Some(what) } else { None })
     };
-    let claim = |claim: &Claim| {
+    let mut undecided = 0;
+    let mut claim = |claim: &Claim| {
         let missing: Vec<_> =
             claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
-        let undecided = |why: String| (None, String::new(), why, Vec::new());
+        let waits_for = |why: String| (None, String::new(), why, Vec::new());
+        let mut shown = "";
         let (holds, ours, why, without) =
             match (missing.iter().find_map(waits), claim.world == request.world, missing.first()) {
-                (Some(what), ..) => undecided(format!("waits for {what}")),
-                (None, false, _) => undecided(elsewhere(paper, claim)),
-                (None, true, Some(id)) => undecided(format!("needs {id}, which was not asked for")),
+                (Some(what), ..) => waits_for(format!("waits for {what}")),
+                (None, false, _) => waits_for(elsewhere(paper, claim)),
+                (None, true, Some(id)) => waits_for(format!("needs {id}, which was not asked for")),
                 (None, true, None) => {
-                    let (verdict, without) = results.decide(&claim.decide);
+                    let enough = if undecided < UNDECIDED && claim.is_of_the_paper() {
+                        if request.world == World::Lab { ENOUGH_IN_LAB } else { ENOUGH }
+                    } else {
+                        usize::MAX
+                    };
+                    let (verdict, without) = results.decide(&claim.decide, enough);
+                    undecided += usize::from(verdict.by_chance);
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
+                    shown = cause;
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
                     let why = why.collect::<Vec<_>>().join(". ");
                     (verdict.holds, said(verdict.ours, &without), why, without)
@@ -189,11 +202,16 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
             };
         json!({
             "id": claim.id, "claim": claim.claim,
-            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "without": without,
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "without": without,
             // Of claims that nobody asked for by naming items.
             "needs": if request.items.is_empty() { Vec::new() } else { missing },
         })
     };
+    let claims: Vec<(bool, Value)> =
+        (paper.claims)().iter().map(|each| (each.is_of_the_paper(), claim(each))).collect();
+    let of_the_paper = claims.iter().filter(|(is, _)| *is).map(|(_, claim)| claim);
+    let held = held(of_the_paper);
+    let claims: Vec<Value> = claims.into_iter().map(|(_, claim)| claim).collect();
     let items: Vec<Value> = chosen
         .iter()
         .filter_map(|item| {
@@ -208,8 +226,22 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     let world = if request.world == World::Lab { "lab" } else { "sim" };
     json!({
         "schema": lastmile::SCHEMA, "paper": paper.name, "citation": paper.citation, "world": world, "runs": results.seeds,
-        "items": items, "claims": (paper.claims)().iter().map(claim).collect::<Vec<_>>(),
+        "items": items, "held": held, "claims": claims,
     })
+}
+
+/// Of the paper's own claims: how many hold as written, miss with a cause and without one, and are not decided.
+fn held<'a>(claims: impl Iterator<Item = &'a Value>) -> Value {
+    let (mut holds, mut misses, mut without_cause, mut undecided) = (0, 0, 0, 0);
+    for claim in claims {
+        match claim["holds"].as_bool() {
+            Some(true) => holds += 1,
+            None => undecided += 1,
+            Some(false) if claim["cause"] == "" => without_cause += 1,
+            Some(false) => misses += 1,
+        }
+    }
+    json!({ "holds": holds, "misses_with_cause": misses, "misses_without_cause": without_cause, "undecided": undecided })
 }
 
 /// Our numbers, and how many runs had none.
@@ -253,6 +285,9 @@ fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
         if !holds {
             say(&format!("  why: {}", of("why")));
         }
+    }
+    if let Some(counted) = page::counted(document).filter(|_| others == 0) {
+        say(&counted);
     }
     if !undecided.is_empty() {
         say(&format!("undecided: {}", undecided.join(", ")));

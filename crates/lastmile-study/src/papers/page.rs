@@ -33,6 +33,9 @@ pub fn page(document: &Value) -> String {
         body += &table(&claims.iter().collect::<Vec<_>>(), &["id", "holds", "claim", "paper", "ours", "why"]);
     }
     let others = list("claims").filter(|claim| waits(claim)).count();
+    if let Some(counted) = counted(document).filter(|_| others == 0) {
+        body += &format!("<p>{}</p>\n", esc(&counted));
+    }
     if others > 0 {
         body += &format!("<p class=\"soft\">{}</p>\n", esc(&elsewhere(others)));
     }
@@ -51,6 +54,18 @@ pub fn page(document: &Value) -> String {
         body += &table(&rows.iter().collect::<Vec<_>>(), &[]);
     }
     html(&of("paper"), &body)
+}
+
+/// The verdicts on the paper's own claims, counted, in words.
+pub(crate) fn counted(document: &Value) -> Option<String> {
+    let of = |key: &str| document.get("held")?.get(key)?.as_u64();
+    Some(format!(
+        "Of the paper's claims {} hold as written, {} miss with a known cause and {} without one; {} are undecided.",
+        of("holds")?,
+        of("misses_with_cause")?,
+        of("misses_without_cause")?,
+        of("undecided")?,
+    ))
 }
 
 /// Whether a claim waits for items that were not asked for.
@@ -72,6 +87,6 @@ pub(crate) fn elsewhere(claims: usize) -> String {
 
 /// A claim without what its words say already.
 fn in_words(claim: &Map<String, Value>) -> Map<String, Value> {
-    let own = |key: &&String| !["needs", "without"].contains(&key.as_str());
+    let own = |key: &&String| !["needs", "without", "cause"].contains(&key.as_str());
     claim.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -46,8 +46,31 @@ impl Results {
     }
 
     /// Its median over the runs.
-    pub fn median(&self, case: &Case, number: &str) -> Option<f64> {
-        Some(self.mean(case, number)?.median)
+    pub fn median(&self, case: &Case, number: &str) -> Option<Middle> {
+        Middle::of(&self.values(case, number))
+    }
+
+    /// The median of what becomes of that number of some cases, run by run: of the runs in which all of them have it.
+    pub fn paired<const N: usize>(
+        &self,
+        cases: [&Case; N],
+        number: &str,
+        of: impl Fn([f64; N]) -> f64,
+    ) -> Option<Middle> {
+        let mut runs = Vec::new();
+        for case in cases {
+            self.values(case, number);
+            runs.push(self.runs.get(case)?);
+        }
+        let seeds = runs.iter().map(|runs| runs.len()).min().unwrap_or(0);
+        let at = |seed: usize| -> Option<f64> {
+            let mut values = [0.0; N];
+            for (value, runs) in values.iter_mut().zip(&runs) {
+                *value = *runs[seed].get(number)?;
+            }
+            Some(of(values))
+        };
+        Middle::of(&(0..seeds).filter_map(at).collect::<Vec<_>>())
     }
 
     /// Difference of the first case and the second, paired by seed.
@@ -57,14 +80,68 @@ impl Results {
     }
 
     /// The median of these differences.
-    pub fn more(&self, of: &Case, from: &Case, number: &str) -> Option<f64> {
-        Some(self.difference(of, from, number)?.median)
+    pub fn more(&self, of: &Case, from: &Case, number: &str) -> Option<Middle> {
+        self.paired([of, from], number, |[of, from]| of - from)
     }
+
+    /// The median of what the first case has in percent of what the second has, paired by seed.
+    pub fn share(&self, of: &Case, from: &Case, number: &str) -> Option<Middle> {
+        self.paired([of, from], number, |[of, from]| 100.0 * of / from)
+    }
+}
+
+/// A number that decides: the median over runs, and its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Middle {
+    /// The median.
+    pub median: f64,
+    /// Its interval, both ends counted: of the sorted values the k-th from either side, whatever their distribution. Of less than six
+    /// runs it is all that they have, and less sure.
+    pub interval: (f64, f64),
+}
+
+impl Middle {
+    /// The median of some values.
+    pub fn of(values: &[f64]) -> Option<Middle> {
+        let median = Mean::of(values)?.median;
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = beyond(values.len());
+        Some(Middle { median, interval: (sorted[at], sorted[sorted.len() - 1 - at]) })
+    }
+}
+
+/// A number in which chance has no part.
+impl From<f64> for Middle {
+    fn from(value: f64) -> Middle {
+        Middle { median: value, interval: (value, value) }
+    }
+}
+
+/// How many of `n` values are beyond the median's 95 % interval on either side: the binomial distribution's sum up to so many is at
+/// most 2.5 %.
+fn beyond(n: usize) -> usize {
+    let (mut term, mut sum, mut at) = (0.5_f64.powi(n as i32), 0.0, 0);
+    while at < n / 2 && sum + term <= 0.025 {
+        sum += term;
+        at += 1;
+        term *= (n + 1 - at) as f64 / at as f64;
+    }
+    at.saturating_sub(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of ten values the second from either side (97.9 %), of 100 the 40th (96.5 %), of 15 the fourth (96.5 %): the tables of the sign test.
+    #[test]
+    fn medians_have_the_intervals_of_the_sign_test() {
+        assert_eq!([1, 5, 6, 9, 10, 15, 100].map(beyond), [0, 0, 0, 1, 1, 3, 39]);
+        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        assert_eq!(Middle::of(&values), Some(Middle { median: 5.5, interval: (2.0, 9.0) }));
+        assert_eq!(Middle::of(&[]), None);
+    }
 
     #[test]
     fn differences_are_those_of_one_seed() {

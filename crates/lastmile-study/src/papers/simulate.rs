@@ -1,5 +1,7 @@
 //! Runs of all cases with all seeds, in the simulator on all cores.
 
+use std::collections::BTreeMap;
+
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
@@ -13,14 +15,33 @@ use crate::runs::by_seed;
 use crate::scenarios;
 
 impl Results {
-    /// Runs every case with every seed in the simulator.
+    /// Runs every case so often in the simulator, with seeds from 1; `seeds` is how often most are.
     pub(crate) fn simulate(
         paper: &Paper,
-        cases: Vec<Case>,
+        cases: BTreeMap<Case, u64>,
         seeds: u64,
         audience: &Audience,
     ) -> Result<Results> {
-        let all = checked(paper, cases)?;
+        let mut results = Results::none(seeds);
+        let mut by_runs = BTreeMap::<u64, Vec<Case>>::new();
+        for (case, runs) in cases {
+            by_runs.entry(runs).or_default().push(case);
+        }
+        let all = by_runs.into_iter().map(|(runs, cases)| Ok((runs, checked(paper, cases)?)));
+        for (seeds, cases) in all.collect::<Result<Vec<_>>>()? {
+            results.add(paper, cases, seeds, audience)?;
+        }
+        Ok(results)
+    }
+
+    /// Runs these cases with every seed up to that.
+    fn add(
+        &mut self,
+        paper: &Paper,
+        all: Vec<(Case, Scenario)>,
+        seeds: u64,
+        audience: &Audience,
+    ) -> Result<()> {
         let runs = by_seed(&format!("runs of {}", paper.name), all.len(), seeds, audience, |case, seed| {
             let (case, scenario) = &all[case];
             let (notes, hooks) = hooks(paper);
@@ -30,13 +51,12 @@ impl Results {
             let run = Run { scenario, seed, found, network, events, seen: &taken(&notes) };
             Ok(((paper.measure)(&run), (seed == 1).then(|| (paper.draw)(&run))))
         })?;
-        let mut results = Results::none(seeds);
         for ((case, _), runs) in all.into_iter().zip(runs) {
             let (numbers, lines): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
-            results.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
-            results.runs.insert(case, numbers);
+            self.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
+            self.runs.insert(case, numbers);
         }
-        Ok(results)
+        Ok(())
     }
 }
 

@@ -43,6 +43,12 @@ impl Preset {
             "tfrc" => tfrc.to_owned(),
             _ => {
                 let classifier: Choice = scheme.parse().expect("a scheme of this file");
+                // ZigZag's rott_i is the delay of P_i, the last packet before the loss [sections III-A and III-C].
+                let reads_delays = ["zigzag", "zbs"].contains(&classifier.name.as_str());
+                let classifier = match classifier.options.contains_key("before") {
+                    false if reads_delays => classifier.with("before", "true"),
+                    _ => classifier,
+                };
                 format!("{tfrc}+{}", classifier.with("doubt", "1"))
             }
         }
@@ -136,6 +142,18 @@ pub(super) fn by_the_clock(topology: Topology, case: Case, frame: u32) -> Case {
     let doppler = format!("{:.1}", 130.0 * 381.0 / f64::from(frame));
     let case = losses(topology, losses(topology, case, "per_packet", false), "frame", format!("{frame} B"));
     losses(topology, case, "doppler_hz", doppler)
+}
+
+/// Frames of the channel that go by the clock, 10.2 ms long whatever the link's rate: 381 bytes at 298.8 kbit/s. The length is a fit.
+pub(super) fn fitted_frames(topology: Topology, case: Case) -> Case {
+    losses(topology, losses(topology, case, "per_packet", false), "rate", "298.8 kbit/s")
+}
+
+/// One flow of mBiaz in the backbone after warm-up sources of another rate.
+pub(super) fn warmed_up(kbps: u32) -> Case {
+    [1, 2].into_iter().fold(case(Topology::Wb, 1, "mbiaz"), |case, source| {
+        case.set(format!("traffic.warm-{source}.rate"), format!("{kbps} kbit/s"))
+    })
 }
 
 /// The two-state model in the place of fading.
@@ -300,7 +318,10 @@ fn judged(run: &Run<'_>, put: &mut dyn FnMut(&'static str, f64)) {
             100.0 * missed.sum::<f64>() / all as f64
         };
         put("mc", of(|stream| stream.congestion_lost, |stream| stream.mc));
-        put("mw", of(|stream| stream.wireless_lost, |stream| stream.mw));
+        let mw = of(|stream| stream.wireless_lost, |stream| stream.mw);
+        put("mw", mw);
+        // Of the runs those that take most of what the air loses for congestion.
+        put("trapped", if mw > 50.0 { 100.0 } else { 0.0 });
     }
     for (name, scheme) in [("uses_mbiaz", "mbiaz"), ("uses_spike", "spike"), ("uses_zigzag", "zigzag")] {
         let shares = streams.iter().filter_map(|stream| stream.verdicts.as_ref()?.shares.get(scheme));

@@ -1,17 +1,18 @@
 //! Decisions shared by LDA's claims and those on its variants.
 
-use Topology::Wlh;
+use Topology::{Wb, Wlh};
 
-use super::cases::{SCHEMES, Topology};
-use super::printed;
+use super::cases::{FLOWS, SCHEMES, Topology, case};
+use super::variants::Variant;
+use super::{FEW, printed};
 use crate::papers::results::Results;
-use crate::papers::{Bar, Case, Parts, each};
+use crate::papers::{Bar, Case, Middle, Parts, each};
 
 /// So many points of throughput are close.
 pub(super) const CLOSE: f64 = 4.0;
 
-/// The unit of what TCP has.
-pub(super) const TCP_S_SHARE: &str = "% of its share";
+/// How far schemes must be apart to have an order, in points of throughput.
+const APART: f64 = 3.0;
 
 /// One flow: each number so near to the one that the table of the topology prints.
 pub(super) fn one_flow(results: &Results, topology: Topology, of: &dyn Fn(&str) -> Case) -> Parts {
@@ -34,30 +35,105 @@ pub(super) fn near_the_printed(
 }
 
 /// The median over runs. Where nothing was lost to congestion, nothing of it was misjudged.
-pub(super) fn middle(results: &Results, case: &Case, what: &str) -> Option<f64> {
+pub(super) fn middle(results: &Results, case: &Case, what: &str) -> Option<Middle> {
     let ours = results.median(case, what);
-    if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0)) } else { ours }
+    if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0.into())) } else { ours }
 }
 
-/// The mean over numbers of flows of the medians over runs: the paper says "in most cases".
-pub(super) fn over(flows: &[u32], of: impl Fn(u32) -> Option<f64>) -> Option<f64> {
-    let all: Option<Vec<f64>> = flows.iter().map(|&n| of(n)).collect();
-    all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
-}
-
-/// TCP's throughput, mean over flow counts.
-pub(super) fn tcp_has(results: &Results, flows: &[u32], case: &dyn Fn(u32) -> Case) -> Option<f64> {
-    over(flows, |n| results.median(&case(n), "tcp_throughput"))
+/// What the paper says of most numbers of flows: a bar that more than half of them keep, each by its median. One that chance decides
+/// counts for both sides in the interval.
+pub(super) fn in_most(
+    parts: &mut Parts,
+    what: &str,
+    flows: &[u32],
+    bar: &Bar,
+    of: impl Fn(u32) -> Option<Middle>,
+) {
+    let all: Option<Vec<(u32, Middle)>> = flows.iter().map(|&n| Some((n, of(n)?))).collect();
+    let share = all.as_ref().map(|all| {
+        let count = |keeps: &dyn Fn(&Middle) -> bool| {
+            100.0 * all.iter().filter(|(_, found)| keeps(found)).count() as f64 / all.len() as f64
+        };
+        let low = count(&|found| bar.holds(found.median) && !bar.straddles(*found));
+        let high = count(&|found| bar.holds(found.median) || bar.straddles(*found));
+        Middle { median: count(&|found| bar.holds(found.median)), interval: (low, high) }
+    });
+    let each = all.into_iter().flatten().map(|(n, found)| format!("{:.1} with {n}", found.median));
+    let each = each.collect::<Vec<_>>().join(", ");
+    let what = format!("{what} {bar} ({each}): of the flow counts");
+    parts.value(what, share, Bar::above(50.0).said("most"));
 }
 
 /// Figure 15 at 800 kbit/s for each alone.
 pub(super) fn at_800(results: &Results, flows: &[u32], case: &dyn Fn(u32, &str) -> Case) -> Parts {
-    let mut parts = Parts::of(TCP_S_SHARE);
-    let of = |scheme: &str| tcp_has(results, flows, &|n| case(n, scheme));
-    let more = of("spike").zip(of("omniscient")).map(|(spike, omniscient)| spike - omniscient);
-    parts.value("at 800 spike leaves TCP more than omniscient by", more, Bar::within(CLOSE));
+    let mut parts = Parts::of("%");
+    let more = |n| results.more(&case(n, "spike"), &case(n, "omniscient"), "tcp_throughput");
+    let what = "at 800 spike leaves TCP more than omniscient by points of its share";
+    in_most(&mut parts, what, flows, &Bar::within(CLOSE), more);
     for scheme in ["biaz", "zbs"] {
-        parts.value(format!("at 800 TCP beside {scheme}"), of(scheme), Bar::between(92.0, 108.0));
+        let has = |n| results.median(&case(n, scheme), "tcp_throughput");
+        let what = format!("at 800 TCP beside {scheme} has % of its share,");
+        in_most(&mut parts, &what, flows, &Bar::between(92.0, 108.0), has);
     }
     parts
+}
+
+/// WLH with several flows.
+pub(super) fn misjudged_by_two_queues(results: &Results) -> Parts {
+    let mut parts = Parts::of("points");
+    for n in FLOWS.into_iter().filter(|&n| n >= 4) {
+        let case = |scheme: &str| case(Wlh, n, scheme);
+        let [biaz, spike, zigzag, mbiaz] = ["biaz", "spike", "zigzag", "mbiaz"].map(case);
+        let apart = results.paired([&biaz, &spike, &zigzag, &mbiaz], "mc", |[biaz, spike, zigzag, mbiaz]| {
+            biaz.min(spike) - zigzag.max(mbiaz)
+        });
+        parts.value(
+            format!("{n} flows: the lower Mc of Biaz and Spike above the higher of ZigZag and mBiaz by"),
+            apart,
+            Bar::above(0.0).said("above"),
+        );
+        for scheme in ["biaz", "spike"] {
+            let over = results.more(&case(scheme), &case("omniscient"), "congestion_loss");
+            let what = format!("{n} flows: {scheme}'s congestion loss above omniscient's by");
+            parts.value(what, over, Bar::above(0.0).said("above"));
+        }
+    }
+    parts
+}
+
+/// No two schemes that are apart in the figures are the other way round elsewhere.
+pub(super) fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
+    for (topology, n) in each(&[Wlh, Wb], &FEW) {
+        let less = |a: Case, b: Case| {
+            let of = |case: &Case| Some(results.median(case, "throughput")?.median);
+            Some(of(&a)? - of(&b)?)
+        };
+        let mut turned = Vec::new();
+        for (k, a) in SCHEMES.iter().enumerate() {
+            for b in &SCHEMES[k + 1..] {
+                let before = less(case(topology, n, a), case(topology, n, b));
+                let there = less(variant.of(topology, n, a), variant.of(topology, n, b));
+                let Some((before, there)) = before.zip(there) else {
+                    return parts.beside(variant.name, None::<f64>);
+                };
+                if before.abs() > APART && there.abs() > APART && before * there < 0.0 {
+                    turned.push(format!("{a} and {b}"));
+                }
+            }
+        }
+        let (name, topology) = (variant.name, topology.name());
+        let which = if turned.is_empty() { "none".to_owned() } else { turned.join(", ") };
+        parts.holds(format!("{name} {topology} {n} turned: {which}"), turned.is_empty());
+    }
+}
+
+/// Increase of Mc or Mw by RED, whichever is more: the mean over topologies and flow counts, since the paper names none.
+pub(super) fn red_adds(results: &Results, scheme: &str) -> Option<f64> {
+    let worse = |(topology, n)| {
+        let (red, tail) = (Variant::RED.of(topology, n, scheme), case(topology, n, scheme));
+        let more = |what| Some(middle(results, &red, what)?.median - middle(results, &tail, what)?.median);
+        more("mc").into_iter().chain(more("mw")).reduce(f64::max)
+    };
+    let all: Option<Vec<f64>> = each(&[Wlh, Wb], &FEW).into_iter().map(worse).collect();
+    all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
 }

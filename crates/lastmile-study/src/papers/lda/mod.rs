@@ -12,7 +12,7 @@ mod variants;
 
 use cases::{Preset, SCHEMES, Topology, case};
 use tables::{beside_tcp, channel, curves, deviations, operations, performance, statistics, uses};
-use variants::{Variant, beside_tcp_otherwise, old_tcp, sweeps, variant};
+use variants::{Variant, beside_tcp_otherwise, old_tcp, sweeps, variant, warm_up};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -95,7 +95,7 @@ fn items() -> Vec<Item> {
             vec![],
             channel,
         ),
-        performance("table-2", Some(InTable(2)), "wireless last hop, one flow", (Wlh, 1), &BOTH),
+        performance("table-2", Some(InTable(2)), "wireless last hop, one flow", (Wlh, 1), &BOTH).runs(100),
         performance("table-3", Some(InTable(3)), "wireless backbone, one flow", (Wb, 1), &BOTH),
         curves("figure-8", Figure(8), "wireless last hop, 1 to 16 flows of one kind", Wlh, base),
         curves("figure-9", Figure(9), "wireless backbone, 1 to 16 flows of one kind", Wb, base),
@@ -144,20 +144,21 @@ fn items() -> Vec<Item> {
         variant("delays", "section V-C: shared delays of 60 ms, beside 20", &FEW, &[Variant::DELAY]),
         variant(
             "by-the-clock",
-            "section V-B read otherwise: losses go by the clock, in frames of 762 or 381 bytes or in bad periods of 10 ms",
+            "section V-B read otherwise: losses go by the clock, in frames of 762 or 381 bytes or of 10.2 ms, or in bad periods of 10 ms",
             &[1],
-            &[Variant::FRAMES, Variant::HALF_FRAMES, Variant::TEN_MS],
+            &[Variant::FRAMES, Variant::HALF_FRAMES, Variant::FITTED, Variant::TEN_MS],
         ),
+        warm_up(),
         variant("red", "section IX-B: RED, beside drop-tail", &FEW, &[Variant::RED]),
         beside_tcp_otherwise(),
         old_tcp(),
         Item::rows(
             "zigzag",
             None,
-            "section III-C read otherwise: ZigZag judges by the delay of the packet before the loss",
+            "section III-C read otherwise: ZigZag, also in ZBS, judges by the delay of the packet that reveals the loss",
             &["topology", "flows", "scheme"],
             &means(MEASURED),
-            each(&each(&[Wlh, Wb], &FEW), &["zigzag", "zigzag(before=true)"]).into_iter().map(
+            each(&each(&[Wlh, Wb], &FEW), &["zigzag", "zigzag(before=false)", "zbs", "zbs(before=false)"]).into_iter().map(
                 |((topology, n), scheme)| {
                     Row::new(&[&topology.name(), &n, &scheme], case(topology, n, scheme))
                 },

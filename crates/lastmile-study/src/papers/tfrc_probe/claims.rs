@@ -25,7 +25,7 @@ fn of_the_paper() -> Vec<Claim> {
                 for (load, kbps) in each(&LOADS, &FORWARD) {
                     let found = results.median(&cases::capprobe(load, kbps), "capprobe");
                     let what = format!("CapProbe at {kbps} kbit/s under {}", load.name());
-                    near_in_percent(&mut parts, &what, found.map(|found| found / 100.0), &mut worst);
+                    near_in_percent(&mut parts, &what, found.map(|found| found.median / 100.0), &mut worst);
                 }
                 parts.beside("CapProbe's by", worst);
                 parts
@@ -212,7 +212,7 @@ fn forward(results: &Results, of: &dyn Fn(Case) -> Case) -> Parts {
     for ((load, kbps), samples) in each(&each(&LOADS, &FORWARD), &SAMPLES) {
         let found = results.median(&of(cases::table_2(load, kbps, samples)), "capacity_1");
         let what = format!("{kbps} kbit/s under {} with {samples} samples", load.name());
-        near_in_percent(&mut parts, &what, found.map(|found| found / f64::from(kbps)), &mut worst);
+        near_in_percent(&mut parts, &what, found.map(|found| found.median / f64::from(kbps)), &mut worst);
     }
     parts.beside("TFRC Probe's medians off by at most", worst);
     parts
@@ -252,7 +252,8 @@ fn times(results: &Results, case: &dyn Fn(Link) -> Case) -> Parts {
             parts.beside(format!("{} after {samples}", link.name()), time(link));
         }
         for pair in FAST_FIRST.windows(2) {
-            let grows = time(pair[0]).zip(time(pair[1])).map(|(faster, slower)| slower >= faster);
+            let grows =
+                time(pair[0]).zip(time(pair[1])).map(|(faster, slower)| slower.median >= faster.median);
             let what = format!("{} takes longer than {} for {samples}", pair[1].name(), pair[0].name());
             parts.wants(&what, grows);
         }
@@ -260,7 +261,7 @@ fn times(results: &Results, case: &dyn Fn(Link) -> Case) -> Parts {
     let mut shares = Parts::of("% of n S P");
     for link in FAST_FIRST {
         // Bytes sent from the twentieth pair to the hundredth, over those of equation 3, in percent.
-        let sent = results.median(&case(link), "equation_3").map(|sent| 100.0 * sent);
+        let sent = results.paired([&case(link)], "equation_3", |[sent]| 100.0 * sent);
         shares.value(format!("{}: R t", link.name()), sent, Bar::between(90.0, 110.0));
     }
     parts.and(shares)
@@ -309,7 +310,7 @@ fn increases(results: &Results, of: &[(&str, f64)], what: &str) -> Parts {
     let mut parts = Parts::of("packets per round-trip time in each");
     for (tfrc, printed) in of {
         // Two digits of it, as the paper prints them.
-        let found = results.median(&cases::increase(tfrc), what).map(|found| (100.0 * found).round() / 100.0);
+        let found = results.paired([&cases::increase(tfrc)], what, |[found]| (100.0 * found).round() / 100.0);
         parts.value(*tfrc, found, most(*printed));
     }
     parts

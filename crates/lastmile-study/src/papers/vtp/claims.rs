@@ -7,8 +7,7 @@ use super::cases::{
 };
 use super::{ON_WIRES, section_4};
 use crate::papers::results::Results;
-use crate::papers::{Bar, Case, Claim, Parts, Stated, each};
-use lastmile_report::Mean;
+use crate::papers::{Bar, Claim, Middle, Parts, Stated, each};
 
 pub(super) fn claims() -> Vec<Claim> {
     let mut all = of_the_paper();
@@ -265,27 +264,27 @@ const GIVES_UP: &str = "Cause: MULTFRC gives up a connection wherever the round 
      in any flow that fills the link, and beside TCP nearly always: one connection is left there, plain TFRC. The fifth is \
      recalled; with four fifths v3 (x20) and v9 (x21) hold, and TCP loses more (x22). VTP's part of v3 holds";
 
-/// The median of what one case has in percent of what the other has.
-fn share(results: &Results, what: &str, of: &Case, from: &Case) -> Option<f64> {
-    Some(100.0 * results.median(of, what)? / results.median(from, what)?)
-}
-
 /// Figure 5.
 fn throughputs(results: &Results, set_up: SetUp) -> Parts {
     let (mut parts, mut rates) = (Parts::of("%"), Parts::of("Mbit/s"));
-    let own = |scheme, percent| results.median(&alone(set_up, scheme, percent), "throughput");
-    let best = FIVE.into_iter().filter_map(|scheme| own(scheme, 0)).reduce(f64::max);
-    rates.beside("the best without errors", best);
-    for scheme in FIVE {
-        let of = own(scheme, 0).zip(best).map(|(found, best)| 100.0 * found / best);
+    let cases = FIVE.map(|scheme| alone(set_up, scheme, 0));
+    let best = |all: [f64; FIVE.len()]| all.into_iter().fold(0.0, f64::max);
+    let all = cases.each_ref();
+    rates.beside("the best without errors", results.paired(all, "throughput", best));
+    for (k, scheme) in FIVE.into_iter().enumerate() {
+        let of = results.paired(all, "throughput", |all| 100.0 * all[k] / best(all));
         parts.value(format!("{scheme} without errors, of the best"), of, Bar::or_more(90.0));
     }
-    let kept = |scheme| share(results, "throughput", &alone(set_up, scheme, 5), &alone(set_up, scheme, 0));
-    let vtp = kept("vtp");
-    parts.value("vtp keeps at 5 % errors", vtp, Bar::or_more(85.0));
+    let kept = |scheme| results.share(&alone(set_up, scheme, 5), &alone(set_up, scheme, 0), "throughput");
+    parts.value("vtp keeps at 5 % errors", kept("vtp"), Bar::or_more(85.0));
+    let [own, whole] = [5, 0].map(|percent| alone(set_up, "vtp", percent));
     for scheme in &FIVE[1..] {
-        let less = Bar::below(vtp.unwrap_or(f64::NAN)).said("less than VTP");
-        parts.value(format!("{scheme} keeps"), kept(scheme), less);
+        let [of, from] = [5, 0].map(|percent| alone(set_up, scheme, percent));
+        let less = results.paired([&own, &whole, &of, &from], "throughput", |[own, whole, of, from]| {
+            100.0 * (own / whole - of / from)
+        });
+        parts.beside(format!("{scheme} keeps"), kept(scheme));
+        parts.value(format!("{scheme} keeps less than vtp by"), less, Bar::above(0.0));
     }
     rates.and(parts)
 }
@@ -296,22 +295,23 @@ const HIGHER: &str = THRESHOLDS[1];
 /// Figure 6's schemes, with a window that is cut in the place of VTP's rate.
 const CUT: [&str; 3] = ["vtp(cut=window)", WIRELESS[1], WIRELESS[2]];
 
-/// A number of three schemes, by errors. The first of them is VTP; the bar of the others goes by what it has.
+/// A number of three schemes, by errors. The first of them is VTP; the bars are of what the others have more than it, seed by seed.
 fn beside_vtp(
     results: &Results,
     mut parts: Parts,
     set_up: SetUp,
     schemes: &[&str; 3],
     what: &str,
-    bar: fn(u32, f64) -> Bar,
+    bar: fn(u32) -> Bar,
 ) -> Parts {
     for percent in FEW {
-        let of = |scheme| results.median(&steps(set_up, scheme, percent), what);
-        let own = of(schemes[0]);
-        parts.beside(format!("at {percent} % errors: {}", schemes[0]), own);
+        let case = |scheme| steps(set_up, scheme, percent);
+        for &scheme in schemes {
+            parts.beside(format!("at {percent} % errors: {scheme}"), results.median(&case(scheme), what));
+        }
         for &scheme in &schemes[1..] {
-            let bar = bar(percent, own.unwrap_or(f64::NAN));
-            parts.value(format!("at {percent} % errors: {scheme}"), of(scheme), bar);
+            let more = results.more(&case(scheme), &case(schemes[0]), what);
+            parts.value(format!("at {percent} % errors: {scheme} over {}", schemes[0]), more, bar(percent));
         }
     }
     parts
@@ -319,14 +319,14 @@ fn beside_vtp(
 
 /// Figure 6: variation.
 fn smoothest(results: &Results, set_up: SetUp, schemes: &[&str; 3], what: &str) -> Parts {
-    beside_vtp(results, Parts::of("%"), set_up, schemes, what, |_, vtp| Bar::above(vtp).said("above VTP's"))
+    beside_vtp(results, Parts::of("%"), set_up, schemes, what, |_| Bar::above(0.0))
 }
 
 /// Figure 7: median delays.
 fn delays(results: &Results, set_up: SetUp, schemes: &[&str; 3]) -> Parts {
-    beside_vtp(results, Parts::of("ms"), set_up, schemes, "delay_50", |percent, vtp| match percent {
-        0 => Bar::above(vtp).said("above VTP's"),
-        _ => Bar::or_less(vtp).said("VTP's or less"),
+    beside_vtp(results, Parts::of("ms"), set_up, schemes, "delay_50", |percent| match percent {
+        0 => Bar::above(0.0),
+        _ => Bar::or_less(0.0),
     })
 }
 
@@ -335,7 +335,7 @@ fn efficient(results: &Results, set_up: SetUp, [vtp, tfrc, multfrc]: &[&str; 3])
     let (mut parts, mut rates) = (Parts::of("%"), Parts::of("Mbit/s"));
     for percent in FEW {
         let case = |scheme| steps(set_up, scheme, percent);
-        let of = |one, other| share(results, "rate", &case(one), &case(other));
+        let of = |one, other| results.share(&case(one), &case(other), "rate");
         let what = format!("VTP's rate at {percent} % errors");
         rates.beside(&what, results.median(&case(vtp), "rate"));
         for other in [tfrc, multfrc] {
@@ -355,7 +355,7 @@ fn friendly(results: &Results, set_up: SetUp, errors: &[u32], schemes: &[&str]) 
         let what = format!("TCP beside TCP at {percent} % errors");
         rates.beside(what, results.median(&case("tcp"), "beside"));
         for scheme in schemes {
-            let of = share(results, "beside", &case(scheme), &case("tcp"));
+            let of = results.share(&case(scheme), &case("tcp"), "beside");
             let what = format!("TCP beside {scheme} at {percent} % errors, of that beside TCP");
             parts.value(what, of, Bar::or_more(90.0));
         }
@@ -371,7 +371,7 @@ fn takes_most(results: &Results, multfrc: &str, errors: &[u32]) -> Parts {
         let what = format!("MULTFRC's at {percent} % errors");
         rates.beside(&what, results.median(&case(multfrc), "throughput"));
         for scheme in &WIRELESS[..2] {
-            let of = share(results, "throughput", &case(multfrc), &case(scheme));
+            let of = results.share(&case(multfrc), &case(scheme), "throughput");
             parts.value(format!("{what}, of that of {scheme}"), of, Bar::above(100.0));
         }
     }
@@ -383,19 +383,17 @@ fn on_wires(results: &Results) -> Parts {
     let (mut shares, mut points) = (Parts::of("%"), Parts::of("points"));
     let case = |scheme| alone(SetUp::Wired, scheme, 0);
     for scheme in &ON_WIRES[..3] {
-        let of = share(results, "throughput", &case(scheme), &case("multfrc"));
+        let of = results.share(&case(scheme), &case("multfrc"), "throughput");
         shares.value(format!("{scheme}'s throughput, of MULTFRC's"), of, Bar::above(100.0));
     }
-    let own = results.median(&case("vtp"), "variation");
-    shares.beside("VTP's variation", own);
+    shares.beside("VTP's variation", results.median(&case("vtp"), "variation"));
     for scheme in &ON_WIRES[1..] {
-        let more = results.median(&case(scheme), "variation").zip(own).map(|(other, own)| other - own);
+        let more = results.more(&case(scheme), &case("vtp"), "variation");
         points.value(format!("{scheme}'s variation above VTP's by"), more, Bar::above(0.0));
     }
     let two = two_of_vtp();
     let pairs = results.values(&two, "throughput").into_iter().zip(results.values(&two, "beside"));
     let apart: Vec<f64> = pairs.map(|(one, other)| 200.0 * (one - other).abs() / (one + other)).collect();
-    let apart = Mean::of(&apart).map(|apart| apart.median);
-    shares.value("two VTP flows apart, of their mean", apart, Bar::or_less(10.0));
+    shares.value("two VTP flows apart, of their mean", Middle::of(&apart), Bar::or_less(10.0));
     shares.and(points)
 }

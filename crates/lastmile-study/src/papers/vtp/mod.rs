@@ -68,7 +68,8 @@ fn items() -> Vec<Item> {
             Some(Figure(9)),
             "a flow beside TCP NewReno, Mbit/s with 99 % intervals",
             &[(SetUp::Rts, &ERRORS)],
-        ),
+        )
+        .runs(100),
         Item::never(
             "figure-10",
             Figure(10),

@@ -276,10 +276,10 @@ fn figure_1(results: &Results) -> Table {
 pub(super) fn converges(results: &Results, scheme: usize) -> Parts {
     let (mut parts, mut rounds) = (Parts::of("%"), Parts::of("rounds"));
     for (buffer, start) in each(&BUFFERS, &STARTS) {
-        let of = |scheme| results.median(&case(scheme, buffer, start), "rounds");
+        let of = |scheme| case(scheme, buffer, start);
         let what = format!("from {} with {buffer} packets of buffer", from(start));
-        rounds.beside(format!("TCP {what}"), of("tcp"));
-        let share = of(SCHEMES[scheme]).zip(of("tcp")).map(|(ours, tcp)| 100.0 * ours / tcp);
+        rounds.beside(format!("TCP {what}"), results.median(&of("tcp"), "rounds"));
+        let share = results.share(&of(SCHEMES[scheme]), &of("tcp"), "rounds");
         parts.value(format!("VTP {what}, of TCP's"), share, Bar::or_less(120.0));
     }
     rounds.and(parts)
