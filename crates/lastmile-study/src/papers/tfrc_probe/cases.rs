@@ -161,13 +161,15 @@ pub(super) fn hand_off(tfrc: &str, wrapper: &str) -> Case {
     Case::new("hand-off").set("stream.flow.control", format!("{tfrc}+{wrapper}"))
 }
 
-/// The same where nothing but the capacity changes: packets keep their size, and 802.11b's round-trip time is that of 1xRTT with
-/// its queue.
-pub(super) fn hand_off_alike(wrapper: &str) -> Case {
+/// The same where 802.11b's round-trip time is that of 1xRTT with its queue.
+pub(super) fn of_one_rtt(wrapper: &str) -> Case {
+    hand_off(NS2, wrapper).set("link.3.delay", "150 ms")
+}
+
+/// The same where packets keep their size.
+pub(super) fn of_one_size(wrapper: &str) -> Case {
     let wrapper = wrapper.strip_suffix(')').map_or(format!("{wrapper}("), |given| format!("{given},"));
-    hand_off(NS2, &format!("{wrapper}full_size=true)"))
-        .set("stream.flow.packet_size", "500 B")
-        .set("link.3.delay", "150 ms")
+    hand_off(NS2, &format!("{wrapper}full_size=true)")).set("stream.flow.packet_size", "500 B")
 }
 
 /// How fast a TFRC's rate rises.

@@ -114,11 +114,6 @@ impl Told {
         (self.bytes(to) - self.bytes(from)) * 8e-3 / (to - from)
     }
 
-    fn target(&self, at: f64) -> Option<f64> {
-        let next = self.targets.partition_point(|(then, _)| *then <= at);
-        Some(self.targets.get(next.checked_sub(1)?)?.1)
-    }
-
     fn least_rtt(&self, from: f64, to: f64) -> Option<f64> {
         let within = self.rtts.iter().filter(|(at, _)| (from..to).contains(at));
         within.map(|(_, rtt)| *rtt).reduce(f64::min)
@@ -214,8 +209,8 @@ fn handed_off(run: &Run<'_>, told: &Told, put: &mut dyn FnMut(&'static str, f64)
         let full = told.windows.iter().filter(|window| (at..=when).contains(&window.at)).count();
         put(windows, full as f64);
         if upwards {
-            // The rate before the notice, and the highest in a second of the ten after it.
-            let before = told.rate(when - 2.0, when);
+            // The rate before the hand-off, and the highest in a second of the ten after the notice.
+            let before = told.rate(at - 2.0, at);
             let after = (0..10).map(|s| told.rate(when + f64::from(s), when + f64::from(s + 1)));
             put("rate_before", before);
             put("rise", after.fold(0.0, f64::max) / before);
@@ -255,12 +250,20 @@ fn changed(run: &Run<'_>, told: &Told, put: &mut dyn FnMut(&'static str, f64)) {
     let spans = told.windows.windows(2).map(|pair| pair[1].at - pair[0].at);
     let median = |values: Vec<f64>| stats::median(&values).unwrap_or(f64::NAN);
     put("window_s", median(spans.collect()));
-    let off = told.windows.windows(2).filter_map(|pair| {
-        // [equation 4] 1000 bit in a kbit.
-        let size = (told.target(pair[0].at)? * 1e3 * INTERVAL / (8.0 * PAIRS)).clamp(RESIZED.0, RESIZED.1);
-        Some(100.0 * (pair[1].size / size - 1.0).abs())
+    let arrived = |from: f64, to: f64| {
+        let rows = run.seen.rows.iter().filter(|row| row.row == "flow" && row.name.starts_with("flow"));
+        let rates = rows.filter(|row| from < row.at_s && row.at_s <= to).filter_map(|row| row.goodput_bps);
+        stats::mean(&rates.collect::<Vec<_>>())
+    };
+    let off = told.windows.windows(3).filter_map(|three| {
+        // [equation 4] with what arrived while the window before was filled. The largest size says nothing of the rate.
+        let size = arrived(three[0].at, three[1].at)? * INTERVAL / (8.0 * PAIRS);
+        let tells = (RESIZED.0..RESIZED.1).contains(&size);
+        tells.then(|| 100.0 * (three[2].size / size - 1.0).abs())
     });
-    put("size_off", median(off.collect()));
+    let off: Vec<f64> = off.collect();
+    put("sized", off.len() as f64);
+    put("size_off", median(off));
     put("largest", told.windows.iter().map(|window| window.size).fold(0.0, f64::max));
 }
 

@@ -1,6 +1,8 @@
 //! TFRC Probe: L.-J. Chen, T. Sun, G. Yang, M. Y. Sanadidi, M. Gerla, "Monitoring access link capacity using TFRC Probe".
 
-use crate::papers::{Case, Item, Number, Paper, Row, each};
+use lastmile::time::Span;
+
+use crate::papers::{Case, Item, Number, Paper, Row, Watch, each};
 
 mod cases;
 mod claims;
@@ -31,7 +33,7 @@ pub(super) const PAPER: Paper = Paper {
         ("pair", include_str!("scenarios/pair.toml")),
     ],
     numbers: include_str!("figures.toml"),
-    watch: None,
+    watch: Some(Watch { step: Span::from_secs(1), packets: false }),
     measure: measure::measure,
     draw: measure::draw,
     items,
@@ -131,11 +133,18 @@ fn items() -> Vec<Item> {
             tables::hand_offs(results, &rfc)
         }),
         Item::made(
-            "hand-off-alike",
+            "hand-off-of-one-rtt",
             None,
-            "figure 6 where neither round-trip time nor size of packets changes: 310 ms, 500 B",
-            both(&cases::hand_off_alike),
-            |results| tables::hand_offs(results, &cases::hand_off_alike),
+            "figure 6 where the round-trip time does not change: 310 ms",
+            both(&cases::of_one_rtt),
+            |results| tables::hand_offs(results, &cases::of_one_rtt),
+        ),
+        Item::made(
+            "hand-off-of-one-size",
+            None,
+            "figure 6 where the size of packets does not change: 500 B",
+            both(&cases::of_one_size),
+            |results| tables::hand_offs(results, &cases::of_one_size),
         ),
         Item::rows(
             "increase",
