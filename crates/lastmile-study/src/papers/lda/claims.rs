@@ -1,11 +1,9 @@
 //! Claims of LDA, decided by medians over the runs.
 
 use super::cases::{FLOWS, SCHEMES, Topology, beside_tcp, case, come_and_go};
-use super::judge::{
-    CLOSE, at_800, in_most, middle, misjudged_by_two_queues, near_the_printed, one_flow, red_adds, same_order,
-};
+use super::judge::{CLOSE, at_800, in_most, middle, misjudged_by_two_queues, near_the_printed, one_flow};
 use super::tables::{channels, used};
-use super::variants::{Variant, otherwise};
+use super::variants::{Variant, otherwise, red_adds, same_order};
 use super::{MEASURED, TOTALS, printed};
 use crate::papers::{Bar, Claim, Parts, Stated, each};
 use Topology::{Wb, Wlh};

@@ -1,18 +1,14 @@
 //! Decisions shared by LDA's claims and those on its variants.
 
-use Topology::{Wb, Wlh};
+use Topology::Wlh;
 
 use super::cases::{FLOWS, SCHEMES, Topology, case};
-use super::variants::Variant;
-use super::{FEW, printed};
+use super::printed;
 use crate::papers::results::Results;
 use crate::papers::{Bar, Case, Middle, Parts, each};
 
 /// So many points of throughput are close.
 pub(super) const CLOSE: f64 = 4.0;
-
-/// How far schemes must be apart to have an order, in points of throughput.
-const APART: f64 = 3.0;
 
 /// One flow: each number so near to the one that the table of the topology prints.
 pub(super) fn one_flow(results: &Results, topology: Topology, of: &dyn Fn(&str) -> Case) -> Parts {
@@ -99,41 +95,4 @@ pub(super) fn misjudged_by_two_queues(results: &Results) -> Parts {
         }
     }
     parts
-}
-
-/// No two schemes that are apart in the figures are the other way round elsewhere.
-pub(super) fn same_order(results: &Results, variant: Variant, parts: &mut Parts) {
-    for (topology, n) in each(&[Wlh, Wb], &FEW) {
-        let less = |a: Case, b: Case| {
-            let of = |case: &Case| Some(results.median(case, "throughput")?.median);
-            Some(of(&a)? - of(&b)?)
-        };
-        let mut turned = Vec::new();
-        for (k, a) in SCHEMES.iter().enumerate() {
-            for b in &SCHEMES[k + 1..] {
-                let before = less(case(topology, n, a), case(topology, n, b));
-                let there = less(variant.of(topology, n, a), variant.of(topology, n, b));
-                let Some((before, there)) = before.zip(there) else {
-                    return parts.beside(variant.name, None::<f64>);
-                };
-                if before.abs() > APART && there.abs() > APART && before * there < 0.0 {
-                    turned.push(format!("{a} and {b}"));
-                }
-            }
-        }
-        let (name, topology) = (variant.name, topology.name());
-        let which = if turned.is_empty() { "none".to_owned() } else { turned.join(", ") };
-        parts.holds(format!("{name} {topology} {n} turned: {which}"), turned.is_empty());
-    }
-}
-
-/// Increase of Mc or Mw by RED, whichever is more: the mean over topologies and flow counts, since the paper names none.
-pub(super) fn red_adds(results: &Results, scheme: &str) -> Option<f64> {
-    let worse = |(topology, n)| {
-        let (red, tail) = (Variant::RED.of(topology, n, scheme), case(topology, n, scheme));
-        let more = |what| Some(middle(results, &red, what)?.median - middle(results, &tail, what)?.median);
-        more("mc").into_iter().chain(more("mw")).reduce(f64::max)
-    };
-    let all: Option<Vec<f64>> = each(&[Wlh, Wb], &FEW).into_iter().map(worse).collect();
-    all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
 }

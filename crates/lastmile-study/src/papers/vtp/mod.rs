@@ -8,9 +8,11 @@ use crate::papers::{Item, Number, Paper, Row, Watch, each};
 
 mod cases;
 mod claims;
+mod judge;
 mod measure;
 mod section_4;
 mod tables;
+mod variants;
 
 use cases::{ERRORS, FEW, FIVE, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS, alone, two_of_vtp};
 use tables::{burst_runs, figure_5, figure_7, friendliness, of_runs, stepped, thresholds};
