@@ -215,8 +215,9 @@ pub struct Parts {
     missed: Vec<String>,
     /// Of the missed ones those that no chance has a part in, or whose whole interval misses.
     surely: usize,
-    /// Those whose intervals hold an end of their bars.
+    /// Those whose intervals hold an end of their bars, and the fewest runs behind one.
     straddling: Vec<String>,
+    fewest: Option<usize>,
     unknown: Vec<String>,
 }
 
@@ -244,6 +245,7 @@ impl Parts {
         self.missed.extend(other.missed);
         self.surely += other.surely;
         self.straddling.extend(other.straddling);
+        self.fewest = self.fewest.into_iter().chain(other.fewest).min();
         self.unknown.extend(other.unknown);
         self
     }
@@ -257,6 +259,7 @@ impl Parts {
         let said = format!("{what} {} ({within}bar {bar})", self.number(found.median));
         if straddles {
             self.straddling.push(said.clone());
+            self.fewest = self.fewest.into_iter().chain([found.runs]).min();
         }
         if !bar.holds(found.median) {
             self.missed.push(format!("{what} {}, not {bar}", self.number(found.median)));
@@ -299,16 +302,16 @@ impl Parts {
         }
     }
 
-    /// Verdict on all parts after so many runs; no part decides nothing. Enough runs decide nothing where no number misses by its whole
-    /// interval and one's interval holds an end of its bar.
-    pub fn verdict(self, enough: bool) -> Verdict {
+    /// Verdict on all parts; no part decides nothing. Nor do so many runs behind each number whose interval holds an end of its bar, if
+    /// no number misses by its whole interval.
+    pub fn verdict(self, enough: usize) -> Verdict {
         let (ours, any) = (self.said.join(", "), !(self.said.is_empty() && self.missed.is_empty()));
         match (self.unknown.is_empty(), self.missed.is_empty()) {
             (false, _) => {
                 let why = format!("nothing is known of {}", self.unknown.join(", "));
                 Verdict { holds: None, ours, why, by_chance: false }
             }
-            (true, _) if enough && self.surely == 0 && !self.straddling.is_empty() => {
+            (true, _) if self.surely == 0 && self.fewest.is_some_and(|runs| runs >= enough) => {
                 let why = format!("not decided, 95 % intervals hold the bar: {}", self.straddling.join("; "));
                 Verdict { holds: None, ours, why, by_chance: true }
             }
@@ -343,12 +346,9 @@ impl Results {
         enough: usize,
     ) -> (Verdict, Vec<Without>) {
         self.asked.take();
-        let parts = decide(self);
-        let asked = self.asked.take();
-        let fewest = asked.values().map(|(with, without)| with + without).min();
-        let verdict = parts.verdict(fewest.is_some_and(|runs| runs >= enough));
+        let verdict = decide(self).verdict(enough);
         let mut sums = BTreeMap::<String, (usize, usize)>::new();
-        for ((_, number), (with, without)) in asked {
+        for ((_, number), (with, without)) in self.asked.take() {
             let sum = sums.entry(number).or_default();
             *sum = (sum.0 + with, sum.1 + without);
         }
@@ -370,7 +370,7 @@ mod tests {
         parts.beside("b", Some(0.126));
         let mut times = Parts::of("ms");
         times.value("c", Some(0.0), Bar::below(1.0));
-        let verdict = parts.and(times).verdict(false);
+        let verdict = parts.and(times).verdict(usize::MAX);
         assert_eq!(verdict.ours, "a 64.2 % (bar 90 or more), b 0.13 %, c 0.0 ms (bar below 1)");
         assert_eq!((verdict.holds, verdict.why.as_str()), (Some(false), "a 64.2 %, not 90 or more"));
     }
@@ -380,28 +380,28 @@ mod tests {
         let mut parts = Parts::default();
         parts.value("a", Some(1.0), Bar::above(1.0));
         parts.beside("b", None::<f64>);
-        let verdict = parts.verdict(false);
+        let verdict = parts.verdict(usize::MAX);
         assert_eq!((verdict.holds, verdict.why.as_str()), (None, "nothing is known of b"));
-        assert_eq!(Parts::of("%").verdict(false).holds, None);
+        assert_eq!(Parts::of("%").verdict(usize::MAX).holds, None);
     }
 
     /// Chance decides where an interval holds an end of the bar; enough runs say so, unless another number misses for sure.
     #[test]
     fn what_chance_decides_is_not_decided_by_enough_runs() {
-        let near = Middle { median: 89.0, interval: (86.0, 91.0) };
+        let near = Middle { median: 89.0, interval: (86.0, 91.0), runs: 100 };
         let claim = |other: f64, enough| {
             let mut parts = Parts::of("%");
             parts.value("a", Some(near), Bar::or_more(90.0));
             parts.value("b", Some(other), Bar::or_more(90.0));
             parts.verdict(enough)
         };
-        assert_eq!((claim(95.0, false).holds, claim(95.0, true).holds), (Some(false), None));
+        assert_eq!((claim(95.0, 101).holds, claim(95.0, 100).holds), (Some(false), None));
         assert_eq!(
-            claim(95.0, true).why,
+            claim(95.0, 100).why,
             "not decided, 95 % intervals hold the bar: a 89.0 % (86.0 to 91.0, bar 90 or more)"
         );
-        assert_eq!(claim(80.0, true).holds, Some(false));
-        let within = |median, interval| Bar::near(84.0, 4.0).straddles(Middle { median, interval });
+        assert_eq!(claim(80.0, 100).holds, Some(false));
+        let within = |median, interval| Bar::near(84.0, 4.0).straddles(Middle { median, interval, runs: 1 });
         assert_eq!(
             [within(84.0, (81.0, 87.0)), within(84.0, (79.0, 89.0)), within(90.0, (89.0, 91.0))],
             [false, true, false]

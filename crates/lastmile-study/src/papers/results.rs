@@ -98,6 +98,8 @@ pub struct Middle {
     /// Its interval, both ends counted: of the sorted values the k-th from either side, whatever their distribution. Of less than six
     /// runs it is all that they have, and less sure.
     pub interval: (f64, f64),
+    /// Runs behind it.
+    pub runs: usize,
 }
 
 impl Middle {
@@ -107,14 +109,22 @@ impl Middle {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = beyond(values.len());
-        Some(Middle { median, interval: (sorted[at], sorted[sorted.len() - 1 - at]) })
+        Some(Middle { median, interval: (sorted[at], sorted[sorted.len() - 1 - at]), runs: sorted.len() })
     }
 }
 
 /// A number in which chance has no part.
 impl From<f64> for Middle {
     fn from(value: f64) -> Middle {
-        Middle { median: value, interval: (value, value) }
+        Middle { median: value, interval: (value, value), runs: 0 }
+    }
+}
+
+/// The mean, where a paper says that its numbers are means.
+impl From<Mean> for Middle {
+    fn from(Mean { mean, half, n, .. }: Mean) -> Middle {
+        let half = half.unwrap_or(0.0);
+        Middle { median: mean, interval: (mean - half, mean + half), runs: n }
     }
 }
 
@@ -139,7 +149,7 @@ mod tests {
     fn medians_have_the_intervals_of_the_sign_test() {
         assert_eq!([1, 5, 6, 9, 10, 15, 100].map(beyond), [0, 0, 0, 1, 1, 3, 39]);
         let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
-        assert_eq!(Middle::of(&values), Some(Middle { median: 5.5, interval: (2.0, 9.0) }));
+        assert_eq!(Middle::of(&values), Some(Middle { median: 5.5, interval: (2.0, 9.0), runs: 10 }));
         assert_eq!(Middle::of(&[]), None);
     }
 

@@ -1,6 +1,6 @@
 //! Decisions shared by LDA's claims and those on its variants.
 
-use Topology::Wlh;
+use Topology::{Wb, Wlh};
 
 use super::cases::{FLOWS, SCHEMES, Topology, case};
 use super::printed;
@@ -52,12 +52,56 @@ pub(super) fn in_most(
         };
         let low = count(&|found| bar.holds(found.median) && !bar.straddles(*found));
         let high = count(&|found| bar.holds(found.median) || bar.straddles(*found));
-        Middle { median: count(&|found| bar.holds(found.median)), interval: (low, high) }
+        let runs = all.iter().map(|(_, found)| found.runs).min().unwrap_or(0);
+        Middle { median: count(&|found| bar.holds(found.median)), interval: (low, high), runs }
     });
     let each = all.into_iter().flatten().map(|(n, found)| format!("{:.1} with {n}", found.median));
     let each = each.collect::<Vec<_>>().join(", ");
     let what = format!("{what} {bar} ({each}): of the flow counts");
     parts.value(what, share, Bar::above(50.0).said("most"));
+}
+
+/// The deviations of figure 14, which are means over the runs: in the backbone of each flow count, in the last hop of most.
+pub(super) fn fair(results: &Results) -> Parts {
+    let varies = |topology: Topology, n, scheme: &str| {
+        results.mean(&case(topology, n, scheme), "deviation").map(Middle::from)
+    };
+    let mut parts = Parts::each("%", each(&SCHEMES[1..], &FLOWS[1..]), |(scheme, n)| {
+        (format!("wb {scheme} {n}"), varies(Wb, n, scheme), Bar::between(2.0, 9.0))
+    });
+    for (scheme, bar) in wlh_bars() {
+        let what = format!("wlh {scheme} varies by %");
+        in_most(&mut parts, &what, &FLOWS[1..], &bar, |n| varies(Wlh, n, scheme));
+    }
+    parts
+}
+
+/// The same by means over the flow counts.
+pub(super) fn fair_on_the_mean(results: &Results) -> Parts {
+    let varies = |topology: Topology, scheme: &str| -> Option<f64> {
+        let of = |&n: &u32| Some(results.mean(&case(topology, n, scheme), "deviation")?.mean);
+        let all: Option<Vec<f64>> = FLOWS[1..].iter().map(of).collect();
+        all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let mut parts = Parts::each("%", SCHEMES[1..].iter().copied(), |scheme| {
+        (format!("wb {scheme}"), varies(Wb, scheme), Bar::between(2.0, 9.0))
+    });
+    for (scheme, bar) in wlh_bars() {
+        parts.value(format!("wlh {scheme}"), varies(Wlh, scheme), bar);
+    }
+    parts
+}
+
+/// What schemes deviate by in the last hop.
+fn wlh_bars() -> [(&'static str, Bar); 5] {
+    let (much, little) = (Bar::above(12.0), Bar::below(12.0));
+    [
+        ("spike", much.clone()),
+        ("biaz", much.clone()),
+        ("mbiaz", much),
+        ("zigzag", little.clone()),
+        ("zbs", little),
+    ]
 }
 
 /// Figure 15 at 800 kbit/s for each alone.

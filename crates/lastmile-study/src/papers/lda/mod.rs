@@ -12,7 +12,7 @@ mod variants;
 
 use cases::{Preset, SCHEMES, Topology, case};
 use tables::{beside_tcp, channel, curves, deviations, operations, performance, statistics, uses};
-use variants::{Variant, beside_tcp_otherwise, old_tcp, sweeps, variant, warm_up};
+use variants::{Variant, beside_tcp_otherwise, old_tcp, sweeps, two_flows, variant, warm_up};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -96,7 +96,7 @@ fn items() -> Vec<Item> {
             channel,
         ),
         performance("table-2", Some(InTable(2)), "wireless last hop, one flow", (Wlh, 1), &BOTH).runs(100),
-        performance("table-3", Some(InTable(3)), "wireless backbone, one flow", (Wb, 1), &BOTH),
+        performance("table-3", Some(InTable(3)), "wireless backbone, one flow", (Wb, 1), &BOTH).runs(100),
         curves("figure-8", Figure(8), "wireless last hop, 1 to 16 flows of one kind", Wlh, base),
         curves("figure-9", Figure(9), "wireless backbone, 1 to 16 flows of one kind", Wb, base),
         Item::fixed(
@@ -147,7 +147,9 @@ fn items() -> Vec<Item> {
             "section V-B read otherwise: losses go by the clock, in frames of 762 or 381 bytes or of 10.2 ms, or in bad periods of 10 ms",
             &[1],
             &[Variant::FRAMES, Variant::HALF_FRAMES, Variant::FITTED, Variant::TEN_MS],
-        ),
+        )
+        .runs(100),
+        two_flows(),
         warm_up(),
         variant("red", "section IX-B: RED, beside drop-tail", &FEW, &[Variant::RED]),
         beside_tcp_otherwise(),
