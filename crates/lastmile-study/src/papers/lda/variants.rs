@@ -234,7 +234,9 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
                     (format!("{n} flows: below Biaz's by"), below, Bar::above(0.0).said("below"))
                 })
             },
-        ),
+        )
+        .cause("Cause: where the shared queue dropped a packet, the last link's queue, which is most of the delay, has drained for a packet's \
+             time longer, and the delay fallen by 23 ms when the next one comes"),
         again(
             "x10",
             "l11 at 0.8 per flow where losses go by the clock, in the 20 ms frames of 150 kbit/s",
