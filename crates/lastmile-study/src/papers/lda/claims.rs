@@ -131,8 +131,7 @@ fn of_the_paper() -> Vec<Claim> {
                     (format!("{} {n}", topology.name()), over, Bar::within(CLOSE))
                 })
             },
-        )
-        .cause("Cause: with two flows in the backbone ZBS uses ZigZag for a third of the time (l9), which alone has half of the link (item two-flows)"),
+        ),
         Claim::new(
             "l9",
             "use of schemes: WLH mBiaz at least 75 %, Spike at most 10 %; WB Spike at least 85 % at 4 and 6 flows; one flow mBiaz at least 95 %; WB two flows ZigZag 30-70 %",
