@@ -364,15 +364,16 @@ mod tests {
     /// the link of 2 Mbit/s would have 20 pairs within 1.6 s, if slow start did not overflow its queue.
     #[test]
     fn the_first_twenty_pairs_wait_a_second_for_the_second_packet() {
-        for link in [Link::DslDown, Link::WifiB(2_000)] {
+        for (link, left) in [(Link::DslDown, 0.5), (Link::WifiB(2_000), 0.6)] {
             let (_, told, start) = run(&link.case());
             let heard = told.rtts[0].0 - start;
             assert!((1.0..1.1).contains(&heard), "{link:?}: {heard}");
-            // Slow start ends at the first loss, and the rate falls below half of what the link has.
+            // Slow start ends at the first loss, and the rate falls below half of what the link has, over 802.11b below
+            // three fifths: the losses of the overflow are of one round, and one event.
             let lowest =
                 told.targets.iter().filter(|(at, _)| (heard + 0.5..3.0).contains(at)).map(|target| target.1);
             let lowest = lowest.fold(f64::INFINITY, f64::min);
-            assert!(lowest < link.truth() / 2.0 && told.lost > 0.0, "{link:?}: {lowest}");
+            assert!(lowest < left * link.truth() && told.lost > 0.0, "{link:?}: {lowest}");
         }
     }
 }

@@ -36,6 +36,8 @@ pub(super) enum SetUp {
     NoRts,
     /// Figure 4 with errors on the air itself, so that frames are sent again.
     Retries,
+    /// Figure 4 with the two states of errors on the air of both stations: frames and requests are sent again.
+    Air,
     /// Figure 4 where each other segment of TCP is acknowledged.
     DelayedAcks,
     /// Earlier work's: errors on a wired link of 11 Mbit/s.
@@ -48,6 +50,7 @@ impl SetUp {
             SetUp::Rts => "figure 4",
             SetUp::NoRts => "no RTS",
             SetUp::Retries => "errors on the air",
+            SetUp::Air => "bursts on the air",
             SetUp::DelayedAcks => "delayed ACKs",
             SetUp::Wired => "wired",
         }
@@ -75,6 +78,13 @@ impl SetUp {
                 let frame = format!("{:.3}", (f64::from(percent) / 100.0).powf(0.25));
                 ["radio", "other-radio"].into_iter().fold(quiet(case, &[2, 3]), |case, station| {
                     case.set(format!("wlan.0.station.{station}.down_frame_error"), &frame)
+                })
+            }
+            SetUp::Air if percent > 0 => {
+                let bad = format!("{:.0} ms", 1_000.0 * odds);
+                ["radio", "other-radio"].into_iter().fold(quiet(case, &[2, 3]), |case, station| {
+                    let key = |key: &str| format!("wlan.0.station.{station}.markov.{key}");
+                    case.set(key("good"), "1 s").set(key("bad"), &bad)
                 })
             }
             _ => {

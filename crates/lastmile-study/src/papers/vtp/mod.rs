@@ -112,6 +112,19 @@ fn items() -> Vec<Item> {
             SetUp::Retries,
             &WIRELESS,
         ),
+        stepped(
+            "air",
+            None,
+            "section 5.3: figure 6 with two states of errors in time on the air, which hit requests too",
+            SetUp::Air,
+            &WIRELESS,
+        ),
+        friendliness(
+            "air-friendliness",
+            None,
+            "figure 9 with two states of errors in time on the air, which hit requests too",
+            &[(SetUp::Air, &ERRORS)],
+        ),
         stepped("readings", None, "figure 6 with VTP's readings, and TFRC with ZBS", SetUp::Rts, &READINGS),
         Item::never(
             "rcs",

@@ -1,6 +1,6 @@
 //! VTP's claims in other set-ups.
 
-use super::cases::{FEW, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS};
+use super::cases::{ERRORS, FEW, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS};
 use super::judge::{bursty, delays, efficient, friendly, smoothest, takes_most, throughputs};
 use super::section_4;
 use crate::papers::results::Results;
@@ -67,5 +67,9 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
              delay is the lowest",
         ),
         again("x24", "v7 with bursts of 20 ms in the place of 100", &["figure-8"], |results| bursty(results, 20)),
+        again("x25", "v2 with two states of errors in time on the air, which hit requests too", &["air"],
+            |results| smoothest(results, SetUp::Air, &WIRELESS, "variation")),
+        again("x26", "v8 with these", &["air-friendliness"],
+            |results| friendly(results, SetUp::Air, &ERRORS, &WIRELESS)),
     ]
 }

@@ -286,9 +286,10 @@ impl RateController for Tfrc {
             times: times * self.factor,
             worse: began || self.loss_event_rate > before,
             sifted: self.sifted
-                && feedback.reports.iter().any(|report| {
-                    matches!(report.fate, Fate::Lost { class: LossClass::Congestion, .. })
-                }),
+                && feedback
+                    .reports
+                    .iter()
+                    .any(|report| matches!(report.fate, Fate::Lost { class: LossClass::Congestion, .. })),
             // [RFC 5348, 4.3] not where X_recv is zero
             data_limited: received.is_some()
                 && newest.is_some_and(|new| self.limited.interval(now, new, rtt)),

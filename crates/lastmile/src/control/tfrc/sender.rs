@@ -159,7 +159,8 @@ impl Law for RfcSender {
             };
             // p is next to nothing where a classifier took most losses out of it, and says what the path carries only after several
             // loss events, each a full queue's round-trip time: X is what arrives, and rises as TCP would.
-            let few = |received: &f64| facts.sifted && !facts.data_limited && *received < STEP_DOWN * self.allowed;
+            let few =
+                |received: &f64| facts.sifted && !facts.data_limited && *received < STEP_DOWN * self.allowed;
             if let Some(received) = facts.received.filter(few) {
                 self.ramp = Some((received, now));
             }

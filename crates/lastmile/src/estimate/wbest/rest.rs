@@ -98,7 +98,8 @@ impl Wbest {
         let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
         estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
         estimate.next = self.next(idle);
-        if let Some((code, text)) = idle.and_then(|idle| self.doubt_of_rest(idle, left / limit.rate.max(1.0))) {
+        if let Some((code, text)) = idle.and_then(|idle| self.doubt_of_rest(idle, left / limit.rate.max(1.0)))
+        {
             // The number is the most that is left; how much less it is nobody knows.
             estimate.interval = estimate.interval.filter(|interval| !too_wide(interval, limit.rate));
             estimate.warnings.push(Warning { code, text });
