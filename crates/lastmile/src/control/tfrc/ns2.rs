@@ -167,9 +167,6 @@ impl Law for Ns2Sender {
             self.ticks.take(sample);
         }
         let Some(rtt) = self.rtt else { return };
-        // A message that is lost makes the timer expire; that they come less often than ns-2's, by the interval and not for want
-        // of packets, does not. ns-2 allows for 2 R where messages come every 1.5 R at most.
-        self.spacing = (2.0 * (facts.every - self.segment / self.rate) - 3.0 * rtt).max(0.0);
         // maxrate_
         let limit = facts.received.filter(|_| self.round > 1).map(|received| 2.0 * received);
         let one = facts.times * self.segment / rtt;
@@ -200,6 +197,9 @@ impl Law for Ns2Sender {
             }
         }
         self.rate = self.rate.min(facts.max);
+        // A message that is lost makes the timer expire; that they come less often than ns-2's, by the interval and not for want
+        // of packets, does not. ns-2 allows for 2 R where messages come every 1.5 R at most.
+        self.spacing = (2.0 * (facts.every - self.segment / self.rate) - 3.0 * rtt).max(0.0);
         self.no_feedback_at = Some(after(now, self.timeout()));
     }
 
