@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -192,7 +192,13 @@ fn a_killed_recording_holds_what_was_recorded() {
         &file,
     ];
     let mut child = Command::new(PROGRAM).args(long).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_800));
+    // A line for each packet, in trains of 30.
+    let written = || fs::read_to_string(&file).map_or(0, |text| text.lines().count());
+    let began = Instant::now();
+    while written() < 240 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} lines", written());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     let replayed = lastmile(&["replay", &file, "--json"]);

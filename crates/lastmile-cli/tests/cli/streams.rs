@@ -258,8 +258,8 @@ fn files_on_a_full_disk_are_named() {
     let receiver = Receiver::start(&["--once"]);
     let scratch = Scratch::new("full-stream");
     let [record, events] = ["record.jsonl", "events.jsonl"].map(|name| scratch.path(name));
-    // Files of 2 kB at most.
-    let program = "trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\"";
+    // Files of 1 kB at most.
+    let program = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
     let to = ["stream", &receiver.address, "--rate", "500 kbit/s", "--seconds", "3"];
     let mut limited = Command::new("sh");
     limited.args(["-c", program, PROGRAM]).args(to).args(["--record", &record, "--events", &events]);
