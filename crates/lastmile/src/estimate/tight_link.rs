@@ -45,10 +45,12 @@ pub(super) enum Least {
     Is(f64),
     /// They show the median.
     Proves,
-    /// They are too few, but the median agrees with the least delays.
-    Agrees,
+    /// They are too few, but the median agrees with the least delays, which show this dispersion.
+    Agrees(f64),
     /// The median contradicts them, and too few pairs met none.
     Contradicts,
+    /// The least delays show this dispersion, and few pairs are spread: who is right is not known.
+    Doubts(f64),
     /// Nothing that this rule is for.
     Nothing,
 }
@@ -118,9 +120,9 @@ pub(super) fn least(pairs: &[Pair], spread: bool, noise: Span, late: Span) -> Le
         match ((median / truth - 1.0).abs() <= agree, met_none) {
             (true, true) => Least::Proves,
             (false, true) => Least::Is(truth),
-            (true, false) => Least::Agrees,
+            (true, false) => Least::Agrees(truth),
             (false, false) if spread => Least::Contradicts,
-            (false, false) => Least::Nothing,
+            (false, false) => Least::Doubts(truth),
         }
     }
 }
@@ -160,7 +162,7 @@ mod tests {
         // A busy narrow link: all wait, and all come 1190 us apart.
         let narrow: Vec<(u64, u64)> = (0..30).map(|k| (k * 97 % 1_200, 1_190)).collect();
         assert!(!closer(&pairs(&narrow), EXACT));
-        assert!(matches!(least(&pairs(&narrow), true, EXACT, Span::ZERO), Least::Agrees | Least::Proves));
+        assert!(matches!(least(&pairs(&narrow), true, EXACT, Span::ZERO), Least::Agrees(_) | Least::Proves));
         // 802.11g: 326 us and up to 15 slots of 9 us, before each packet.
         let cell: Vec<(u64, u64)> = (0..30).map(|k| (k * 11 % 16 * 9, 326 + k * 7 % 16 * 9)).collect();
         assert!(!closer(&pairs(&cell), EXACT));

@@ -73,6 +73,12 @@ impl Capacity {
         Capacity { rate: rate(gap), interval, method: IntervalMethod::LeastDelays }
     }
 
+    /// Makes the interval reach what a pair of packets of `size` would tell that came so far apart, in nanoseconds.
+    pub(super) fn reach(&mut self, gap: f64, size: Bytes) {
+        let rate = size.bits() as f64 * 1e9 / gap.max(1.0);
+        self.interval = self.interval.map(|(low, high)| (low.min(rate), high.max(rate)));
+    }
+
     /// Whether batches told it, and not pairs.
     pub(super) fn is_of_batches(&self) -> bool {
         self.method == IntervalMethod::BatchSpread

@@ -115,16 +115,17 @@ impl Wbest {
         let late = BurstCheck::made_up(self.base.coalescing());
         match tight_link::least(pairs, closer || met != Met::Few, noise, late) {
             Least::Contradicts => return self.more_pairs(SPREAD),
-            Least::Agrees if met != Met::Few && again => return self.more_pairs(SPREAD),
+            Least::Agrees(_) if met != Met::Few && again => return self.more_pairs(SPREAD),
             Least::Is(gap) => self.capacity = Capacity::of_least(gap, size, noise),
-            Least::Agrees | Least::Nothing if met != Met::Few => {
+            Least::Agrees(_) | Least::Doubts(_) | Least::Nothing if met != Met::Few => {
                 self.base.warn(WarningCode::Scattered, SCATTERED);
             }
-            Least::Agrees | Least::Nothing if tight_link::together(pairs, noise) => {
+            Least::Agrees(_) | Least::Doubts(_) | Least::Nothing if tight_link::together(pairs, noise) => {
                 self.base.warn(WarningCode::Scattered, SCATTERED);
                 self.capacity.interval = None;
             }
-            Least::Proves | Least::Agrees | Least::Nothing => {}
+            Least::Agrees(gap) | Least::Doubts(gap) => self.capacity.reach(gap, size),
+            Least::Proves | Least::Nothing => {}
         }
         if closer {
             self.base.warn(WarningCode::TightLink, TIGHT_LINK);
