@@ -228,14 +228,14 @@ fn json_of_paths() {
     let json = lastmile(&[&arguments[..], &["--json"]].concat()).json();
     has_keys(&json, "schema paths rows codes costs removed numbers answers durations");
     let list = |key: &str| json[key].as_array().unwrap().clone();
-    let keys = "method row n right held warned silent silent_share silent_low silent_high kept refused unjudged intervals holding score";
+    let keys = "method row n right held warned silent silent_share silent_low silent_high kept refused unjudged intervals holding score nexts next_holding";
     list("rows").iter().for_each(|row| has_keys(row, keys));
     list("codes").iter().for_each(|row| has_keys(row, "method code refusal n wrong"));
     list("costs").iter().for_each(|row| has_keys(row, "method loaded n bytes seconds"));
     let keys = "feature method paths right turned_silent silent turned_right turned_held turned_warned turned_refused numbers";
     list("removed").iter().for_each(|row| has_keys(row, keys));
     assert!(!list("removed").is_empty());
-    let keys = "path method direction quantity verdict kept rate_bps bound interval truth_bps capacity_bps holds score codes changed tags";
+    let keys = "path method direction quantity verdict kept rate_bps bound interval truth_bps capacity_bps holds next_holds score codes changed tags";
     list("numbers").iter().for_each(|row| has_keys(row, keys));
     list("answers")
         .iter()

@@ -59,6 +59,8 @@ pub struct Number {
     pub capacity_bps: Option<u64>,
     /// Whether the interval holds the truth.
     pub holds: Option<bool>,
+    /// Whether the interval of the next 10 s holds what was left in these.
+    pub next_holds: Option<bool>,
     /// The interval's score (Winkler), as a share of the capacity: its width, and 20 times by how much it misses.
     pub score: Option<f64>,
     /// Codes of its warnings, or the one of its refusal.
@@ -85,6 +87,7 @@ pub(super) struct Judged {
     pub(super) truth: Option<Rate>,
     pub(super) capacity: Option<Rate>,
     pub(super) holds: Option<bool>,
+    pub(super) next_holds: Option<bool>,
     pub(super) score: Option<f64>,
 }
 
@@ -103,6 +106,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
             truth: None,
             capacity: None,
             holds: None,
+            next_holds: None,
             score: None,
         };
         return Some(nothing);
@@ -136,6 +140,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
         truth: Some(own),
         capacity: Some(Rate::ip(capacity as u64)),
         holds,
+        next_holds: estimate.next.zip(truth.next).map(|(next, truth)| next.contains(truth)),
         score: estimate.interval.filter(|_| capacity > 0.0).map(|interval| score(interval, own) / capacity),
     })
 }

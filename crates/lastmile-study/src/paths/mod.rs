@@ -203,6 +203,7 @@ impl Measured {
     fn take(&mut self, number: usize, path: &draw::Path, found: &Found) {
         let tags = [path.tags(0), path.tags(1)];
         let mut before = lastmile::endpoint::measure::Cost::default();
+        let mut since = f64::INFINITY;
         for outcome in &found.outcomes {
             let way = usize::from(outcome.direction == Direction::Reverse);
             let is_same = |answer: &Answer| {
@@ -227,9 +228,13 @@ impl Measured {
                     tags: tags[way].clone(),
                 });
                 before = outcome.cost;
+                since = f64::INFINITY;
             }
             let (Some(answer), Some(estimate)) = (self.answers.last(), &outcome.estimate) else { continue };
-            let changed = path.changes_within(span(estimate, found));
+            let (first, last) = span(estimate, found);
+            // What is left is told by the pairs of the capacity too.
+            since = since.min(first);
+            let changed = path.changes_within((since, last));
             self.numbers.extend(answer.judged(estimate, outcome.truth, changed));
         }
     }
@@ -277,6 +282,7 @@ impl Answer {
             truth_bps: None,
             capacity_bps: None,
             holds: None,
+            next_holds: None,
             score: None,
             codes: Vec::new(),
             changed: self.changes,
@@ -304,6 +310,7 @@ impl Answer {
             truth_bps: judged.truth.map(bps),
             capacity_bps: judged.capacity.map(bps),
             holds: judged.holds,
+            next_holds: judged.next_holds,
             score: judged.score,
             codes: codes.chain(bound.then_some("more-than")).collect(),
             changed,

@@ -46,6 +46,10 @@ pub struct Row {
     pub holding: usize,
     /// The mean score of the intervals.
     pub score: Option<f64>,
+    /// Intervals of the next 10 s with a truth.
+    pub nexts: usize,
+    /// Those of them that hold it.
+    pub next_holding: usize,
 }
 
 /// Numbers beside which a warning stands.
@@ -141,6 +145,7 @@ fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
     let n = right + held + warned + silent;
     let interval = share_interval(silent, n, 0.95);
     let holds = numbers.iter().filter_map(|number| number.holds);
+    let nexts = numbers.iter().filter_map(|number| number.next_holds);
     let scores: Vec<f64> = numbers.iter().filter_map(|number| number.score).collect();
     Row {
         method: method.to_owned(),
@@ -159,6 +164,8 @@ fn row(method: &str, name: String, numbers: &[&Number]) -> Row {
         intervals: holds.clone().count(),
         holding: holds.filter(|&holds| holds).count(),
         score: lastmile::observe::stats::mean(&scores),
+        nexts: nexts.clone().count(),
+        next_holding: nexts.filter(|&holds| holds).count(),
     }
 }
 
@@ -215,6 +222,8 @@ pub fn text(table: &Table) -> String {
         ">intervals",
         ">hold",
         ">score",
+        ">next 10 s",
+        ">hold",
     ];
     let mut methods: Vec<&str> = table.rows.iter().map(|row| &*row.method).collect();
     methods.dedup();
@@ -236,6 +245,8 @@ pub fn text(table: &Table) -> String {
                 row.intervals.to_string(),
                 of(row.holding, row.intervals),
                 row.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}")),
+                row.nexts.to_string(),
+                of(row.next_holding, row.nexts),
             ]);
         }
         text.push_str(&format!("{method}\n{}\n", shown.text()));
