@@ -47,9 +47,37 @@ impl Table {
     }
 }
 
+/// Text as lines of at most `width` columns, each ended, those behind the first set in by two. A longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let long = word.chars().count();
+        match column {
+            0 => column = long,
+            _ if column + 1 + long > width => {
+                out.push_str("\n  ");
+                column = 2 + long;
+            }
+            _ => {
+                out.push(' ');
+                column += 1 + long;
+            }
+        }
+        out.push_str(word);
+    }
+    out + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_no_longer_than_they_may_be() {
+        assert_eq!(wrapped("one two three  four", 9), "one two\n  three\n  four\n");
+        assert_eq!(wrapped("incomprehensibilities are", 9), "incomprehensibilities\n  are\n");
+        assert_eq!(wrapped("", 9), "\n");
+    }
 
     #[test]
     fn columns_line_up() {

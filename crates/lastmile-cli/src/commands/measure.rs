@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
+use crate::roles::measure::answer::answer;
 use crate::roles::measure::result::{counted, exit, once, table};
 use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     /// DiffServ codepoint of the packets
     #[arg(long, value_name = "0-63", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64))]
     dscp: u8,
+    /// Print a table of all numbers, with the burst that each was shown with and what it cost
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -153,9 +157,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         unrecorded.iter().for_each(|error| why += &format!("; {error}"));
         return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
-        crate::shell::say(table(&rows).trim_end());
-        warnings(&events).iter().for_each(|(text, _)| crate::shell::say(text));
-        crate::shell::say(&summary(&events));
+        match args.verbose {
+            true => crate::shell::say(table(&rows).trim_end()),
+            false => {
+                let trip = rtt(&events).map(|s| format!(", round trip {}", Span::from_secs_f64(s)));
+                crate::shell::say(&format!("{peer}{}\n", trip.unwrap_or_default()));
+                crate::shell::say(answer(&rows, &args.host).trim_end());
+            }
+        }
+        warnings(&events).iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
+        crate::shell::say_in_lines(&summary(&events));
     }
     if let Some(error) = unrecorded {
         return Err(Exit::Machine.blame(error));

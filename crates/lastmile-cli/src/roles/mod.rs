@@ -37,6 +37,9 @@ trait Role: Sync {
     /// Table and exit code of a run.
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown;
 
+    /// What came of a run in a few lines of 80 columns; empty if it had nothing to do.
+    fn answer(&self, found: &Found) -> String;
+
     /// Makes the first line of a recording of one of its endpoints.
     fn header(&self, scenario: &Scenario, what: Recorded) -> HeaderOf;
 
@@ -112,6 +115,11 @@ pub(crate) struct Case {
 /// Tables and exit codes of all roles.
 pub(crate) fn shown(scenario: &Scenario, found: &Found) -> Vec<Shown> {
     ROLES.iter().map(|role| role.shown(scenario, found)).collect()
+}
+
+/// Answers of all roles.
+pub(crate) fn answers(found: &Found) -> String {
+    ROLES.iter().map(|role| role.answer(found)).collect()
 }
 
 /// Maker of a recording's first line, for an endpoint of any role.

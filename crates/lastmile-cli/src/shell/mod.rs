@@ -14,4 +14,4 @@ pub(crate) mod scenarios;
 pub(crate) mod signals;
 pub(crate) mod spool;
 
-pub(crate) use say::{is_looked_at, json, look, note, say, show};
+pub(crate) use say::{WIDTH, is_looked_at, json, look, note, say, say_in_lines, show};

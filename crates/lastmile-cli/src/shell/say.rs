@@ -36,6 +36,14 @@ pub(crate) fn say(line: &str) {
     }
 }
 
+/// Columns of what people read.
+pub(crate) const WIDTH: usize = 80;
+
+/// Prints a sentence in lines that are no longer.
+pub(crate) fn say_in_lines(text: &str) {
+    say(lastmile_report::text::wrapped(text, WIDTH).trim_end());
+}
+
 /// Prints a document for programs, or text for people.
 pub(crate) fn show(is_json: bool, document: &impl serde::Serialize, text: &str) -> anyhow::Result<()> {
     if is_json {

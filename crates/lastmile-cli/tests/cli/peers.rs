@@ -251,3 +251,15 @@ fn limits_are_kept_and_named() {
         lastmile(&["measure", &server.address, &argument]).is_error(USAGE, &["--max-seconds"]);
     }
 }
+
+/// On a terminal of 80 columns no line of an answer is broken; `-v` has all numbers.
+#[test]
+fn an_answer_has_eighty_columns() {
+    let server = Server::start(&[]);
+    let ended = lastmile(&["measure", &server.address]);
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
+    let has = |words: &str| ended.stdout.contains(words);
+    assert!(has("available") && has("\nto 127.0.0.1") && has("\nfrom 127.0.0.1"), "{}", ended.stdout);
+    let all = lastmile(&["measure", &server.address, "-v"]);
+    assert!(all.stdout.starts_with("direction  method"), "{}", all.stdout);
+}

@@ -21,7 +21,7 @@ use crate::roles::Recorded;
 use crate::shell::exit::Exit;
 use crate::shell::options::KERNEL_NOISE;
 use crate::shell::replace::{self, replace};
-use crate::shell::{scenarios, signals};
+use crate::shell::{say_in_lines, scenarios, signals};
 
 /// Show it: measure paths whose truth is known and send video over one that loses packets, with real packets, in a minute
 ///
@@ -50,7 +50,7 @@ enum What {
 
 const ACTS: &[Act] = &[
     Act {
-        title: "WBest: 0.7 s and 256 kB forward, where other traffic takes 4 of 10 Mbit/s; 0.4 s and 134 kB on the idle way back.",
+        title: "WBest: 0.7 s and 256 kB to the server, where other traffic takes 4 of 10 Mbit/s; 0.4 s and 134 kB on the idle way back.",
         what: What::Measure {
             path: "rate = \"10 Mbit/s\"\nback = { rate = \"20 Mbit/s\" }",
             measure: "method = \"wbest\"\ndirection = \"both\"",
@@ -101,14 +101,15 @@ fn scenario(act: &Act) -> anyhow::Result<Scenario> {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.html.as_deref().map_or(Ok(()), replace::check)?;
     signals::stop();
-    crate::shell::say(
-        "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time.",
+    say_in_lines(
+        "Two hosts (network namespaces) on this machine, joined by a simulated link that carries real packets in real time. \
+         The truth is read from the link's queue.\n",
     );
-    crate::shell::say("Truth is read from the link's queue. Rates are IP packets of 1488 B.\n");
+    crate::shell::say("");
     let (mut shown, mut drawn) = (0, false);
     for (number, act) in ACTS.iter().enumerate() {
         let scenario = scenario(act)?;
-        crate::shell::say(act.title);
+        say_in_lines(act.title);
         let html = args.html.as_ref().filter(|_| number == 0);
         match in_lab(&scenario, args.seed, html) {
             Ok(numbers) => {
@@ -116,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 drawn |= html.is_some();
             }
             Err(LabFailure::Impossible(why)) => {
-                crate::shell::say(&format!("The lab cannot be shown here: {why}.\nIn the simulator:"));
+                say_in_lines(&format!("The lab cannot be shown here: {why}. In the simulator:"));
                 in_simulator(&scenario, args.seed)?;
                 continue;
             }
@@ -132,11 +133,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         });
     }
     if shown < ACTS.len() {
-        crate::shell::say(
+        say_in_lines(
             "Some runs were not shown, for the reason given; `lastmile doctor` says what to change.",
         );
     }
-    crate::shell::say(
+    say_in_lines(
         "Next: `lastmile serve` on one machine, `lastmile measure HOST` on another; `lastmile receive`, `lastmile stream HOST`.",
     );
     Ok(None)
@@ -182,7 +183,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
             continue;
         }
         if run.lateness.refused.is_none() {
-            say_results(scenario, &run.found);
+            say_answer(&run.found);
         }
         super::lab::say_lateness(&run.lateness);
         if let (Some(recorder), Some(page)) = (recorder, html) {
@@ -203,12 +204,11 @@ fn draw(page: &Path) -> anyhow::Result<()> {
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
     let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
-    say_results(scenario, &run.found);
+    say_answer(&run.found);
     crate::shell::say("");
     Ok(())
 }
 
-fn say_results(scenario: &Scenario, found: &Found) {
-    let tables = roles::shown(scenario, found).into_iter().filter_map(|shown| shown.table);
-    tables.for_each(|table| crate::shell::say(table.trim_end()));
+fn say_answer(found: &Found) {
+    crate::shell::say(roles::answers(found).trim_end());
 }

@@ -135,7 +135,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
         format!("; in time the numbers would be within {:.1} % of the capacity", moved * 100.0)
     });
     let core = format!("{:.0} % of a core", lateness.core * 100.0);
-    crate::shell::say(&match (lateness.packets, lateness.events) {
+    let line = match (lateness.packets, lateness.events) {
         (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
         (0, events) => {
             format!(
@@ -143,7 +143,8 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
             )
         }
         (packets, _) => format!("lab: {packets} packets, {late}{moved}; {core}; {priority}"),
-    });
+    };
+    crate::shell::say_in_lines(&line);
     if let Some(why) = &lateness.refused {
         crate::shell::say(&format!("refused: {why}"));
     }

@@ -29,6 +29,7 @@ use crate::shell::exit::Exit;
 use crate::shell::network::random_seed;
 use crate::shell::options::{self, KERNEL_NOISE, MethodArgs};
 
+pub(crate) mod answer;
 mod describe;
 #[cfg(feature = "pages")]
 mod plots;
@@ -60,6 +61,11 @@ impl Role for Measuring {
             shown.table.iter_mut().for_each(|table| table.push_str(&note));
         }
         shown
+    }
+
+    fn answer(&self, found: &Found) -> String {
+        let rows = found.measure.rows();
+        if rows.is_empty() { String::new() } else { answer::answer(&rows, "") }
     }
 
     /// The first session of a scenario, once its prober's configuration is known.

@@ -1,11 +1,12 @@
 //! Results as a table.
 
 use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
-use lastmile::estimate::{Quantity, TruthKind, TruthOver, Value};
+use lastmile::estimate::{Quantity, TruthOver, Value};
 use lastmile::units::Rate;
 
 use lastmile_report::text::Table;
 
+use super::answer::true_rate;
 use crate::shell::exit::Exit;
 
 /// The number, a bound, or that there is none.
@@ -60,15 +61,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         let burst = row.burst_bytes.map(|bytes| lastmile::units::Bytes(bytes).to_string());
         cells.push(burst.unwrap_or_else(|| "-".to_owned()));
         if truths {
-            cells.push(rate_cell(row.truth.and_then(|t| match (row.quantity, row.truth_kind) {
-                (Some(Quantity::Capacity), _) => Some(t.truth_capacity_bps),
-                (Some(Quantity::ShortestExchange), _) => t.truth_shortest_bps,
-                (Some(Quantity::SustainedRate), _) => Some(t.truth_sustained_bps),
-                (_, Some(TruthKind::Saturation)) => t.truth_saturation_window_bps,
-                (Some(_), _) if t.truth_over == TruthOver::Window => t.truth_window_bps,
-                (Some(_), _) => t.truth_mean_bps,
-                (None, _) => t.truth_mean_bps,
-            })));
+            cells.push(rate_cell(row.truth.and_then(|truth| true_rate(row, &truth))));
             cells.push(row.truth.and_then(|truth| error(row, &truth)).unwrap_or_else(|| "-".to_owned()));
             let later = row.truth.filter(|_| row.next.is_some()).and_then(|truth| truth.truth_next_bps);
             cells.extend(next.then(|| rate_cell(later)));
@@ -177,7 +170,7 @@ pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
 mod tests {
     use super::*;
     use lastmile::endpoint::measure::{Cost, Decision};
-    use lastmile::estimate::{Estimate, Refusal, Warning, WarningCode};
+    use lastmile::estimate::{Estimate, Refusal, TruthKind, Warning, WarningCode};
     use lastmile::report::Direction;
     use lastmile_net::lab::lateness::CODES as LATENESS_CODES;
 

@@ -28,6 +28,7 @@ use crate::roles::run::Run;
 use crate::shell::exit::Exit;
 use lastmile_report::text::Table;
 
+mod answer;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod receiving;
@@ -152,6 +153,10 @@ impl Role for Streaming {
         }
         let table = (!found.outcomes.is_empty()).then(|| table.text());
         Shown { table, exit: None }
+    }
+
+    fn answer(&self, found: &Found) -> String {
+        found.stream.outcomes.iter().map(answer::answer).collect()
     }
 
     fn header(&self, _: &Scenario, what: Recorded) -> HeaderOf {

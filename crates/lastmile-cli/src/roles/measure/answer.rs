@@ -1,0 +1,233 @@
+//! Results as an answer of 80 columns: for each direction what is left, the capacity and what lasts, and below it what must be said.
+//!
+//! The table of all numbers ([`result`](super::result)) has the rest.
+
+use std::collections::BTreeSet;
+
+use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
+use lastmile::estimate::{Quantity, TruthKind, TruthOver};
+use lastmile::report::Direction;
+use lastmile::units::Bytes;
+use lastmile_report::text::{Table, wrapped};
+
+use super::result::once;
+use crate::shell::WIDTH;
+
+/// A longer name of a host is left out.
+const LONGEST_NAME: usize = 15;
+
+/// The unit of all rates of an answer.
+struct Unit {
+    bps: f64,
+    name: &'static str,
+}
+
+impl Unit {
+    /// That in which the largest rate has at least one digit.
+    fn of(rows: &[Row]) -> Unit {
+        let ends = |row: &Row| [row.rate_bps, row.more_than_bps, row.interval.map(|i| i.high_bps)];
+        match rows.iter().flat_map(ends).flatten().max().unwrap_or(0) {
+            bps if bps < 1_000_000 => Unit { bps: 1e3, name: "kbit/s" },
+            bps if bps < 10_000_000_000 => Unit { bps: 1e6, name: "Mbit/s" },
+            _ => Unit { bps: 1e9, name: "Gbit/s" },
+        }
+    }
+
+    /// Three digits.
+    fn rate(&self, bps: u64) -> String {
+        let rate = bps as f64 / self.bps;
+        let digits = if rate < 9.995 { 2 } else { usize::from(rate < 99.95) };
+        format!("{rate:.digits$}")
+    }
+
+    fn interval(&self, of: IntervalRow) -> String {
+        format!("({} .. {})", self.rate(of.low_bps), self.rate(of.high_bps))
+    }
+
+    /// The number with its interval, a bound, or that it is unknown.
+    fn number(&self, row: &Row) -> String {
+        let interval = row.interval.map(|interval| format!(" {}", self.interval(interval)));
+        match (row.rate_bps, row.more_than_bps) {
+            (Some(bps), _) => self.rate(bps) + &interval.unwrap_or_default(),
+            (_, Some(bps)) => format!("> {}", self.rate(bps)),
+            _ => interval.map_or_else(|| "unknown".to_owned(), |interval| interval.trim_start().to_owned()),
+        }
+    }
+}
+
+/// The results of sessions, without what they cost. `peer` names the other host where the rows do not.
+pub(crate) fn answer(rows: &[Row], peer: &str) -> String {
+    let unit = Unit::of(rows);
+    let mut text = String::new();
+    let mut notes = Notes::default();
+    let mut methods: Vec<&Row> = Vec::new();
+    for row in rows {
+        let known = |other: &&Row| (&other.asked, other.start_seconds) == (&row.asked, row.start_seconds);
+        if !methods.iter().any(known) {
+            methods.push(row);
+        }
+    }
+    for first in &methods {
+        let own: Vec<&Row> = rows
+            .iter()
+            .filter(|row| (&row.asked, row.start_seconds) == (&first.asked, first.start_seconds))
+            .collect();
+        if methods.len() > 1 {
+            let start = first.start_seconds.map(|at| format!(" at {at} s")).unwrap_or_default();
+            text += &format!("{}{start}\n", first.asked);
+        }
+        text += &block(&own, peer, &unit, &mut notes);
+    }
+    let interval = rows.iter().find_map(|row| row.interval).map(|i| i.confidence * 100.0);
+    let interval =
+        interval.map(|share| format!("; in parentheses {share:.0} % intervals")).unwrap_or_default();
+    text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
+    text + &notes.text()
+}
+
+/// What stands below the numbers, each thing once.
+#[derive(Default)]
+struct Notes {
+    unseen: Option<u64>,
+    said: Vec<(String, String)>,
+}
+
+impl Notes {
+    fn mark(&self) -> String {
+        self.unseen.map_or_else(String::new, |burst| {
+            format!(" * In bursts of {}: `--train-length` looks further.", Bytes(burst))
+        })
+    }
+
+    fn text(&self) -> String {
+        let each = once(self.said.iter().map(|(what, whose)| (what.as_str(), whose.as_str())));
+        let line = |(what, whose): (&str, Vec<&str>)| {
+            let whose: BTreeSet<&str> = whose.into_iter().collect();
+            wrapped(&format!("{}: {what}", whose.into_iter().collect::<Vec<_>>().join(", ")), WIDTH)
+        };
+        each.into_iter().map(line).collect()
+    }
+}
+
+/// The lines of one method's session.
+fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
+    let mut table = Table::new(&["", "available", "capacity", "sustained"]);
+    for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
+        let own: Vec<&Row> = rows.iter().copied().filter(|row| row.direction == direction).collect();
+        let Some(first) = own.first() else { continue };
+        let label = label(first, peer);
+        let of = |quantity| own.iter().copied().find(|row| row.quantity == Some(quantity));
+        let [left, capacity, lasts] =
+            [Quantity::AvailableBandwidth, Quantity::Capacity, Quantity::SustainedRate].map(of);
+        let refused = own.iter().find_map(|row| row.refused.as_deref());
+        let cell = |row: Option<&Row>| match row {
+            Some(row) => unit.number(row),
+            None if refused.is_some() => "none".to_owned(),
+            None => String::new(),
+        };
+        let unseen = lasts.filter(|row| row.rate_bps.is_none() && row.interval.is_none());
+        let last = match unseen.and_then(|row| row.burst_bytes) {
+            Some(burst) => {
+                notes.unseen = Some(notes.unseen.map_or(burst, |least| least.min(burst)));
+                "no limit seen *".to_owned()
+            }
+            None => cell(lasts),
+        };
+        table.row([label.clone(), cell(left), cell(capacity), last]);
+        let truth = |row: Option<&Row>| {
+            row.and_then(|row| true_rate(row, &row.truth?)).map(|bps| unit.rate(bps)).unwrap_or_default()
+        };
+        if own.iter().any(|row| row.truth.is_some()) {
+            table.row(["  truth".to_owned(), truth(left), truth(capacity), truth(lasts)]);
+        }
+        if let Some(next) = left.and_then(|row| row.next) {
+            table.row(["  next 10 s".to_owned(), unit.interval(next)]);
+        }
+        for quantity in [Quantity::AchievableRate, Quantity::ShortestExchange] {
+            if let Some(row) = of(quantity) {
+                notes.said.push((format!("{quantity} {}", unit.number(row)), label.clone()));
+            }
+        }
+        let said = refused.into_iter().chain(own.iter().filter_map(|row| row.warning.as_deref()));
+        notes.said.extend(said.map(|said| (said.to_owned(), label.clone())));
+    }
+    table.text()
+}
+
+/// "to HOST", or without a name that is short enough the direction.
+fn label(row: &Row, peer: &str) -> String {
+    let name = row.to.as_deref().unwrap_or(peer);
+    // The port of "host:8620" is known, and of "::1" there is none.
+    let name = name.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(name, |(host, _)| host);
+    match row.direction {
+        Direction::Forward if name.chars().count() <= LONGEST_NAME => format!("to {name}"),
+        Direction::Reverse if name.chars().count() <= LONGEST_NAME => format!("from {name}"),
+        direction => direction.to_string(),
+    }
+}
+
+/// The truth that a number is held against, in bit/s.
+pub(super) fn true_rate(row: &Row, truth: &TruthRow) -> Option<u64> {
+    match (row.quantity, row.truth_kind) {
+        (Some(Quantity::Capacity), _) => Some(truth.truth_capacity_bps),
+        (Some(Quantity::ShortestExchange), _) => truth.truth_shortest_bps,
+        (Some(Quantity::SustainedRate), _) => Some(truth.truth_sustained_bps),
+        (_, Some(TruthKind::Saturation)) => truth.truth_saturation_window_bps,
+        (Some(_), _) if truth.truth_over == TruthOver::Window => truth.truth_window_bps,
+        _ => truth.truth_mean_bps,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::endpoint::measure::{Cost, Decision};
+    use lastmile::estimate::{Estimate, Interval, IntervalMethod, Refusal, Value, Warning, WarningCode};
+    use lastmile::units::Rate;
+
+    fn row(direction: Direction, quantity: Quantity, kbps: Option<[u64; 3]>, warning: &str) -> Row {
+        let rate = |kbps: u64| Rate::ip(kbps * 1_000);
+        let interval = |low, high| Interval { low, high, confidence: 0.9, method: IntervalMethod::default() };
+        let warning = Warning { code: WarningCode::Other, text: warning.to_owned() };
+        let estimate = Estimate {
+            quantity,
+            value: kbps.map_or(Value::Unknown, |kbps| Value::Is(rate(kbps[0]))),
+            interval: kbps.map(|kbps| interval(rate(kbps[1]), rate(kbps[2]))),
+            next: (quantity == Quantity::AvailableBandwidth).then(|| interval(rate(3_870), rate(7_016))),
+            truth_kind: TruthKind::Queue,
+            burst: Some(Bytes(18_600)),
+            streams: Vec::new(),
+            warnings: Some(warning).filter(|warning| !warning.text.is_empty()).into_iter().collect(),
+        };
+        let (method, cost) = ("wbest".to_owned(), Cost::default());
+        Row::of(&Decision::Estimated { method, direction, estimate, cost }).unwrap()
+    }
+
+    #[test]
+    fn an_answer_has_a_line_for_each_direction_and_each_warning_once() {
+        let long = "a link other than the narrow one seems busy: 33 % of the pairs met an empty path, and less may be left";
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        let (method, cost) = ("wbest".to_owned(), Cost::default());
+        let refused = Decision::Refused { method, direction: reverse, refusal: Refusal::Interrupted, cost };
+        let rows = [
+            row(forward, Quantity::Capacity, Some([10_030, 9_987, 10_080]), long),
+            row(forward, Quantity::SustainedRate, None, long),
+            row(forward, Quantity::AvailableBandwidth, Some([5_444, 5_422, 6_021]), ""),
+            Row::of(&refused).unwrap(),
+        ];
+        let text = answer(&rows, "host-b");
+        let wanted = "\
+             \x20            available           capacity             sustained\n\
+             to host-b    5.44 (5.42 .. 6.02)  10.0 (9.99 .. 10.1)  no limit seen *\n\
+             \x20 next 10 s  (3.87 .. 7.02)\n\
+             from host-b  none                none                 none\n\
+             Mbit/s of IP packets; in parentheses 90 % intervals. * In bursts of 18.6 kB:\n\
+             `--train-length` looks further.\n";
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.matches("seems busy").count(), 1, "{text}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).starts_with(&words(wanted)), "{text}");
+        // A host whose name takes too much room has none.
+        assert!(answer(&rows, "a-long-name.example.org").contains("\nforward "), "{text}");
+    }
+}
