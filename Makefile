@@ -10,7 +10,7 @@ help:
 	@echo "make paths     how often numbers are wrong on random paths, and whether they say so (ARGS=... are passed on)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (writes docs/validation.md; 15 minutes, as root)"
-	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (10 minutes, as root, Debian)"
+	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
@@ -72,7 +72,7 @@ field-linux:
 	@if why=$$(scripts/guest.sh); then \
 		$(MAKE) --no-print-directory build && \
 		LASTMILE_PROGRAM=$(CURDIR)/target/release/lastmile cargo test --locked -p lastmile-cli --test field -- \
-			--ignored --nocapture --test-threads=1 linux_table; \
+			--ignored --nocapture --test-threads=1 linux_; \
 	else echo "field-linux: skipped: $$why"; fi
 
 # Leave the machine alone meanwhile.

@@ -111,11 +111,23 @@ impl Host {
 
     /// `lastmile serve`, once it answers at `address`.
     pub fn serves(&self, address: &str, options: &[&str]) -> LabChild {
-        let server = self.start(&program(), &[&["serve", "--bind", address][..], options].concat());
+        self.answers(&[&["serve", "--bind", address][..], options].concat(), 8620)
+    }
+
+    /// `lastmile receive`, once it answers at `address`.
+    pub fn receives(&self, address: &str) -> LabChild {
+        self.answers(&["receive", "--bind", address], 5004)
+    }
+
+    /// Our own program, once it has bound that port.
+    fn answers(&self, arguments: &[&str], port: u16) -> LabChild {
+        let server = self.start(&program(), arguments);
         let until = Instant::now() + Duration::from_secs(5);
         // Bound ports stand in the namespace's own table, in hexadecimal.
-        let bound =
-            || std::fs::read_to_string("/proc/thread-self/net/udp").is_ok_and(|t| t.contains(":21AC "));
+        let bound = move || {
+            std::fs::read_to_string("/proc/thread-self/net/udp")
+                .is_ok_and(|table| table.contains(&format!(":{port:04X} ")))
+        };
         while !self.ns.run(bound).expect("the host") && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -4,7 +4,7 @@
 use super::beside::{Beside, arrives, counted, saturated};
 use super::no_hosts;
 use super::path::{IP_SHARE, Path, no_guest};
-use super::rows::Rows;
+use super::rows::{MEASURED, Rows};
 use super::said::{LEFT, Truth};
 
 const FAR: &str = "10.9.0.2";
@@ -72,7 +72,7 @@ fn linux_table() {
         eprintln!("lab: skipped: {why}");
         return;
     }
-    let mut rows = Rows::new("make field-linux");
+    let mut rows = Rows::new("make field-linux", MEASURED);
     for (queue, lines, shared) in queues() {
         let besides = ["idle", "UDP of 4 Mbit/s", "a TCP download"];
         let besides = if shared { &besides[..] } else { &besides[..1] };

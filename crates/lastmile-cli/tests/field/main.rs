@@ -14,6 +14,7 @@ mod patience;
 mod relay;
 mod rows;
 mod said;
+mod streams;
 mod table;
 
 use common::{Ended, lastmile};

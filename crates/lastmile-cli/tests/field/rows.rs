@@ -4,11 +4,11 @@ use super::hosts::Host;
 use super::relay::Running;
 use super::said::{Said, Truth};
 
-const HEAD: &str = "| path | number | n | true, Mbit/s | said: median (range) | right | held | warned | refused | silently wrong | codes | median cost |\n|---|---|---|---|---|---|---|---|---|---|---|---|";
+pub(super) const MEASURED: &str = "| path | number | n | true, Mbit/s | said: median (range) | right | held | warned | refused | silently wrong | codes | median cost |\n|---|---|---|---|---|---|---|---|---|---|---|---|";
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/validation.md");
 
 /// Runs of each case.
-fn runs() -> u64 {
+pub(super) fn runs() -> u64 {
     std::env::var("LASTMILE_FIELD_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
 }
 
@@ -20,6 +20,7 @@ fn load() -> String {
 
 pub(super) struct Rows {
     command: &'static str,
+    head: &'static str,
     load: String,
     lines: Vec<String>,
     /// Cases with this in their names alone, which are not filed.
@@ -28,10 +29,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(command: &'static str) -> Rows {
-        eprintln!("{HEAD}");
+    pub(super) fn new(command: &'static str, head: &'static str) -> Rows {
+        eprintln!("{head}");
         let only = std::env::var("LASTMILE_FIELD_ONLY").ok();
-        Rows { command, load: load(), lines: Vec::new(), only, wrong: Vec::new() }
+        Rows { command, head, load: load(), lines: Vec::new(), only, wrong: Vec::new() }
     }
 
     pub(super) fn wants(&self, case: &str) -> bool {
@@ -53,13 +54,17 @@ impl Rows {
             said.add(&near.lastmile(&[&["measure"], arguments, &["--json"]].concat()), truth);
         }
         for line in said.lines(case, truth) {
-            eprintln!("{line}");
-            self.lines.push(line);
+            self.line(line);
         }
         said.reasons.iter().for_each(|(code, text)| eprintln!("{code}: {text}"));
         self.wrong.extend(said.silent().map(|(number, n)| format!("{case}: {number}: {n} silently wrong")));
         self.wrong.extend(said.exits.iter().map(|exit| format!("{case}: {exit}")));
         said
+    }
+
+    pub(super) fn line(&mut self, line: String) {
+        eprintln!("{line}");
+        self.lines.push(line);
     }
 
     pub(super) fn is_wrong(&mut self, what: String) {
@@ -74,14 +79,9 @@ impl Rows {
             let file = std::fs::read_to_string(FILE).expect("docs/validation.md");
             let (before, rest) = file.split_once(&begin).expect("where the table begins");
             let (_, after) = rest.split_once(&end).expect("where the table ends");
-            let about = format!(
-                "{} runs of each row; load average {} before and {} after them.",
-                runs(),
-                self.load,
-                load()
-            );
+            let about = format!("Load average {} before and {} after these runs.", self.load, load());
             let table =
-                format!("{before}{begin}{about}\n\n{HEAD}\n{}\n\n{end}{after}", self.lines.join("\n"));
+                format!("{before}{begin}{about}\n\n{}\n{}\n\n{end}{after}", self.head, self.lines.join("\n"));
             std::fs::write(FILE, table).expect("docs/validation.md");
         }
         assert!(self.wrong.is_empty(), "{:#?}", self.wrong);

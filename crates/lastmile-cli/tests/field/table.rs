@@ -7,7 +7,7 @@ use super::beside::{Beside, saturated};
 use super::hosts::Host;
 use super::path::{IP_SHARE, Path, no_guest};
 use super::relay::{Faults, relay, responder};
-use super::rows::Rows;
+use super::rows::{MEASURED, Rows};
 use super::said::{LEFT, Truth};
 use super::{no_hosts, no_iperf3};
 
@@ -36,7 +36,7 @@ fn field_table() {
     if no_hosts() {
         return;
     }
-    let mut rows = Rows::new("make field");
+    let mut rows = Rows::new("make field", MEASURED);
     let path = Path::new();
     buckets(&path, &mut rows);
     own_interfaces(&path, &mut rows);

@@ -100,6 +100,8 @@ crate::options! {
     pub struct DoubtConfig {
         /// Do not believe it once it takes more than this share of all packets for lost by the wireless link; 1 is never
         doubt: f64 [0.0..=1.0] = 0.2, "our own: the papers' channels lose a twelfth at most";
+        /// Send less for moments to see whether losses that it takes for the wireless link's cease
+        rate_test: bool = true, "our own: queues that stay short";
     }
 }
 
@@ -110,10 +112,14 @@ const IN_A_ROW: u8 = 2;
 
 /// A classifier that is doubted again and again is trusted after twice as many periods each time, as often as this.
 const MOST_DOUBTS: u8 = 6;
+/// A doubt by a test of the rate counts as so many: queues that stay short go on doing so.
+const DOUBTS_BY_RATE: u8 = 4;
 
 /// Whether a classifier is to be believed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubt {
+    /// The packets a second of the last period.
+    rate: f32,
     /// Of a period: when its first packet was sent, packets, how many were lost and how many of these were judged wireless.
     period_start: Option<Time<Tx>>,
     packets: u32,
@@ -148,12 +154,13 @@ impl Doubt {
         let [lost, wireless] = [self.lost, self.wireless].map(|part| part as f32 / self.packets as f32);
         let rate = self.packets as f32 / (sent - began).as_secs_f64() as f32;
         (self.period_start, self.packets, self.lost, self.wireless) = (None, 0, 0, 0);
+        self.rate = rate;
         if self.periods_left > 0 {
-            if lost < self.max_share / 2.0 {
-                self.periods_left -= 1;
-            } else if rate < self.doubted_rate / 2.0 && lost > 0.75 * self.doubted_share {
+            if rate < self.doubted_rate / 2.0 && lost > 0.75 * self.doubted_share {
                 // A full queue would lose less of half the rate.
                 (self.periods_left, self.link_is_lossy) = (0, true);
+            } else if lost < self.max_share / 2.0 {
+                self.periods_left -= 1;
             }
             return false;
         }
@@ -161,11 +168,15 @@ impl Doubt {
             if wireless > self.max_share && !self.link_is_lossy { self.periods_in_a_row + 1 } else { 0 };
         let comes = self.periods_in_a_row == IN_A_ROW;
         if comes {
-            (self.doubted_share, self.doubted_rate, self.periods_left, self.periods_in_a_row) =
-                (wireless, rate, 1 << self.doubts, 0);
-            self.doubts = (self.doubts + 1).min(MOST_DOUBTS);
+            self.begin(wireless);
         }
         comes
+    }
+
+    fn begin(&mut self, share: f32) {
+        (self.doubted_share, self.doubted_rate, self.periods_left, self.periods_in_a_row) =
+            (share, self.rate, 1 << self.doubts, 0);
+        self.doubts = (self.doubts + 1).min(MOST_DOUBTS);
     }
 
     fn lost(&mut self, class: LossClass) {
@@ -198,6 +209,7 @@ pub struct Discriminator {
     spike_rtt: SpikeRtt,
     judge: Judge,
     doubt: Doubt,
+    rate_test: bool,
     counts: LossCounts,
     /// The packets that each judged.
     judged: [u32; Judge::ALL.len()],
@@ -226,6 +238,7 @@ impl Discriminator {
             spike_rtt,
             judge,
             doubt: Doubt::over(config.doubt as f32),
+            rate_test: config.rate_test,
             counts,
             judged,
         })
@@ -294,6 +307,20 @@ impl Discriminator {
         let judged = &mut self.judged[self.judge as usize];
         *judged = judged.saturating_add(1);
         class
+    }
+
+    /// Whether tests of the rate have to tell if it is right: not while it is doubted, nor once that was wrong.
+    pub(crate) fn wants_rate_test(&self) -> bool {
+        let Doubt { periods_left, link_is_lossy, max_share, .. } = self.doubt;
+        let may_be_doubted = self.rate_test && max_share < 1.0 && !self.own.is_certain();
+        may_be_doubted && periods_left == 0 && !link_is_lossy
+    }
+
+    /// A test showed that such a share of packets, which it took for lost by the wireless link, is lost because of the rate.
+    pub(crate) fn doubt_by_rate(&mut self, share: f64) {
+        self.doubt.doubts = self.doubt.doubts.max(DOUBTS_BY_RATE);
+        self.doubt.begin(share as f32);
+        self.forget();
     }
 
     /// The packets take another way.

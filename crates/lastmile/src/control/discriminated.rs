@@ -1,6 +1,9 @@
 //! A loss classifier in front of a controller: losses that it judges wireless are no congestion to what stands behind it.
 
-use super::{Action, Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Signal};
+use super::rate_test::RateTest;
+use super::{
+    Action, Decision, Decisions, Fate, Feedback, Output, RateController, Report, Sent, Setting, Signal,
+};
 use crate::classify::{self, Arrival, Discriminator, Loss, LossClass, LossCounts, Verdicts};
 use crate::telemetry::Visitor;
 use crate::time::Time;
@@ -65,6 +68,8 @@ pub struct Discriminated {
     /// The highest number that arrived, and the verdicts of late: feedback that repeats itself is taken once.
     highest: Option<u64>,
     recent: Recent,
+    rate_test: RateTest,
+    now: Time,
 }
 
 impl Discriminated {
@@ -76,7 +81,14 @@ impl Discriminated {
             decisions: Decisions::default(),
             highest: None,
             recent: Recent::default(),
+            rate_test: RateTest::new(Setting::default().min),
+            now: Time::ZERO,
         }
+    }
+
+    /// The same where no test of the rate may send less than the user allows.
+    pub(super) fn within(self, setting: &Setting) -> Discriminated {
+        Discriminated { rate_test: RateTest::new(setting.min), ..self }
     }
 
     /// How losses were judged so far.
@@ -112,6 +124,22 @@ impl Discriminated {
         self.settle(feedback, feedback.reports.len(), &mut waiting);
     }
 
+    /// Counts what was judged for tests of the rate, which may end the trust in the classifier.
+    fn test_rate(&mut self, feedback: &Feedback<'_>) {
+        for report in feedback.reports.iter() {
+            match report.fate {
+                Fate::Arrived { .. } => self.rate_test.arrived(&report.sent),
+                Fate::Lost { class: LossClass::Wireless, .. } => self.rate_test.lost(&report.sent),
+                _ => {}
+            }
+        }
+        let answered = feedback.newest().map(|newest| self.now - feedback.reports[newest].sent.at);
+        let wanted = self.discriminator.wants_rate_test();
+        if let Some(share) = self.rate_test.on_feedback(self.now, answered, wanted) {
+            self.discriminator.doubt_by_rate(share);
+        }
+    }
+
     /// Asks about the losses among the reports before `end` that wait.
     fn settle(&mut self, feedback: &mut Feedback<'_>, end: usize, waiting: &mut usize) {
         if *waiting == 0 {
@@ -144,27 +172,35 @@ impl Discriminated {
 
 impl RateController for Discriminated {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.now = self.now.max(now);
         self.controller.on_sent(now, sent);
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
+        self.now = self.now.max(now);
         self.judge(now, feedback);
+        self.test_rate(feedback);
         self.controller.on_feedback(now, feedback);
     }
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
+        self.now = self.now.max(now);
         if let Signal::Route { .. } = signal {
             self.discriminator.on_route_change();
+            self.rate_test.on_route_change();
         }
         self.controller.on_signal(now, signal);
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.controller.poll_timeout()
+        [self.rate_test.poll_timeout(self.now), self.controller.poll_timeout()].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, now: Time) {
-        self.controller.on_timeout(now);
+        self.now = self.now.max(now);
+        if self.controller.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.controller.on_timeout(now);
+        }
     }
 
     fn poll_action(&mut self) -> Option<Action> {
@@ -180,7 +216,7 @@ impl RateController for Discriminated {
     }
 
     fn output(&self) -> Output {
-        self.controller.output()
+        self.rate_test.output(self.now, self.controller.output())
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
@@ -195,7 +231,7 @@ impl RateController for Discriminated {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LossTruth, LostBy, Setting, build};
+    use super::super::{LossTruth, LostBy, build};
     use super::*;
     use crate::classify::Decision::{FellBack, LossJudged};
     use crate::time::Span;

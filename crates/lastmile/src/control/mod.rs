@@ -12,6 +12,7 @@ mod discriminated;
 mod feedback;
 mod flow;
 mod lately;
+mod rate_test;
 mod receive_clock;
 mod receive_rate;
 mod setting;
@@ -232,7 +233,10 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
     let controller = match composition.classifier.as_ref().or(usual.as_ref()) {
         _ if composition.at_receiver() => controller,
         None => controller,
-        Some(choice) => Box::new(Discriminated::new(classify::Discriminator::new(choice)?, controller)),
+        Some(choice) => {
+            let discriminator = classify::Discriminator::new(choice)?;
+            Box::new(Discriminated::new(discriminator, controller).within(setting))
+        }
     };
     let Some(choice) = &composition.wrapper else { return Ok(controller) };
     let wrapper = WRAPPERS.find(&choice.name)?;

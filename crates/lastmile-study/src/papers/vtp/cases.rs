@@ -113,13 +113,15 @@ fn quiet(case: Case, links: &[u32]) -> Case {
 }
 
 /// The controller that the paper means by a name; anything else is one. Its TFRC is ns-2's, with the classifier at the receiver;
-/// it does not say which: LDA's choice for a shared wireless link.
-fn control(scheme: &str) -> &str {
+/// it does not say which: LDA's choice for a shared wireless link. The papers test no rate.
+fn control(scheme: &str) -> String {
     match scheme {
-        "tfrc" => "tfrc(form=receiver,preset=ns-2,header=0)",
-        "tfrc-wireless" => "tfrc(form=receiver,preset=ns-2,header=0)+spike",
-        "multfrc" => "multfrc(preset=ns-2)",
-        other => other,
+        "tfrc" => "tfrc(form=receiver,preset=ns-2,header=0)".to_owned(),
+        "tfrc-wireless" => "tfrc(form=receiver,preset=ns-2,header=0)+spike".to_owned(),
+        "multfrc" => "multfrc(preset=ns-2)".to_owned(),
+        classified if classified.contains('+') => format!("{classified}(rate_test=false)"),
+        vtp if vtp.starts_with("vtp") => format!("{vtp}+spike-rtt(rate_test=false)"),
+        other => other.to_owned(),
     }
 }
 

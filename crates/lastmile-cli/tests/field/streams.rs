@@ -1,0 +1,100 @@
+//! `make field-linux`: what streams make of Linux's own queues, those that stay short too.
+
+use super::no_hosts;
+use super::path::{Path, no_guest};
+use super::rows::{Rows, runs};
+
+const FAR: &str = "10.9.0.2";
+const HEAD: &str = "| path | controller | n | received, Mbit/s | lost, % | of these judged the link's, % |\n|---|---|---|---|---|---|";
+const CONTROLS: [&str; 3] = ["tfrc", "tfrc+spike(rate_test=false)", "tfrc+spike"];
+/// A run of the measurements takes half a second.
+const SECONDS: &str = "30";
+const RUNS_OF_ONE: u64 = 4;
+
+/// 4 Mbit/s with that queue, and behind it 40 ms there and back, with what netem does on the way forth.
+fn router(queue: &str, loss: &str) -> String {
+    format!(
+        "ip link set ifb0 up
+tc qdisc add dev eth0 handle ffff: ingress
+tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb0
+{queue}
+tc qdisc add dev eth1 root netem limit 2000 delay 20ms {loss}
+tc qdisc add dev eth0 root netem limit 2000 delay 20ms\n"
+    )
+}
+
+fn htb(queue: &str) -> String {
+    format!(
+        "tc qdisc add dev ifb0 root handle 1: htb default 10
+tc class add dev ifb0 parent 1: classid 1:10 htb rate 4mbit burst 1b cburst 1b quantum 1514
+tc qdisc add dev ifb0 parent 1:10 {queue}"
+    )
+}
+
+/// The mean with the range.
+fn mean(of: &[f64]) -> (f64, String) {
+    let mean = of.iter().sum::<f64>() / of.len() as f64;
+    let (least, most) = of.iter().fold((f64::MAX, 0.0_f64), |(least, most), x| (least.min(*x), most.max(*x)));
+    (mean, format!("{mean:.2} ({least:.2} to {most:.2})"))
+}
+
+#[test]
+#[ignore = "takes half an hour: `make field-linux`"]
+fn linux_streams() {
+    if no_hosts() {
+        return;
+    }
+    if let Some(why) = no_guest() {
+        eprintln!("lab: skipped: {why}");
+        return;
+    }
+    let mut rows = Rows::new("make field-linux: streams", HEAD);
+    let cases = [
+        ("fq_codel", router(&htb("fq_codel"), "")),
+        ("cake", router("tc qdisc add dev ifb0 root cake bandwidth 4mbit", "")),
+        ("pfifo, 2 % of random loss", router(&htb("pfifo limit 40"), "loss 2%")),
+        ("pfifo, 5 % of random loss", router(&htb("pfifo limit 40"), "loss 5%")),
+    ];
+    for (case, lines) in cases.into_iter().filter(|(case, _)| rows.wants(case)).collect::<Vec<_>>() {
+        let path = Path::through_guest(&lines);
+        let _receiver = path.far.receives(FAR);
+        let mut plain = 0.0;
+        for control in CONTROLS {
+            let (mut received, mut lost, mut wireless) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..runs().div_ceil(RUNS_OF_ONE) {
+                let ended = path.near.lastmile(&[
+                    "stream",
+                    FAR,
+                    "--seconds",
+                    SECONDS,
+                    "--control",
+                    control,
+                    "--json",
+                ]);
+                let json = ended.json();
+                let number = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key}: {ended:?}"));
+                received.push(number("received_bps") / 1e6);
+                lost.push(100.0 * number("loss"));
+                wireless
+                    .push(100.0 * json["lost_wireless"].as_f64().unwrap_or(0.0) / number("lost").max(1.0));
+            }
+            let ((rate, rates), (share, shares), (_, wireless)) =
+                (mean(&received), mean(&lost), mean(&wireless));
+            rows.line(format!(
+                "| {case} | `{control}` | {} | {rates} | {shares} | {wireless} |",
+                received.len()
+            ));
+            match control {
+                "tfrc" => plain = rate,
+                // Behind queues that stay short all losses are the queue's.
+                "tfrc+spike" if !case.contains("random") && (share > 2.5 || rate < 0.95 * plain) => {
+                    rows.is_wrong(format!(
+                        "{case}: {control} receives {rate:.2}, {plain:.2} without, and loses {share:.1} %"
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    rows.end();
+}
