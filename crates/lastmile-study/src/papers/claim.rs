@@ -302,14 +302,17 @@ impl Parts {
         }
     }
 
-    /// Verdict on all parts; no part decides nothing. Nor do so many runs behind each number whose interval holds an end of its bar, if
+    /// Verdict on all parts; no part decides nothing, nor does one that is not known unless another misses for sure. Nor do so many runs behind each number whose interval holds an end of its bar, if
     /// no number misses by its whole interval.
     pub fn verdict(self, enough: usize) -> Verdict {
         let (ours, any) = (self.said.join(", "), !(self.said.is_empty() && self.missed.is_empty()));
-        match (self.unknown.is_empty(), self.missed.is_empty()) {
+        let unknown =
+            (!self.unknown.is_empty()).then(|| format!("nothing is known of {}", self.unknown.join(", ")));
+        match (unknown.is_none(), self.missed.is_empty()) {
             (false, _) => {
-                let why = format!("nothing is known of {}", self.unknown.join(", "));
-                Verdict { holds: None, ours, why, by_chance: false }
+                let holds = (self.surely > 0).then_some(false);
+                let why = self.missed.into_iter().chain(unknown).collect::<Vec<_>>().join("; ");
+                Verdict { holds, ours, why, by_chance: false }
             }
             (true, _) if self.surely == 0 && self.fewest.is_some_and(|runs| runs >= enough) => {
                 let why = format!("not decided, 95 % intervals hold the bar: {}", self.straddling.join("; "));
@@ -376,12 +379,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_decides_nothing() {
+    fn what_is_not_known_decides_nothing_unless_another_part_misses() {
         let mut parts = Parts::default();
-        parts.value("a", Some(1.0), Bar::above(1.0));
+        parts.value("a", Some(2.0), Bar::above(1.0));
         parts.beside("b", None::<f64>);
         let verdict = parts.verdict(usize::MAX);
         assert_eq!((verdict.holds, verdict.why.as_str()), (None, "nothing is known of b"));
+        let mut parts = Parts::default();
+        parts.value("a", Some(0.5), Bar::above(1.0));
+        parts.beside("b", None::<f64>);
+        let verdict = parts.verdict(usize::MAX);
+        assert_eq!(
+            (verdict.holds, verdict.why.as_str()),
+            (Some(false), "a 0.50, not above 1; nothing is known of b")
+        );
         assert_eq!(Parts::of("%").verdict(usize::MAX).holds, None);
     }
 
