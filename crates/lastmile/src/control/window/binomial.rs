@@ -32,7 +32,8 @@ impl Default for BinomialConfig {
     }
 }
 
-/// A binomial law. The decrease that ends slow start is to one half, as in [`Reno`](super::Reno).
+/// A binomial law. The decrease that ends slow start is to one half, as in [`Reno`](super::Reno), and after a timeout slow start goes on to
+/// one half, as in ns-2: rule D is for losses that duplicate ACKs tell of, not for a whole window.
 ///
 /// ```
 /// use lastmile::{control::window::*, time::Time};
@@ -81,7 +82,7 @@ impl WindowLaw for Binomial {
 
     fn on_congestion(&mut self, window: &mut Window, how: Congestion, _now: Time) {
         let cwnd = window.cwnd;
-        let to = if window.in_slow_start() {
+        let to = if window.in_slow_start() || how == Congestion::Timeout {
             cwnd / 2.0
         } else {
             // Rule D.
@@ -111,6 +112,14 @@ mod tests {
         general.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
         general.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
         assert!((window.cwnd - 12.0).abs() < 1e-9); // 16 - 0.5 * 16^0.75
+    }
+
+    #[test]
+    fn a_timeout_leaves_half_of_the_window_for_slow_start() {
+        let (mut iiad, mut window) = (Binomial::new(BinomialConfig::IIAD), Window::new(40.0));
+        iiad.on_congestion(&mut window, Congestion::DupAcks, Time::ZERO);
+        iiad.on_congestion(&mut window, Congestion::Timeout, Time::ZERO);
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 10.0));
     }
 
     /// Under loss of every 1/p-th packet the mean window is sqrt(1.5 / p) for TCP and near sqrt(a / (b p)) for the
