@@ -24,7 +24,7 @@ pub(crate) fn parse_with_unit(
 ) -> Result<f64, ParseUnitError> {
     let error = || ParseUnitError { text: text.to_owned(), wanted };
     let trimmed = text.trim();
-    let split = trimmed.find(|c: char| c != '.' && !c.is_ascii_digit()).ok_or_else(error)?;
+    let split = trimmed.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let scale = units.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(error)?.1;
     let value = number.parse::<f64>().map_err(|_| error())? * scale;

@@ -150,9 +150,10 @@ impl fmt::Display for Span {
 
 impl FromStr for Span {
     type Err = ParseUnitError;
+    /// Reads "10 ms"; a bare number is seconds.
     fn from_str(s: &str) -> Result<Span, ParseUnitError> {
         const UNITS: &[(&str, f64)] =
-            &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 6e10), ("h", 3.6e12)];
+            &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9), ("min", 6e10), ("h", 3.6e12)];
         let (negative, digits) = match s.trim().strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, s),

@@ -85,8 +85,15 @@ impl fmt::Display for Bytes {
 impl FromStr for Bytes {
     type Err = ParseUnitError;
     fn from_str(s: &str) -> Result<Bytes, ParseUnitError> {
-        const UNITS: &[(&str, f64)] =
-            &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1_048_576.0)];
+        const UNITS: &[(&str, f64)] = &[
+            ("B", 1.0),
+            ("kB", 1e3),
+            ("KB", 1e3),
+            ("MB", 1e6),
+            ("GB", 1e9),
+            ("KiB", 1024.0),
+            ("MiB", 1_048_576.0),
+        ];
         let n = parse_with_unit(s, UNITS, "a number of bytes such as \"1500 B\" or \"60 kB\"")?;
         Ok(Bytes(n as u64))
     }
@@ -311,7 +318,7 @@ impl fmt::Display for Rate {
 
 impl FromStr for Rate {
     type Err = ParseUnitError;
-    /// Reads "5.12 Mbit/s"; the layer is IP.
+    /// Reads "5.12 Mbit/s", and as other programs write it "5.12M", "5.12Mbps" and "5.12mbit"; the layer is IP.
     fn from_str(s: &str) -> Result<Rate, ParseUnitError> {
         const UNITS: &[(&str, f64)] = &[
             ("bit/s", 1.0),
@@ -322,6 +329,22 @@ impl FromStr for Rate {
             ("kb/s", 1e3),
             ("Mb/s", 1e6),
             ("Gb/s", 1e9),
+            ("bps", 1.0),
+            ("kbps", 1e3),
+            ("Kbps", 1e3),
+            ("Mbps", 1e6),
+            ("Gbps", 1e9),
+            // iproute2's and iperf's.
+            ("bit", 1.0),
+            ("kbit", 1e3),
+            ("mbit", 1e6),
+            ("Mbit", 1e6),
+            ("gbit", 1e9),
+            ("Gbit", 1e9),
+            ("k", 1e3),
+            ("K", 1e3),
+            ("M", 1e6),
+            ("G", 1e9),
         ];
         let n = parse_with_unit(s, UNITS, "a rate such as \"5.12 Mbit/s\"")?;
         Ok(Rate::ip(n as u64))
@@ -337,6 +360,17 @@ mod tests {
     fn rates_read_what_they_print() {
         for text in ["0 bit/s", "150 kbit/s", "5.12 Mbit/s", "1 Gbit/s", "28.94 Mbit/s"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn rates_read_as_other_programs_write_them() {
+        for text in ["10M", "10Mbps", "10mbit", "10 Mb/s", "10000k", "0.01G", "10000 kbit"] {
+            assert_eq!(text.parse(), Ok(Rate::ip(10_000_000)), "{text}");
+        }
+        // Bytes a second are no rate here: nobody reads them for bits.
+        for text in ["10MB/s", "10MBps", "10m", "10 mb/s"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
 

@@ -21,7 +21,7 @@ use crate::roles::measure::answer::answer;
 use crate::roles::measure::result::{counted, exit, once, table};
 use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
-use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size};
+use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size, seconds};
 use crate::shell::signals;
 
 /// Measure what the path to HOST carries, and what of it is left
@@ -40,8 +40,8 @@ pub(crate) struct Args {
     /// Spend at most so many bytes, both directions together
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_bytes: Option<Bytes>,
-    /// Spend at most so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    /// Spend at most so long: seconds, or a time such as 500ms
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_seconds: Option<f64>,
     #[command(flatten)]
     socket: SocketArgs,
@@ -82,12 +82,7 @@ impl DirectionArg {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    let max_time = match args.max_seconds {
-        Some(s) if !(s > 0.0 && s < 1e9) => {
-            return Err(Exit::Usage.blame(anyhow!("--max-seconds must be more than 0, not {s}")));
-        }
-        limit => limit.map(Span::from_secs_f64),
-    };
+    let max_time = args.max_seconds.map(Span::from_secs_f64);
     let too_large = packet_size(&args.method.choice()).filter(|size| *size > MAX_REVERSE_SIZE);
     if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
         return Err(Exit::Usage.blame(anyhow!(

@@ -19,7 +19,7 @@ use crate::files::live::LiveArgs;
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
-use crate::shell::options::bytes;
+use crate::shell::options::{bytes, seconds};
 use crate::shell::signals;
 
 /// What a stream may use unless --max says otherwise: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -52,14 +52,14 @@ pub(crate) struct Args {
     /// Tell the receiver of times of sending and of the round-trip time, for `receive --feedback rtt`
     #[arg(long, conflicts_with = "rate", help_heading = "Rate")]
     timed: bool,
-    /// Send for so long
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    /// Send for so long: seconds, or a time such as 2min
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     seconds: f64,
     /// Send at most so many bytes, media and reports together
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_bytes: Option<Bytes>,
-    /// Spend at most so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    /// Spend at most so long
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_seconds: Option<f64>,
     /// Largest packets, with their IP headers
     #[arg(long, value_name = "BYTES", default_value = "1200", value_parser = bytes)]
@@ -163,12 +163,6 @@ impl Args {
     /// What is out of range.
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
-        let seconds = [("--seconds", Some(self.seconds)), ("--max-seconds", self.max_seconds)];
-        if let Some((name, Some(s))) =
-            seconds.into_iter().find(|(_, s)| s.is_some_and(|s| !(s > 0.0 && s < 1e9)))
-        {
-            return wrong(format!("{name} must be more than 0, not {s}"));
-        }
         if let Some(within) = self.retransmit {
             of_use("--retransmit", within)?;
         }

@@ -122,6 +122,12 @@ pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// A time above zero, in seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let span = text.parse::<Span>().map_err(|e| e.to_string())?;
+    if span > Span::ZERO { Ok(span.as_secs_f64()) } else { Err("it must be more than 0".to_owned()) }
+}
+
 /// Uncertainty that kernels add to the resolution of their stamps.
 pub(crate) const KERNEL_NOISE: Span = Span::from_micros(2);
 
