@@ -4,9 +4,11 @@
 //! R = C² / (C + X) beside X of others (WBest eq. 13), and a burst, which comes much faster than others do, at nearly C. A fair
 //! queue gives the train what others leave, or an equal share, and gives a burst the same. So where trains come out clearly slower than
 //! C and a burst not much faster than the trains, R is what one flow gets, and eq. 13 does not hold. (TOPP's regression over rates tells it
-//! too, from many more trains: Melander, Björkman, Gunningberg, GLOBECOM 2000.) This rule is our own.
+//! too, from many more trains: Melander, Björkman, Gunningberg, GLOBECOM 2000.) A link of the same C before another one makes a burst as
+//! slow as a train, so that a train at R has the last word: a fair queue lets it pass, and a FIFO that is busy slows it down
+//! again. This rule is our own.
 
-use crate::estimate::StreamPlan;
+use crate::estimate::{StreamPlan, bits_per_second};
 use crate::observe::{order::Order, stats};
 use crate::report::StreamRecord;
 use crate::units::Bytes;
@@ -20,30 +22,59 @@ const SLOWED: f64 = 0.9;
 const FASTER: f64 = 0.35;
 /// The least share of the burst's packets that must have come.
 const CAME: f64 = 0.75;
+/// A train at the rate of one flow comes out at this share of it at least.
+const PASSES: f64 = 0.87;
+
+/// How the queue serves flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Served {
+    /// As a FIFO does.
+    Together,
+    /// In turn: this is the rate of one flow, in bit/s.
+    InTurn(f64),
+    /// A burst came as slowly as trains, and a train at that rate, in bit/s, more slowly still: two links of one capacity are busy.
+    Twice(f64),
+}
 
 /// Whether trains that came out at these rates, of a capacity, both in bit/s, ask for the burst.
 pub(super) fn asks(outputs: &[f64], capacity: f64) -> bool {
     stats::median(outputs).is_some_and(|output| output < SLOWED * capacity)
 }
 
-/// The burst.
-pub(super) fn plan(size: Bytes) -> StreamPlan {
-    StreamPlan::burst(BURST, size)
+/// The burst; or, once that was as slow as trains, a train of so many packets at the rate of one flow.
+pub(super) fn plan(share: Option<f64>, packets: usize, size: Bytes) -> StreamPlan {
+    match share {
+        None => StreamPlan::burst(BURST, size),
+        Some(share) => StreamPlan::train(packets, size, bits_per_second(share)),
+    }
 }
 
-/// The rate of one flow, in bit/s, if the queue serves flows in turn: trains came out at these rates, and this is the burst.
+/// The rate of one flow, in bit/s, if the queue may serve flows in turn: trains came out at these rates, and this is the burst.
 pub(super) fn share(outputs: &[f64], capacity: f64, burst: &StreamRecord) -> Option<f64> {
-    let came = burst.packets.len() - burst.lost();
-    let times = || burst.packets.iter().filter_map(|p| p.fate.arrived());
-    if (came as f64) < CAME * burst.packets.len() as f64 || Order::of(burst).overtaken() > 0 {
+    let output = stats::median(outputs)?;
+    (rate(burst)? < output + FASTER * (capacity - output)).then_some(output)
+}
+
+/// Tells it by a train at the rate of one flow.
+pub(super) fn served(share: f64, train: &StreamRecord) -> Served {
+    match rate(train) {
+        Some(rate) if rate > PASSES * share => Served::InTurn(share),
+        Some(_) => Served::Twice(share),
+        None => Served::Together,
+    }
+}
+
+/// The rate at which a stream came, in bit/s; none where too little of it did, or out of order.
+fn rate(stream: &StreamRecord) -> Option<f64> {
+    let came = stream.packets.len() - stream.lost();
+    let times = || stream.packets.iter().filter_map(|p| p.fate.arrived());
+    if (came as f64) < CAME * stream.packets.len() as f64 || Order::of(stream).overtaken() > 0 {
         return None;
     }
     let took = times().max()? - times().min()?;
     let bytes: u64 =
-        burst.packets.iter().filter(|p| p.fate.arrived().is_some()).skip(1).map(|p| p.size.0).sum();
-    let rate = bytes as f64 * 8e9 / took.as_nanos().max(1) as f64;
-    let output = stats::median(outputs)?;
-    (rate < output + FASTER * (capacity - output)).then_some(output)
+        stream.packets.iter().filter(|p| p.fate.arrived().is_some()).skip(1).map(|p| p.size.0).sum();
+    Some(bytes as f64 * 8e9 / took.as_nanos().max(1) as f64)
 }
 
 #[cfg(test)]
@@ -69,6 +100,10 @@ mod tests {
         assert_eq!(share(&[7.14e6; 3], 1e7, &burst(1_190, true)), None);
         // Too few came to tell.
         assert_eq!(share(&turn, 1e7, &burst(1_984, false)), None);
-        assert_eq!(plan(Bytes(1488)).packets.len(), BURST);
+        assert_eq!(plan(None, 30, Bytes(1488)).packets.len(), BURST);
+        // A train at 6 Mbit/s passes, or comes out at 5.
+        assert_eq!(plan(Some(6e6), 30, Bytes(1488)).packets.len(), 30);
+        assert_eq!(served(6e6, &burst(1_984, true)), Served::InTurn(6e6));
+        assert_eq!(served(6e6, &burst(2_480, true)), Served::Twice(6e6));
     }
 }

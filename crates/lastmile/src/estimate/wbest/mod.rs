@@ -26,7 +26,10 @@ use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
     Warning, WarningCode, bits_per_second,
 };
-use crate::estimate::{fair_queue, idle::Idle};
+use crate::estimate::{
+    fair_queue::{self, Served},
+    idle::Idle,
+};
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;
 use crate::observe::pairs::{Pair, PairSet, Timing};
@@ -64,7 +67,8 @@ enum Phase {
     Cell,
     Shaper(ShaperCheck),
     Policer(PolicerCheck),
-    FairQueue,
+    /// The burst, or the train at the rate of one flow.
+    FairQueue(Option<f64>),
     Singles,
     Train,
     Batched(Box<Batched>),
@@ -94,8 +98,8 @@ pub struct Wbest {
     outputs: Vec<f64>,
     /// Single packets that told of the path's idle time.
     singles: Option<StreamRecord>,
-    /// The rate of one flow in a queue that serves flows in turn: asked or not, and a number where it is such a queue.
-    fair_share: Option<Option<f64>>,
+    /// How the queue serves flows, once that was asked.
+    served: Option<Served>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
     /// What was sent in a cell with retries.
@@ -167,7 +171,7 @@ impl Wbest {
             train_streams: Vec::new(),
             outputs: Vec::new(),
             singles: None,
-            fair_share: None,
+            served: None,
             one_by_one: false,
             bursts: Bursts::default(),
             doubt: 0,
@@ -308,7 +312,7 @@ impl Estimator for Wbest {
             Phase::Cell => Bursts::plan(config.packet_size),
             Phase::Shaper(check) => check.plan(),
             Phase::Policer(check) => check.plan(),
-            Phase::FairQueue => fair_queue::plan(config.packet_size),
+            Phase::FairQueue(share) => fair_queue::plan(*share, config.train_length, config.packet_size),
             Phase::Singles | Phase::Train | Phase::Batched(_) => match &self.shaper {
                 Some(shaper) => shaper.train(config.train_length, config.packet_size),
                 None => {
@@ -364,9 +368,9 @@ impl Estimator for Wbest {
                 self.phase = Phase::Train;
                 self.pause();
             }
-            Phase::FairQueue => {
+            Phase::FairQueue(share) => {
                 self.base.count(record);
-                self.on_fair_queue(record);
+                self.on_fair_queue(share, record);
             }
             Phase::Train => {
                 let length = self.config.train_length;

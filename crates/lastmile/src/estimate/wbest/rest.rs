@@ -54,12 +54,21 @@ impl Wbest {
 
     /// Whether a burst is to tell if a queue serves flows in turn.
     pub(super) fn asks_fair_queue(&self) -> bool {
-        let free = !self.config.faithful && self.shaper.is_none() && self.fair_share.is_none();
+        let free = !self.config.faithful && self.shaper.is_none() && self.served.is_none();
         free && !self.pairs.usable.is_empty() && fair_queue::asks(&self.outputs, self.capacity.rate)
     }
 
-    pub(super) fn on_fair_queue(&mut self, record: &StreamRecord) {
-        self.fair_share = Some(fair_queue::share(&self.outputs, self.capacity.rate, record));
+    pub(super) fn on_fair_queue(&mut self, share: Option<f64>, record: &StreamRecord) {
+        self.served = Some(match share {
+            Some(share) => fair_queue::served(share, record),
+            None => match fair_queue::share(&self.outputs, self.capacity.rate, record) {
+                None => Served::Together,
+                share => {
+                    self.phase = Phase::FairQueue(share);
+                    return self.pause();
+                }
+            },
+        });
         self.finish();
     }
 
@@ -85,9 +94,9 @@ impl Wbest {
             return vec![estimate];
         }
         let idle = self.idle();
-        match self.fair_share.flatten() {
-            Some(share) => self.rest_in_turn(estimate, share, idle),
-            None => vec![self.rest_of_fifo(estimate, idle)],
+        match self.served {
+            Some(Served::InTurn(share)) => self.rest_in_turn(estimate, share, idle),
+            _ => vec![self.rest_of_fifo(estimate, idle)],
         }
     }
 
@@ -96,7 +105,13 @@ impl Wbest {
         let (limit, left) = (self.limit(), self.available());
         let own = limit.interval_of_rest(left, self.config.train_length, self.config.packet_size, self.noise);
         let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
-        estimate.interval = own.map(|own| by_pairs.map_or(own, |rate| own.reaching(rate)));
+        // Two busy links slow a train twice, and eq. 13 takes off too much: what is left is less than the train got.
+        let most = match self.served {
+            Some(Served::Twice(share)) => Some(bits_per_second(share)),
+            _ => None,
+        };
+        let readings = || [by_pairs, most].into_iter().flatten();
+        estimate.interval = own.map(|own| readings().fold(own, Interval::reaching));
         estimate.next = self.next(idle);
         if let Some((code, text)) = idle.and_then(|idle| self.doubt_of_rest(idle, left / limit.rate.max(1.0)))
         {

@@ -72,7 +72,7 @@ impl Wbest {
             return;
         }
         match self.asks_fair_queue() {
-            true => self.phase = Phase::FairQueue,
+            true => self.phase = Phase::FairQueue(None),
             false => self.finish(),
         }
     }
