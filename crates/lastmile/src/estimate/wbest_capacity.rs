@@ -18,6 +18,9 @@ const CLOCK_RATE: f64 = 1e-4;
 /// An interval wider than this share of what there could be says next to nothing.
 const TOO_WIDE: f64 = 0.5;
 
+/// Another reading within this share of the capacity may be the right one.
+const REACH: f64 = 1.0 / 3.0;
+
 /// Least delays are the same within this share of the dispersion ([`capprobe_minima`](super::capprobe_minima)).
 const SAME: f64 = 0.005;
 
@@ -73,10 +76,13 @@ impl Capacity {
         Capacity { rate: rate(gap), interval, method: IntervalMethod::LeastDelays }
     }
 
-    /// Makes the interval reach what a pair of packets of `size` would tell that came so far apart, in nanoseconds.
+    /// Makes the interval reach what a pair of packets of `size` would tell that came so far apart, in nanoseconds. A rate far away is
+    /// none: where hardly a packet meets an empty path, the least delays are chance.
     pub(super) fn reach(&mut self, gap: f64, size: Bytes) {
         let rate = size.bits() as f64 * 1e9 / gap.max(1.0);
-        self.interval = self.interval.map(|(low, high)| (low.min(rate), high.max(rate)));
+        let near = (rate / self.rate.max(1.0) - 1.0).abs() <= REACH;
+        self.interval =
+            self.interval.map(|(low, high)| if near { (low.min(rate), high.max(rate)) } else { (low, high) });
     }
 
     /// Whether batches told it, and not pairs.
