@@ -47,3 +47,47 @@ fn one_address_shuts_nobody_out() {
     assert_eq!(seconds, [0, 10, 20]);
     assert!(told.iter().all(|(_, peer, packets)| *peer == greedy && *packets <= 32 * 101), "{told:?}");
 }
+
+/// Fresh sources by the thousand a second from one address, one packet each, and one from another whose packets are 20 ms apart.
+#[test]
+fn fresh_sources_of_one_address_shut_nobody_out_and_are_told_of() {
+    let mut receiver = receiver();
+    let (flood, other) = ("203.0.113.9:9".parse().unwrap(), "198.51.100.1:9".parse().unwrap());
+    let (mut found, mut told) = (Vec::new(), Vec::new());
+    for tick in 0..2_000_u32 {
+        let now = at(i64::from(tick));
+        (0..20).for_each(|k| hears(&mut receiver, now, flood, 1_000 + 20 * tick + k, 0));
+        if tick >= 1_000 && tick % 20 == 0 {
+            hears(&mut receiver, now, other, 7, (tick / 20) as u16);
+        }
+        for decision in drain(&mut receiver, now).1 {
+            match decision {
+                Decision::SourceFound { peer, .. } => found.push((tick, peer)),
+                Decision::SourceTurnedAway { peer, .. } => told.push((tick, peer)),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(found, [(1_020, other)]);
+    assert_eq!(told, [(3, flood)], "once in ten seconds");
+}
+
+/// 300 streams of one address in turn, 50 packets a second each: more than there are places. Some are found, the others told of.
+#[test]
+fn of_more_streams_than_there_are_places_some_are_found() {
+    let mut receiver = receiver();
+    let peer = "203.0.113.9:9".parse().unwrap();
+    let (mut found, mut told) = (0, 0);
+    for round in 0..100_u16 {
+        for ssrc in 0..300 {
+            let now = at(20 * i64::from(round)) + Span::from_micros(60 * i64::from(ssrc));
+            hears(&mut receiver, now, peer, ssrc, round);
+            for decision in drain(&mut receiver, now).1 {
+                found += usize::from(matches!(decision, Decision::SourceFound { .. }));
+                told += usize::from(matches!(decision, Decision::SourceTurnedAway { .. }));
+            }
+        }
+    }
+    assert!((16..=32).contains(&found), "{found}");
+    assert_eq!(told, 1);
+}

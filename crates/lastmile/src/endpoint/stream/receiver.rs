@@ -1,7 +1,7 @@
 //! The receiving end: which sources there are, and when they are answered.
 
 use core::net::SocketAddr;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::config::refuse_without_truth;
@@ -11,6 +11,9 @@ use super::missing::Missing;
 use super::receiver_config::ReceiverConfig;
 use super::summary::Counting;
 use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+
 use crate::control::{Composition, LossTruth};
 use crate::endpoint::Endpoint;
 use crate::endpoint::shares::{TELL, fair, source_prefix};
@@ -22,11 +25,13 @@ use crate::wire::{
     write_name, write_receiver_report,
 };
 
-/// Sources at a time. Where there are as many, one that comes takes the place of that which was silent for longest, of those
-/// that are not proven or were silent for longer than they had been heard, at least for `ROOM_AFTER`: forged ones age first. Of the
-/// places of the others no address has more than it leaves to all.
+/// Sources at a time. Where there are as many, one that comes takes the place of one that is not proven, or was silent for longer
+/// than it had been heard and at least for `ROOM_AFTER`. The address that has most of these loses one, so that a flood from one address
+/// displaces itself. Chance picks among that address's own, the last `FRESH` of them excepted: in turn, none would still be there
+/// when its second packet comes. Of the other places no address has more than it leaves to all.
 const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
+const FRESH: f64 = 0.25;
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
 
@@ -38,6 +43,7 @@ pub struct Receiver {
     /// Sources whose packets found no room since the last notice: the last of them and how many; and when the next notice may come.
     turned_away: Option<(SocketAddr, u32, u64)>,
     next_tell: Time,
+    random: Pcg64Mcg,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -63,7 +69,8 @@ impl Receiver {
         // Each source gets one of its own, later.
         config.counting(&config.scheme())?;
         let (sources, out) = (Vec::new(), VecDeque::new());
-        Ok(Receiver { config, truth, sources, turned_away: None, next_tell: Time::ZERO, out })
+        let random = Pcg64Mcg::new(u128::from(config.ssrc) << 1 | 1);
+        Ok(Receiver { config, truth, sources, turned_away: None, next_tell: Time::ZERO, random, out })
     }
 
     fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: &Datagram) {
@@ -88,7 +95,7 @@ impl Receiver {
                 source.take(at, &packet, size, datagram.ecn);
                 self.sources.push(source);
             } else {
-                self.turn_away(datagram.from, ssrc);
+                self.turn_away(datagram.from, ssrc, 1);
             }
             return self.on_repeated(now, datagram.from, &packet);
         };
@@ -103,7 +110,7 @@ impl Receiver {
         }
         if source.known && !may_stay {
             self.sources.swap_remove(place);
-            return self.turn_away(datagram.from, ssrc);
+            return self.turn_away(datagram.from, ssrc, 1);
         }
         source.decisions(&mut self.out);
         if source.is_full(&self.config) {
@@ -194,19 +201,38 @@ impl Receiver {
     fn has_room(&mut self, now: Time, peer: SocketAddr) -> bool {
         let room = self.may_stay(now, peer);
         if room && self.sources.len() >= MAX_SOURCES {
-            let leaves = |(_, source): &(usize, &Source)| Receiver::leaves(source, now);
-            let all = self.sources.iter().enumerate().filter(leaves);
-            if let Some((place, _)) = all.min_by_key(|(_, source)| source.last_heard) {
-                self.leave(place, Left::Displaced);
-            }
+            self.displace(now, peer);
         }
         room
     }
 
-    /// There is no room for a packet's source.
-    fn turn_away(&mut self, peer: SocketAddr, ssrc: u32) {
-        let packets = self.turned_away.map_or(0, |(.., packets)| packets);
-        self.turned_away = Some((peer, ssrc, packets + 1));
+    /// Takes a place for a source that comes from there.
+    fn displace(&mut self, now: Time, peer: SocketAddr) {
+        let prefix = |place: usize| source_prefix(self.sources[place].peer.ip());
+        let leaves = |place: &usize| Receiver::leaves(&self.sources[*place], now);
+        let mut places: Vec<usize> = (0..self.sources.len()).filter(leaves).collect();
+        places.sort_by_key(|place| self.sources[*place].last_heard);
+        let mut held = BTreeMap::from([(source_prefix(peer.ip()), 1)]);
+        places.iter().for_each(|place| *held.entry(prefix(*place)).or_default() += 1);
+        // Of as many, that of the oldest.
+        let Some(most) = places.iter().rev().map(|place| prefix(*place)).max_by_key(|one| held[one]) else {
+            return;
+        };
+        places.retain(|place| prefix(*place) == most);
+        let old = libm::ceil(places.len() as f64 * (1.0 - FRESH)) as u32;
+        let place = places[(self.random.next_u32() % old) as usize];
+        let source = &self.sources[place];
+        let (peer, ssrc, packets) = (source.peer, source.ssrc, source.received.packets);
+        if !source.known && now < source.last_heard + ROOM_AFTER {
+            self.turn_away(peer, ssrc, packets);
+        }
+        self.leave(place, Left::Displaced);
+    }
+
+    /// There is no room for a source, so many packets of which came.
+    fn turn_away(&mut self, peer: SocketAddr, ssrc: u32, packets: u64) {
+        let before = self.turned_away.map_or(0, |(.., packets)| packets);
+        self.turned_away = Some((peer, ssrc, before + packets));
     }
 
     /// Tells whose packets found no room since it was last told, if it is time.
