@@ -4,7 +4,8 @@
 //! The beginning of a burst passes, and then one packet whenever tokens for one have come. So a stream is a suspicion where all its
 //! losses are behind an unbroken beginning, by more than chance. A full queue loses alike; but what comes through it has waited, and
 //! what comes through a policer has not. A train shows that: what survives of it is as early as what came first, and as evenly
-//! spaced as tokens come. Survivors' bytes over their time are the sustained rate; each may be late by a packet's gap.
+//! spaced as tokens come. Survivors' bytes over their time are the sustained rate; each may be late by a packet's gap. A train that is
+//! little longer than the bucket loses all of its end, were it only one packet: then its beginning tells whether it waited.
 //!
 //! Others who take tokens make survivors uneven: then nothing is said, and losses count as before.
 
@@ -14,7 +15,7 @@ use crate::estimate::{
     bits_per_second,
 };
 use crate::observe::stats;
-use crate::report::{Fate, StreamRecord};
+use crate::report::{Fate, PacketReport, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -52,9 +53,11 @@ pub(super) fn suspects(record: &StreamRecord) -> bool {
         && stats::hypergeometric_tail(lost, lost, all - first, all) <= BY_CHANCE
 }
 
-/// Whether a train looks so, and what survived of it waited for no queue. Stamps may be late by `late`.
+/// Whether a train looks so, or lost just its end, and what survived of it waited for no queue. Stamps may be late by `late`.
 pub(super) fn suspects_train(record: &StreamRecord, late: Span) -> bool {
-    suspects(record) && !waited(record, late)
+    let lost = record.lost();
+    let cut_short = lost > 0 && unbroken(record).packets.len() + lost == record.packets.len();
+    (cut_short && !record.clock_stepped || suspects(record)) && !waited(record, late)
 }
 
 /// Between the packets of a train, as sent.
@@ -63,14 +66,15 @@ fn gap(record: &StreamRecord) -> Span {
     record.planned.last().map_or(Span::ZERO, |last| *last / n)
 }
 
-/// Whether half of what survived came later than what was first, by more than a packet's gap.
+/// Whether half of what survived came later than what was first, by more than a packet's gap; where nothing did, half of the beginning.
 fn waited(record: &StreamRecord, late: Span) -> bool {
-    let first = unbroken(record).packets.len();
-    let least = record.packets.iter().filter_map(|p| p.owd()).min();
-    let waits: Vec<f64> = (record.packets[first..].iter())
-        .filter_map(|p| Some((p.owd()? - least?).as_nanos() as f64))
-        .collect();
-    stats::median(&waits).is_none_or(|wait| wait > (gap(record) + late).as_nanos() as f64)
+    let (begun, ended) = record.packets.split_at(unbroken(record).packets.len());
+    let least = record.packets.iter().filter_map(PacketReport::owd).min();
+    let waits = |of: &[PacketReport]| -> Vec<f64> {
+        of.iter().filter_map(|p| Some((p.owd()? - least?).as_nanos() as f64)).collect()
+    };
+    let half = stats::median(&waits(ended)).or_else(|| stats::median(&waits(begun)));
+    half.is_none_or(|wait| wait > (gap(record) + late).as_nanos() as f64)
 }
 
 /// A policer that a train has shown.
@@ -227,6 +231,20 @@ mod tests {
             let (low, high) = found.sustained.interval.unwrap();
             assert!(low <= 20e6 && 20e6 <= high, "{found:?}");
             assert!((found.bucket.0 as f64 - bucket).abs() <= 1_600.0, "{found:?}");
+        }
+    }
+
+    /// Trains of 30 packets at 100 Mbit/s: the bucket lets 20, 26 and 29 of them pass, and none behind these.
+    #[test]
+    fn a_train_that_loses_just_its_end_is_a_suspicion() {
+        for lost in [10, 4, 1] {
+            let sent: Vec<u64> = (0..30).map(|k| k * 119).collect();
+            let cut = |k: usize, wait: u64| (k < 30 - lost).then_some(sent[k] + 500 + wait);
+            let policed: Vec<_> = (0..30).map(|k| cut(k, 0)).collect();
+            assert!(suspects_train(&record(Pattern::Train, &sent, &sent, &policed), Span::ZERO), "{lost}");
+            // A queue of ten packets that filled.
+            let queued: Vec<_> = (0..30).map(|k| cut(k, 60 * k as u64)).collect();
+            assert!(!suspects_train(&record(Pattern::Train, &sent, &sent, &queued), Span::ZERO), "{lost}");
         }
     }
 
