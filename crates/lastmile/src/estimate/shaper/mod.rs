@@ -499,7 +499,7 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
 pub(super) fn costs(bound: Rate, size: Bytes) -> String {
     let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
     format!(
-        "--capacity \"{bound}\" --train-length {LONG} shows a token bucket of up to {bucket}, the rate that goes on after it and what is left of that, for {} a direction and more where there is one",
+        "wbest(capacity={bound}, train_length={LONG}) shows a token bucket of up to {bucket}, the rate that goes on after it and what is left of that, for {} a direction and more where there is one",
         size * LONG as u64
     )
 }

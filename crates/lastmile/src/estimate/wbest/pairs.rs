@@ -4,6 +4,9 @@ use super::*;
 
 /// Of the pairs' rates this quantile may be the receiver's own.
 const FAST: f64 = 0.75;
+/// So many times as many pairs are advised where too few tell, and no more than these.
+const MORE: usize = 4;
+const MOST: usize = 1_000;
 
 impl Wbest {
     pub(super) fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
@@ -144,7 +147,9 @@ impl Wbest {
             self.phase = Phase::Pairs;
             self.pause();
         } else {
-            self.base.refuse(Refusal::Inconsistent(why.into()));
+            let more = (self.config.pairs * MORE).min(MOST);
+            self.base
+                .refuse(Refusal::Inconsistent(format!("{why}, or with more pairs, as wbest(pairs={more})")));
         }
     }
 
@@ -260,7 +265,15 @@ mod tests {
         assert!((rate / 30.6 - 1.0).abs() < 0.05, "{rate}");
         assert!(refused(&met[..21]).contains("other stations of the cell"));
         let spread: Vec<_> = (0..40).map(|k| (0, 326 + k * 15)).collect();
-        assert!(refused(&spread).contains("too few pairs met none"));
+        let refusal = refused(&spread);
+        assert!(refusal.contains("too few pairs met none"));
+        let advice = refusal.split_once("as ").unwrap().1;
+        let method: crate::options::Choice = advice.parse().unwrap();
+        let mut tool = crate::estimate::build(&method, &Conditions::default()).unwrap();
+        assert!(
+            matches!(tool.step(), Step::Send(plan) if plan.packets.len() == 8 * spread.len()),
+            "{advice}"
+        );
         // 10 Mbit/s before 20: one in seven pairs met none, one was brought together, five met two of 1500 B.
         let behind =
             |k: u64| [(0, 1_190), (600 + k * 7, 595), (k * 17 % 600, 1_795)][(k as usize % 7).min(2)];
