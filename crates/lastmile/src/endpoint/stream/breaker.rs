@@ -257,6 +257,21 @@ mod tests {
         assert!((loss - 0.1016).abs() < 1e-4 && (rtt - 0.1).abs() < 1e-9);
     }
 
+    /// By hand: of 30 % p = 77 / 256, 10 X = 12,000 / (0.04 * sqrt(0.2005)) = 669,949 B/s over 40 ms, and half of that over 80 ms.
+    /// 3 Mbit/s are 313 packets a second, 375,600 B/s.
+    #[test]
+    fn a_third_of_the_packets_lost_is_congestion_over_80_ms_and_not_over_40() {
+        for (rtt, ten) in [(40, None), (80, Some(334_974.0))] {
+            let mut story = Story::new();
+            let verdict = (0..40).find_map(|_| story.report(1_000, (77, true), rtt, 313));
+            let most = verdict.map(|verdict| match verdict {
+                Verdict::Congestion { most, .. } => most,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(most.map(|most| (most / 100.0).round()), ten.map(|ten: f64| (ten / 100.0).round()));
+        }
+    }
+
     /// By hand: reports each second and 2 s there and back: min(max(20, 3), max(15, 3)) = 15. Each 5 s and 100 ms: max(1, 15) =
     /// 15 s, which are 3 reports.
     #[test]
