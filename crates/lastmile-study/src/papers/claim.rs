@@ -21,7 +21,7 @@ pub struct Claim {
     pub items: &'static [&'static str],
     /// Decides it.
     pub decide: Box<dyn Fn(&Results) -> Parts>,
-    /// Where it does not hold: the cause, and the variant in which it does, if there is one.
+    /// Where it does not hold: the cause, and the variant in which it does, if there is one. It begins with `Cause` where runs show it.
     pub cause: &'static str,
 }
 

@@ -60,7 +60,7 @@ pub fn page(document: &Value) -> String {
 pub(crate) fn counted(document: &Value) -> Option<String> {
     let of = |key: &str| document.get("held")?.get(key)?.as_u64();
     Some(format!(
-        "Of the paper's claims {} hold as written, {} miss with a known cause and {} without one; {} are undecided.",
+        "Of the paper's claims {} hold as written, {} miss with a cause, shown or presumed, and {} without one; {} are undecided.",
         of("holds")?,
         of("misses_with_cause")?,
         of("misses_without_cause")?,

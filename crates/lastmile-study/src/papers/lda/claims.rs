@@ -187,10 +187,10 @@ fn of_the_paper() -> Vec<Claim> {
                 parts.and(at_800(results, &TOTALS, &|n, scheme| beside_tcp(n, 800, scheme)))
             },
         )
-        .cause("Cause: at 930 kbit/s it is TCP that decides. TCP fills what others leave, and below two thirds of its last link Biaz, and \
-             ZBS with mBiaz, take every loss for congestion. Spike holds the shared queue below half of its range, so that TCP loses \
-             in its own last link's queue alone. Where TCP loses more there all are as in the paper: x11, with queues of six packets. \
-             With the TCP that ns-2 had in 2000 (x12, and x13 for what else it fits) ZBS is, and Biaz nearly"),
+        .cause("Presumed at 930 kbit/s, where no run shows that the paper's TCP lost more: TCP fills what others leave, and below two thirds \
+             of its last link Biaz, and ZBS with mBiaz, take every loss for congestion. Spike holds the shared queue below half of its \
+             range, so that TCP loses in its own last link's queue alone. Where it loses more there, with queues of six packets, all are \
+             as in the paper: x11. With the TCP that ns-2 had in 2000 (x12, and x13 for what else it fits) ZBS is, and Biaz nearly"),
         Claim::new(
             "l12",
             "medium and low loss keep the order of throughput; Bernoulli gives the same order as Jakes; shared delays of 20 to 60 ms too",

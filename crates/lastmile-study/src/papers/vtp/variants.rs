@@ -59,7 +59,7 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
             |results| takes_most(results, HIGHER, &FEW)),
         again("x22", "v8 beside that MULTFRC, at 0, 2 and 5 % of errors", &["thresholds", "figure-9"],
             |results| friendly(results, SetUp::Rts, &FEW, &[HIGHER]))
-        .cause("Cause: two flows fill the air, so that what MULTFRC has more of TCP has less of: v8 and v9 cannot both hold here"),
+        .cause("Presumed: two flows fill the air, so that what MULTFRC has more of TCP has less of, and v8 and v9 cannot both hold here"),
         again("x23", "v5 where VTP cuts its window, with that MULTFRC", &["readings", "thresholds", "figure-7"],
             |results| delays(results, SetUp::Rts, &[CUT[0], WIRELESS[1], HIGHER]))
         .cause(
