@@ -41,7 +41,8 @@ pub struct SharedTruth {
     pub capacity: Rate,
     /// The same if no token bucket were on the path: what bursts get that buckets hold.
     pub unshaped: Rate,
-    /// What it would get alone if each packet drew the shortest backoff and needed no retry; `None` where stations aggregate.
+    /// What it would get alone without token buckets if each packet drew the shortest backoff and needed no retry; `None` where
+    /// stations aggregate.
     pub shortest: Option<Rate>,
     /// What it gets beside the others.
     pub achievable: Rate,
@@ -105,7 +106,9 @@ pub fn shared_truths(
     let twin = scenario.without_endpoints();
     let count = twin.traffic.len();
     let others = run(&twin, seed, path, &times)?;
-    let shortest = alone(&twin, seed, path, Medium::shortest)?.filter(|_| !aggregates);
+    let unlimited = without_buckets(&twin, path);
+    let shortest = alone(unlimited.as_ref().unwrap_or(&twin), seed, path, Medium::shortest)?;
+    let shortest = shortest.filter(|_| !aggregates);
     let saturated = |twin: &Scenario| -> Result<Scenario, RunError> {
         let most = alone(twin, seed, path, Medium::capacity)?.unwrap_or(Rate::ip(1));
         Ok(with_flow(twin, NAMES[0], path, most, end))
@@ -121,7 +124,7 @@ pub fn shared_truths(
         run(&silent, seed, path, &times)
     };
     let single = if count == 0 { beside.clone() } else { undisturbed(full)? };
-    let unshaped = match without_buckets(&twin, path) {
+    let unshaped = match unlimited {
         Some(twin) => undisturbed(saturated(&twin)?)?,
         None => single.clone(),
     };

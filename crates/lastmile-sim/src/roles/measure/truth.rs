@@ -27,7 +27,8 @@ pub struct Truth {
     /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)), and of bursts no more than
     /// links carry of them.
     pub capacity: Rate,
-    /// By WLANs that do not aggregate what a saturating flow would get alone if each packet drew the shortest backoff.
+    /// By WLANs that do not aggregate what a saturating flow would get alone if each packet drew the shortest backoff, and of such
+    /// bursts no more than links carry of them.
     pub shortest: Option<Rate>,
     /// The same of what lasts: no more than the tokens of any shaper.
     pub sustained: Rate,
@@ -94,7 +95,8 @@ impl<'a> Asked<'a> {
     /// The truth beside an estimate, or beside none.
     pub(super) fn about(direction: Direction, estimate: Option<&'a Estimate>) -> Asked<'a> {
         let burst = |quantity| estimate.filter(|e| e.quantity == quantity).and_then(|e| e.burst);
-        let pair = burst(Quantity::Capacity).unwrap_or(PROBE_SIZE * 2);
+        let pair = burst(Quantity::Capacity).or_else(|| burst(Quantity::ShortestExchange));
+        let pair = pair.unwrap_or(PROBE_SIZE * 2);
         Asked {
             direction,
             streams: estimate.map_or(&[], |e| &e.streams),
@@ -321,9 +323,10 @@ impl Side<'_> {
             false => both(whole.spare, long),
         };
         let mean = mean.filter(|_| self.has_all);
+        let of_links = || self.capacity_of_links(engine, scenario, streams, ask.capacity);
         Some(Truth {
             capacity,
-            shortest: near.shortest,
+            shortest: near.shortest.map(|air| of_links().map_or(air, |links| smaller(air, links))),
             sustained,
             window,
             mean,
