@@ -154,3 +154,32 @@ fn a_sender_that_comes_late_begins_then() {
     assert_eq!(media.len(), 5);
     assert_eq!((media[0].0, media[4].0), (at(30), at(30 + 16)));
 }
+
+/// The highest number of a report is one that was sent: of the first second's 250 packets 249 at most.
+#[test]
+fn reports_of_packets_that_were_never_sent_are_left_out() {
+    let mut told = sender(at(2_000));
+    (0..100).for_each(|tick| {
+        told.handle(at(10 * tick), Input::Wake);
+        drain(&mut told, at(10 * tick));
+    });
+    for (sent, highest) in [(0, 20_000), (1, 100), (2, 65_636), (3, 101), (4, u32::MAX)] {
+        let (mut bytes, now) = (Vec::new(), at(1_000 + sent));
+        let block = ReportBlock {
+            ssrc: OURS,
+            fraction_lost: 0,
+            lost: 0,
+            highest,
+            jitter: 0,
+            last_report: 0,
+            delay: 0,
+        };
+        write_receiver_report(&mut bytes, 8, &[block]);
+        let datagram = Datagram::udp(ends().1, ends().0, bytes);
+        told.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+        let (_, decisions, _) = drain(&mut told, now);
+        let heard = decisions.iter().any(|what| matches!(what, Decision::MediaReported { .. }));
+        assert_eq!(heard, highest < 250, "{highest}");
+    }
+    assert_eq!(alone(told).2.impossible_reports, 3);
+}

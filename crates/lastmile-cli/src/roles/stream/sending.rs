@@ -308,7 +308,7 @@ impl Sending {
     pub(crate) fn impossible(&self) -> Option<String> {
         let (reports, peer) = (self.impossible_reports, self.peer);
         (reports > 0).then(|| {
-            format!("{reports} reports of {peer} were left out: they tell of more lost than was sent, or of jitter longer than the stream")
+            format!("{reports} reports of {peer} were left out: they tell of more lost than was sent, of packets that were not, or of jitter longer than the stream")
         })
     }
 

@@ -75,7 +75,9 @@ impl Sender {
     fn on_block(&mut self, now: Time, block: &ReportBlock) {
         let jitter =
             Span::from_nanos((u64::from(block.jitter) * 1_000_000_000 / u64::from(CLOCK_RATE)) as i64);
-        if i64::from(block.lost) > self.sent.packets as i64 || jitter > now - self.config.start {
+        let never_sent = u64::from(block.highest) >= self.sent.packets;
+        if never_sent || i64::from(block.lost) > self.sent.packets as i64 || jitter > now - self.config.start
+        {
             self.sent.impossible_reports += 1;
             return;
         }

@@ -46,7 +46,8 @@ pub struct Sent {
     pub feedback_packets: u64,
     /// Their bytes.
     pub feedback_bytes: Bytes,
-    /// Receiver reports that were left out: more is lost than was sent, or jitter lasts longer than the stream.
+    /// Receiver reports that were left out: more is lost than was sent, packets came that were not, or jitter lasts longer than the
+    /// stream.
     #[cfg_attr(feature = "serde", serde(default))]
     pub impossible_reports: u64,
 }
