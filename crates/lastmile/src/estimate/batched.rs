@@ -48,6 +48,11 @@ const FULL: u64 = 3;
 const APART: f64 = 0.12;
 /// What the user should know where batches say nothing.
 const UNEVEN: &str = "packets arrive in batches, as over Wi-Fi that aggregates, and larger ones took no longer than smaller ones: other stations send between them; measure again when they send less";
+/// The best batch says nothing where it came at so many times the rate of all: a receiver held its packets back until a lost frame had
+/// come again, and beside others there was no moment without them.
+const BEST: f64 = 2.0;
+/// What the user should know of that.
+const RETRIED: &str = "packets arrive in batches, as over Wi-Fi that aggregates, all in all at less than half of the best one's rate: frames are lost and sent again, or other stations send between them; measure nearer to the access point, or when others send less";
 /// Bursts beyond those that were asked for.
 const MORE: usize = 1;
 /// The interval reaches up by so many times the distance of the first and the third rate.
@@ -113,6 +118,8 @@ pub(super) struct Batched {
     noise: Span,
     taken: usize,
     gaps: Vec<Between>,
+    /// Of bursts alone: bits, in so many nanoseconds.
+    of_bursts: (f64, f64),
     max_batch: u64,
     sent: Vec<Train>,
     pub(super) burst_streams: Vec<u32>,
@@ -142,6 +149,7 @@ impl Batched {
             noise,
             taken: 0,
             gaps: Vec::new(),
+            of_bursts: (0.0, 0.0),
             max_batch: 0,
             sent: Vec::new(),
             burst_streams: Vec::new(),
@@ -164,7 +172,14 @@ impl Batched {
     /// sent, whose batches are smaller; bursts alone may all come in batches of one size.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         let nothing = self.capacity().rate < 1.0 || self.trains > 0 && !self.has_line();
-        nothing.then(|| Refusal::Inconsistent(UNEVEN.into()))
+        let why =
+            if self.capacity().rate > BEST * self.mean() { Some(RETRIED) } else { nothing.then_some(UNEVEN) };
+        why.map(|why| Refusal::Inconsistent(why.into()))
+    }
+
+    /// The rate of all batches of bursts, in bit/s. (Trains are slower by themselves.)
+    fn mean(&self) -> f64 {
+        self.of_bursts.0 * 1e9 / self.of_bursts.1.max(1.0)
     }
 
     /// What to send next; `None` where nothing is left to learn.
@@ -229,6 +244,8 @@ impl Batched {
             self.train_streams.push(record.stream);
         } else {
             self.taken += 1;
+            self.of_bursts.0 += sum(|b| b.bytes.bits() as f64);
+            self.of_bursts.1 += received;
             self.burst_streams.push(record.stream);
         }
         self.max_batch = self.max_batch.max(largest);

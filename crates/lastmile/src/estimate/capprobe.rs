@@ -23,8 +23,8 @@
 //! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
 //!
-//! **Wi-Fi that aggregates.** Where pairs do not agree with one another, a short burst tells whether the path aggregates
-//! (`aggregation`).
+//! **Wi-Fi that aggregates.** Where pairs do not agree with one another, a burst tells whether the path aggregates
+//! (`aggregation`). Where they agree, one tells whether they are those of a wire behind such a cell (`clumps`).
 //!
 //! **Bursts.** What pairs show is the rate of bursts of two packets; of the rate that lasts they show nothing, and bursts of
 //! 40 packets no more than that a token bucket is smaller (`shaper`).
@@ -34,6 +34,7 @@ use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
 use crate::estimate::burst_check::{BurstCheck, Finding, Pairs};
 use crate::estimate::capprobe_minima::Minima;
 use crate::estimate::cell::{self, Bursts, Cell};
+use crate::estimate::clumps::{self, ClumpCheck};
 use crate::estimate::contention::{CONTENDED, Met, met};
 use crate::estimate::shaper;
 use crate::estimate::wbest::IN_BATCHES;
@@ -155,6 +156,9 @@ pub struct CapProbe {
     one_by_one: bool,
     /// Set while bursts are sent about scattered pairs.
     aggregation: Option<AggregationCheck>,
+    /// Set while bursts are sent about pairs that agree, and what they showed: a rate, with so many bytes.
+    clumps: Option<ClumpCheck>,
+    claim: (f64, Bytes),
     /// Set where the path delivers in batches.
     batched: Option<Box<Batched>>,
     streams: Vec<u32>,
@@ -179,6 +183,8 @@ impl CapProbe {
             bursts: None,
             one_by_one: false,
             aggregation: None,
+            clumps: None,
+            claim: (0.0, Bytes::ZERO),
             batched: None,
             streams: Vec::new(),
             config,
@@ -234,7 +240,7 @@ impl CapProbe {
         match finding {
             None => self.bursts = Some(check),
             Some(Finding::BorneOut) => match self.agreed {
-                Some(rate) => self.done(Value::Is(bits_per_second(rate)), check.burst, None, None),
+                Some(rate) => self.claims(rate, check.burst),
                 None => {
                     self.shown = Some((check.bound, check.burst, check.streams));
                     self.next_run();
@@ -258,6 +264,26 @@ impl CapProbe {
             }
             Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::Refused(refusal)) => self.base.refuse(refusal),
+        }
+    }
+
+    /// Pairs show this rate, and a burst longer than an aggregate says whether it is that of a wire behind one.
+    fn claims(&mut self, rate: f64, burst: Bytes) {
+        self.claim = (rate, burst);
+        let asks = !self.config.faithful && self.cell.is_none() && !self.base.round_trip();
+        let check = || ClumpCheck::of(rate, self.sizes[0], self.base.coalescing());
+        self.clumps = asks.then(check).flatten();
+        if self.clumps.is_none() {
+            self.done(Value::Is(bits_per_second(rate)), burst, None, None);
+        }
+    }
+
+    fn on_clumps(&mut self, mut check: ClumpCheck, record: &StreamRecord) {
+        let (rate, burst) = self.claim;
+        match check.on_stream(record, self.base.noise(record)) {
+            None => self.clumps = Some(check),
+            Some(clumps::Finding::Steady) => self.done(Value::Is(bits_per_second(rate)), burst, None, None),
+            Some(clumps::Finding::Clumped(refusal)) => self.base.refuse(refusal),
         }
     }
 
@@ -432,7 +458,7 @@ impl CapProbe {
                     self.agreed = Some(larger);
                     return self.burst(Pairs::Claim(larger), record);
                 }
-                self.done(Value::Is(bits_per_second(larger)), self.sizes[0] * 2, None, None);
+                self.claims(larger, self.sizes[0] * 2);
             }
             Some(_) => self.fail_run(&samples, record),
         }
@@ -449,6 +475,9 @@ impl Estimator for CapProbe {
         }
         if self.in_cell.1 {
             return self.base.send(Bursts::plan(self.sizes[0]));
+        }
+        if let Some(check) = &self.clumps {
+            return self.base.send(check.plan());
         }
         let aggregation = self.aggregation.as_ref().map(AggregationCheck::plan);
         if let Some(plan) = aggregation.or_else(|| Some(self.bursts.as_ref()?.plan())) {
@@ -480,6 +509,10 @@ impl Estimator for CapProbe {
         self.base.pause(self.config.pause);
         if let Some(batched) = self.batched.take() {
             return self.on_batched(batched, record);
+        }
+        if let Some(check) = self.clumps.take() {
+            self.base.count(record);
+            return self.on_clumps(check, record);
         }
         if let Some(check) = self.aggregation.take() {
             self.base.count(record);

@@ -10,6 +10,7 @@ mod batched;
 mod burst_check;
 mod capprobe_minima;
 mod cell;
+mod clumps;
 mod contention;
 mod fair_queue;
 mod idle;
