@@ -250,7 +250,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         written.as_ref().err().iter().for_each(|error| crate::shell::note(&error.to_string()));
         return Err(exit.blame(anyhow!("{why}")));
     } else {
-        crate::shell::say(&sending.table());
+        crate::shell::say(sending.lines().trim_end());
         sending.refused().into_iter().for_each(crate::shell::note);
         sending.miscounted().iter().chain(&sending.impossible()).for_each(|why| crate::shell::note(why));
     }

@@ -130,7 +130,7 @@ mod tests {
             ("lastmile measure h --tarins 4", &["'--tarins'", "'--trains'", "see lastmile measure --help"]),
             (
                 "lastmile measure h --max-seconds x",
-                &["--max-seconds", "'x'", "invalid float", "see lastmile measure --help"],
+                &["--max-seconds", "'x'", "is not a time", "see lastmile measure --help"],
             ),
             (
                 "lastmile measure h --direction up",

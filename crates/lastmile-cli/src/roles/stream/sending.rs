@@ -10,8 +10,9 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::monitor::flows::as_rate;
 use serde::Serialize;
 
+use crate::shell::WIDTH;
 use crate::shell::exit::Exit;
-use lastmile_report::text::Table;
+use lastmile_report::text::wrapped;
 
 /// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
 #[derive(Clone, Debug, Serialize)]
@@ -329,57 +330,44 @@ impl Sending {
         }
     }
 
-    /// A table for people: what it came to, and what it cost.
-    pub(crate) fn table(&self) -> String {
-        let rate = |bps: Option<f64>| bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string());
-        let mut table = Table::new(&[
-            "control",
-            ">sent (IP)",
-            ">received (IP)",
-            ">target",
-            ">packets",
-            ">lost",
-            ">loss",
-            "judged",
-            ">round trip",
-            ">jitter",
-            ">marked",
-        ]);
-        let judged = self.judged().unwrap_or_else(|| "-".to_owned());
-        let rtt =
-            |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s * 1e3));
-        table.row([
-            self.control.clone().unwrap_or_else(|| "fixed rate".to_owned()),
-            rate(self.sent_bps),
-            rate(self.received_bps),
-            Rate::ip(self.target_bps).to_string(),
-            self.packets.to_string(),
-            self.lost.map_or_else(|| "-".to_owned(), |lost| lost.to_string()),
-            percent(self.loss),
-            judged,
-            format!("{} / {} / {} ms", rtt(self.rtt_min_s), rtt(self.rtt_mean_s), rtt(self.rtt_max_s)),
-            milliseconds(self.jitter_s),
-            self.marked.to_string(),
-        ]);
+    /// Lines for people: what it came to, and what it cost.
+    pub(crate) fn lines(&self) -> String {
+        let rate =
+            |bps: Option<f64>| bps.map_or_else(|| "nothing".to_owned(), |bps| as_rate(bps).to_string());
+        let lost = self.lost.map_or_else(|| "losses unknown".to_owned(), |lost| format!("{lost} lost"));
+        let judged = self.judged().map_or_else(String::new, |judged| format!("; judged: {judged}"));
+        let [least, mean, most] = [self.rtt_min_s, self.rtt_mean_s, self.rtt_max_s].map(milliseconds);
         let ended = match self.ended {
             Some(End::ByteLimit) => "; ended at --max-bytes",
             Some(End::Interrupted) => "; interrupted",
             _ => "",
         };
-        let probed = self.hand_offs.map_or_else(String::new, |hand_offs| {
+        let probed = self.hand_offs.map(|hand_offs| {
             let capacity = self.capacity().unwrap_or_else(|| "unknown".to_owned());
-            format!("capacity of the path: {capacity}; hand-offs: {hand_offs}\n")
+            format!("capacity: {capacity}; hand-offs: {hand_offs}")
         });
-        format!(
-            "{}{probed}round trip: least, mean and most of the receiver's reports\n\
-             {:.2} s; sent {} of media, {} of reports; received {} of feedback in {} packets{ended}",
-            table.text(),
-            self.seconds,
+        let control = self.control.as_deref().unwrap_or("fixed rate");
+        let mut lines = vec![
+            format!("{control} to {}: {:.2} s{ended}", self.peer, self.seconds),
+            format!(
+                "rate: {} received of {} sent, target {}",
+                rate(self.received_bps),
+                rate(self.sent_bps),
+                Rate::ip(self.target_bps)
+            ),
+            format!("packets: {} sent, {lost} ({}){judged}", self.packets, percent(self.loss)),
+            format!("round trip: {mean}, from {least} to {most} by the receiver's reports"),
+            format!("jitter: {}; marked: {}", milliseconds(self.jitter_s), self.marked),
+        ];
+        lines.extend(probed);
+        lines.push(format!(
+            "cost: {} of media and {} of reports sent, {} of feedback received in {} packets",
             Bytes(self.media_bytes),
             Bytes(self.report_bytes),
             Bytes(self.bytes_received),
             self.feedback_packets,
-        )
+        ));
+        lines.iter().map(|line| wrapped(line, WIDTH)).collect()
     }
 }
 
