@@ -323,6 +323,16 @@ impl Discriminator {
         self.forget();
     }
 
+    /// The stream loses such a share and sends several times what TCP would then. A queue that it does not know to be full may lose these;
+    /// that the link loses so much was a wrong verdict, if a circuit breaker `trips`.
+    pub(crate) fn on_excess(&mut self, share: f64, trips: bool) {
+        let Doubt { periods_left, max_share, link_is_lossy, .. } = self.doubt;
+        if !self.own.is_certain() && max_share < 1.0 && periods_left == 0 && (trips || !link_is_lossy) {
+            self.doubt.link_is_lossy = false;
+            self.doubt_by_rate(share);
+        }
+    }
+
     /// The packets take another way.
     pub fn on_route_change(&mut self) {
         self.doubt = Doubt::over(self.doubt.max_share);

@@ -185,9 +185,13 @@ impl RateController for Discriminated {
 
     fn on_signal(&mut self, now: Time, signal: Signal) {
         self.now = self.now.max(now);
-        if let Signal::Route { .. } = signal {
-            self.discriminator.on_route_change();
-            self.rate_test.on_route_change();
+        match signal {
+            Signal::Route { .. } => {
+                self.discriminator.on_route_change();
+                self.rate_test.on_route_change();
+            }
+            Signal::Excess { loss, trips } => self.discriminator.on_excess(loss, trips),
+            _ => {}
         }
         self.controller.on_signal(now, signal);
     }

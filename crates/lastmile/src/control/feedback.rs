@@ -305,6 +305,13 @@ pub enum Signal {
     },
     /// All packets of a long span of time were lost.
     PersistentCongestion,
+    /// With all losses counted the stream sends five times what TCP would, or ten times, where circuit breakers trip (RFC 8083).
+    Excess {
+        /// The share of packets lost lately.
+        loss: f64,
+        /// Whether the breaker trips.
+        trips: bool,
+    },
     /// Packets may be so large.
     Mtu {
         /// At the IP layer.

@@ -184,8 +184,10 @@ impl Vtp {
         // No queue doubles in a round: an outage makes one long, and no window of it.
         let rtt = self.last_rtt.filter(|last| rtt > 2.0 * last).unwrap_or(rtt);
         let size = self.flow.packet_size();
-        let (before, achieved) =
-            (self.rate, self.achieved.for_cut().unwrap_or(self.rate / 2.0).min(self.rate));
+        // A packet in a second, or a receiver takes the sender for gone.
+        let least = size.min(self.rate);
+        let achieved = self.achieved.for_cut().unwrap_or(self.rate / 2.0).min(self.rate).max(least);
+        let before = self.rate;
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.min_rtt;
         self.set(achieved);

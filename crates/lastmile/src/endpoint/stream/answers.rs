@@ -5,6 +5,7 @@ use super::event::{Decision, End};
 use super::repeater::Repeater;
 use super::sender::{Awaited, Sender};
 use super::{CLOCK_RATE, from_peer, middle, nearest, ntp};
+use crate::control::Signal;
 use crate::node::{Datagram, Ecn, Output};
 use crate::time::{Span, Time};
 use crate::units::Rate;
@@ -127,6 +128,12 @@ impl Sender {
                 }
                 return;
             }
+            Verdict::Excess { loss } => {
+                if let Some(control) = &mut self.control {
+                    control.controller.on_signal(now, Signal::Excess { loss, trips: false });
+                }
+                return;
+            }
             Verdict::MediaTimeout { .. } => (End::MediaTimeout, None, None, None),
             Verdict::Congestion { rate, most, loss, rtt } => {
                 (End::Congestion, Some((bits(rate), bits(most))), Some(loss), Some(Span::from_secs_f64(rtt)))
@@ -137,6 +144,7 @@ impl Sender {
             && breakers.reduce(now)
         {
             (control.ceiling, ends) = (Some(bits(rate / 10.0)), false);
+            control.controller.on_signal(now, Signal::Excess { loss: loss.unwrap_or(0.0), trips: true });
         }
         self.out.push_back(Output::Event(Decision::CircuitBroken { why, ends, rates, loss, rtt }));
         if ends {

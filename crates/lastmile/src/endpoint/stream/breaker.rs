@@ -40,6 +40,8 @@ pub(super) enum Verdict {
     /// Bytes in a second that were sent, and ten times those that TCP would send, with the loss and round-trip time in seconds
     /// that say so.
     Congestion { rate: f64, most: f64, loss: f64, rtt: f64 },
+    /// More than half of what trips the breaker was sent, with that loss.
+    Excess { loss: f64 },
     /// A reduction of the rate resolved the congestion.
     Resolved,
 }
@@ -107,7 +109,8 @@ impl Breakers {
             self.congestion(Interval { seconds, lost, packets, bytes }, advanced)
         });
         let reports = self.reduced.map(|reports| reports + 1);
-        let over = reports.is_some_and(|reports| reports > self.interval_reports) && trip.is_none();
+        let trips = trip.is_some_and(|trip| !matches!(trip, Verdict::Excess { .. }));
+        let over = reports.is_some_and(|reports| reports > self.interval_reports) && !trips;
         self.reduced = reports.filter(|_| !over);
         self.interval_reports = self.interval();
         if over { Some(Verdict::Resolved) } else { trip }
@@ -160,7 +163,11 @@ impl Breakers {
         let (rate, size) = (bytes as f64 / seconds, bytes as f64 / packets.max(1) as f64);
         // X = s / (Tr sqrt(2 b p / 3)), with b = 1
         let most = 10.0 * size / (rtt * libm::sqrt(2.0 * loss / 3.0));
-        (loss > 0.0 && rate > most).then_some(Verdict::Congestion { rate, most, loss, rtt })
+        match loss > 0.0 {
+            true if rate > most => Some(Verdict::Congestion { rate, most, loss, rtt }),
+            true if rate > most / 2.0 => Some(Verdict::Excess { loss }),
+            _ => None,
+        }
     }
 
     /// CB_INTERVAL = ceil(3 min(max(10 G Tf, 10 Tr, 3 Tdr), max(15, 3 Td)) / (3 Tdr)), where G is 1: a source's rate may change
@@ -211,6 +218,12 @@ mod tests {
             let heard = Heard { fraction_lost, highest: self.highest, rtt, sent: self.sent };
             self.breakers.on_report(self.now, &heard)
         }
+
+        /// The same, of what trips a breaker.
+        fn trips(&mut self, every: i64, told: (u8, bool), rtt: i64, packets: u64) -> Option<Verdict> {
+            let excess = |verdict: &Verdict| matches!(verdict, Verdict::Excess { .. });
+            self.report(every, told, rtt, packets).filter(|verdict| !excess(verdict))
+        }
     }
 
     /// Section 4.2: k = 5 reports where reports are rarer than round trips and frames; ceil(5 * 3 / 1) = 15 where a round trip
@@ -245,11 +258,14 @@ mod tests {
     #[test]
     fn more_than_ten_times_what_tcp_would_send_is_congestion() {
         let mut story = Story::new();
-        (0..20).for_each(|_| assert_eq!(story.report(1_000, (26, true), 100, 384), None));
+        (0..20).for_each(|_| assert_eq!(story.trips(1_000, (26, true), 100, 384), None));
+        assert_eq!(story.report(1_000, (26, true), 100, 384), Some(Verdict::Excess { loss: 26.0 / 256.0 }));
+        let mut half = Story::new();
+        (0..20).for_each(|_| assert_eq!(half.report(1_000, (26, true), 100, 192), None));
         let mut story = Story::new();
         // The first report begins the first interval.
-        (0..4).for_each(|_| assert_eq!(story.report(1_000, (26, true), 100, 385), None));
-        let Some(Verdict::Congestion { rate, most, loss, rtt }) = story.report(1_000, (26, true), 100, 385)
+        (0..4).for_each(|_| assert_eq!(story.trips(1_000, (26, true), 100, 385), None));
+        let Some(Verdict::Congestion { rate, most, loss, rtt }) = story.trips(1_000, (26, true), 100, 385)
         else {
             panic!("did not trip");
         };
@@ -263,7 +279,7 @@ mod tests {
     fn a_third_of_the_packets_lost_is_congestion_over_80_ms_and_not_over_40() {
         for (rtt, ten) in [(40, None), (80, Some(334_974.0))] {
             let mut story = Story::new();
-            let verdict = (0..40).find_map(|_| story.report(1_000, (77, true), rtt, 313));
+            let verdict = (0..40).find_map(|_| story.trips(1_000, (77, true), rtt, 313));
             let most = verdict.map(|verdict| match verdict {
                 Verdict::Congestion { most, .. } => most,
                 other => panic!("{other:?}"),
