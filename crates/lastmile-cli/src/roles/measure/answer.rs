@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
-use lastmile::estimate::{Quantity, TruthKind, TruthOver};
+use lastmile::endpoint::measure::{IntervalRow, Row};
+use lastmile::estimate::Quantity;
 use lastmile::report::Direction;
 use lastmile::units::Bytes;
 use lastmile_report::text::{Table, wrapped};
 
-use super::result::once;
+use super::result::{once, true_rate};
 use crate::shell::WIDTH;
 
 /// A longer name of a host is left out.
@@ -166,23 +166,13 @@ fn label(row: &Row, peer: &str) -> String {
     }
 }
 
-/// The truth that a number is held against, in bit/s.
-pub(super) fn true_rate(row: &Row, truth: &TruthRow) -> Option<u64> {
-    match (row.quantity, row.truth_kind) {
-        (Some(Quantity::Capacity), _) => Some(truth.truth_capacity_bps),
-        (Some(Quantity::ShortestExchange), _) => truth.truth_shortest_bps,
-        (Some(Quantity::SustainedRate), _) => Some(truth.truth_sustained_bps),
-        (_, Some(TruthKind::Saturation)) => truth.truth_saturation_window_bps,
-        (Some(_), _) if truth.truth_over == TruthOver::Window => truth.truth_window_bps,
-        _ => truth.truth_mean_bps,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use lastmile::endpoint::measure::{Cost, Decision};
-    use lastmile::estimate::{Estimate, Interval, IntervalMethod, Refusal, Value, Warning, WarningCode};
+    use lastmile::estimate::{
+        Estimate, Interval, IntervalMethod, Refusal, TruthKind, Value, Warning, WarningCode,
+    };
     use lastmile::units::Rate;
 
     fn row(direction: Direction, quantity: Quantity, kbps: Option<[u64; 3]>, warning: &str) -> Row {

@@ -1,12 +1,11 @@
 //! Results as a table.
 
 use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
-use lastmile::estimate::{Quantity, TruthOver, Value};
+use lastmile::estimate::{Quantity, TruthKind, TruthOver, Value};
 use lastmile::units::Rate;
 
 use lastmile_report::text::Table;
 
-use super::answer::true_rate;
 use crate::shell::exit::Exit;
 
 /// The number, a bound, or that there is none.
@@ -127,6 +126,18 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
+/// The truth that a number is held against, in bit/s.
+pub(super) fn true_rate(row: &Row, truth: &TruthRow) -> Option<u64> {
+    match (row.quantity, row.truth_kind) {
+        (Some(Quantity::Capacity), _) => Some(truth.truth_capacity_bps),
+        (Some(Quantity::ShortestExchange), _) => truth.truth_shortest_bps,
+        (Some(Quantity::SustainedRate), _) => Some(truth.truth_sustained_bps),
+        (_, Some(TruthKind::Saturation)) => truth.truth_saturation_window_bps,
+        (Some(_), _) if truth.truth_over == TruthOver::Window => truth.truth_window_bps,
+        _ => truth.truth_mean_bps,
+    }
+}
+
 /// How far the number is off: as a share of its truth or, where that is zero, as a rate.
 fn error(row: &Row, truth: &TruthRow) -> Option<String> {
     let of_run = truth.truth_over == TruthOver::Run && row.quantity == Some(Quantity::AvailableBandwidth);
@@ -170,7 +181,7 @@ pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
 mod tests {
     use super::*;
     use lastmile::endpoint::measure::{Cost, Decision};
-    use lastmile::estimate::{Estimate, Refusal, TruthKind, Warning, WarningCode};
+    use lastmile::estimate::{Estimate, Refusal, Warning, WarningCode};
     use lastmile::report::Direction;
     use lastmile_net::lab::lateness::CODES as LATENESS_CODES;
 

@@ -14,6 +14,9 @@ use crate::shell::WIDTH;
 use crate::shell::exit::Exit;
 use lastmile_report::text::wrapped;
 
+/// A packet in some 10 s, in bit/s: receivers take who sends less for gone.
+const NEXT_TO_NOTHING: u64 = 1_000;
+
 /// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sending {
@@ -282,6 +285,11 @@ impl Sending {
                 )
             }
             End::PeerLeft => format!("the receiver at {peer} left before the end"),
+            End::NoFeedback if heard && self.target_bps < NEXT_TO_NOTHING => format!(
+                "the path to {peer} loses so much that the controller sent next to nothing, {}, and nobody answered for 15 s; the stream \
+                 was stopped (RFC 8083)",
+                Rate::ip(self.target_bps)
+            ),
             End::NoFeedback if heard => {
                 format!(
                     "{peer} fell silent: the receiver is gone, or the path is cut; the stream was stopped after 15 s"
