@@ -37,7 +37,7 @@ trait Role: Sync {
     /// Table and exit code of a run.
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown;
 
-    /// What came of a run in a few lines of 80 columns; empty if it had nothing to do.
+    /// The results of a run in a few lines of 80 columns; empty if it had nothing to do.
     fn answer(&self, found: &Found) -> String;
 
     /// Makes the first line of a recording of one of its endpoints.

@@ -41,7 +41,7 @@ pub struct SharedTruth {
     pub capacity: Rate,
     /// The same if no token bucket were on the path: what bursts get that buckets hold.
     pub unshaped: Rate,
-    /// What it would get alone without token buckets if each packet drew the shortest backoff and needed no retry; `None` where
+    /// The rate that it would get alone without token buckets if each packet drew the shortest backoff and needed no retry; `None` where
     /// stations aggregate.
     pub shortest: Option<Rate>,
     /// What it gets beside the others.

@@ -49,7 +49,7 @@ fn ours(text: &str, set: &[(&str, &str)], seed: u64) -> SimulatedRun {
     simulate(&scenario, seed, &Makers::default(), Hooks::default()).unwrap()
 }
 
-/// What `run` gives with the seeds from 1 on, on all cores.
+/// The values of `run` with the seeds from 1 on, on all cores.
 fn seeds(runs: usize, run: impl Fn(u64) -> f64 + Sync) -> Vec<f64> {
     let next = AtomicUsize::new(1);
     let some = || {

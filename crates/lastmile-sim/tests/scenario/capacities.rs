@@ -29,7 +29,7 @@ const RUNS: u64 = 40;
 /// Seeds that no rule was made with.
 const FROM: u64 = 30_000;
 
-/// What became of runs.
+/// Runs by their verdicts.
 #[derive(Debug, Default)]
 struct Count {
     /// Runs with a number.

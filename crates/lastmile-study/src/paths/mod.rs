@@ -232,7 +232,7 @@ impl Measured {
             }
             let (Some(answer), Some(estimate)) = (self.answers.last(), &outcome.estimate) else { continue };
             let (first, last) = span(estimate, found);
-            // What is left is told by the pairs of the capacity too.
+            // Available bandwidth is told by the pairs of the capacity too.
             since = since.min(first);
             let changed = path.changes_within((since, last));
             self.numbers.extend(answer.judged(estimate, outcome.truth, changed));

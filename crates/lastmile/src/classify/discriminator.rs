@@ -487,6 +487,28 @@ mod tests {
         assert_eq!(losing(&mut spike, 3_000..6_000, 4), []);
     }
 
+    /// From five times TCP's rate on it is doubted, but where half the rate lost as much; where a circuit breaker trips, there too.
+    #[test]
+    fn excess_is_a_doubt_and_a_breaker_that_trips_overrules_what_was_learnt() {
+        let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();
+        assert_eq!(losing(&mut spike, 1..300, 20), []);
+        assert_eq!(spike.classify(&Loss::of(300, 1)), LossClass::Wireless);
+        spike.on_excess(0.05, false);
+        assert!(matches!(spike.suit(Some(Span::from_nanos(1))), Some(Decision::Doubted { .. })));
+        assert_eq!(spike.classify(&Loss::of(301, 1)), LossClass::Congestion);
+        spike.doubt.link_is_lossy = true;
+        spike.doubt.periods_left = 0;
+        spike.on_excess(0.05, false);
+        assert_eq!(spike.doubt.periods_left, 0);
+        spike.on_excess(0.05, true);
+        assert!(spike.doubt.periods_left > 0 && !spike.doubt.link_is_lossy);
+        for never in ["spike(doubt=1)", "omniscient"] {
+            let mut trusted = Discriminator::new(&never.parse().unwrap()).unwrap();
+            trusted.on_excess(0.05, true);
+            assert_eq!(trusted.doubt.periods_left, 0, "{never}");
+        }
+    }
+
     #[test]
     fn the_truth_is_not_doubted() {
         let mut omniscient = Discriminator::new(&"omniscient".parse().unwrap()).unwrap();

@@ -182,7 +182,7 @@ impl RateTest {
         INTERVALS[self.link_verdicts.min(INTERVALS.len() - 1)]
     }
 
-    /// What the controller wants, and what a test leaves of it. The target is lowered too: media beyond it would wait for the pacer.
+    /// The controller's rates, lowered while a test goes on. The target is lowered too: media beyond it would wait for the pacer.
     pub(super) fn output(&self, now: Time, output: Output) -> Output {
         let Some(test) = self.test.filter(|test| now < test.end) else { return output };
         let below = |rate: Rate| if test.rate < rate { test.rate } else { rate };

@@ -6,7 +6,7 @@ use lastmile_sim::roles::stream::StreamOutcome;
 
 use crate::shell::WIDTH;
 
-/// What arrived, what was lost and why, and delays.
+/// Packets that arrived and that were lost, with the causes, and delays.
 pub(super) fn answer(stream: &StreamOutcome) -> String {
     let control = stream.control.as_ref().map(|control| format!(", {control}")).unwrap_or_default();
     let goodput = stream.goodput_bps.map_or_else(|| "nothing".to_owned(), |bps| as_rate(bps).to_string());

@@ -392,6 +392,23 @@ mod tests {
     use super::*;
     use lastmile::endpoint::stream::ControlConfig;
 
+    #[test]
+    fn a_stream_that_sent_next_to_nothing_does_not_blame_its_receiver() {
+        let control = ControlConfig::new("tfrc+spike".parse().unwrap());
+        let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, SenderRate::Controlled(control));
+        let blames = |target_bps, feedback_packets| {
+            let sending = Sending {
+                target_bps,
+                feedback_packets,
+                ended: Some(End::NoFeedback),
+                ..Sending::new(&config)
+            };
+            sending.why_not().unwrap()
+        };
+        assert!(blames(896, 9).contains("sent next to nothing, 896 bit/s"), "{}", blames(896, 9));
+        assert!(blames(100_000, 9).contains("fell silent") && blames(896, 0).contains("does not answer"));
+    }
+
     /// 11 and 26 packets were judged, 8 of which came after all. The receiver's report is of another moment.
     #[test]
     fn what_is_lost_and_what_was_judged_are_one_count() {

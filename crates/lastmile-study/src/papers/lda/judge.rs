@@ -36,7 +36,7 @@ pub(super) fn middle(results: &Results, case: &Case, what: &str) -> Option<Middl
     if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0.into())) } else { ours }
 }
 
-/// What the paper says of most numbers of flows: a bar that more than half of them keep, each by its median. One that chance decides
+/// The paper's words about most numbers of flows: a bar that more than half of them keep, each by its median. One that chance decides
 /// counts for both sides in the interval.
 pub(super) fn in_most(
     parts: &mut Parts,
@@ -92,7 +92,7 @@ pub(super) fn fair_on_the_mean(results: &Results) -> Parts {
     parts
 }
 
-/// What schemes deviate by in the last hop.
+/// Deviations of schemes in the last hop.
 fn wlh_bars() -> [(&'static str, Bar); 5] {
     let (much, little) = (Bar::above(12.0), Bar::below(12.0));
     [

@@ -90,7 +90,7 @@ pub(super) fn old_tcp() -> Item {
 /// Rates of each of the two warm-up sources, in kbit/s. The paper has none.
 const WARM_UP: [u32; 6] = [65, 100, 200, 300, 400, 600];
 
-/// What the warm-up does to mBiaz.
+/// The warm-up's effect on mBiaz.
 pub(super) fn warm_up() -> Item {
     let shows = "section V-C: mBiaz alone in the wireless backbone by the rate of each warm-up source while it is on; trapped: of the runs \
                  those in which most of the wireless losses are judged congestion, in %";

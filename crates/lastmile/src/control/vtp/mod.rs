@@ -475,6 +475,15 @@ mod tests {
         }
     }
 
+    /// Nothing arrived in the last round.
+    #[test]
+    fn a_cut_leaves_a_packet_in_a_second() {
+        let mut vtp = full("", 0.1);
+        vtp.achieved.rate = Some(0.0);
+        vtp.congested(at(990.0));
+        assert_eq!(vtp.rate, 1_000.0);
+    }
+
     #[test]
     fn losses_of_one_round_are_one_congestion_and_a_later_one_cuts_again() {
         let mut vtp = full("", 0.1);
