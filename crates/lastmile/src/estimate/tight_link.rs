@@ -160,7 +160,7 @@ mod tests {
     /// Of 30 pairs two met none, 1190 us apart, and all others one packet of 300 us between.
     #[test]
     fn where_too_few_met_none_both_readings_stand() {
-        let of = |k: u64| if k % 15 == 0 { (0, 1_190) } else { (k * 37 % 900, 1_490) };
+        let of = |k: u64| if k.is_multiple_of(15) { (0, 1_190) } else { (k * 37 % 900, 1_490) };
         let all: Vec<(u64, u64)> = (0..30).map(of).collect();
         assert_eq!(least(&pairs(&all), false, EXACT, Span::ZERO), Least::Doubts(1_190e3));
     }
