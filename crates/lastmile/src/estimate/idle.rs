@@ -37,6 +37,9 @@ const NOTHING: f64 = 0.005;
 /// ... Where no larger share of the packets waited nowhere, some other place is busy most of the time.
 const HARDLY: f64 = 0.3;
 
+/// Where no larger share of the packets met none, the least delay may be that of a queue that never emptied, as beside a TCP download.
+const BY_CHANCE: f64 = 0.1;
+
 /// Others are about where a smaller share of the packets met none.
 const MET_OTHERS: f64 = 0.9;
 
@@ -128,14 +131,21 @@ impl Idle {
         (idle.pairs >= LEAST).then_some(idle)
     }
 
-    /// The share.
+    /// The same where pairs showed that a link other than the narrow one is busy: there a small wait is one too.
+    pub(super) fn strictly(self) -> Idle {
+        Idle { met_none: self.nowhere, ..self }
+    }
+
+    /// The share; none where it may be chance.
     pub(super) fn share(&self) -> f64 {
-        self.met_none as f64 / self.pairs as f64
+        let share = self.met_none as f64 / self.pairs as f64;
+        if share > BY_CHANCE { share } else { 0.0 }
     }
 
     /// Where the share of a longer time lies, with `confidence`.
     pub(super) fn interval(&self, confidence: f64) -> (f64, f64) {
-        stats::share_interval(self.met_none, self.pairs, confidence).unwrap_or((0.0, 1.0))
+        let (low, high) = stats::share_interval(self.met_none, self.pairs, confidence).unwrap_or((0.0, 1.0));
+        (low.min(self.share()), high)
     }
 
     /// Whether hardly any packet that takes `slot` at the narrow link waited nowhere: most met somebody, perhaps at a place where less is left.
@@ -187,6 +197,15 @@ mod tests {
         assert!(idle.contradicts(0.95) && !idle.contradicts(0.9));
         let (low, high) = idle.interval(0.9);
         assert!(low > 0.5 && low < 0.55 && high > 0.77 && high < 0.82, "{low} {high}");
+    }
+
+    /// A queue of 1 to 10 ms that never empties: three delays are the least by chance.
+    #[test]
+    fn in_a_queue_that_never_empties_nothing_is_known_to_be_left() {
+        let of: Vec<(u64, u64)> =
+            (0..30).map(|k| (if k % 10 == 0 { 4 } else { 1_000 + k * 300 }, 1_190)).collect();
+        let idle = idle(&of, 1_190, 2);
+        assert_eq!((idle.met_none, idle.share(), idle.interval(0.9).0), (3, 0.0, 0.0));
     }
 
     /// 16 backoffs of 9 us before 300 us; dispersions scatter alike.

@@ -110,7 +110,8 @@ pub(super) fn least(pairs: &[Pair], spread: bool, noise: Span, late: Span) -> Le
         return Least::Nothing;
     };
     let enough = if spread { MET_NONE } else { MET_NONE_OF_FEW };
-    let once = met_none(&minima, enough, noise);
+    let again = minima.empty.iter().all(|n| *n >= MET_NONE);
+    let once = met_none(&minima, if again { MET_NONE } else { enough }, noise);
     let met_none = once || at_link(pairs, &minima, noise);
     let truth = if once { minima.dispersion } else { minima.least() };
     if truth <= late.as_nanos() as f64 || median > MOST * truth {

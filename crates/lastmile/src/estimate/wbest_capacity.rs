@@ -15,6 +15,9 @@ pub(super) const CONFIDENCE: f64 = 0.9;
 /// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
 const CLOCK_RATE: f64 = 1e-4;
 
+/// The part of a packet of others, as large as its own, that a train cannot tell.
+const PART: f64 = 0.5;
+
 /// An interval wider than this share of what there could be says next to nothing.
 const TOO_WIDE: f64 = 0.5;
 
@@ -80,14 +83,20 @@ impl Capacity {
     /// none: where hardly a packet meets an empty path, the least delays are chance.
     pub(super) fn reach(&mut self, gap: f64, size: Bytes) {
         let rate = size.bits() as f64 * 1e9 / gap.max(1.0);
-        let near = (rate / self.rate.max(1.0) - 1.0).abs() <= REACH;
-        self.interval =
-            self.interval.map(|(low, high)| if near { (low.min(rate), high.max(rate)) } else { (low, high) });
+        if (rate / self.rate.max(1.0) - 1.0).abs() <= REACH {
+            let (from, to) = (rate * (1.0 - SAME), rate * (1.0 + SAME));
+            self.interval = self.interval.map(|(low, high)| (low.min(from), high.max(to)));
+        }
     }
 
     /// Whether batches told it, and not pairs.
     pub(super) fn is_of_batches(&self) -> bool {
         self.method == IntervalMethod::BatchSpread
+    }
+
+    /// Whether pairs that met nobody told it, and the others were spread by a link behind the narrow one.
+    pub(super) fn is_of_least_delays(&self) -> bool {
+        self.method == IntervalMethod::LeastDelays
     }
 
     /// Whether the pairs were those of a cell of Wi-Fi in which packets go one by one.
@@ -114,13 +123,13 @@ impl Capacity {
         }
     }
 
-    /// The interval of what was left in the windows of trains of so many packets, whose stamps are uncertain by `noise`: by
-    /// the capacity's own uncertainty, and what stamps and the rates of clocks add to a train. None where the capacity has none,
+    /// The interval of what was left in the windows of so many trains of so many packets, whose stamps are uncertain by `noise`: by
+    /// the capacity's own uncertainty, and what stamps, the rates of clocks and packets add to a train. None where the capacity has none,
     /// and between batches. Rates in bit/s.
     pub(super) fn interval_of_rest(
         &self,
         available: f64,
-        packets: usize,
+        [trains, packets]: [usize; 2],
         packet_size: Bytes,
         noise: Span,
     ) -> Option<Interval> {
@@ -128,7 +137,9 @@ impl Capacity {
         // A = C (2 - C / R), where 1 / R is a train's time by its bits.
         let bits = packet_size.bits() as f64 * packets.saturating_sub(1).max(1) as f64;
         let of_stamps = self.rate * self.rate * spread_of_stamps(noise) as f64 / 1e9 / bits;
-        let half = self.half_of_capacity(available) + of_stamps + available * CLOCK_RATE;
+        // Of the packet of others that its first packet met, and of that at its end, nobody knows how much is the train's.
+        let of_packets = self.rate * PART / (packets.max(1) as f64 * libm::sqrt(trains.max(1) as f64));
+        let half = self.half_of_capacity(available) + of_stamps + of_packets + available * CLOCK_RATE;
         Some(self.around(available, half, IntervalMethod::MedianOrderStatistics))
     }
 
@@ -212,6 +223,9 @@ pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
 mod tests {
     use super::*;
 
+    /// So many trains tell every packet.
+    const MANY: usize = 1_000_000_000;
+
     #[test]
     fn the_capacity_is_the_median_of_the_pairs() {
         let rates = [9e6, 10e6, 11e6, 10e6, 10e6, 30e6];
@@ -240,18 +254,27 @@ mod tests {
         assert!(width(exact) < 10e6 * 2.1e-4, "{exact:?}");
         let rest = |c: Capacity| {
             let width = |i: Interval| i.high.bits_per_second() - i.low.bits_per_second();
-            let own = c.interval_of_rest(2e6, 30, Bytes(1488), Span::from_nanos(1)).unwrap();
+            let own = c.interval_of_rest(2e6, [MANY, 30], Bytes(1488), Span::from_nanos(1)).unwrap();
             assert!(width(own) >= width(c.interval_of_next(2e6, 0.0, 1_000_000, 30)), "{own:?}");
             width(own)
         };
         assert!(rest(noisy) > 10 * rest(exact), "{} {}", rest(noisy), rest(exact));
         // Two stamps of a train, each off by 6 us: C^2 12 us / 29 packets, on either side.
-        let of_train = noisy.interval_of_rest(2e6, 30, Bytes(1488), Span::from_micros(6)).unwrap();
+        let of_train = noisy.interval_of_rest(2e6, [MANY, 30], Bytes(1488), Span::from_micros(6)).unwrap();
         let more = of_train.high.bits_per_second() as f64 - of_train.low.bits_per_second() as f64;
         let expected = 2.0 * 1e14 * 12e-6 / (29.0 * 11_904.0);
         assert!((more - rest(noisy) as f64 - expected).abs() < 3.0, "{more}, not {expected} more");
+        // Half a packet of the 30 of one train, and of four trains half of that.
+        let high = |trains| {
+            noisy.interval_of_rest(2e6, [trains, 30], Bytes(1488), Span::ZERO).unwrap().high.bits_per_second()
+        };
+        let packet = 10e6 / 30.0;
+        for (trains, expected) in [(1, packet / 2.0), (4, packet / 4.0)] {
+            let more = (high(trains) - high(MANY)) as f64;
+            assert!((more / expected - 1.0).abs() < 0.01, "{more}, not {expected}");
+        }
         let in_batches = Capacity { method: IntervalMethod::BatchSpread, ..noisy };
-        assert_eq!(in_batches.interval_of_rest(2e6, 30, Bytes(1488), Span::ZERO), None);
+        assert_eq!(in_batches.interval_of_rest(2e6, [1, 30], Bytes(1488), Span::ZERO), None);
         // On an idle path the interval reaches up to the capacity's own upper end.
         let idle = noisy.interval_of_next(10e6, 0.0, 4, 30).high.bits_per_second() as f64;
         assert!((idle - noisy.interval.map_or(0.0, |i| i.1)).abs() < 1.0);
@@ -263,7 +286,7 @@ mod tests {
         let left = Estimate {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(Rate::ip(4_000_000)),
-            interval: capacity.interval_of_rest(4e6, 30, Bytes(1488), Span::ZERO),
+            interval: capacity.interval_of_rest(4e6, [MANY, 30], Bytes(1488), Span::ZERO),
             ..capacity.estimate(Bytes(2976), &[], Vec::new())
         };
         // 60 % of the capacity's own width: 2.4 Mbit/s.

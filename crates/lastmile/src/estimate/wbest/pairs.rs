@@ -8,6 +8,10 @@ const FAST: f64 = 0.75;
 const MORE: usize = 4;
 const MOST: usize = 1_000;
 
+/// Pairs agree where four fifths of them lie within so much of their median.
+const MOST_ALIKE: f64 = 0.9;
+const ALIKE: f64 = 0.08;
+
 impl Wbest {
     pub(super) fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         // Of several streams one may pass by luck.
@@ -127,12 +131,34 @@ impl Wbest {
                 self.base.warn(WarningCode::Scattered, SCATTERED);
                 self.capacity.interval = None;
             }
-            Least::Agrees(gap) | Least::Doubts(gap) => self.capacity.reach(gap, size),
+            Least::Doubts(gap) => {
+                self.base.warn(WarningCode::Scattered, UNCONFIRMED);
+                self.capacity.reach(gap, size);
+            }
+            Least::Agrees(gap) => {
+                if self.is_unconfirmed(noise) {
+                    self.base.warn(WarningCode::Scattered, UNCONFIRMED);
+                }
+                self.capacity.reach(gap, size);
+            }
             Least::Proves | Least::Nothing => {}
         }
         if closer {
             self.base.warn(WarningCode::TightLink, TIGHT_LINK);
         }
+    }
+
+    /// Whether pairs differ and none of them met an empty path, but by chance.
+    fn is_unconfirmed(&self, noise: Span) -> bool {
+        let gaps: Vec<f64> = self.pairs.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
+        let spread = || {
+            let [low, median, high] = [1.0 - MOST_ALIKE, 0.5, MOST_ALIKE].map(|q| stats::quantile(&gaps, q));
+            median.zip(low.zip(high)).is_some_and(|(median, (low, high))| {
+                low < (1.0 - ALIKE) * median || high > (1.0 + ALIKE) * median
+            })
+        };
+        let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
+        Idle::of(&self.pairs.usable, slot, noise).is_some_and(|idle| idle.share() <= 0.0) && spread()
     }
 
     /// Pairs that met none of others' packets show this rate.

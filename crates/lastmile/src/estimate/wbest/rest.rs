@@ -36,7 +36,8 @@ impl Wbest {
     fn idle(&self) -> Option<Idle> {
         let (pairs, slot) = (&self.pairs.usable, self.slot()?);
         let of_singles = || Idle::of_singles(self.singles.as_ref()?, pairs, slot, self.noise);
-        Idle::of(pairs, slot, self.noise).or_else(of_singles)
+        let idle = Idle::of(pairs, slot, self.noise).or_else(of_singles)?;
+        Some(if self.capacity.is_of_least_delays() { idle.strictly() } else { idle })
     }
 
     /// A packet's time at the capacity, where pairs could tell it. Where stations aggregate, packets wait for more than others' packets.
@@ -103,7 +104,12 @@ impl Wbest {
     /// Trains and pairs bound what is left from both sides.
     fn rest_of_fifo(&self, mut estimate: Estimate, idle: Option<Idle>) -> Estimate {
         let (limit, left) = (self.limit(), self.available());
-        let own = limit.interval_of_rest(left, self.config.train_length, self.config.packet_size, self.noise);
+        let own = limit.interval_of_rest(
+            left,
+            [self.trains.len(), self.config.train_length],
+            self.config.packet_size,
+            self.noise,
+        );
         let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
         // Two busy links slow a train twice, and eq. 13 takes off too much: what is left is less than the train got.
         let most = match self.served {
@@ -144,12 +150,17 @@ impl Wbest {
     /// same. Else it gets its own share, and the queue is never empty.
     fn rest_in_turn(&self, mut estimate: Estimate, share: f64, idle: Option<Idle>) -> Vec<Estimate> {
         let c = self.limit().rate.max(1.0);
-        let gets = Estimate {
-            quantity: Quantity::AchievableRate,
-            value: Value::Is(bits_per_second(share)),
-            truth_kind: TruthKind::Saturation,
-            ..estimate.clone()
-        };
+        let gets =
+            Estimate {
+                quantity: Quantity::AchievableRate,
+                value: Value::Is(bits_per_second(share)),
+                interval: Some(self.outputs.iter().map(|output| bits_per_second(*output)).fold(
+                    self.limit().around(share, 0.0, IntervalMethod::PairsAndTrains),
+                    Interval::reaching,
+                )),
+                truth_kind: TruthKind::Saturation,
+                ..estimate.clone()
+            };
         let (low, high) = idle.map_or((0.0, 0.0), |idle| idle.interval(CONFIDENCE));
         let left = idle.filter(|idle| !idle.contradicts(share / c)).map(|_| share);
         estimate.value = left.map_or(Value::Unknown, |left| Value::Is(bits_per_second(left)));
