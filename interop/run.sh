@@ -1,6 +1,6 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy, stamp-suite, rtc-rtcp, rtc-interceptor and, as root, tshark. Exits with 0 or at the first difference.
+# scapy, stamp-suite, rtc-rtcp, rtc-interceptor, prometheus-node-exporter and, as root, tshark. Exits with 0 or at the first difference.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -66,6 +66,29 @@ target/release/lastmile sim rfc8867-5.1 --set stream.0.control=tfrc+probe --set 
 rtp() { tshark -n --enable-heuristic rtp_udp --enable-heuristic rtcp_udp -r "$work/rtp.pcapng" -Y "$1" 2>/dev/null | wc -l; }
 [ "$(rtp '_ws.malformed || rtp.padding == 1')" -eq 0 ]
 [ "$(rtp rtp)" -gt 1000 ] && [ "$(rtp rtcp)" -gt 30 ]
+
+say "metrics in Debian's prometheus-node-exporter"
+# Unpacked and not installed, so that no daemon is left behind.
+exporter=$(command -v prometheus-node-exporter || true)
+if [ -z "$exporter" ] && (cd "$work" && apt-get download -q prometheus-node-exporter >/dev/null 2>"$work/apt"); then
+    dpkg -x "$work"/prometheus-node-exporter_*.deb "$work/exporter"
+    exporter=$work/exporter/usr/bin/prometheus-node-exporter
+fi
+if [ -n "$exporter" ]; then
+    mkdir "$work/textfile"
+    target/release/lastmile serve --bind 127.0.0.1 --port 18629 >"$work/serve" 2>&1 &
+    server=$!
+    sleep 0.5
+    target/release/lastmile measure 127.0.0.1:18629 --every 1s --count 2 --prom "$work/textfile/lastmile.prom" >"$work/rounds" || true
+    stop
+    "$exporter" --collector.disable-defaults --collector.textfile --collector.textfile.directory="$work/textfile" \
+        --web.listen-address=127.0.0.1:18628 >"$work/log" 2>&1 &
+    server=$!
+    interop/.venv/bin/python interop/metrics.py http://127.0.0.1:18628/metrics "$work/textfile/lastmile.prom" || { cat "$work/log"; exit 1; }
+    stop
+else
+    say "skipped: prometheus-node-exporter cannot be had here: $(tail -n 1 "$work/apt")"
+fi
 
 port=18630
 for mode in O A; do

@@ -8,7 +8,7 @@ pub use lastmile::SCHEMA;
 ///
 /// ```
 /// let text = lastmile_report::json::document(&std::collections::BTreeMap::from([("runs", 3)]))?;
-/// assert_eq!(text, "{\n  \"schema\": 1,\n  \"runs\": 3\n}");
+/// assert_eq!(text, "{\n  \"schema\": 2,\n  \"runs\": 3\n}");
 /// assert_eq!(lastmile_report::json::document(&[1])?, "[\n  1\n]");
 /// # Ok::<(), serde_json::Error>(())
 /// ```

@@ -97,7 +97,7 @@ pub mod wire;
 mod text;
 
 /// What the keys of JSON documents mean, of programs and libraries alike: a later change of meaning counts it up.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 pub use endpoint::Endpoint;
 pub use endpoint::measure::{

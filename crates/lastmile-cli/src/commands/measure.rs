@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::measure::{Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
+use lastmile::endpoint::measure::{Cost, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::Refusal;
 use lastmile::node::{Input, Recorded};
@@ -13,14 +13,14 @@ use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_net::recording::World;
-use serde_json::json;
 
 use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
 use crate::roles::measure::answer::answer;
+use crate::roles::measure::monitor::{self, Asked, MonitorArgs, Round, time_of_day};
 use crate::roles::measure::result::{counted, exit, once, table};
 use crate::shell::exit::Exit;
-use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
+use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve, source};
 use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size, seconds};
 use crate::shell::signals;
 
@@ -59,6 +59,8 @@ pub(crate) struct Args {
     /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    monitor: MonitorArgs,
 }
 
 /// The direction as an option.
@@ -82,6 +84,51 @@ impl DirectionArg {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some(every) = args.monitor.every {
+        let method = args.method.choice().to_string();
+        let asked = Asked { host: &args.host, method: &method, directions: args.direction.directions() };
+        return monitor::run(&args.monitor, every, asked, |limit| Ok(measure(&args, limit)?.round));
+    }
+    let time = time_of_day();
+    let Session { round, events, unrecorded } = measure(&args, None)?;
+    let (peer, rows) = (round.peer, &round.rows);
+    if args.json {
+        crate::shell::json(&round.document(&time, &args.host))?;
+    } else if matches!(round.exit, Some(Exit::Interrupted | Exit::Peer))
+        && rows.iter().all(Row::is_before_streams)
+    {
+        // One line says it: nothing could even be tried.
+        let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
+        unrecorded.iter().for_each(|error| why += &format!("; {error}"));
+        return Err(round.exit.unwrap_or(Exit::Peer).blame(anyhow!(why)));
+    } else {
+        match args.verbose {
+            true => crate::shell::say(table(rows).trim_end()),
+            false => {
+                let trip = round.rtt.map(|s| format!(", round trip {}", Span::from_secs_f64(s)));
+                crate::shell::say(&format!("{peer}{}\n", trip.unwrap_or_default()));
+                crate::shell::say(answer(rows, &args.host).trim_end());
+            }
+        }
+        round.warnings.iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
+        crate::shell::say_in_lines(&summary(&events));
+    }
+    match unrecorded {
+        Some(error) => Err(Exit::Machine.blame(error)),
+        None => Ok(round.exit),
+    }
+}
+
+/// What a session gave.
+struct Session {
+    round: Round,
+    events: Vec<Event>,
+    /// Why the recording is not complete.
+    unrecorded: Option<anyhow::Error>,
+}
+
+/// Measures once, from the host's name on, and spends at most `limit` bytes.
+fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let max_time = args.max_seconds.map(Span::from_secs_f64);
     let too_large = packet_size(&args.method.choice()).filter(|size| *size > MAX_REVERSE_SIZE);
     if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
@@ -102,7 +149,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let config = ProberConfig {
         key,
         epoch: driver.epoch(),
-        max_bytes: args.max_bytes,
+        max_bytes: args.max_bytes.into_iter().chain(limit).min(),
         max_time,
         dscp: args.dscp,
         ..ProberConfig::new(peer, seed)
@@ -140,37 +187,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let rows = Row::all(&events);
     let peer_at_fault = is_peer_at_fault(&events);
     let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
-    if args.json {
-        let (warnings, codes): (Vec<_>, Vec<_>) = warnings(&events).into_iter().unzip();
-        let text = json!({
-            "peer": peer, "rtt_seconds": rtt(&events), "results": rows, "warnings": warnings, "warning_codes": codes,
-        });
-        crate::shell::json(&text)?;
-    } else if (peer_at_fault || interrupted) && rows.iter().all(Row::is_before_streams) {
-        // One line says it: nothing could even be tried.
-        let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
-        unrecorded.iter().for_each(|error| why += &format!("; {error}"));
-        return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
-    } else {
-        match args.verbose {
-            true => crate::shell::say(table(&rows).trim_end()),
-            false => {
-                let trip = rtt(&events).map(|s| format!(", round trip {}", Span::from_secs_f64(s)));
-                crate::shell::say(&format!("{peer}{}\n", trip.unwrap_or_default()));
-                crate::shell::say(answer(&rows, &args.host).trim_end());
-            }
-        }
-        warnings(&events).iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
-        crate::shell::say_in_lines(&summary(&events));
-    }
-    if let Some(error) = unrecorded {
-        return Err(Exit::Machine.blame(error));
-    }
-    Ok(match (interrupted, peer_at_fault) {
+    let exit = match (interrupted, peer_at_fault) {
         (true, _) => Some(Exit::Interrupted),
         (_, true) => Some(Exit::Peer),
         _ => exit(&rows),
-    })
+    };
+    let (rtt, warnings) = (rtt(&events), warnings(&events));
+    let (local, cost) = (source(peer, args.socket.bind), cost(&events).unwrap_or_default().into());
+    let round = Round { local, peer, rtt, rows, warnings, cost, exit };
+    Ok(Session { round, events, unrecorded })
 }
 
 /// Whether there is no result, and the peer or the way to it is why.
@@ -209,13 +234,17 @@ fn warnings(events: &[Event]) -> Vec<(String, &'static str)> {
     each.into_iter().map(|(text, codes)| (counted(text, codes.len(), "times"), codes[0])).collect()
 }
 
-/// One line: what it cost.
-pub(crate) fn summary(events: &[Event]) -> String {
-    let finished = events.iter().rev().find_map(|e| match *e.what.of()? {
+/// What the session cost, if it came to its end.
+fn cost(events: &[Event]) -> Option<Cost> {
+    events.iter().rev().find_map(|e| match *e.what.of()? {
         Decision::Finished { cost } => Some(cost),
         _ => None,
-    });
-    let Some(cost) = finished else { return "not finished".into() };
+    })
+}
+
+/// One line: what it cost.
+pub(crate) fn summary(events: &[Event]) -> String {
+    let Some(cost) = cost(events) else { return "not finished".into() };
     let credit = match cost.credit_bytes {
         Bytes::ZERO => String::new(),
         credit => format!(" and {credit} only to pay for the reverse stream"),

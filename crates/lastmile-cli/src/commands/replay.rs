@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use lastmile_net::recording::Reader;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::files::replayed::replay;
 use crate::roles;
@@ -52,9 +52,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     };
     if args.json {
-        let mut text =
-            json!({ "recording": args.file, "decisions": replayed.events.len(), "cut": replayed.cut });
-        all.iter().for_each(|(found, _)| text[found.key] = json!(found.rows));
+        let mut text = Map::new();
+        text.insert("recording".into(), json!(args.file));
+        text.insert("decisions".into(), json!(replayed.events.len()));
+        text.insert("cut".into(), json!(replayed.cut));
+        all.iter().for_each(|(found, _)| found.clone().put_into(&mut text));
         crate::shell::json(&text)?;
     } else {
         all.iter()

@@ -42,6 +42,17 @@ impl Exit {
     pub(crate) fn blame(self, source: impl Into<anyhow::Error>) -> anyhow::Error {
         anyhow::Error::new(Blamed { exit: self, source: source.into() })
     }
+
+    /// Its name where a program reads it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Exit::NoResult => "no-result",
+            Exit::Usage => "usage",
+            Exit::Peer => "peer",
+            Exit::Machine => "machine",
+            Exit::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// Whether the arguments are wrong; else help or the version is to be shown.
@@ -81,13 +92,17 @@ pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
         Ok(Some(exit)) => ExitCode::from(exit as u8),
         Err(error) => {
             eprintln!("lastmile: {}", one_line(&error));
-            let exit = error.downcast_ref::<Blamed>().map(|blamed| blamed.exit);
-            #[cfg(feature = "study")]
-            let exit = exit.or_else(|| error.downcast_ref().map(of_study));
-            let exit = exit.unwrap_or(Exit::Machine);
-            ExitCode::from(exit as u8)
+            ExitCode::from(of(&error) as u8)
         }
     }
+}
+
+/// The exit code of an error.
+pub(crate) fn of(error: &anyhow::Error) -> Exit {
+    let exit = error.downcast_ref::<Blamed>().map(|blamed| blamed.exit);
+    #[cfg(feature = "study")]
+    let exit = exit.or_else(|| error.downcast_ref().map(of_study));
+    exit.unwrap_or(Exit::Machine)
 }
 
 #[cfg(feature = "study")]
@@ -102,7 +117,7 @@ fn of_study(error: &lastmile_study::Error) -> Exit {
 }
 
 /// The error and its causes. Many errors of libraries say their cause themselves: it is not said again.
-fn one_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !line.contains(&cause) {

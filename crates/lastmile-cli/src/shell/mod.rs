@@ -6,7 +6,6 @@ pub(crate) mod network;
 pub(crate) mod options;
 #[cfg(feature = "study")]
 pub(crate) mod progress;
-#[cfg(feature = "pages")]
 pub(crate) mod replace;
 mod say;
 #[cfg(feature = "study")]

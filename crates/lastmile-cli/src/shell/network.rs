@@ -126,6 +126,13 @@ pub(crate) fn any(ip: IpAddr) -> IpAddr {
     if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
+/// The address from which this host sends to `peer`, by its routes; nothing is sent.
+pub(crate) fn source(peer: SocketAddr, bind: Option<IpAddr>) -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind((bind.unwrap_or(any(peer.ip())), 0)).ok()?;
+    socket.connect(peer).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
 /// 32 bytes that nobody can guess, from the system.
 pub(crate) fn random_seed() -> anyhow::Result<[u8; 32]> {
     let mut seed = [0; 32];

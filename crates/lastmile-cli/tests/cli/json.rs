@@ -21,10 +21,10 @@ pub(crate) fn has_keys(value: &Value, keys: &str) {
 /// A document that is an object: its keys, and the version of their meaning.
 pub(crate) fn is_document(json: &Value, keys: &str) {
     has_keys(json, &format!("schema {keys}"));
-    assert_eq!(json["schema"], 1, "{json:#}");
+    assert_eq!(json["schema"], 2, "{json:#}");
 }
 
-const ROW: &str = "method options direction quantity rate_bps more_than_bps burst_bytes layer interval next truth_kind warning refused code \
+const ROW: &str = "method asked direction quantity rate_bps more_than_bps burst_bytes layer interval next truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
@@ -80,7 +80,10 @@ fn truths_of_a_wlan() {
 #[test]
 fn json_of_a_simulated_run() {
     let json = lastmile(&["sim", "path", "--json"]).json();
-    is_document(&json, "world scenario seed simulated_seconds interrupted results flows links wlans streams");
+    is_document(
+        &json,
+        "world scenario seed simulated_seconds interrupted options results flows links wlans streams",
+    );
     assert_eq!((&json["world"], &json["scenario"]), (&"sim".into(), &"path".into()));
     let flow =
         "flow kind from to goodput_bps sent received lost under_way delay_mean_s delay_max_s out_of_order";
@@ -119,7 +122,7 @@ fn json_of_a_simulated_run() {
 fn json_of_a_measurement() {
     let server = Server::start(&[]);
     let json = lastmile(&["measure", &server.address, "--json"]).json();
-    is_document(&json, "peer rtt_seconds results warnings warning_codes");
+    is_document(&json, "version time host local peer rtt_seconds options results warnings warning_codes");
     assert!(json["rtt_seconds"].as_f64().is_some_and(|s| s > 0.0), "{json:#}");
     json["results"].as_array().unwrap().iter().for_each(|row| has_keys(row, ROW));
     // A peer that cannot be talked to is a row too, and the exit code is the same as without --json.
@@ -135,7 +138,7 @@ fn json_of_the_registries() {
         has_keys(method, "name about paper estimates round_trip resolution options brief");
         let mut one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
         // Alone it is a document.
-        assert_eq!(one.as_object_mut().unwrap().remove("schema"), Some(1.into()));
+        assert_eq!(one.as_object_mut().unwrap().remove("schema"), Some(2.into()));
         assert_eq!(one, *method);
         for option in one["options"].as_array().unwrap() {
             has_keys(option, "name kind default possible help source");

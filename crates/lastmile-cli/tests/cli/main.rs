@@ -7,6 +7,7 @@ mod common;
 mod documents;
 mod evaluate;
 mod json;
+mod monitor;
 mod own_controller;
 mod own_method;
 mod page;

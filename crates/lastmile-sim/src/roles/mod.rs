@@ -7,7 +7,7 @@ use std::any::Any;
 
 use lastmile::endpoint::{AnyEndpoint, Event};
 use lastmile::time::{Epoch, Span, Time};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::network::clock::HostClock;
 use crate::network::engine::Engine;
@@ -46,6 +46,12 @@ pub(crate) trait Role: Tables {
 
     /// What came of it as rows of the run's document.
     fn rows(found: &Self::Found) -> Vec<Value>;
+
+    /// What stands once for all of these rows in that document.
+    fn beside(found: &Self::Found) -> Map<String, Value> {
+        let _ = found;
+        Map::new()
+    }
 
     /// What a recording of that endpoint keeps beside its decisions, each in the role's own form.
     fn records(found: &Self::Found, number: u32) -> Vec<Value> {
@@ -120,6 +126,7 @@ macro_rules! roles {
                     key: tables::$name::$role::KEY,
                     row: tables::$name::$role::ROW,
                     rows: tables::$name::$role::rows(&self.$name),
+                    beside: tables::$name::$role::beside(&self.$name),
                 }),+]
             }
 
@@ -146,6 +153,16 @@ pub struct Rows {
     pub row: &'static str,
     /// The rows, each an object.
     pub rows: Vec<Value>,
+    /// Keys of the document that stand once for all rows.
+    pub beside: Map<String, Value>,
+}
+
+impl Rows {
+    /// Puts the rows and the keys beside them into a document.
+    pub fn put_into(self, document: &mut Map<String, Value>) {
+        document.extend(self.beside);
+        document.insert(self.key.to_owned(), Value::Array(self.rows));
+    }
 }
 
 /// Where an endpoint is, and its number.

@@ -20,7 +20,7 @@ pub fn document(
     all.insert("world".into(), json!(world));
     all.insert("scenario".into(), json!(scenario.name));
     all.insert("seed".into(), json!(seed));
-    all.extend(found.rows().into_iter().map(|rows| (rows.key.to_owned(), json!(rows.rows))));
+    found.rows().into_iter().for_each(|rows| rows.put_into(&mut all));
     if let Value::Object(network) = json!(network) {
         all.extend(network);
     }

@@ -3,7 +3,7 @@
 use lastmile::endpoint::measure::Row;
 use lastmile::units::Bytes;
 use lastmile::wire::private::StreamTag;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Ended, Placed, Role, Rows};
 use crate::scenario::roles::measure::Measuring;
@@ -47,6 +47,10 @@ impl Role for Measuring {
         rows(&found.rows()).rows
     }
 
+    fn beside(found: &Found) -> Map<String, Value> {
+        rows(&found.rows()).beside
+    }
+
     fn records(found: &Found, number: u32) -> Vec<Value> {
         let own = found.records.iter().filter(|(session, _)| *session == number);
         own.flat_map(|(_, records)| records).filter_map(|record| serde_json::to_value(record).ok()).collect()
@@ -68,7 +72,13 @@ pub struct Found {
 
 /// Results as a run's document has them, whether they are a simulation's or a real network's.
 pub fn rows(rows: &[Row]) -> Rows {
-    Rows { key: Measuring::KEY, row: Measuring::ROW, rows: rows.iter().map(|row| json!(row)).collect() }
+    let beside = Map::from_iter([("options".to_owned(), json!(Row::options(rows)))]);
+    Rows {
+        key: Measuring::KEY,
+        row: Measuring::ROW,
+        rows: rows.iter().map(|row| json!(row)).collect(),
+        beside,
+    }
 }
 
 impl Found {

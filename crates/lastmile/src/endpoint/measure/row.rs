@@ -1,5 +1,7 @@
 //! [`Row`]: a result as JSON documents and tables have it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{Cost, Decision};
@@ -34,10 +36,10 @@ pub struct Row {
     pub start_seconds: Option<f64>,
     /// The method's registered name.
     pub method: String,
-    /// All options of the method as they were in force.
+    /// All options of the method as they were in force; documents have them once, see [`Row::options`].
+    #[serde(skip)]
     pub options: Given,
     /// The method as it was asked for, with the options that were given.
-    #[serde(skip)]
     pub asked: String,
     /// The direction measured.
     pub direction: Direction,
@@ -224,6 +226,11 @@ impl Row {
     /// The rows of a run's decisions.
     pub fn all(events: &[Event]) -> Vec<Row> {
         events.iter().filter_map(|event| Row::of(event.what.of()?)).collect()
+    }
+
+    /// All options of each method, by the method as it was asked for.
+    pub fn options(rows: &[Row]) -> BTreeMap<&str, &Given> {
+        rows.iter().map(|row| (row.asked.as_str(), &row.options)).collect()
     }
 
     /// Whether no stream had been sent when this was decided.

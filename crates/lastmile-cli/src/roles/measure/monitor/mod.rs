@@ -1,0 +1,244 @@
+//! `measure --every`: rounds of measurements, one JSON line each, beside it CSV and Prometheus's text format.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use lastmile::endpoint::measure::{CostRow, Row};
+use lastmile::estimate::Quantity;
+use lastmile::report::Direction;
+use lastmile::units::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::shell::exit::{self, Exit};
+use crate::shell::options::{bytes, seconds};
+use crate::shell::signals;
+
+mod csv;
+mod grid;
+mod prom;
+
+use grid::{Budget, Grid};
+use prom::Prom;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// How often the wait for the next round looks whether it shall end.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// Options of repeated measurements.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct MonitorArgs {
+    /// Measure again and again, at multiples of this time, until Ctrl-C; prints one JSON line a round
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Monitoring", conflicts_with_all = ["verbose", "record"])]
+    pub(crate) every: Option<f64>,
+    /// End after so many rounds; the exit code is that of the last
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring", requires = "every")]
+    count: Option<u64>,
+    /// Spend at most so many bytes in any hour, both directions together; a round that would not fit is skipped
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Monitoring", requires = "every")]
+    max_bytes_per_hour: Option<Bytes>,
+    /// Append a row for each round and direction to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
+    csv: Option<PathBuf>,
+    /// Keep the last round in FILE, for the textfile collector of Prometheus's node-exporter
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
+    prom: Option<PathBuf>,
+}
+
+/// A session that came to an end.
+pub(crate) struct Round {
+    /// The address from which this host sends.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) peer: SocketAddr,
+    /// The round trip, in seconds.
+    pub(crate) rtt: Option<f64>,
+    pub(crate) rows: Vec<Row>,
+    /// Each warning with its code.
+    pub(crate) warnings: Vec<(String, &'static str)>,
+    pub(crate) cost: CostRow,
+    pub(crate) exit: Option<Exit>,
+}
+
+impl Round {
+    /// The document of a session that began at `time`.
+    pub(crate) fn document(&self, time: &str, host: &str) -> Map<String, Value> {
+        let mut all = head(time, host);
+        let (warnings, codes): (Vec<_>, Vec<_>) = self.warnings.iter().cloned().unzip();
+        all.insert("local".into(), json!(self.local));
+        all.insert("peer".into(), json!(self.peer));
+        all.insert("rtt_seconds".into(), json!(self.rtt));
+        all.insert("options".into(), json!(Row::options(&self.rows)));
+        all.insert("results".into(), json!(self.rows));
+        all.insert("warnings".into(), json!(warnings));
+        all.insert("warning_codes".into(), json!(codes));
+        all
+    }
+
+    /// Why it has no result, as a word: the code of its first refusal.
+    fn code(&self) -> Option<String> {
+        let refused = self.rows.iter().find(|row| row.refused.is_some());
+        self.exit?;
+        Some(refused.and_then(|row| row.code.clone()).unwrap_or_else(|| "unknown".to_owned()))
+    }
+}
+
+fn head(time: &str, host: &str) -> Map<String, Value> {
+    let mut all = Map::new();
+    all.insert("schema".into(), json!(lastmile::SCHEMA));
+    all.insert("version".into(), json!(VERSION));
+    all.insert("time".into(), json!(time));
+    all.insert("host".into(), json!(host));
+    all
+}
+
+/// The time of day, UTC, as RFC 3339 has it.
+pub(crate) fn time_of_day() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// A quantity's name as it stands in other names.
+fn snake(quantity: Quantity) -> String {
+    quantity.to_string().replace([' ', '-'], "_")
+}
+
+/// What each round has in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The host as it was given.
+    pub(crate) host: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) directions: &'a [Direction],
+}
+
+/// A round as it is told.
+struct Told<'a> {
+    time: String,
+    number: u64,
+    missed: u32,
+    host: &'a str,
+    method: &'a str,
+    directions: &'a [Direction],
+    /// Nothing where no session could begin.
+    round: Option<Round>,
+    exit: Option<Exit>,
+    code: Option<String>,
+    error: Option<String>,
+}
+
+impl Told<'_> {
+    fn exit_code(&self) -> u8 {
+        self.exit.map_or(0, |exit| exit as u8)
+    }
+
+    fn line(&self) -> Value {
+        let mut all = match &self.round {
+            Some(round) => round.document(&self.time, self.host),
+            None => {
+                let mut all = head(&self.time, self.host);
+                for missing in ["local", "peer", "rtt_seconds"] {
+                    all.insert(missing.into(), Value::Null);
+                }
+                all.insert("options".into(), json!({}));
+                for empty in ["results", "warnings", "warning_codes"] {
+                    all.insert(empty.into(), json!([]));
+                }
+                all
+            }
+        };
+        all.insert("round".into(), json!(self.number));
+        all.insert("missed".into(), json!(self.missed));
+        all.insert("exit_code".into(), json!(self.exit_code()));
+        all.insert("code".into(), json!(self.code));
+        all.insert("error".into(), json!(self.error));
+        Value::Object(all)
+    }
+}
+
+/// Measures in rounds, each by `measure`, which is told the most that it may spend.
+pub(crate) fn run(
+    args: &MonitorArgs,
+    every: f64,
+    asked: Asked<'_>,
+    mut measure: impl FnMut(Option<Bytes>) -> anyhow::Result<Round>,
+) -> anyhow::Result<Option<Exit>> {
+    signals::stop();
+    args.csv.as_deref().map(csv::check).transpose()?;
+    let mut prom = args.prom.as_deref().map(|path| Prom::new(path, asked.host)).transpose()?;
+    let mut grid = Grid::new(Duration::from_secs_f64(every));
+    let mut budget = args.max_bytes_per_hour.map(Budget::new);
+    let (began, mut number, mut exit) = (Instant::now(), 0, None);
+    while args.count.is_none_or(|count| number < count) {
+        let (at, missed) = grid.next(began.elapsed());
+        if missed > 0 {
+            crate::shell::note(&format!(
+                "round {number} took longer than the interval: left out are the next {missed}"
+            ));
+        }
+        while began.elapsed() < at && !signals::stopped() {
+            std::thread::sleep(WATCH.min(at.saturating_sub(began.elapsed())));
+        }
+        if signals::stopped() {
+            break;
+        }
+        number += 1;
+        let told = round(asked, (number, missed), &mut budget, began, &mut measure)?;
+        exit = told.exit;
+        crate::shell::say(&told.line().to_string());
+        if let Some(path) = &args.csv {
+            csv::append(path, &told)?;
+        }
+        if let Some(prom) = &mut prom {
+            prom.write(&told, jiff::Timestamp::now().as_millisecond() as f64 / 1e3)?;
+        }
+    }
+    Ok(exit)
+}
+
+/// One round. Wrong usage ends the program, since each further round would meet it too.
+fn round<'a>(
+    asked: Asked<'a>,
+    (number, missed): (u64, u32),
+    budget: &mut Option<Budget>,
+    began: Instant,
+    measure: &mut impl FnMut(Option<Bytes>) -> anyhow::Result<Round>,
+) -> anyhow::Result<Told<'a>> {
+    let Asked { host, method, directions } = asked;
+    let time = time_of_day();
+    let told = |round: Option<Round>, exit: Option<Exit>, code: Option<String>, error: Option<String>| Told {
+        time: time.clone(),
+        number,
+        missed,
+        host,
+        method,
+        directions,
+        round,
+        exit,
+        code,
+        error,
+    };
+    let allowed = match budget.as_mut().map(|budget| budget.allows(began.elapsed())).transpose() {
+        Ok(allowed) => allowed,
+        Err(over) => {
+            let error = format!(
+                "{} of the hour's {} are left, and a round took {}: this one is skipped",
+                over.left, over.limit, over.wanted
+            );
+            return Ok(told(None, Some(Exit::NoResult), Some("over-budget".to_owned()), Some(error)));
+        }
+    };
+    match measure(allowed) {
+        Ok(round) => {
+            if let Some(budget) = budget {
+                let cost = round.cost;
+                budget.spend(began.elapsed(), Bytes(cost.bytes + cost.bytes_received));
+            }
+            let (exit, code) = (round.exit, round.code());
+            let refused = round.rows.iter().find_map(|row| row.refused.clone());
+            Ok(told(Some(round), exit, code, refused))
+        }
+        Err(error) => match exit::of(&error) {
+            Exit::Usage => Err(error),
+            exit => Ok(told(None, Some(exit), Some(exit.word().to_owned()), Some(exit::one_line(&error)))),
+        },
+    }
+}
