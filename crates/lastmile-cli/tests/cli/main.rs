@@ -14,6 +14,7 @@ mod page;
 mod peers;
 mod recordings;
 mod refused;
+mod schemas;
 mod streams;
 
 use std::net::UdpSocket;
