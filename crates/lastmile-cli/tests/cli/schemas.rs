@@ -148,7 +148,7 @@ fn every_document_has_a_schema_that_it_fits() {
     }
     let lab = lastmile(&["lab", "path", "--json"]);
     if lab.code == Some(MACHINE) {
-        println!("no lab here: {}", lab.stderr);
+        // No namespaces here.
         tried.0.insert("lab".into());
     } else {
         tried.all("lab", [&lab.json()]);

@@ -7,6 +7,7 @@ mod common;
 mod iperf3;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;
+mod programs;
 mod ready;
 mod streams;
 mod twins;

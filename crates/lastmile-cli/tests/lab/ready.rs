@@ -166,7 +166,7 @@ fn a_lab_of_a_month_ends_at_once_when_it_is_interrupted() {
     assert!((sent.unwrap() - seconds.unwrap() * 12.5).abs() <= 1.0 && sent > Some(0.0), "{json}");
     assert_eq!((&json["interrupted"], &json["exit_code"]), (&true.into(), &Value::Null));
     let keys = |of: &Value| of.as_object().expect("a table").keys().cloned().collect::<Vec<_>>().join(" ");
-    let all = "exit_code flows interrupted lateness links options results scenario schema seconds seed streams wlans world";
+    let all = "exit_code flows hosts interrupted lateness links options programs results scenario schema seconds seed streams wlans world";
     assert_eq!(keys(&json), all);
     let lateness = "allowed_ns core_share device_drops events late moved p50_ns p99_ns packets realtime refused stolen_share worst_ns";
     assert_eq!(keys(&json["lateness"]), lateness);

@@ -6,7 +6,7 @@
 //!
 //! - the keeper, our child: dies with the thread that made it (PR_SET_PDEATHSIG), hands the exit status up;
 //! - the init, first process of the namespace: dies with the keeper, reaps orphans, ends when the program ends.
-use super::{LabError, NetNs};
+use super::{LabError, NetNs, terminal};
 use nix::libc;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -17,6 +17,18 @@ use std::time::{Duration, Instant};
 /// Longest piece of a line that [`forward`] keeps together.
 const LINE_MAX: u64 = 64 * 1024;
 
+/// What a program reads as its standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramInput {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The lab's own standard input.
+    Inherited,
+    /// The terminal at the lab's standard input, in front of which the program is from then on: keys such as Ctrl-C are its own.
+    Terminal,
+}
+
 /// A running program. Dropping it kills the program and everything that it started, and waits for their end.
 #[derive(Debug)]
 pub struct LabChild {
@@ -24,7 +36,15 @@ pub struct LabChild {
 }
 
 impl LabChild {
-    /// Starts `command` in the host's namespace, in a process group of its own, with no standard input. Output goes
+    /// Starts `command` in the host's namespace, in a process group of its own, with no standard input.
+    ///
+    /// # Errors
+    /// As [`spawn_with`](Self::spawn_with).
+    pub fn spawn(host: &NetNs, command: Command) -> Result<Self, LabError> {
+        Self::spawn_with(host, command, ProgramInput::Nothing)
+    }
+
+    /// Starts `command` in the host's namespace, in a process group of its own. Output goes
     /// where the command says: inherited by default, or piped (see [`forward`]).
     ///
     /// The program dies with `host` too, at the latest. If a signal ends it, its exit code is 128 plus the signal's
@@ -32,13 +52,14 @@ impl LabChild {
     ///
     /// # Errors
     /// [`LabError::Start`], for a program that cannot be found above all.
-    pub fn spawn(host: &NetNs, mut command: Command) -> Result<Self, LabError> {
+    pub fn spawn_with(host: &NetNs, mut command: Command, input: ProgramInput) -> Result<Self, LabError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null());
+        command.stdin(if input == ProgramInput::Nothing { Stdio::null() } else { Stdio::inherit() });
+        let in_front = input == ProgramInput::Terminal;
         let us = std::process::id();
         // SAFETY: the closure runs between fork and exec and only makes system calls; it allocates nothing and
         // takes no locks.
-        unsafe { command.pre_exec(move || enclose(us as libc::pid_t)) };
+        unsafe { command.pre_exec(move || enclose(us as libc::pid_t, in_front)) };
         let child = host.run(move || command.spawn())?;
         let child =
             child.map_err(|source| LabError::Start { host: host.name().to_owned(), program, source })?;
@@ -150,11 +171,14 @@ pub fn forward(
 }
 
 /// Runs in the forked child: becomes the keeper, and returns only in the process that is to become the program.
-fn enclose(parent: libc::pid_t) -> io::Result<()> {
+fn enclose(parent: libc::pid_t, in_front: bool) -> io::Result<()> {
     let check = |ret: libc::c_int| if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) };
     // SAFETY: system calls on integers and on locals, in a process with one thread.
     unsafe {
         check(libc::setpgid(0, 0))?;
+        if in_front {
+            terminal::take()?;
+        }
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))?;
         if libc::getppid() != parent {
             libc::_exit(1);
@@ -203,7 +227,8 @@ fn close_all(but: libc::c_int) {
 
 /// Signals to the group are the program's business.
 fn ignore_signals() {
-    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2] {
+    let asked = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+    for signal in asked.into_iter().chain([libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU]) {
         // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
@@ -240,8 +265,13 @@ fn reap(program: libc::pid_t) -> ! {
         let mut status = 0;
         // SAFETY: as in `keep`.
         unsafe {
-            let pid = libc::waitpid(-1, &mut status, 0);
-            if pid == program {
+            let pid = libc::waitpid(-1, &mut status, libc::WUNTRACED);
+            if pid > 0 && libc::WIFSTOPPED(status) {
+                // Nobody in front of the terminal could make it go on after a Ctrl-Z.
+                if pid == program && libc::WSTOPSIG(status) == libc::SIGTSTP {
+                    libc::kill(program, libc::SIGCONT);
+                }
+            } else if pid == program {
                 libc::_exit(exit_code(status));
             }
             if pid < 0 && *libc::__errno_location() != libc::EINTR {

@@ -12,12 +12,15 @@ mod endpoints;
 mod entry;
 pub mod ip;
 pub mod lateness;
+pub mod losses;
+mod names;
 pub mod netns;
 pub mod programs;
 pub mod pump;
 mod roles;
 pub mod run;
 mod scale;
+mod terminal;
 #[cfg(test)]
 mod tests;
 pub mod tun;
@@ -27,6 +30,9 @@ pub use netns::{NetNs, enter_user_namespace};
 pub use tun::{Tun, TunConfig};
 
 use std::io;
+
+/// Name of the device in every host.
+const DEVICE: &str = "lab0";
 
 /// Why the lab cannot be built here, and what to change.
 #[derive(Debug, thiserror::Error)]

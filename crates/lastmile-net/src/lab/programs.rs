@@ -1,20 +1,25 @@
 //! Anybody's programs inside a scenario's hosts.
 
 use std::io;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lastmile_sim::monitor::series::SeriesPlan;
 use lastmile_sim::runs::Prepare;
 use lastmile_sim::scenario::Scenario;
+use nix::sys::signal::Signal;
+use serde::Serialize;
 
-use super::child::LabChild;
+use super::child::{LabChild, ProgramInput};
 use super::lateness::LabLateness;
 use super::run::{Lab, LabPlan, LabRun, LabRunError, WATCH, unknown};
+use super::terminal::Terminal;
 
 /// What programs get to end in when the lab does.
 const GRACE: Duration = Duration::from_millis(500);
+/// What a shell, and a program's keeper, adds to the number of the signal that ended it.
+const SIGNALLED: i32 = 128;
 
 /// A program to run in a host.
 #[derive(Clone, Debug)]
@@ -36,10 +41,79 @@ pub struct ProgramsConfig {
     pub series: Option<SeriesPlan>,
     /// Whether what programs print goes to standard error, so that standard output is the caller's alone.
     pub apart: bool,
+    /// Whether the last program reads the caller's standard input; a terminal is its own until it ends.
+    pub input: bool,
+    /// How long programs may run.
+    pub longest: Option<Duration>,
 }
 
-/// Runs programs inside a scenario's hosts until the last one named has ended, or `stop` is set. Gives that one's
-/// exit code and what came of the lab. The scenario's traffic goes on for as long, whatever the scenario's duration.
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProgramEnd {
+    /// The host's name.
+    pub host: String,
+    /// The program and its arguments, as they were run.
+    pub command: Vec<String>,
+    /// The exit code; 128 and the signal's number where a signal ended it.
+    pub exit_code: i32,
+    /// The signal, if one ended it.
+    pub signal: Option<&'static str>,
+    /// Whether the lab asked it to end: after the last program, when the time was up, or when it was interrupted itself.
+    pub stopped: bool,
+    /// How long it ran.
+    pub seconds: f64,
+}
+
+impl ProgramEnd {
+    fn of(host: &str, command: &[String], status: ExitStatus, stopped: bool, ran: Duration) -> ProgramEnd {
+        let exit_code = status.code().unwrap_or(1);
+        let signal = Signal::try_from(exit_code - SIGNALLED).ok().map(Signal::as_str);
+        let (host, command, seconds) = (host.to_owned(), command.to_vec(), ran.as_secs_f64());
+        ProgramEnd { host, command, exit_code, signal, stopped, seconds }
+    }
+
+    /// Whether it ended by itself, and not well.
+    pub fn failed(&self) -> bool {
+        !self.stopped && self.exit_code != 0
+    }
+}
+
+/// A program that runs.
+struct Running {
+    host: String,
+    command: Vec<String>,
+    child: LabChild,
+    began: Instant,
+    end: Option<ProgramEnd>,
+}
+
+impl Running {
+    /// Notes its end, if it has ended.
+    fn look(&mut self) -> io::Result<bool> {
+        if self.end.is_none()
+            && let Some(status) = self.child.try_wait()?
+        {
+            self.end = Some(ProgramEnd::of(&self.host, &self.command, status, false, self.began.elapsed()));
+        }
+        Ok(self.end.is_some())
+    }
+
+    /// Waits for the end of a program that was asked to.
+    fn ended(mut self, until: Instant) -> io::Result<ProgramEnd> {
+        let grace = until.saturating_duration_since(Instant::now());
+        match self.end {
+            Some(end) => Ok(end),
+            None => {
+                let status = self.child.end_within(grace)?;
+                Ok(ProgramEnd::of(&self.host, &self.command, status, true, self.began.elapsed()))
+            }
+        }
+    }
+}
+
+/// Runs programs inside a scenario's hosts until the last one named has ended, `stop` is set or the time is up. Gives how each
+/// of them ended and what came of the lab. The scenario's traffic goes on for as long, whatever the scenario's duration. Programs
+/// know the hosts by their names.
 ///
 /// # Errors
 /// See [`LabRunError`].
@@ -48,13 +122,17 @@ pub fn run_programs(
     programs: &[Program],
     config: ProgramsConfig,
     stop: &AtomicBool,
-) -> Result<(i32, LabRun), LabRunError> {
+) -> Result<(Vec<ProgramEnd>, LabRun), LabRunError> {
     let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
-    let ProgramsConfig { seed, prepare, series, apart } = config;
+    let ProgramsConfig { seed, prepare, series, apart, input, longest } = config;
     let plan = LabPlan { seed, hosts: &wanted, prepare, series, ..LabPlan::default() };
     let mut lab = Lab::start(scenario, plan)?;
-    let mut children = Vec::new();
-    for program in programs {
+    lab.give_names()?;
+    // Taken back when the programs have ended.
+    let terminal = if input { Terminal::in_front() } else { None };
+    let mut running: Vec<Running> = Vec::new();
+    let began = Instant::now();
+    for (number, program) in programs.iter().enumerate() {
         let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
         let words: Vec<String> = program.command.iter().map(|word| expand(scenario, word)).collect();
         let Some((name, arguments)) = words.split_first() else { continue };
@@ -63,37 +141,50 @@ pub fn run_programs(
         if apart {
             command.stdout(io::stderr());
         }
-        children.push(LabChild::spawn(lab.host(index)?, command)?);
+        let is_last = number + 1 == programs.len();
+        let input = match (is_last && input, &terminal) {
+            (false, _) => ProgramInput::Nothing,
+            (true, Some(_)) => ProgramInput::Terminal,
+            // Reading from behind would stop it.
+            (true, None) if io::IsTerminal::is_terminal(&io::stdin()) => ProgramInput::Nothing,
+            (true, None) => ProgramInput::Inherited,
+        };
+        let child = LabChild::spawn_with(lab.host(index)?, command, input)?;
+        running.push(Running {
+            host: program.host.clone(),
+            command: words,
+            child,
+            began: Instant::now(),
+            end: None,
+        });
         // Servers come first on the command line: give them a moment to listen.
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let mut code = 0;
-    if let Some(last) = children.last_mut() {
-        loop {
-            if let Some(status) = last.try_wait()? {
-                code = status.code().unwrap_or(1);
-                break;
-            }
-            if stop.load(Ordering::Relaxed) {
-                code = 130;
-                break;
-            }
-            if lab.has_ended() {
-                break;
-            }
-            std::thread::sleep(WATCH);
+        if !is_last {
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
-    // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
-    children.iter_mut().for_each(LabChild::ask_to_end);
-    let until = Instant::now() + GRACE;
-    for child in &mut children {
-        let _ = child.end_within(until.saturating_duration_since(Instant::now()));
+    let is_over = || {
+        stop.load(Ordering::Relaxed)
+            || longest.is_some_and(|longest| began.elapsed() >= longest)
+            || lab.has_ended()
+    };
+    loop {
+        let mut last = true;
+        for program in &mut running {
+            last = program.look()?;
+        }
+        if last || is_over() {
+            break;
+        }
+        std::thread::sleep(WATCH);
     }
-    drop(children);
+    // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
+    running.iter_mut().filter(|program| program.end.is_none()).for_each(|program| program.child.ask_to_end());
+    let until = Instant::now() + GRACE;
+    let ends = running.into_iter().map(|program| program.ended(until)).collect::<Result<Vec<_>, _>>()?;
+    drop(terminal);
     let (pump, realtime) = lab.finish()?;
     let lateness = LabLateness::of(scenario, &pump, None, realtime);
-    Ok((code, lab.ran(&pump, lateness)))
+    Ok((ends, lab.ran(&pump, lateness)?))
 }
 
 /// Replaces `{NAME}` by the address of the host of that name.

@@ -16,20 +16,19 @@ use lastmile_sim::monitor::series::SeriesPlan;
 use lastmile_sim::network::engine::Budget;
 use lastmile_sim::roles::{Ended, Found, Makers, Place, Running};
 use lastmile_sim::runs::{Hooks, Prepare, RunError};
-use lastmile_sim::scenario::{Attach, Scenario, build};
+use lastmile_sim::scenario::{Attach, HostSpec, Scenario, build};
 
-use super::LabError;
 use super::due::{Moved, Ran};
 use super::endpoints::{Standing, Waited};
 use super::lateness::LabLateness;
+use super::losses::HostLosses;
 use super::netns::NetNs;
 use super::pump::{Pump, PumpError};
 use super::tun::{Tun, TunConfig};
+use super::{DEVICE, LabError, names};
 use crate::driver::DriverConfig;
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
 
-/// Name of the device in every host.
-const DEVICE: &str = "lab0";
 /// How often is looked whether a lab has ended or shall end.
 pub(super) const WATCH: Duration = Duration::from_millis(20);
 
@@ -78,6 +77,8 @@ pub struct LabRun {
     pub events: Vec<Event>,
     /// How late the lab was.
     pub lateness: LabLateness,
+    /// What each host that was a namespace lost itself.
+    pub hosts: Vec<HostLosses>,
     /// How far that moved what was measured; `None` where nothing was, or the run was stopped.
     pub moved: Option<Moved>,
 }
@@ -182,6 +183,14 @@ impl Lab {
         Ok(Lab { scenario, hosts, started, stop, decisions, pump: Some(pump) })
     }
 
+    /// Gives each host its name, and the names of all in its `/etc/hosts`.
+    pub(super) fn give_names(&self) -> Result<(), LabRunError> {
+        let line = |host: &HostSpec| format!("{}\t{name}\n{}\t{name}\n", host.v4, host.v6, name = host.name);
+        let lines: String = self.scenario.hosts.iter().map(line).collect();
+        self.hosts.iter().try_for_each(|(_, host)| names::give(host, &lines))?;
+        Ok(())
+    }
+
     pub(super) fn host(&self, index: usize) -> Result<&NetNs, LabRunError> {
         let found = self.hosts.iter().find(|(host, _)| *host == index).map(|(_, ns)| ns);
         found.ok_or_else(|| unknown(&self.scenario, &index.to_string()))
@@ -214,15 +223,17 @@ impl Lab {
     }
 
     /// What came of a lab whose pump has been stopped, but for what its endpoints found.
-    pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> LabRun {
-        LabRun {
+    pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> Result<LabRun, LabRunError> {
+        let hosts = self.hosts.iter().map(|(_, host)| HostLosses::of(host)).collect::<Result<_, _>>()?;
+        Ok(LabRun {
+            hosts,
             found: Found::default(),
             network: pump.watched().outcome(&self.scenario),
             end: pump.engine().now(),
             events: Vec::new(),
             lateness,
             moved: None,
-        }
+        })
     }
 }
 
@@ -275,7 +286,7 @@ pub fn run(
         }
         let (pump, realtime) = lab.finish()?;
         let lateness = LabLateness::of(scenario, &pump, None, realtime);
-        return Ok(lab.ran(&pump, lateness));
+        return lab.ran(&pump, lateness);
     }
     let recorded = Arc::new(Mutex::new(hooks.recorded.take()));
     let mut hosts: BTreeMap<usize, Standing> = BTreeMap::new();
@@ -318,7 +329,7 @@ pub fn run(
     };
     let lateness = LabLateness::of(scenario, &pump, judged.as_ref(), realtime);
     let moved = judged.map(|judged| judged.moved);
-    let mut run = LabRun { moved, ..lab.ran(&pump, lateness) };
+    let mut run = LabRun { moved, ..lab.ran(&pump, lateness)? };
     let simulation = pump.watched().simulation();
     run.found = running.found(&Ended { scenario, simulation, events: &events, places: &places, stopped })?;
     run.events = events;

@@ -64,8 +64,8 @@ pub(super) fn two_programs() -> Verdict {
     let config = ProgramsConfig { seed: 1, ..ProgramsConfig::default() };
     match run_programs(&scenario, &programs, config, &AtomicBool::new(false)) {
         Err(error) => failed(error),
-        Ok((code, run)) => late(&run.lateness).unwrap_or_else(|| {
-            Verdict::Scored(match code {
+        Ok((ends, run)) => late(&run.lateness).unwrap_or_else(|| {
+            Verdict::Scored(match ends.last().map_or(0, |end| end.exit_code) {
                 0 => Ok(format!("{} packets", run.lateness.packets)),
                 3 => Err(format!("no round trip between {ROUND_TRIP} and {SLOWEST}")),
                 code => Err(format!("the client ended with {code}")),

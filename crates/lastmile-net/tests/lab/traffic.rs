@@ -104,8 +104,8 @@ fn on_an_idle_path_nothing_is_late() {
     let scenario = Scenario { traffic: Vec::new(), ..steady("100 ms", "") };
     let program = Program { host: "sender".into(), command: vec!["true".into()] };
     match run_programs(&scenario, &[program], ProgramsConfig::default(), &AtomicBool::new(false)) {
-        Ok((code, run)) if run.lateness.packets == 0 => {
-            assert_eq!((code, run.lateness.events, run.lateness.refused), (0, 0, None));
+        Ok((ends, run)) if run.lateness.packets == 0 => {
+            assert_eq!((ends[0].exit_code, run.lateness.events, run.lateness.refused), (0, 0, None));
         }
         // The kernel may have sent something of its own.
         Ok(_) => (),
@@ -124,7 +124,7 @@ fn traffic_goes_on_while_programs_run_unless_it_has_a_stop() {
         let command = ["sleep", "0.6"].map(String::from).to_vec();
         let program = Program { host: "receiver".into(), command };
         let config = ProgramsConfig { seed: 1, ..ProgramsConfig::default() };
-        let (code, run) = match run_programs(&scenario, &[program], config, &AtomicBool::new(false)) {
+        let (ends, run) = match run_programs(&scenario, &[program], config, &AtomicBool::new(false)) {
             Ok(ran) => ran,
             Err(error) => match failed(error) {
                 Verdict::Impossible(why) => return eprintln!("skipped: {why}"),
@@ -133,7 +133,7 @@ fn traffic_goes_on_while_programs_run_unless_it_has_a_stop() {
             },
         };
         let seconds = (run.end - Time::ZERO).as_secs_f64();
-        assert!(code == 0 && seconds > 0.5, "{code} after {seconds} s");
+        assert!(ends[0].exit_code == 0 && seconds > 0.5, "{ends:?} after {seconds} s");
         let flow = &run.network.flows[0];
         assert!(sends_for(flow, seconds.min(until)), "{seconds} s: {flow:?}");
         assert!(flow.goodput_bps.is_some_and(|bps| (0.95e6..1.05e6).contains(&bps)), "{flow:?}");

@@ -1,10 +1,13 @@
 //! `lastmile lab SCENARIO`: the same scenario in real time, between real sockets or anybody's programs.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 use lastmile_net::lab::LabError;
 use lastmile_net::lab::lateness::LabLateness;
-use lastmile_net::lab::programs::{Program, ProgramsConfig, run_programs};
+use lastmile_net::lab::losses::HostLosses;
+use lastmile_net::lab::programs::{Program, ProgramEnd, ProgramsConfig, run_programs};
 use lastmile_net::lab::run::{LabConfig, LabRunError, run as run_lab};
 use lastmile_net::recording::World;
 use lastmile_sim::roles::Makers;
@@ -15,15 +18,16 @@ use serde_json::json;
 use crate::files::outputs::OutputArgs;
 use crate::roles;
 use crate::shell::exit::Exit;
-use crate::shell::options::KERNEL_NOISE;
+use crate::shell::options::{KERNEL_NOISE, seconds};
 use crate::shell::scenarios::ScenarioArgs;
-use crate::shell::{scenarios, signals};
+use crate::shell::{WIDTH, scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
 ///
 /// Without a command it runs the scenario's own measurements and media streams with real sockets; where there are none, its
 /// traffic alone, for its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
-/// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last.
+/// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last, which reads
+/// standard input: `lastmile lab path --in sender -- bash` is a shell in a host. Programs know the hosts by their names.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -39,6 +43,9 @@ pub(crate) struct Args {
     /// Run the command in this host; may be given several times
     #[arg(long = "in", value_name = "HOST")]
     hosts: Vec<String>,
+    /// End the programs after so long
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "hosts")]
+    max_seconds: Option<f64>,
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -53,14 +60,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     can_be_had(&args, &scenario, &programs)?;
     let (outputs, hooks) = args.outputs.open(&args.scenario.name, &scenario, World::Lab, seed)?;
-    let (code, run) = if programs.is_empty() {
+    let (ends, run) = if programs.is_empty() {
         let make = Makers::registered(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };
-        (None, run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
+        (Vec::new(), run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {
-        let config = ProgramsConfig { seed, prepare: hooks.prepare, series: hooks.series, apart: args.json };
-        let (code, run) = run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?;
-        (Some(code), run)
+        let longest = args.max_seconds.map(Duration::from_secs_f64);
+        let (prepare, series) = (hooks.prepare, hooks.series);
+        let config = ProgramsConfig { seed, prepare, series, apart: args.json, input: true, longest };
+        run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?
     };
     let interrupted = signals::stopped();
     let written = outputs.finish(&run.events, &run.found, run.end);
@@ -69,13 +77,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let mut all = document("lab", (&scenario, seed), &run.found, &run.network);
         all.insert("seconds".into(), json!((run.end - Time::ZERO).as_secs_f64()));
         all.insert("interrupted".into(), json!(interrupted));
-        all.insert("exit_code".into(), json!(code));
+        all.insert("exit_code".into(), json!(ends.last().map(|end| end.exit_code)));
+        all.insert("programs".into(), json!(ends));
+        all.insert("hosts".into(), json!(run.hosts));
         all.insert("lateness".into(), serde_json::to_value(&run.lateness)?);
         crate::shell::json(&all)?;
     } else {
         let lasted = run.end - Time::ZERO;
         let how = if interrupted { ", interrupted" } else { "" };
         crate::shell::say(&format!("{}, seed {seed}, {lasted} in real time{how}", scenario.name));
+        ends.iter().for_each(|end| crate::shell::say(&ended(end)));
         // Numbers that must not be believed are not printed as if they could.
         if run.lateness.refused.is_none() {
             super::say(&shown, &run.network);
@@ -86,22 +97,55 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 ));
             }
         }
+        run.hosts.iter().filter_map(lost).for_each(|line| crate::shell::say_in_lines(&line));
         say_lateness(&run.lateness);
         if run.lateness.refused.is_some() && programs.is_empty() && scenario.roles.is_empty() {
             crate::shell::say("`lastmile sim` prints the flows of the same run in virtual time");
         }
     }
     written?;
-    match code {
-        _ if interrupted => Ok(Some(Exit::Interrupted)),
-        Some(code) if code != 0 => {
-            Err(Exit::NoResult.blame(anyhow!("the program ended with exit code {code}")))
-        }
-        _ if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
+    let failed: Vec<String> = ends.iter().filter(|end| end.failed()).map(failure).collect();
+    match () {
+        () if interrupted => Ok(Some(Exit::Interrupted)),
+        () if !failed.is_empty() => Err(Exit::NoResult.blame(anyhow!("{}", failed.join("; ")))),
+        () if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
         // Programs ran instead of the scenario's own endpoints.
-        Some(_) => Ok(None),
-        None => Ok(shown.iter().find_map(|shown| shown.exit)),
+        () if !ends.is_empty() => Ok(None),
+        () => Ok(shown.iter().find_map(|shown| shown.exit)),
     }
+}
+
+/// How a program ended, in a line that is cut at the width of a terminal.
+fn ended(end: &ProgramEnd) -> String {
+    let after = Span::from_secs_f64((end.seconds * 100.0).round() / 100.0);
+    let how = match (end.stopped, end.signal) {
+        (true, _) => "stopped by the lab".to_owned(),
+        (false, Some(signal)) => format!("ended by {signal}"),
+        (false, None) => format!("exit code {}", end.exit_code),
+    };
+    let line = format!("{}: {how} after {after}: {}", end.host, end.command.join(" ").replace('\n', " "));
+    if line.chars().count() <= WIDTH {
+        line
+    } else {
+        line.chars().take(WIDTH - 3).chain("...".chars()).collect()
+    }
+}
+
+/// Which program failed, and how.
+fn failure(end: &ProgramEnd) -> String {
+    let program = end.command.first().map_or("", String::as_str);
+    match end.signal {
+        Some(signal) => {
+            format!("{program} in {} was ended by {signal}, exit code {}", end.host, end.exit_code)
+        }
+        None => format!("{program} in {} ended with exit code {}", end.host, end.exit_code),
+    }
+}
+
+/// What a host lost itself, if it lost anything.
+fn lost(host: &HostLosses) -> Option<String> {
+    let said = host.said();
+    (!said.is_empty()).then(|| format!("{} itself lost packets: {}", host.host, said.join(", ")))
 }
 
 /// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
