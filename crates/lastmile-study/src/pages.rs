@@ -31,12 +31,14 @@ fn kind(document: &Value) -> Option<Kind<'_>> {
         Value::Object(all) if all.contains_key("peer") && all.contains_key("results") => {
             Some(Kind::Measure(all))
         }
+        Value::Object(all) if all.contains_key("options") && all.contains_key("rows") => {
+            Some(Kind::Accuracy(list(all, "rows")))
+        }
         Value::Array(rows) => {
             let rows: Vec<&Row> = rows.iter().map(Value::as_object).collect::<Option<_>>()?;
             let first = rows.first()?;
             let has = |key: &str| first.contains_key(key);
             match () {
-                () if has("error_window_p50") => Some(Kind::Accuracy(rows)),
                 () if has("cpu_s_per_sim_s") => Some(Kind::Bench(rows)),
                 () if has("verdict") && has("world") => Some(Kind::Conformance(rows)),
                 () => None,

@@ -198,14 +198,18 @@ fn json_of_the_doctor() {
 #[test]
 fn json_of_accuracy() {
     let arguments = ["accuracy", "--runs", "2", "--cross", "idle", "--json"];
-    let json = lastmile(&arguments).json();
-    let keys = "world scenario rate_mbps cross method options direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
+    let document = lastmile(&arguments).json();
+    is_document(&document, "options rows");
+    assert!(document["options"]["wbest"]["pairs"].is_u64(), "{document:#}");
+    let json = &document["rows"];
+    let keys = "world scenario rate_mbps cross method asked direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
                 truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
                 error_worst_of_capacity coverage coverage_next rate_p50_bps moved_most moved_simulated_most reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
     // WLANs: TCP leaves nothing, so that there is no relative error, and a saturating flow takes its share.
-    let json = lastmile(&["accuracy", "--runs", "2", "--scenario", "ap,ap-4", "--json"]).json();
+    let json =
+        lastmile(&["accuracy", "--runs", "2", "--scenario", "ap,ap-4", "--json"]).json()["rows"].take();
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(
         (&json[0]["scenario"], &json[0]["rate_mbps"], &json[0]["n"]),

@@ -4,6 +4,8 @@
 //! Errors are fractions of the truth at the IP layer: against the long-run spare rate ("mean") and against the spare rate of the
 //! probe's own window ("window"). On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
 
+use std::collections::BTreeMap;
+
 use lastmile::endpoint::measure::relative_error;
 use lastmile::estimate::{Conditions, Estimate, METHODS, Quantity, TruthOver, Value, build};
 use lastmile::options::{Choice, Given, Scalar};
@@ -17,6 +19,7 @@ use lastmile_sim::scenario::Scenario;
 use lastmile_sim::scenario::roles::measure::sessions;
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::World;
 use crate::audience::Audience;
@@ -92,10 +95,10 @@ pub struct Row {
     pub cross: Option<Cross>,
     /// The method's registered name.
     pub method: String,
-    /// All options of the method as they were in force.
+    /// All options of the method as they were in force; a [`document`] has them once.
+    #[serde(skip)]
     pub options: Given,
     /// The method as it was asked for, with the options that were given.
-    #[serde(skip)]
     pub asked: String,
     /// Of the last measurement, which is the one that counts.
     pub direction: Option<Direction>,
@@ -350,6 +353,12 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
         covered_next: estimate.next.zip(truth.next_of(estimate)).map(|(next, rate)| next.contains(rate)),
         outcome: outcome.clone(),
     }))
+}
+
+/// The rows as `lastmile accuracy --json` prints them.
+pub fn document(rows: &[Row]) -> serde_json::Value {
+    let options: BTreeMap<&str, &Given> = rows.iter().map(|row| (row.asked.as_str(), &row.options)).collect();
+    json!({ "schema": lastmile::SCHEMA, "options": options, "rows": rows })
 }
 
 fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::estimate::{Conditions, build};
 use lastmile::units::Rate;
-use lastmile_study::accuracy::{self, Request, accuracy, text};
+use lastmile_study::accuracy::{self, Request, accuracy, document, text};
 
 use crate::shell::exit::Exit;
 use crate::shell::experiment::World;
@@ -102,6 +102,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         seed: args.seed,
     };
     let rows = accuracy(&request, &audience())?;
-    crate::shell::show(args.json, &rows, &text(&rows))?;
+    crate::shell::show(args.json, &document(&rows), &text(&rows))?;
     Ok(None)
 }
