@@ -154,3 +154,24 @@ fn ctrl_c_between_rounds_ends_as_the_last_round_did() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGINT).unwrap();
     assert_eq!(child.wait().unwrap().code().map(Value::from), Some(code));
 }
+
+#[test]
+fn ctrl_c_in_a_round_tells_what_was_found() {
+    // Who says nothing is waited for.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let child = Command::new(PROGRAM)
+        .args(["measure", &silent.local_addr().unwrap().to_string(), "--every", "60s"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    silent.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    silent.recv(&mut [0; 2048]).expect("its first request");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = lines(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(
+        (told.len(), &told[0]["code"], &told[0]["exit_code"]),
+        (1, &"interrupted".into(), &130.into())
+    );
+    assert_eq!(output.status.code(), Some(130));
+}

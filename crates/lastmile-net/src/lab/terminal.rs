@@ -1,6 +1,6 @@
 //! The terminal at standard input, while a program in the lab has it.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use nix::libc;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -13,8 +13,12 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal at standard input, if there is one and this process is in front of it.
+    /// The terminal at standard input, if there is one and this process is in front of it. A pager that reads this process's
+    /// output wants the keys for itself.
     pub(super) fn in_front() -> Option<Terminal> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
         let front = tcgetpgrp(io::stdin()).ok()?;
         let modes = tcgetattr(io::stdin()).ok()?;
         (front == getpgrp()).then_some(Terminal { modes })
