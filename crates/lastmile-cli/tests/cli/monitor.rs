@@ -138,6 +138,15 @@ fn a_budget_leaves_out_rounds_and_cuts_none_short_later() {
     assert_eq!(told[1]["code"], "over-budget", "{ended:?}");
     assert!(told[1]["error"].as_str().is_some_and(|error| error.contains("skipped")), "{ended:?}");
     assert_eq!(ended.code, Some(1));
+    // What is no budget for a single round cuts the first one short.
+    let ended = lastmile(&[&measure[..], &["--count", "1", "--max-bytes-per-hour", "30 kB"]].concat());
+    let told = &lines(&ended.stdout)[0];
+    assert_eq!((ended.code, &told["code"]), (Some(1), &"byte-limit".into()));
+    assert!(
+        told["error"].as_str().is_some_and(|error| error.contains("--max-bytes-per-hour left 30 kB")),
+        "{told:#}"
+    );
+    assert!(cost(told).unwrap() <= 30_000, "{told:#}");
 }
 
 #[test]

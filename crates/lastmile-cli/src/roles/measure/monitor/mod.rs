@@ -233,7 +233,10 @@ fn round<'a>(
                 budget.spend(began.elapsed(), Bytes(cost.bytes + cost.bytes_received));
             }
             let (exit, code) = (round.exit, round.code());
-            let refused = round.rows.iter().find_map(|row| row.refused.clone());
+            let mut refused = round.rows.iter().find_map(|row| row.refused.clone());
+            if let (Some("byte-limit"), Some(allowed), Some(why)) = (code.as_deref(), allowed, &mut refused) {
+                *why += &format!("; --max-bytes-per-hour left {allowed} for this round");
+            }
             Ok(told(Some(round), exit, code, refused))
         }
         Err(error) => match exit::of(&error) {
