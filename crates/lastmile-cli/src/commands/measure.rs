@@ -1,11 +1,11 @@
 //! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
 
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::measure::{Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
+use lastmile::endpoint::measure::{Cost, Decision, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::Refusal;
 use lastmile::node::{Input, Recorded};
@@ -17,8 +17,9 @@ use serde_json::json;
 
 use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
-use crate::roles::measure::answer::answer;
+use crate::roles::measure::answer::{answer, head};
 use crate::roles::measure::result::{counted, exit, once, table};
+use crate::roles::measure::seen;
 use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
 use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size, seconds};
@@ -111,7 +112,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let header = session.header(World::Real)?;
     let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
-    let keep = recorder.clone().map(|kept| Each(move |record: &StreamRecord| kept.record(record)));
+    let (kept, (keep, records)) = (recorder.clone(), mpsc::channel());
+    let keep = Each(move |record: &StreamRecord| {
+        kept.iter().for_each(|kept| kept.record(record));
+        // Nobody reads them if the session failed.
+        let _ = keep.send(record.clone());
+    });
     let prober = Prober::with_sink(config, session.measurements()?, keep);
     let tell = recorder.clone();
     let mut node = Recorded::new(prober, move |now, input: &Input| {
@@ -152,16 +158,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         unrecorded.iter().for_each(|error| why += &format!("; {error}"));
         return Err(if interrupted { Exit::Interrupted } else { Exit::Peer }.blame(anyhow!(why)));
     } else {
+        let trip = rtt(&events).map(Span::from_secs_f64);
+        crate::shell::say(&head(&args.host, peer, trip, cost(&events)));
         match args.verbose {
             true => crate::shell::say(table(&rows).trim_end()),
             false => {
-                let trip = rtt(&events).map(|s| format!(", round trip {}", Span::from_secs_f64(s)));
-                crate::shell::say(&format!("{peer}{}\n", trip.unwrap_or_default()));
-                crate::shell::say(answer(&rows, &args.host).trim_end());
+                let seen = seen::rows(records.try_iter(), &args.host);
+                crate::shell::say(answer(&rows, &args.host, &seen).trim_end());
             }
         }
         warnings(&events).iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
-        crate::shell::say_in_lines(&summary(&events));
+        if args.verbose {
+            crate::shell::say_in_lines(&summary(&events));
+        }
     }
     if let Some(error) = unrecorded {
         return Err(Exit::Machine.blame(error));
@@ -209,13 +218,17 @@ fn warnings(events: &[Event]) -> Vec<(String, &'static str)> {
     each.into_iter().map(|(text, codes)| (counted(text, codes.len(), "times"), codes[0])).collect()
 }
 
-/// One line: what it cost.
-pub(crate) fn summary(events: &[Event]) -> String {
-    let finished = events.iter().rev().find_map(|e| match *e.what.of()? {
+/// The cost of the whole session, if it ended.
+fn cost(events: &[Event]) -> Option<Cost> {
+    events.iter().rev().find_map(|e| match *e.what.of()? {
         Decision::Finished { cost } => Some(cost),
         _ => None,
-    });
-    let Some(cost) = finished else { return "not finished".into() };
+    })
+}
+
+/// The cost in one line.
+fn summary(events: &[Event]) -> String {
+    let Some(cost) = cost(events) else { return "not finished".into() };
     let credit = match cost.credit_bytes {
         Bytes::ZERO => String::new(),
         credit => format!(" and {credit} only to pay for the reverse stream"),

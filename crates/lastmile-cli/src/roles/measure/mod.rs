@@ -34,6 +34,7 @@ mod describe;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod result;
+pub(crate) mod seen;
 #[cfg(feature = "pages")]
 mod summary;
 
@@ -65,7 +66,7 @@ impl Role for Measuring {
 
     fn answer(&self, found: &Found) -> String {
         let rows = found.measure.rows();
-        if rows.is_empty() { String::new() } else { answer::answer(&rows, "") }
+        if rows.is_empty() { String::new() } else { answer::answer(&rows, "", "") }
     }
 
     /// The first session of a scenario, once its prober's configuration is known.
