@@ -100,7 +100,7 @@ fn a_fixed_rate_arrives_and_both_ends_say_so() {
     );
     let (code, text) = receiver.ended();
     assert_eq!(code, Some(0), "{text}");
-    for wanted in ["comes from 127.0.0.1:", "said goodbye", "received (IP)", "by its sender"] {
+    for wanted in ["comes from 127.0.0.1:", "said goodbye", "rate: ", "ended by its sender"] {
         assert!(text.contains(wanted), "{wanted:?} is missing: {text}");
     }
     // Both ends decide the same again.

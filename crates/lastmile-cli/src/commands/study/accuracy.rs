@@ -6,6 +6,7 @@ use lastmile::estimate::{Conditions, build};
 use lastmile::units::Rate;
 use lastmile_study::accuracy::{self, Request, accuracy, text};
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::experiment::World;
 use crate::shell::options::{self, MethodLists};
@@ -43,9 +44,8 @@ pub(crate) struct Args {
     /// Draws all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 /// A rate with its unit, or a bare number of Mbit/s.
@@ -102,6 +102,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         seed: args.seed,
     };
     let rows = accuracy(&request, &audience())?;
-    crate::shell::show(args.json, &rows, &text(&rows))?;
+    args.print.show(&rows, &text(&rows))?;
     Ok(None)
 }

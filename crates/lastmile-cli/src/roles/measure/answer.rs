@@ -170,12 +170,13 @@ fn bare(host: &str) -> &str {
     host.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(host, |(name, _)| name)
 }
 
-/// "to HOST", or where its name is long the direction.
+/// "to HOST", or where its name is long or unknown the direction.
 pub(super) fn way(direction: Direction, host: &str) -> String {
     let name = bare(host);
+    let is_shown = (1..=LONGEST_NAME).contains(&name.chars().count());
     match direction {
-        Direction::Forward if name.chars().count() <= LONGEST_NAME => format!("to {name}"),
-        Direction::Reverse if name.chars().count() <= LONGEST_NAME => format!("from {name}"),
+        Direction::Forward if is_shown => format!("to {name}"),
+        Direction::Reverse if is_shown => format!("from {name}"),
         direction => direction.to_string(),
     }
 }

@@ -38,6 +38,7 @@ pub(crate) mod seen;
 #[cfg(feature = "pages")]
 mod summary;
 
+use lastmile_report::text::Text;
 use result::{exit, table};
 
 const NAME: &str = "measure";
@@ -53,20 +54,14 @@ impl Role for Measuring {
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown {
         let rows = found.measure.rows();
         let exit = if scenario.roles.measure.is_empty() { None } else { exit(&rows) };
-        let mut shown = Shown { table: some_table(&rows), exit };
+        let mut shown = Shown { text: text(&rows), exit };
         let moved = scenario.roles.measure.iter().map(|spec| (spec.from, spec.to));
         let moved: BTreeSet<_> = moved.filter(|&(from, to)| scenario.path_changes(from, to)).collect();
         for (from, to) in moved {
             let [from, to] = [from, to].map(|host| &scenario.hosts[host].name);
-            let note = format!("{from} and {to}: no truth: the path between them changes in the run\n");
-            shown.table.iter_mut().for_each(|table| table.push_str(&note));
+            shown.text.say(format!("{from} and {to}: no truth: the path between them changes in the run"));
         }
         shown
-    }
-
-    fn answer(&self, found: &Found) -> String {
-        let rows = found.measure.rows();
-        if rows.is_empty() { String::new() } else { answer::answer(&rows, "", "") }
     }
 
     /// The first session of a scenario, once its prober's configuration is known.
@@ -130,13 +125,13 @@ impl Role for Measuring {
     fn replayed(&self, events: &[Event]) -> Option<(Rows, Shown)> {
         // Whether all is as recorded was asked, and what that was is no failure.
         let rows = Row::all(events);
-        Some((measure::rows(&rows), Shown { table: some_table(&rows), exit: None }))
+        Some((measure::rows(&rows), Shown { text: text(&rows), exit: None }))
     }
 
     fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         (!records.is_empty()).then(|| {
             let rows = by_method(method, records)?;
-            Ok((measure::rows(&rows), Shown { table: some_table(&rows), exit: exit(&rows) }))
+            Ok((measure::rows(&rows), Shown { text: text(&rows), exit: exit(&rows) }))
         })
     }
 
@@ -163,9 +158,13 @@ impl Role for Measuring {
     }
 }
 
-/// Results as a table, where there are any.
-fn some_table(rows: &[Row]) -> Option<String> {
-    (!rows.is_empty()).then(|| table(rows))
+/// Results as an answer and as a table of all numbers, where there are any.
+fn text(rows: &[Row]) -> Text {
+    let mut text = Text::default();
+    if !rows.is_empty() {
+        text.either(answer::answer(rows, "", ""), table(rows));
+    }
+    text
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
