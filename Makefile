@@ -38,11 +38,11 @@ ifdef ARGS
 	target/release/lastmile accuracy $(ARGS)
 else
 	target/release/lastmile accuracy --runs 1000 --trains 1,4
-	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 	target/release/lastmile accuracy --runs 20 --scenario n,n-down,n-up,n-both --method wbest,capprobe
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --trains 1,4
-	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30
-	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30M
+	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 endif
 
 # Without ARGS: the table of docs/validation.md, in a quarter of an hour.

@@ -20,9 +20,10 @@ use crate::roles::measure::RecordedSession;
 use crate::roles::measure::answer::{answer, head};
 use crate::roles::measure::result::{counted, exit, once, table};
 use crate::roles::measure::seen;
+use crate::shell::dscp::dscp;
 use crate::shell::exit::Exit;
-use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve};
-use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size, seconds};
+use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve_at};
+use crate::shell::options::{KERNEL_NOISE, MethodArgs, packet_size, seconds};
 use crate::shell::signals;
 
 /// Measure what the path to HOST carries, and what of it is left
@@ -33,13 +34,16 @@ use crate::shell::signals;
 pub(crate) struct Args {
     /// Host name, address, or either with a port
     host: String,
+    /// UDP port of `serve` on HOST [default: 8620]
+    #[arg(long)]
+    port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
     /// Which way to measure
     #[arg(long, value_enum, default_value_t = DirectionArg::Both)]
     direction: DirectionArg,
     /// Spend at most so many bytes, both directions together
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
     /// Spend at most so long: seconds, or a time such as 500ms
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -48,8 +52,8 @@ pub(crate) struct Args {
     socket: SocketArgs,
     #[command(flatten)]
     key: KeyArgs,
-    /// DiffServ codepoint of the packets
-    #[arg(long, value_name = "0-63", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64))]
+    /// DiffServ codepoint of the packets: a name such as ef, af41 or cs1, or 0 to 63
+    #[arg(long, value_name = "DSCP", default_value = "0", value_parser = dscp)]
     dscp: u8,
     /// Print a table of all numbers, with the burst that each was shown with and what it cost
     #[arg(long, short, conflicts_with = "json")]
@@ -97,7 +101,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let method_seed = u64::from(seed[0]);
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
     args.method.build(KERNEL_NOISE, method_seed)?;
-    let peer = resolve(&args.host, DEFAULT_PORT, args.socket.bind)?;
+    let peer = resolve_at(&args.host, args.port, DEFAULT_PORT, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
     let config = ProberConfig {

@@ -1,4 +1,5 @@
 //! Shared parts of the commands: arguments that several have, exit codes, signals, files, and lines to print.
+pub(crate) mod dscp;
 pub(crate) mod exit;
 #[cfg(feature = "study")]
 pub(crate) mod experiment;

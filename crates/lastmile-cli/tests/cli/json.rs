@@ -218,7 +218,7 @@ fn json_of_accuracy() {
         "name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n",
     );
     lastmile(&["accuracy", "--scenario", &nothing]).is_error(USAGE, &["measures nothing"]);
-    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10"]);
+    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10M"]);
     assert!(both.code == Some(USAGE) && both.stderr.contains("cannot be used with '--rate"), "{both:?}");
 }
 

@@ -234,7 +234,7 @@ fn small_packets_are_told_of_or_answered() {
 fn limits_are_kept_and_named() {
     let server = Server::start(&[]);
     let ended =
-        lastmile(&["measure", &server.address, "--direction", "forward", "--max-bytes", "1000", "--json"]);
+        lastmile(&["measure", &server.address, "--direction", "forward", "--max-bytes", "1000B", "--json"]);
     let json = ended.json();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let row = &json["results"][0];

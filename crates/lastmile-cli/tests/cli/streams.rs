@@ -364,7 +364,7 @@ fn what_cannot_be_streamed_is_refused() {
         (&["--start", "11 Mbit/s"], &["--start", "10 Mbit/s"]),
         (&["--rate", "1 Mbit/s", "--control", "tfrc"], &["--rate", "--control"]),
         (&["--rate", "100 Gbit/s", "--frame-rate", "1"], &["--rate", "packets"]),
-        (&["--packet-size", "20"], &["--packet-size", "61"]),
+        (&["--packet-size", "20B"], &["--packet-size", "61"]),
         (&["--frame-rate", "0"], &["--frame-rate"]),
         (&["--seconds", "0"], &["--seconds"]),
         (&["--max-seconds", "nan"], &["--max-seconds"]),

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// with each method and each combination of its options, and the last number of a run counts
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',', conflicts_with_all = ["rate", "cross"])]
     scenario: Vec<String>,
-    /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
+    /// Rate of the link, such as 10M; several with commas
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s", value_parser = rate)]
     rate: Vec<Rate>,
     /// Cross traffic
@@ -48,13 +48,9 @@ pub(crate) struct Args {
     print: PrintArgs,
 }
 
-/// A rate with its unit, or a bare number of Mbit/s.
+/// A rate that probes can be sent at.
 fn rate(text: &str) -> Result<Rate, String> {
-    let with_unit = match text.trim().parse::<f64>() {
-        Ok(_) => format!("{text} Mbit/s"),
-        Err(_) => text.to_owned(),
-    };
-    match with_unit.parse::<Rate>() {
+    match text.parse::<Rate>() {
         Ok(rate) if rate.bits_per_second() >= 10_000 => Ok(rate),
         Ok(rate) => Err(format!("{rate} is too slow for probes of 1488 B: at least 10 kbit/s")),
         Err(error) => Err(error.to_string()),

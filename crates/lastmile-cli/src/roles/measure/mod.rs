@@ -10,7 +10,7 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
 use lastmile::estimate::{Estimate, METHODS, Outcome, replay as replay_streams};
-use lastmile::options::Choice;
+use lastmile::options::{Choice, Kind, Scalar};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
@@ -250,7 +250,9 @@ enum MeasuredForm {
 impl From<MeasuredForm> for Measured {
     fn from(form: MeasuredForm) -> Measured {
         let table = match form {
-            MeasuredForm::Choice(choice) => return choice.into(),
+            MeasuredForm::Choice(choice) => {
+                return Measured { label: choice.to_string(), choice: with_units(choice) };
+            }
             MeasuredForm::Table(table) => table,
         };
         let label = table.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -267,8 +269,21 @@ impl From<MeasuredForm> for Measured {
             };
             choice = bare.iter().fold(choice, |choice, value| choice.with(key, value));
         }
-        Measured { choice, label }
+        Measured { choice: with_units(choice), label }
     }
+}
+
+/// The choice of a recording, whose bare numbers of bytes have their unit here: they were taken once.
+fn with_units(choice: Choice) -> Choice {
+    let Some(method) = METHODS.iter().find(|method| method.name == choice.name) else { return choice };
+    let sizes = method.options.iter().filter(|option| option.kind == Kind::Bytes);
+    sizes.fold(choice, |choice, option| match choice.options.get(option.name) {
+        Some(Scalar::Count(size)) => {
+            let size = format!("{size} B");
+            choice.with(option.name, &size)
+        }
+        _ => choice,
+    })
 }
 
 /// All that determines a prober beside its key, its seed and its epoch.
@@ -330,9 +345,14 @@ mod tests {
         let older = read(older);
         assert_eq!(older.label, "wbest");
         let options =
-            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700, trains=4)";
+            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700 B, trains=4)";
         assert_eq!(older.choice.to_string(), options);
         assert!(options::estimator(&older.choice, Span::ZERO, 0).is_ok());
+        let older = read("\"wbest(packet_size=700)\"");
+        assert_eq!(
+            (older.label.as_str(), older.choice.to_string().as_str()),
+            ("wbest(packet_size=700)", "wbest(packet_size=700 B)")
+        );
         let older = read(r#"{"method":"capprobe","trains":1,"faithful":false}"#);
         assert_eq!(older.choice.to_string(), "capprobe");
     }
