@@ -13,6 +13,7 @@ mod page;
 mod peers;
 mod recordings;
 mod refused;
+mod screens;
 mod streams;
 
 use std::net::UdpSocket;

@@ -181,6 +181,17 @@ pub(super) fn way(direction: Direction, host: &str) -> String {
     }
 }
 
+/// A number with three digits.
+fn three(n: u64) -> u64 {
+    let unit = 10_u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    n.saturating_add(unit / 2) / unit * unit
+}
+
+/// A time with three digits.
+pub(super) fn short(span: Span) -> Span {
+    Span::from_nanos(i64::try_from(three(span.as_nanos().unsigned_abs())).unwrap_or(i64::MAX))
+}
+
 /// The first line: the host, its address, how far it is, and what the answer cost; in two lines where it is too long.
 pub(crate) fn head(host: &str, peer: SocketAddr, round_trip: Option<Span>, cost: Option<Cost>) -> String {
     let address = match peer.port() {
@@ -190,15 +201,16 @@ pub(crate) fn head(host: &str, peer: SocketAddr, round_trip: Option<Span>, cost:
     let name = bare(host);
     let named = name.trim_matches(['[', ']']).parse() != Ok(peer.ip()) && host != peer.to_string();
     let who = if named { format!("{name} ({address})") } else { address };
-    let far = round_trip.map_or_else(String::new, |trip| format!(", round trip {trip}"));
+    let far = round_trip.map_or_else(String::new, |trip| format!(", round trip {}", short(trip)));
+    let short = |bytes: Bytes| Bytes(three(bytes.0));
     let left = format!("{who}{far}");
     let Some(cost) = cost else { return left + "\n" };
     let right = format!(
         "{:.2} s, {} {}, {} back",
         cost.elapsed.as_secs_f64(),
-        cost.bytes(),
+        short(cost.bytes()),
         if name.chars().count() <= LONGEST_NAME { format!("to {name}") } else { "there".to_owned() },
-        cost.bytes_received
+        short(cost.bytes_received)
     );
     match WIDTH.checked_sub(left.chars().count() + 2 + right.chars().count()) {
         Some(blanks) => format!("{left}{:>1$}{right}\n", "", blanks + 2),
@@ -247,7 +259,7 @@ mod tests {
         ];
         let text = answer(&rows, "host-b", "");
         let cost = Cost {
-            probe_bytes: Bytes(271_000),
+            probe_bytes: Bytes(270_960),
             bytes_received: Bytes(4_000),
             elapsed: Span::from_millis(660),
             ..Cost::default()
@@ -264,7 +276,7 @@ mod tests {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(&text).starts_with(&words(wanted)), "{text}");
         assert_eq!(
-            head("host-b", "192.0.2.7:8620".parse().unwrap(), Some(Span::from_micros(18_300)), Some(cost)),
+            head("host-b", "192.0.2.7:8620".parse().unwrap(), Some(Span::from_micros(18_274)), Some(cost)),
             "host-b (192.0.2.7), round trip 18.3 ms     0.66 s, 271 kB to host-b, 4000 B back\n"
         );
         assert_eq!(head("[::1]:7", "[::1]:7".parse().unwrap(), None, None), "[::1]:7\n");

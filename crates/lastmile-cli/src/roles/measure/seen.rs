@@ -5,6 +5,8 @@ use lastmile::report::{Direction, Pattern, StreamRecord};
 use lastmile::time::{Owd, Span};
 use lastmile_report::text::Table;
 
+use super::answer::{short, way};
+
 /// Packets of one direction.
 #[derive(Debug, Default)]
 struct Seen {
@@ -32,7 +34,7 @@ pub(crate) fn rows(records: impl IntoIterator<Item = StreamRecord>, host: &str) 
         }
     }
     let seen: Vec<_> = all.into_iter().filter(|(_, seen)| seen.packets > 0).collect();
-    let heads: Vec<String> = seen.iter().map(|(direction, _)| super::answer::way(*direction, host)).collect();
+    let heads: Vec<String> = seen.iter().map(|(direction, _)| way(*direction, host)).collect();
     let mut table = Table::new(&[&[""], &heads.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let mut row = |name: &str, of: &dyn Fn(&Seen) -> Option<String>| {
         let cells: Vec<_> = seen.iter().map(|(_, seen)| of(seen)).collect();
@@ -62,12 +64,12 @@ impl Seen {
 
     /// The median, and the interval that holds nine of ten.
     fn round_trip(&self) -> Option<String> {
-        let at = |share| stats::quantile(&self.round_trips, share).map(Span::from_secs_f64);
+        let at = |share| stats::quantile(&self.round_trips, share).map(Span::from_secs_f64).map(short);
         Some(format!("{} ({} .. {})", at(0.5)?, at(0.05)?, at(0.95)?))
     }
 
     fn jitter(&self) -> Option<String> {
-        stats::mean(&self.varied).map(|mean| Span::from_secs_f64(mean).to_string())
+        stats::mean(&self.varied).map(|mean| short(Span::from_secs_f64(mean)).to_string())
     }
 }
 
