@@ -86,7 +86,9 @@ pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
     let interval = rows.iter().find_map(|row| row.interval).map(|i| i.confidence * 100.0);
     let interval =
         interval.map(|share| format!("; in parentheses {share:.0} % intervals")).unwrap_or_default();
-    text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
+    if rows.iter().any(|row| row.refused.is_none()) {
+        text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
+    }
     text + &notes.text()
 }
 
@@ -117,6 +119,8 @@ impl Notes {
 /// The lines of one method's session.
 fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
     let mut table = Table::new(&["", "available", "capacity", "sustained"]);
+    let (mut has_numbers, mut without) = (false, String::new());
+    let widest = rows.iter().map(|row| label(row, peer).chars().count()).max().unwrap_or(0);
     for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
         let own: Vec<&Row> = rows.iter().copied().filter(|row| row.direction == direction).collect();
         let Some(first) = own.first() else { continue };
@@ -125,6 +129,13 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         let [left, capacity, lasts] =
             [Quantity::AvailableBandwidth, Quantity::Capacity, Quantity::SustainedRate].map(of);
         let refused = own.iter().find_map(|row| row.refused.as_deref());
+        if let Some(why) = refused.filter(|_| own.iter().all(|row| row.refused.is_some())) {
+            for (at, line) in wrapped(&format!("unknown: {why}"), WIDTH - widest - 2).lines().enumerate() {
+                without += &format!("{:<widest$}  {line}\n", if at == 0 { &*label } else { "" });
+            }
+            continue;
+        }
+        has_numbers = true;
         let cell = |row: Option<&Row>| match row {
             Some(row) => unit.number(row),
             None if refused.is_some() => "none".to_owned(),
@@ -156,7 +167,7 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         let said = refused.into_iter().chain(own.iter().filter_map(|row| row.warning.as_deref()));
         notes.said.extend(said.map(|said| (said.to_owned(), label.clone())));
     }
-    table.text()
+    if has_numbers { table.text() + &without } else { without }
 }
 
 /// The way of a row's packets.
@@ -268,7 +279,7 @@ mod tests {
              \x20            available           capacity             sustained\n\
              to host-b    5.44 (5.42 .. 6.02)  10.0 (9.99 .. 10.1)  no limit seen *\n\
              \x20 next 10 s  (3.87 .. 7.02)\n\
-             from host-b  none                none                 none\n\
+             from host-b  unknown: interrupted\n\
              Mbit/s of IP packets; in parentheses 90 % intervals. * In bursts of 18.6 kB:\n\
              `--method 'wbest(train_length=600)'` looks further.\n";
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
