@@ -140,7 +140,7 @@ fn a_measurement_begins_anew_every_so_often() {
     let each = [1.0, 3.0, 5.0, 7.0].map(|start| [start; 3]);
     assert_eq!(starts, each.concat(), "capacity, sustained rate and available bandwidth of each");
     assert!(rows.iter().all(|row| row["refused"].is_null() && row["truth_window_bps"].as_u64() > Some(0)));
-    let text = lastmile(&[&["sim", "path"], &set[..]].concat()).stdout;
+    let text = lastmile(&[&["sim", "path", "-v"], &set[..]].concat()).stdout;
     for start in ["1 s", "3 s", "5 s", "7 s"] {
         let own = text.lines().filter(|line| line.trim_start().starts_with(&format!("{start}  forward")));
         assert_eq!(own.count(), 3, "{start}: {text}");

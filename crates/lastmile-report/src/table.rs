@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Mean;
-use crate::text::Table as Text;
+use crate::text;
 
 /// Rows under columns; and charts, where a picture says more.
 #[derive(Default)]
@@ -107,21 +107,24 @@ impl Table {
         self.charts.push(chart);
     }
 
-    /// For people: the interval behind a number, the paper's in brackets.
-    pub fn text(&self) -> String {
+    /// For people: the interval behind a number, the paper's in brackets. Columns whose name begins with `~` are details.
+    pub fn text(&self) -> text::Table {
         let is_text =
             |column: usize| self.rows.iter().all(|row| matches!(row.get(column), Some(Cell::Text(_)) | None));
         let heads: Vec<String> = self
             .columns
             .iter()
             .enumerate()
-            .map(|(at, name)| format!("{}{}", if is_text(at) { "" } else { ">" }, name.replace('_', " ")))
+            .map(|(at, name)| {
+                let (detail, name) = name.strip_prefix('~').map_or(("", *name), |name| ("~", name));
+                format!("{detail}{}{}", if is_text(at) { "" } else { ">" }, name.replace('_', " "))
+            })
             .collect();
-        let mut text = Text::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut text = text::Table::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
         for row in &self.rows {
             text.row(row.iter().map(Cell::text));
         }
-        text.text()
+        text
     }
 
     /// For programs: each row an object, by the columns; beside a number its interval and the paper's.

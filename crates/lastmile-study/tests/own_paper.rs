@@ -91,5 +91,5 @@ fn a_paper_of_one_s_own_is_made_as_those_here() {
     assert!(claim["ours"].as_str().unwrap().starts_with("beside 2 Mbit/s "), "{claim}");
     let row = &made.document["items"][0]["rows"][0];
     assert_eq!((&row["other_mbps"], &row["share_paper"]), (&"2".into(), &50.0.into()), "{row}");
-    assert!(made.text.contains("h1 holds"), "{}", made.text);
+    assert!(made.text.to_string().contains("h1 holds"), "{}", made.text);
 }

@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use lastmile_report::text::Text;
 use serde_json::Value;
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::replace::{self, replace};
 
@@ -54,9 +56,8 @@ pub(crate) struct ExperimentArgs {
 /// How a document of many runs is shown.
 #[derive(clap::Args)]
 pub(crate) struct ShownArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     /// Write a page with tables and charts
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -73,11 +74,11 @@ impl ShownArgs {
         &self,
         document: &Value,
         page: fn(&Value) -> String,
-        text: &str,
+        text: &Text,
     ) -> anyhow::Result<()> {
         let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
         let written = self.report.as_ref().map_or(Ok(()), write);
-        crate::shell::show(self.json, document, text)?;
+        self.print.show(document, text)?;
         // Results are there whatever became of the page.
         written.map_err(|error| Exit::Machine.blame(error))
     }

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use lastmile::time::Span;
+use lastmile_report::text::Text;
 use lastmile_sim::scenario::{Override, Scenario};
 use serde_json::Value;
 
@@ -85,7 +86,7 @@ pub struct Comparison {
     /// For programs and [`page`].
     pub document: Value,
     /// For people.
-    pub text: String,
+    pub text: Text,
 }
 
 impl Evaluation {

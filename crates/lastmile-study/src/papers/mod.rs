@@ -4,10 +4,9 @@
 //! stands beside the folders.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use lastmile::options::Registry;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::{Table, Text};
 use serde_json::{Value, json};
 
 use crate::World;
@@ -64,7 +63,7 @@ pub struct Reproduction {
     /// For programs and [`page`].
     pub document: Value,
     /// For people.
-    pub text: String,
+    pub text: Text,
 }
 
 /// Makes a paper's tables and figures again, and decides its claims. Runs go on all cores of the pool of threads that it is
@@ -129,17 +128,17 @@ fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTre
 }
 
 /// All papers, for people.
-pub fn papers() -> String {
-    let mut text = Text::new(&["paper", ">tables", ">figures", "what"]);
+pub fn papers() -> Table {
+    let mut text = Table::new(&["paper", ">tables", ">figures", "what"]);
     for paper in PAPERS.iter() {
         let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());
         text.row([paper.name, &tables, &figures, paper.citation]);
     }
-    text.text()
+    text
 }
 
 /// A paper's tables and figures, and whether each is made: for programs and for people.
-pub fn list(paper: &Paper) -> (Value, String) {
+pub fn list(paper: &Paper) -> (Value, Table) {
     let items = (paper.items)();
     let state = |item: &Item| match &item.how {
         How::Made(made) if made.apart => "made where it is named".to_owned(),
@@ -150,13 +149,13 @@ pub fn list(paper: &Paper) -> (Value, String) {
     };
     let number = |item: &Item| item.number.map(|number| number.to_string());
     let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": item.cases().len() });
-    let mut text = Text::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
+    let mut text = Table::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
     for item in &items {
         let number = number(item).unwrap_or_else(|| "in words".to_owned());
         let cases = item.cases().len().to_string();
         text.row([item.id.to_owned(), number, cases, state(item), item.shows.to_owned()]);
     }
-    (items.iter().map(row).collect(), text.text())
+    (items.iter().map(row).collect(), text)
 }
 
 /// Why a claim is not decided in the world that was asked for.
@@ -257,16 +256,14 @@ fn said(ours: String, without: &[Without]) -> String {
 }
 
 /// For people.
-fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
-    let mut out = String::new();
-    let mut say = |line: &str| {
-        let _ = writeln!(out, "{line}");
-    };
+fn text(chosen: &[&Item], results: &Results, document: &Value) -> Text {
+    let mut text = Text::default();
     for item in chosen {
         let How::Made(made) = &item.how else { continue };
         let number = item.number.map_or_else(String::new, |number| format!(" ({number})"));
-        say(&format!("{}{number}: {}", item.id, item.shows));
-        say(&(made.table)(results).text());
+        text.say(format!("{}{number}: {}", item.id, item.shows));
+        text.table((made.table)(results).text());
+        text.say("");
     }
     let (mut undecided, mut others) = (Vec::new(), 0);
     for claim in document["claims"].as_array().into_iter().flatten() {
@@ -279,23 +276,23 @@ fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
             undecided.push(format!("{} ({})", of("id"), of("why")));
             continue;
         };
-        say(&format!("{} {}: {}", of("id"), if holds { "holds" } else { "does not hold" }, of("claim")));
-        say(&format!("  paper: {}", of("paper")));
-        say(&format!("  ours: {}", of("ours")));
+        text.say(format!("{} {}: {}", of("id"), if holds { "holds" } else { "does not hold" }, of("claim")));
+        text.say(format!("  paper: {}", of("paper")));
+        text.say(format!("  ours: {}", of("ours")));
         if !holds {
-            say(&format!("  why: {}", of("why")));
+            text.say(format!("  why: {}", of("why")));
         }
     }
     if let Some(counted) = page::counted(document).filter(|_| others == 0) {
-        say(&counted);
+        text.say(counted);
     }
     if !undecided.is_empty() {
-        say(&format!("undecided: {}", undecided.join(", ")));
+        text.say(format!("undecided: {}", undecided.join(", ")));
     }
     if others > 0 {
-        say(&page::elsewhere(others));
+        text.say(page::elsewhere(others));
     }
-    out
+    text
 }
 
 #[cfg(test)]

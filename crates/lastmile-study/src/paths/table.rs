@@ -4,7 +4,7 @@ use lastmile::estimate::Quantity;
 use lastmile::observe::stats::{quantile, share_interval};
 use lastmile::report::Direction;
 use lastmile::units::Bytes;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::{Table as Rows, Text};
 use serde::Serialize;
 
 use super::features::TAGS;
@@ -207,8 +207,8 @@ fn of(k: usize, n: usize) -> String {
 }
 
 /// The tables for people.
-pub fn text(table: &Table) -> String {
-    let mut text = String::new();
+pub fn text(table: &Table) -> Text {
+    let mut text = Text::default();
     let columns = [
         "numbers",
         ">n",
@@ -217,18 +217,18 @@ pub fn text(table: &Table) -> String {
         ">warned",
         ">silent",
         ">95 %",
-        ">kept",
+        "~>kept",
         ">refused",
-        ">intervals",
-        ">hold",
-        ">score",
-        ">next 10 s",
-        ">hold",
+        "~>intervals",
+        "~>hold",
+        "~>score",
+        "~>next 10 s",
+        "~>hold",
     ];
     let mut methods: Vec<&str> = table.rows.iter().map(|row| &*row.method).collect();
     methods.dedup();
     for method in methods {
-        let mut shown = Text::new(&columns);
+        let mut shown = Rows::new(&columns);
         for row in table.rows.iter().filter(|row| row.method == method) {
             let interval = row.silent_low.zip(row.silent_high);
             let interval = interval.map(|(low, high)| format!("{:.1} to {}", low * 100.0, percent(high)));
@@ -249,14 +249,16 @@ pub fn text(table: &Table) -> String {
                 of(row.next_holding, row.nexts),
             ]);
         }
-        text.push_str(&format!("{method}\n{}\n", shown.text()));
+        text.say(method);
+        text.table(shown);
+        text.say("");
     }
-    let mut codes = Text::new(&["method", "code", ">numbers", ">wrong"]);
+    let mut codes = Rows::new(&["method", "code", ">numbers", ">wrong"]);
     for code in &table.codes {
         let wrong = if code.refusal { "refused".to_owned() } else { of(code.wrong, code.n) };
         codes.row([code.method.clone(), code.code.to_owned(), code.n.to_string(), wrong]);
     }
-    let mut costs = Text::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
+    let mut costs = Rows::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
     for cost in &table.costs {
         costs.row([
             cost.method.clone(),
@@ -266,5 +268,8 @@ pub fn text(table: &Table) -> String {
             cost.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.2}")),
         ]);
     }
-    text + &codes.text() + "\n" + &costs.text()
+    text.table(codes);
+    text.say("");
+    text.table(costs);
+    text
 }

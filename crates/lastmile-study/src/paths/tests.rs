@@ -197,7 +197,7 @@ fn rows_count_what_came_of_questions() {
     assert_eq!(code("contended"), Some((2, 1, false)));
     assert_eq!((code("congested"), code("unknown")), (Some((2, 0, true)), Some((1, 0, true))));
     assert_eq!((table.costs[0].n, table.costs[0].bytes), (2, Some(135_000.0)));
-    assert!(text(&table).contains("fifo"));
+    assert!(text(&table).to_string().contains("fifo"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::Table;
 use serde::Serialize;
 
 use super::judge::{Number, Verdict};
@@ -131,8 +131,8 @@ fn removed<'a>(
 }
 
 /// The numbers with and without features, as a table.
-pub fn removed_text(removed: &[Removed]) -> String {
-    let mut shown = Text::new(&[
+pub fn removed_text(removed: &[Removed]) -> Table {
+    let mut shown = Table::new(&[
         "without",
         "method",
         ">paths",
@@ -150,19 +150,19 @@ pub fn removed_text(removed: &[Removed]) -> String {
         let counts = counts.into_iter().chain([row.right, row.turned_silent]).map(|n| n.to_string());
         shown.row([row.feature.name().to_owned(), row.method.clone()].into_iter().chain(counts));
     }
-    shown.text()
+    shown
 }
 
 /// The numbers that are wrong without a word, one in each line, with the features without which they are right.
-pub fn list(measured: &Measured, removed: &[Removed]) -> String {
-    let mut shown = Text::new(&[
+pub fn list(measured: &Measured, removed: &[Removed]) -> Table {
+    let mut shown = Table::new(&[
         ">path",
         "method",
         "direction",
         "quantity",
         ">rate",
         ">truth",
-        ">of",
+        "~>of",
         "interval",
         "path has",
         "right without",
@@ -195,5 +195,5 @@ pub fn list(measured: &Measured, removed: &[Removed]) -> String {
             causes.join(", "),
         ]);
     }
-    shown.text()
+    shown
 }

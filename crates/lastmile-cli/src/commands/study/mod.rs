@@ -16,6 +16,7 @@ use lastmile_study::ran::tables;
 
 use crate::roles::Shown;
 use crate::shell::exit::Exit;
+use crate::shell::say_text;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -66,9 +67,7 @@ impl Command {
 }
 
 /// Prints what a run gave: its endpoints, its traffic, its links and WLANs.
-fn say(shown: &[Shown], network: &NetworkOutcome) {
-    let shown = shown.iter().filter_map(|shown| shown.table.as_deref());
-    let network = tables(network);
-    let texts = shown.chain([network.as_str()]).filter(|text| !text.is_empty());
-    texts.for_each(|text| crate::shell::say(text.trim_end()));
+fn say(shown: &[Shown], network: &NetworkOutcome, all: bool) {
+    shown.iter().map(|shown| &shown.text).for_each(|text| say_text(text, all));
+    say_text(&tables(network), all);
 }

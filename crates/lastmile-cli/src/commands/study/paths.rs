@@ -86,10 +86,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     })?;
     let mut shown = text(&table(&measured));
     if !removed.is_empty() {
-        shown.push_str(&format!("\n{}", removed_text(&removed)));
+        shown.say("");
+        shown.table(removed_text(&removed));
     }
     if args.list {
-        shown.push_str(&format!("\n{}", list(&measured, &removed)));
+        shown.say("");
+        shown.table(list(&measured, &removed));
     }
     args.shown.show(&document(&request, &measured, &removed)?, page::page, &shown)?;
     Ok(None)

@@ -37,13 +37,13 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
-        crate::shell::say(papers::papers().trim_end());
+        args.experiment.shown.print.say(&papers::papers().into());
         return Ok(None);
     };
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
     if args.list {
         let (json, text) = papers::list(paper);
-        crate::shell::show(args.experiment.shown.json, &json, &text)?;
+        args.experiment.shown.print.show(&json, &text.into())?;
         return Ok(None);
     }
     args.experiment.shown.check()?;

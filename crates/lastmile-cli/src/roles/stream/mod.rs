@@ -26,7 +26,7 @@ use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 #[cfg(feature = "pages")]
 use crate::roles::run::Run;
 use crate::shell::exit::Exit;
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 
 mod answer;
 #[cfg(feature = "pages")]
@@ -151,12 +151,11 @@ impl Role for Streaming {
                 stream.hand_offs.map_or_else(|| "-".to_owned(), |hand_offs| hand_offs.to_string()),
             ]);
         }
-        let table = (!found.outcomes.is_empty()).then(|| table.text());
-        Shown { table, exit: None }
-    }
-
-    fn answer(&self, found: &Found) -> String {
-        found.stream.outcomes.iter().map(answer::answer).collect()
+        let mut text = Text::default();
+        if !found.outcomes.is_empty() {
+            text.either(found.outcomes.iter().map(answer::answer).collect(), table.text());
+        }
+        Shown { text, exit: None }
     }
 
     fn header(&self, _: &Scenario, what: Recorded) -> HeaderOf {
