@@ -84,7 +84,11 @@ impl fmt::Display for Bytes {
 
 impl FromStr for Bytes {
     type Err = ParseUnitError;
+    /// Reads "60 kB"; nothing but 0 goes without a unit.
     fn from_str(s: &str) -> Result<Bytes, ParseUnitError> {
+        if s.trim() == "0" {
+            return Ok(Bytes::ZERO);
+        }
         const UNITS: &[(&str, f64)] = &[
             ("B", 1.0),
             ("kB", 1e3),
@@ -385,6 +389,7 @@ mod tests {
         assert_eq!(rate, "\"10\" has no unit: type 10M for Mbit/s, 10k for kbit/s or 10bps for bit/s");
         let bytes = "1500".parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(bytes, "\"1500\" has no unit: type 1500B for bytes, 1500kB or 1500MB");
+        assert_eq!("0".parse(), Ok(Bytes::ZERO));
         assert!(["1MB", "1 MB", "1000kB"].iter().all(|text| text.parse() == Ok(Bytes(1_000_000))));
         assert!(["1", "1s", "1000ms", "1 s"].iter().all(|text| text.parse() == Ok(Span::from_secs(1))));
     }

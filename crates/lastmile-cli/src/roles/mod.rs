@@ -6,6 +6,7 @@ use std::any::Any;
 use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::endpoint::{AnyEndpoint, Decision, Event};
+use lastmile::options::{Choice, Kind, Opt, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, World};
@@ -142,6 +143,18 @@ pub(crate) fn endpoint(header: &Header, key: Option<Key>) -> anyhow::Result<AnyE
 fn recorded<T: DeserializeOwned>(header: &Header) -> anyhow::Result<T> {
     serde_json::from_value(header.config.clone())
         .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))
+}
+
+/// The choice of a recording, whose bare numbers of bytes get their unit: such numbers were taken once.
+fn with_units(choice: Choice, options: &[Opt]) -> Choice {
+    let sizes = options.iter().filter(|option| option.kind == Kind::Bytes);
+    sizes.fold(choice, |choice, option| match choice.options.get(option.name) {
+        Some(Scalar::Count(size)) => {
+            let size = format!("{size} B");
+            choice.with(option.name, &size)
+        }
+        _ => choice,
+    })
 }
 
 /// Cases of all roles in `conformance`.

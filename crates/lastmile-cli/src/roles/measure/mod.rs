@@ -10,7 +10,7 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
 use lastmile::estimate::{Estimate, METHODS, Outcome, replay as replay_streams};
-use lastmile::options::{Choice, Kind, Scalar};
+use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, SharedRecorder, World};
@@ -274,17 +274,10 @@ impl From<MeasuredForm> for Measured {
     }
 }
 
-/// The choice of a recording, whose bare numbers of bytes have their unit here: they were taken once.
+/// The choice of a recording, with units.
 fn with_units(choice: Choice) -> Choice {
-    let Some(method) = METHODS.iter().find(|method| method.name == choice.name) else { return choice };
-    let sizes = method.options.iter().filter(|option| option.kind == Kind::Bytes);
-    sizes.fold(choice, |choice, option| match choice.options.get(option.name) {
-        Some(Scalar::Count(size)) => {
-            let size = format!("{size} B");
-            choice.with(option.name, &size)
-        }
-        _ => choice,
-    })
+    let method = METHODS.iter().find(|method| method.name == choice.name);
+    super::with_units(choice, method.map_or(&[], |method| method.options))
 }
 
 /// All that determines a prober beside its key, its seed and its epoch.
