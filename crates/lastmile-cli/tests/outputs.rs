@@ -82,12 +82,12 @@ fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
     child.wait().unwrap();
     assert!(!std::path::Path::new(&output).exists(), "the test was too slow to kill it");
     let mut torn = std::fs::read(&part).unwrap();
-    torn.extend_from_slice(b"{\"run\":5,\"rows\":[{\"see");
+    torn.extend_from_slice(b"{\"run\":5,\"found\":[{\"see");
     std::fs::write(&part, torn).unwrap();
     lastmile(&["report", &part]).is_error(USAGE, &["killed.part", "unfinished sweep"]);
     // Another sweep does not go on from there.
     lastmile(&["sweep", &scenario, "--seeds", "15", "-o", &output])
-        .is_error(USAGE, &["killed.part", "another sweep"]);
+        .is_error(USAGE, &["killed.part", "another study"]);
     let ended = sweep("killed", &["--jobs", "2"]);
     assert!(ended.stdout.contains("were finished before"), "{ended:?}");
     assert_eq!(read(&output), whole);

@@ -78,9 +78,9 @@ fn draw(file: &Path) -> anyhow::Result<String> {
     let line = String::from_utf8_lossy(&first).into_owned();
     let object = serde_json::from_str::<Map<String, Value>>(&line).ok();
     let has = |key: &str| object.as_ref().is_some_and(|object| object.contains_key(key));
-    if has("sweep") && has("runs") {
+    if has("lastmile") && has("shard") {
         bail!(
-            "{shown} is what an unfinished sweep has so far: call the sweep again to finish it, and draw its output"
+            "{shown} is an unfinished sweep or a shard: call the sweep again to finish it, or `lastmile merge`, and draw the output"
         );
     }
     let whole = Cursor::new(first).chain(reader);

@@ -11,7 +11,9 @@ pub(crate) mod replace;
 mod say;
 #[cfg(feature = "study")]
 pub(crate) mod scenarios;
+#[cfg(feature = "study")]
+pub(crate) mod shard;
 pub(crate) mod signals;
 pub(crate) mod spool;
 
-pub(crate) use say::{WIDTH, is_looked_at, json, look, note, say, say_in_lines, show};
+pub(crate) use say::{WIDTH, is_looked_at, json, look, note, say, say_in_lines, show, shown};

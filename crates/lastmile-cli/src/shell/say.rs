@@ -46,11 +46,13 @@ pub(crate) fn say_in_lines(text: &str) {
 
 /// Prints a document for programs, or text for people.
 pub(crate) fn show(is_json: bool, document: &impl serde::Serialize, text: &str) -> anyhow::Result<()> {
-    if is_json {
-        return json(document);
-    }
-    say(text.trim_end());
+    say(&shown(is_json, document, text)?);
     Ok(())
+}
+
+/// A document for programs, or text for people, without the last end of a line.
+pub(crate) fn shown(is_json: bool, document: &impl serde::Serialize, text: &str) -> anyhow::Result<String> {
+    if is_json { Ok(lastmile_report::json::document(document)?) } else { Ok(text.trim_end().to_owned()) }
 }
 
 /// Prints a document for programs.

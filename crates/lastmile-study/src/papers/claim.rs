@@ -435,7 +435,10 @@ mod tests {
     #[test]
     fn a_claim_says_how_many_runs_have_no_number() {
         let of = |values: &[Option<f64>]| {
-            values.iter().map(|value| value.map(|x| ("x", x)).into_iter().collect::<Numbers>()).collect()
+            values
+                .iter()
+                .map(|value| value.map(|x| ("x".into(), x)).into_iter().collect::<Numbers>())
+                .collect()
         };
         let runs =
             [(Case::new("a"), of(&[Some(1.0), None, Some(3.0)])), (Case::new("b"), of(&[Some(5.0); 2]))];

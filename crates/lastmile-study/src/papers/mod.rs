@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
+use crate::fleet::Fleet;
 
 mod case;
 mod claim;
@@ -67,18 +68,32 @@ pub struct Reproduction {
     pub text: String,
 }
 
-/// Makes a paper's tables and figures again, and decides its claims. Runs go on all cores of the pool of threads that it is
-/// called in.
+/// Makes a paper's tables and figures again, and decides its claims; a shard has neither. Runs go on all cores of the pool of threads
+/// that it is called in.
 ///
 /// # Errors
-/// There is no such item, or a run cannot be.
-pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Result<Reproduction> {
+/// There is no such item, a run cannot be, or the files of shards are not of these items.
+pub fn reproduce(
+    paper: &Paper,
+    request: &Request,
+    fleet: &Fleet,
+    audience: &Audience,
+) -> Result<Option<Reproduction>> {
     let items = (paper.items)();
     let chosen = chosen(&items, request)?;
     let results = match request.world {
         World::Sim => {
             let cases = how_often(&chosen, request.runs, |made| made.sim);
-            Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
+            let seeds = request.runs.unwrap_or(RUNS);
+            let Some(results) = Results::simulate(paper, cases, seeds, fleet, audience)? else {
+                return Ok(None);
+            };
+            results
+        }
+        World::Lab if !matches!(fleet, Fleet::Whole) => {
+            let why =
+                "runs in the lab follow each other on one machine: only those of the simulator have shards";
+            return Err(Error::Input(why.to_owned()));
         }
         #[cfg(feature = "lab")]
         World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), audience)?,
@@ -87,7 +102,7 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
     };
     let document = document(paper, &items, &chosen, &results, request);
     let text = text(&chosen, &results, &document);
-    Ok(Reproduction { document, text })
+    Ok(Some(Reproduction { document, text }))
 }
 
 /// The items that are asked for: all that are made unless some are named.
