@@ -31,7 +31,7 @@ mod watch;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
-pub use claim::{Bar, Claim, Parts, Stated, Verdict};
+pub use claim::{Bar, Claim, Part, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
 pub use results::{Middle, Results};
@@ -193,9 +193,9 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     let mut claim = |claim: &Claim| {
         let missing: Vec<_> =
             claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
-        let waits_for = |why: String| (None, String::new(), why, Vec::new());
+        let waits_for = |why: String| (None, String::new(), why, Vec::new(), Vec::new());
         let mut shown = "";
-        let (holds, ours, why, without) =
+        let (holds, ours, why, parts, without) =
             match (missing.iter().find_map(waits), claim.world == request.world, missing.first()) {
                 (Some(what), ..) => waits_for(format!("waits for {what}")),
                 (None, false, _) => waits_for(elsewhere(paper, claim)),
@@ -206,18 +206,18 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
                     } else {
                         usize::MAX
                     };
-                    let (verdict, without) = results.decide(&claim.decide, enough);
+                    let (verdict, parts, without) = results.decide(&claim.decide, enough);
                     undecided += usize::from(verdict.by_chance);
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
                     shown = cause;
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
                     let why = why.collect::<Vec<_>>().join(". ");
-                    (verdict.holds, said(verdict.ours, &without), why, without)
+                    (verdict.holds, said(verdict.ours, &without), why, parts, without)
                 }
             };
         json!({
             "id": claim.id, "claim": claim.claim,
-            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "without": without,
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "parts": parts, "without": without,
             // Of claims that nobody asked for by naming items.
             "needs": if request.items.is_empty() { Vec::new() } else { missing },
         })
@@ -231,10 +231,12 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
         .iter()
         .filter_map(|item| {
             let How::Made(made) = &item.how else { return None };
-            let (columns, rows, charts) = (made.table)(results).json();
+            let table = (made.table)(results);
+            let (columns, rows, charts) = table.json();
             let number = item.number.map(|number| number.to_string());
             Some(json!({
                 "item": item.id, "number": number, "shows": item.shows, "columns": columns, "rows": rows, "charts": charts,
+                "topology": table.is_topology(),
             }))
         })
         .collect();

@@ -101,7 +101,7 @@ pub fn topology(scenario: &Scenario) -> Table {
         let cells = [of_link(station.rate), "-".to_owned(), queue, loses.to_owned()];
         table.row([ap.clone(), station.name.clone()].into_iter().chain(cells).map(Cell::from));
     }
-    table
+    table.of_links()
 }
 
 /// A run that has ended.
