@@ -101,12 +101,20 @@ pub fn table(rows: &[&Map<String, Value>], first: &[&str]) -> String {
 
 /// Columns from which on a table stands row by row on a narrow screen.
 const WIDE: usize = 4;
+/// Columns from which on it does so on a screen of middle width too.
+const MANY: usize = 11;
+/// Columns from which on a table of few rows lies on its side: no screen has room for them.
+const TOO_MANY: usize = 14;
+const FEW: usize = 10;
 /// Bytes from which on a text is a sentence.
 const SENTENCE: usize = 60;
 
 fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
     columns
         .retain(|key| rows.iter().any(|row| row.get(*key).is_some_and(|value| !cell(key, value).is_empty())));
+    if columns.len() >= TOO_MANY && rows.len() <= FEW {
+        return on_its_side(rows, &columns);
+    }
     let numeric =
         |key: &str| rows.iter().all(|row| row.get(key).is_none_or(|v| v.is_number() || v.is_null()));
     // Numbers stand to the right, with their units and intervals too; sentences need room.
@@ -125,7 +133,11 @@ fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
         .zip(&classes)
         .map(|(key, class)| format!("<th{class}>{}</th>", esc(&name(key, numeric(key)))))
         .collect();
-    let wide = if columns.len() >= WIDE { " class=\"wide\"" } else { "" };
+    let wide = match columns.len() {
+        MANY.. => " class=\"wide many\"",
+        WIDE.. => " class=\"wide\"",
+        _ => "",
+    };
     let body: String = rows
         .iter()
         .take(MAX_ROWS)
@@ -151,6 +163,21 @@ fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
     format!(
         "<div class=\"card scroll\"><table{wide}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>{more}</div>\n"
     )
+}
+
+/// A table with a line for each column; its first column heads it.
+fn on_its_side(rows: &[&Map<String, Value>], columns: &[&str]) -> String {
+    let text =
+        |row: &Map<String, Value>, key: &str| row.get(key).map_or_else(String::new, |value| cell(key, value));
+    let line = |(at, key): (usize, &&str)| {
+        let numeric = rows.iter().all(|row| row.get(*key).is_none_or(|v| v.is_number() || v.is_null()));
+        let (open, close) =
+            if at == 0 { ("<th class=\"n\">", "</th>") } else { ("<td class=\"n\">", "</td>") };
+        let cells: String = rows.iter().map(|row| format!("{open}{}{close}", esc(&text(row, key)))).collect();
+        format!("<tr><th>{}</th>{cells}</tr>\n", esc(&name(key, numeric)))
+    };
+    let lines: String = columns.iter().enumerate().map(line).collect();
+    format!("<div class=\"card scroll\"><table class=\"side\">\n<tbody>\n{lines}</tbody></table></div>\n")
 }
 
 /// A column's name: units that its values have are left out.
@@ -183,6 +210,17 @@ mod tests {
             (name("busy_share", true), name("busy_share", false)),
             ("busy".into(), "busy share".into())
         );
+    }
+
+    #[test]
+    fn a_table_of_many_columns_and_few_rows_lies_on_its_side() {
+        let row: Map<String, Value> = (0..TOO_MANY).map(|at| (format!("k{at:02}"), json!(at))).collect();
+        let drawn = table(&[&row, &row], &[]);
+        assert_eq!(
+            (drawn.matches("<tr>").count(), drawn.matches("<td").count()),
+            (TOO_MANY, 2 * (TOO_MANY - 1))
+        );
+        assert!(table(&[&row; FEW + 1], &[]).contains("<thead>"));
     }
 
     #[test]
