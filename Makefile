@@ -2,7 +2,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop \
-	deb static installed
+	deb static installed shots
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make build     target/release/lastmile"
+	@echo "make shots     pictures of six pages at three widths and in print: target/shots (needs chromium and pdftoppm)"
 	@echo "make deb       target/deb/lastmile.deb, with manual pages and completions (Debian; installs cargo-deb)"
 	@echo "make static    target/static/lastmile, a program that needs no library"
 	@echo "make installed both, and cargo install, tried on bare root file systems (as root, on Debian with debootstrap)"
@@ -39,6 +40,9 @@ static: setup
 
 installed: deb static
 	scripts/installed.sh
+
+shots: build
+	scripts/shots.sh
 
 demo: build
 	target/release/lastmile demo --html target/demo.html
