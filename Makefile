@@ -1,7 +1,8 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop cost
+.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
+	deb static installed shots
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -17,6 +18,10 @@ help:
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make build     target/release/lastmile"
+	@echo "make shots     pictures of six pages at three widths and in print: target/shots (needs chromium and pdftoppm)"
+	@echo "make deb       target/deb/lastmile.deb, with manual pages and completions (Debian; installs cargo-deb)"
+	@echo "make static    target/static/lastmile, a program that needs no library"
+	@echo "make installed both, and cargo install, tried on bare root file systems (as root, on Debian with debootstrap)"
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim and ns2: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
@@ -26,6 +31,19 @@ setup:
 
 build: setup
 	cargo build --release --locked
+
+# With a profile of their own, which takes minutes to build: docs/installing.md.
+deb: setup
+	scripts/deb.sh
+
+static: setup
+	scripts/static.sh
+
+installed: deb static
+	scripts/installed.sh
+
+shots: build
+	scripts/shots.sh
 
 demo: build
 	target/release/lastmile demo --html target/demo.html

@@ -11,6 +11,7 @@ pub struct Table {
     columns: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
     charts: Vec<Chart>,
+    topology: bool,
 }
 
 /// A cell.
@@ -67,12 +68,23 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// Values that the paper states, each with its name.
     pub stated: Vec<(f64, String)>,
+    /// Parts of the plane, each with its name.
+    pub regions: Vec<(&'static str, Vec<Region>)>,
 }
+
+/// A rectangle: from and to where across, and up; without an end it goes as far as the chart does.
+pub type Region = (f64, f64, Option<f64>, Option<f64>);
 
 impl Chart {
     /// Lines, and nothing of a paper.
     pub fn new(title: impl Into<String>, x: &'static str, y: &'static str, lines: Vec<Line>) -> Chart {
-        Chart { title: title.into(), x, y, lines, stated: Vec::new() }
+        Chart { title: title.into(), x, y, lines, stated: Vec::new(), regions: Vec::new() }
+    }
+
+    /// The same with a part of the plane filled.
+    pub fn region(mut self, name: &'static str, parts: Vec<Region>) -> Chart {
+        self.regions.push((name, parts));
+        self
     }
 
     /// The same beside values of a paper, each with words.
@@ -105,6 +117,16 @@ impl Table {
     /// Adds a chart.
     pub fn chart(&mut self, chart: Chart) {
         self.charts.push(chart);
+    }
+
+    /// The same, of links: each row has `from`, `to`, `rate` and `delay`, and a page draws them as a network.
+    pub fn of_links(self) -> Table {
+        Table { topology: true, ..self }
+    }
+
+    /// Whether its rows are links.
+    pub fn is_topology(&self) -> bool {
+        self.topology
     }
 
     /// For people: the interval behind a number, the paper's in brackets. Columns whose name begins with `~` are details.
@@ -141,7 +163,7 @@ impl Table {
         let chart = |chart: &Chart| {
             let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
             json!({
-                "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated,
+                "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated, "regions": chart.regions,
                 "lines": chart.lines.iter().map(line).collect::<Vec<_>>(),
             })
         };

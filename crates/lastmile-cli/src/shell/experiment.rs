@@ -1,7 +1,7 @@
 //! The options of commands that run experiments, and how these show what came of them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lastmile_report::text::Text;
 use serde_json::Value;
@@ -64,21 +64,30 @@ pub(crate) struct ShownArgs {
 }
 
 impl ShownArgs {
-    /// Refuses a page that cannot be written, before anything is run.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.report.as_deref().map_or(Ok(()), replace::check)
+    /// Refuses a page or an output file that cannot be written, before anything is run.
+    pub(crate) fn check(&self, output: Option<&Path>) -> anyhow::Result<()> {
+        self.report.as_deref().into_iter().chain(output).try_for_each(replace::check)
     }
 
-    /// Writes the page, where one is wanted, of a place that was checked, and prints the document for programs or the text for people.
+    /// Writes the page, where one is wanted, of a place that was checked, and prints the document for programs or the text for people,
+    /// or writes that to a file.
     pub(crate) fn show(
         &self,
         document: &Value,
         page: fn(&Value) -> String,
         text: &Text,
+        output: Option<&Path>,
     ) -> anyhow::Result<()> {
         let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
         let written = self.report.as_ref().map_or(Ok(()), write);
-        self.print.show(document, text)?;
+        match output {
+            None => self.print.show(document, text)?,
+            Some(file) => {
+                let text = self.print.shown(document, text)?;
+                replace(file, |out| Ok(writeln!(out, "{text}")?))
+                    .map_err(|error| Exit::Machine.blame(error))?;
+            }
+        }
         // Results are there whatever became of the page.
         written.map_err(|error| Exit::Machine.blame(error))
     }

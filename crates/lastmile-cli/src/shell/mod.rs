@@ -12,6 +12,8 @@ pub(crate) mod replace;
 mod say;
 #[cfg(feature = "study")]
 pub(crate) mod scenarios;
+#[cfg(feature = "study")]
+pub(crate) mod shard;
 pub(crate) mod signals;
 pub(crate) mod spool;
 

@@ -21,11 +21,19 @@ pub(crate) struct PrintArgs {
 impl PrintArgs {
     /// Prints a document for programs, or text for people.
     pub(crate) fn show(self, document: &impl serde::Serialize, text: &Text) -> anyhow::Result<()> {
-        if self.json {
-            return json(document);
+        let shown = self.shown(document, text)?;
+        if !shown.is_empty() {
+            say(&shown);
         }
-        self.say(text);
         Ok(())
+    }
+
+    /// A document for programs, or text for people, without the last end of a line.
+    pub(crate) fn shown(self, document: &impl serde::Serialize, text: &Text) -> anyhow::Result<String> {
+        match self.json {
+            true => Ok(lastmile_report::json::document(document)?),
+            false => Ok(shown(text, self.verbose)),
+        }
     }
 
     /// Prints a text for people, in lines of 80 columns unless all is asked for.
@@ -36,10 +44,14 @@ impl PrintArgs {
 
 /// Prints a text for people: all of it, or in lines of 80 columns.
 pub(crate) fn say_text(text: &Text, all: bool) {
-    let shown = text.shown(if all { Form::Full } else { Form::Short(WIDTH) });
+    let shown = shown(text, all);
     if !shown.is_empty() {
-        say(shown.trim_end());
+        say(&shown);
     }
+}
+
+fn shown(text: &Text, all: bool) -> String {
+    text.shown(if all { Form::Full } else { Form::Short(WIDTH) }).trim_end().to_owned()
 }
 
 /// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
+use crate::fleet::Fleet;
 
 mod case;
 mod claim;
@@ -29,7 +30,7 @@ mod watch;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
-pub use claim::{Bar, Claim, Parts, Stated, Verdict};
+pub use claim::{Bar, Claim, Part, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
 pub use results::{Middle, Results};
@@ -66,18 +67,32 @@ pub struct Reproduction {
     pub text: Text,
 }
 
-/// Makes a paper's tables and figures again, and decides its claims. Runs go on all cores of the pool of threads that it is
-/// called in.
+/// Makes a paper's tables and figures again, and decides its claims; a shard has neither. Runs go on all cores of the pool of threads
+/// that it is called in.
 ///
 /// # Errors
-/// There is no such item, or a run cannot be.
-pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Result<Reproduction> {
+/// There is no such item, a run cannot be, or the files of shards are not of these items.
+pub fn reproduce(
+    paper: &Paper,
+    request: &Request,
+    fleet: &Fleet,
+    audience: &Audience,
+) -> Result<Option<Reproduction>> {
     let items = (paper.items)();
     let chosen = chosen(&items, request)?;
     let results = match request.world {
         World::Sim => {
             let cases = how_often(&chosen, request.runs, |made| made.sim);
-            Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
+            let seeds = request.runs.unwrap_or(RUNS);
+            let Some(results) = Results::simulate(paper, cases, seeds, fleet, audience)? else {
+                return Ok(None);
+            };
+            results
+        }
+        World::Lab if !matches!(fleet, Fleet::Whole) => {
+            let why =
+                "runs in the lab follow each other on one machine: only those of the simulator have shards";
+            return Err(Error::Input(why.to_owned()));
         }
         #[cfg(feature = "lab")]
         World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), audience)?,
@@ -86,7 +101,7 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
     };
     let document = document(paper, &items, &chosen, &results, request);
     let text = text(&chosen, &results, &document);
-    Ok(Reproduction { document, text })
+    Ok(Some(Reproduction { document, text }))
 }
 
 /// The items that are asked for: all that are made unless some are named.
@@ -177,9 +192,9 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     let mut claim = |claim: &Claim| {
         let missing: Vec<_> =
             claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
-        let waits_for = |why: String| (None, String::new(), why, Vec::new());
+        let waits_for = |why: String| (None, String::new(), why, Vec::new(), Vec::new());
         let mut shown = "";
-        let (holds, ours, why, without) =
+        let (holds, ours, why, parts, without) =
             match (missing.iter().find_map(waits), claim.world == request.world, missing.first()) {
                 (Some(what), ..) => waits_for(format!("waits for {what}")),
                 (None, false, _) => waits_for(elsewhere(paper, claim)),
@@ -190,18 +205,18 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
                     } else {
                         usize::MAX
                     };
-                    let (verdict, without) = results.decide(&claim.decide, enough);
+                    let (verdict, parts, without) = results.decide(&claim.decide, enough);
                     undecided += usize::from(verdict.by_chance);
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
                     shown = cause;
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
                     let why = why.collect::<Vec<_>>().join(". ");
-                    (verdict.holds, said(verdict.ours, &without), why, without)
+                    (verdict.holds, said(verdict.ours, &without), why, parts, without)
                 }
             };
         json!({
             "id": claim.id, "claim": claim.claim,
-            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "without": without,
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "parts": parts, "without": without,
             // Of claims that nobody asked for by naming items.
             "needs": if request.items.is_empty() { Vec::new() } else { missing },
         })
@@ -215,10 +230,12 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
         .iter()
         .filter_map(|item| {
             let How::Made(made) = &item.how else { return None };
-            let (columns, rows, charts) = (made.table)(results).json();
+            let table = (made.table)(results);
+            let (columns, rows, charts) = table.json();
             let number = item.number.map(|number| number.to_string());
             Some(json!({
                 "item": item.id, "number": number, "shows": item.shows, "columns": columns, "rows": rows, "charts": charts,
+                "topology": table.is_topology(),
             }))
         })
         .collect();

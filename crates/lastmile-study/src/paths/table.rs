@@ -1,5 +1,7 @@
 //! Shares of right and wrong numbers, by method and feature.
 
+use std::borrow::Cow;
+
 use lastmile::estimate::Quantity;
 use lastmile::observe::stats::{quantile, share_interval};
 use lastmile::report::Direction;
@@ -58,7 +60,7 @@ pub struct Warned {
     /// The method, with its options.
     pub method: String,
     /// The warning's code, or the refusal's.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// Whether it is a refusal's.
     pub refusal: bool,
     /// Numbers beside it.
@@ -132,7 +134,7 @@ fn rows(method: &str, numbers: &[&Number]) -> Vec<Row> {
         add(direction.to_string(), &|number| !number.changed && number.direction == direction);
     }
     for tag in TAGS {
-        add((*tag).to_owned(), &|number| !number.changed && number.tags.contains(tag));
+        add((*tag).to_owned(), &|number| !number.changed && number.tags.iter().any(|own| own == tag));
     }
     add("rates change under way".to_owned(), &|number| number.changed);
     rows
@@ -174,10 +176,12 @@ fn codes(method: &str, numbers: &[&Number]) -> Vec<Warned> {
     for number in numbers.iter().filter(|number| number.verdict != Verdict::Unjudged) {
         let refusal = number.verdict == Verdict::Refused;
         let wrong = usize::from(!refusal && number.verdict != Verdict::Right);
-        for &code in &number.codes {
-            match codes.iter_mut().find(|known| (known.code, known.refusal) == (code, refusal)) {
+        for code in &number.codes {
+            match codes.iter_mut().find(|known| (&known.code, known.refusal) == (code, refusal)) {
                 Some(known) => (known.n, known.wrong) = (known.n + 1, known.wrong + wrong),
-                None => codes.push(Warned { method: method.to_owned(), code, refusal, n: 1, wrong }),
+                None => {
+                    codes.push(Warned { method: method.to_owned(), code: code.clone(), refusal, n: 1, wrong })
+                }
             }
         }
     }
@@ -256,7 +260,7 @@ pub fn text(table: &Table) -> Text {
     let mut codes = Rows::new(&["method", "code", ">numbers", ">wrong"]);
     for code in &table.codes {
         let wrong = if code.refusal { "refused".to_owned() } else { of(code.wrong, code.n) };
-        codes.row([code.method.clone(), code.code.to_owned(), code.n.to_string(), wrong]);
+        codes.row([code.method.clone(), code.code.to_string(), code.n.to_string(), wrong]);
     }
     let mut costs = Rows::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
     for cost in &table.costs {

@@ -9,6 +9,7 @@ use crate::shell::exit::Exit;
 use crate::shell::experiment::ExperimentArgs;
 use crate::shell::progress::audience;
 use crate::shell::scenarios::replaced;
+use crate::shell::shard::ShardArgs;
 
 /// Compare rate controllers over a path, seed by seed
 ///
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
     #[command(flatten)]
+    pub(super) shard: ShardArgs,
+    #[command(flatten)]
     experiment: ExperimentArgs,
 }
 
@@ -71,8 +74,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         runs: args.experiment.runs,
     })?;
     evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
-    args.experiment.shown.check()?;
-    let compared = args.experiment.threads.pool()?.install(|| evaluation.run(&audience()))?;
-    args.experiment.shown.show(&compared.document, page::page, &compared.text)?;
+    args.experiment.shown.check(args.shard.output())?;
+    let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
+    let Some(compared) = pool.install(|| evaluation.run(&fleet, &audience()))? else {
+        return args.shard.done();
+    };
+    args.experiment.shown.show(&compared.document, page::page, &compared.text, args.shard.output())?;
     Ok(None)
 }

@@ -5,6 +5,7 @@ mod conformance;
 mod demo;
 mod evaluate;
 mod lab;
+mod merge;
 mod paths;
 mod reproduce;
 mod scenarios;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Paths(paths::Args),
     Evaluate(evaluate::Args),
     Reproduce(reproduce::Args),
+    Merge(merge::Args),
     Scenarios(scenarios::Args),
     Conformance(conformance::Args),
     BenchSim(bench_sim::Args),
@@ -59,6 +61,7 @@ impl Command {
             Command::Paths(args) => paths::run(args),
             Command::Evaluate(args) => evaluate::run(args),
             Command::Reproduce(args) => reproduce::run(args),
+            Command::Merge(args) => merge::run(args),
             Command::Scenarios(args) => scenarios::run(args),
             Command::Conformance(args) => conformance::run(args),
             Command::BenchSim(args) => bench_sim::run(args),
