@@ -122,8 +122,8 @@ fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
         let texts = || rows.iter().filter_map(|row| row.get(key)).map(|value| cell(key, value));
         let begins = |text: &String| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         match () {
-            () if texts().all(|text| text.is_empty() || begins(&text)) => " class=\"n\"",
             () if texts().any(|text| text.len() > SENTENCE) => " class=\"long\"",
+            () if texts().all(|text| text.is_empty() || begins(&text)) => " class=\"n\"",
             () => "",
         }
     };

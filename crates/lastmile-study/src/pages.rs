@@ -312,8 +312,7 @@ fn wlans(all: &Row) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let shown =
-        "wlan from to packets lost lost_by_cause collisions frames busy_share air_share queue_mean_bytes";
+    let shown = "wlan from to packets lost lost_by_cause collisions busy_share air_share queue_mean_bytes";
     "<h2>WLANs</h2>\n".to_owned() + &chosen(&rows, &columns(shown))
 }
 

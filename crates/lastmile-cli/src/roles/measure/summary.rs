@@ -31,7 +31,7 @@ pub(super) fn section(run: &Run) -> String {
         n => format!("<p class=\"soft\">The first {n} are shown.</p>"),
     };
     format!(
-        "<h2>Results</h2>\n<div class=\"card scroll\"><table class=\"wide\">\n<thead><tr><th>method</th><th>direction</th>\
+        "<h2>Results</h2>\n<div class=\"card scroll\"><table class=\"wide many\">\n<thead><tr><th>method</th><th>direction</th>\
          <th>quantity</th><th>value</th><th>interval</th><th>next 10 s</th><th class=\"n\">seconds</th><th class=\"n\">sent</th>\
          <th class=\"n\">received</th><th class=\"n\">streams</th><th class=\"n\">discarded</th>\
          </tr></thead>\n<tbody>\n{rows}</tbody></table>{more}</div>\n\
