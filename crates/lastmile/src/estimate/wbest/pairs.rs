@@ -8,8 +8,8 @@ const FAST: f64 = 0.75;
 const MORE: usize = 4;
 const MOST: usize = 1_000;
 
-/// Pairs agree where four fifths of them lie within so much of their median.
-const MOST_ALIKE: f64 = 0.9;
+/// Pairs agree where half of them lie within so much of their median.
+const MOST_ALIKE: f64 = 0.75;
 const ALIKE: f64 = 0.08;
 
 impl Wbest {
@@ -132,11 +132,13 @@ impl Wbest {
                 self.capacity.interval = None;
             }
             Least::Doubts(gap) => {
-                self.base.warn(WarningCode::Scattered, UNCONFIRMED);
+                if !self.is_by_chance(noise) || self.are_spread() {
+                    self.base.warn(WarningCode::Scattered, UNCONFIRMED);
+                }
                 self.capacity.reach(gap, size);
             }
             Least::Agrees(gap) => {
-                if self.is_unconfirmed(noise) {
+                if self.is_by_chance(noise) && self.are_spread() {
                     self.base.warn(WarningCode::Scattered, UNCONFIRMED);
                 }
                 self.capacity.reach(gap, size);
@@ -148,17 +150,19 @@ impl Wbest {
         }
     }
 
-    /// Whether pairs differ and none of them met an empty path, but by chance.
-    fn is_unconfirmed(&self, noise: Span) -> bool {
-        let gaps: Vec<f64> = self.pairs.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
-        let spread = || {
-            let [low, median, high] = [1.0 - MOST_ALIKE, 0.5, MOST_ALIKE].map(|q| stats::quantile(&gaps, q));
-            median.zip(low.zip(high)).is_some_and(|(median, (low, high))| {
-                low < (1.0 - ALIKE) * median || high > (1.0 + ALIKE) * median
-            })
-        };
+    /// Whether no pair met an empty path, but by chance.
+    fn is_by_chance(&self, noise: Span) -> bool {
         let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
-        Idle::of(&self.pairs.usable, slot, noise).is_some_and(|idle| idle.share() <= 0.0) && spread()
+        Idle::of(&self.pairs.usable, slot, noise).is_some_and(|idle| idle.share() <= 0.0)
+    }
+
+    /// Whether too few pairs are like the median one to be what the narrow link makes of them.
+    fn are_spread(&self) -> bool {
+        let gaps: Vec<f64> = self.pairs.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
+        let [low, median, high] = [1.0 - MOST_ALIKE, 0.5, MOST_ALIKE].map(|q| stats::quantile(&gaps, q));
+        median.zip(low.zip(high)).is_some_and(|(median, (low, high))| {
+            low < (1.0 - ALIKE) * median || high > (1.0 + ALIKE) * median
+        })
     }
 
     /// Pairs that met none of others' packets show this rate.
