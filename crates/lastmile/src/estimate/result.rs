@@ -141,6 +141,8 @@ pub enum IntervalMethod {
     /// The least delays of the pairs' first and second packets, each of which several packets had: an empty path is met again, and
     /// differs by what stamps do.
     LeastDelays,
+    /// The standard errors of a regression, with Student's t.
+    Regression,
 }
 
 /// An interval that holds the true value in a stated share of measurements.
@@ -288,6 +290,8 @@ pub enum WarningCode {
     Policer,
     /// The interval is so wide that it says next to nothing.
     TooWide,
+    /// A regression's line does not fit what came, or other packets contradict it.
+    PoorFit,
     /// What none of these says.
     Other,
 }
@@ -326,6 +330,7 @@ codes! { WarningCode:
     Shaper = "shaper",
     Policer = "policer",
     TooWide = "too-wide",
+    PoorFit = "poor-fit",
     Other = "other",
 }
 codes! { Refusal:

@@ -31,7 +31,7 @@ use crate::units::Bytes;
 /// The rates at which a train came to the path and left it, over the gaps that hold, in bit/s at the IP layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fluid {
-    input: f64,
+    pub(super) input: f64,
     pub(super) output: f64,
 }
 

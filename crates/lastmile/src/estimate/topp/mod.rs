@@ -1,0 +1,510 @@
+//! TOPP: available bandwidth and the tight link's capacity from a line through the rates of many trains.
+//!
+//! Melander, Björkman, Gunningberg, "A new end-to-end probing and analysis method for estimating bandwidth bottlenecks",
+//! GLOBECOM 2000, and "Regression-based available bandwidth measurements", SPECTS 2002. Probes are offered at rates o that rise
+//! linearly, and are measured at m. Up to the available bandwidth A they come as they went. Above it they share the link's
+//! capacity C with X = C - A of others, in proportion:
+//!
+//! > o / m = 1 for o <= A; o / m = o / C + (C - A) / C for o > A
+//!
+//! so that a regression of o / m on o has the slope 1 / C, and meets 1 at A. A second break is a second busy link, whose slope and
+//! intercept the first one changed; `Line::behind` undoes that.
+//!
+//! **What is ours.** The papers are told the rates; here packet pairs find them, from the one with the least delays, as CapProbe has it. Short
+//! trains take the place of pairs at each rate: a pair meets no packet of others, or one. Of points only those count that are clearly above 1:
+//! with little traffic the others are most of the line, and their slope is that of nothing. Pairs are held against the slope too: a fair queue gives one flow
+//! what the others leave, however fast it comes, so that its line goes through the origin with the slope 1 / A; a link that is busy before
+//! a narrower one has a slope that pairs contradict from the other side. Where they do not contradict it, the line takes their slope, which they tell far better
+//! than 11 trains do (at 10 Mbit/s beside Poisson 4 the median error of A falls from 11 to 0.6 %). `faithful` leaves all of this out but for the rates.
+
+mod found;
+mod line;
+
+use self::line::{CLEAR, FEWEST, Point};
+use crate::estimate::policer;
+use crate::estimate::wbest_fluid::Fluid;
+use crate::estimate::{
+    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, Warning,
+    WarningCode, bits_per_second,
+};
+use crate::observe::burst::Burst;
+use crate::observe::pairs::{Pair, PairSet, Timing};
+use crate::observe::{StreamVerdict, order::Order, schedule::Schedule, stats};
+use crate::options::{OptionError, Options};
+use crate::report::StreamRecord;
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+crate::options! {
+    /// TOPP's parameters.
+    pub struct ToppConfig {
+        /// The lowest rate offered [default: 0.15 of what pairs show]
+        min_rate: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: TOPP is told it";
+        /// The highest rate offered [default: 1.75 of what pairs show, doubled up to twice while nothing grows]
+        max_rate: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: TOPP is told it";
+        /// Rates in the range
+        levels: usize [8..=60] = 21, "our own";
+        /// From one rate to the next, in place of `levels`, widened to 60 rates at most
+        step: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: TOPP is told it";
+        /// Packets of the train at each rate
+        train_length: usize [8..=1_000] = 20, "our own; TOPP: pairs";
+        /// Packet pairs of the start; with faithful, of each rate too
+        pairs: usize [5..=1_000] = 20, "our own";
+        /// Between streams, half more or less, and longer where a queue has to drain
+        pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(50), "our own";
+        /// Size of the packets at the IP layer
+        packet_size: Bytes [Bytes(100)..=Bytes(65_000)] = Bytes(1488), "our own: as WBest's";
+        /// Do as the papers: pairs at each rate, a line through all points behind the break, nothing held against it
+        faithful: bool = false, "TOPP";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Method = Method {
+    name: "topp",
+    about: "available bandwidth and the tight link's capacity from a line through the rates of trains that come faster and faster",
+    paper: "Melander, Björkman, Gunningberg, TOPP, GLOBECOM 2000",
+    estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
+    round_trip: true,
+    resolution: "1 us: 1 Gbit/s with the 2 us that kernels add; 250 us: 100 Mbit/s",
+    options: ToppConfig::OPTIONS,
+    brief: &[("levels", "12"), ("train_length", "10"), ("pairs", "10"), ("pause", "10 ms")],
+    make: |given, conditions| {
+        let config = ToppConfig::read(given)?;
+        match (config.min_rate, config.max_rate) {
+            (Some(min), Some(max)) if min >= max => {
+                Err(OptionError::new("min_rate", format!("must be less than `max_rate`, which is {max}")))
+            }
+            _ => Ok(Box::new(Topp::new(config, *conditions))),
+        }
+    },
+};
+
+/// The range, as shares of what pairs show.
+const RANGE: (f64, f64) = (0.15, 1.75);
+/// Rates in the range at most.
+const MOST: usize = 60;
+/// So often the range is doubled.
+const DOUBLED: u32 = 2;
+/// Streams in a row that may tell nothing.
+const ATTEMPTS: u32 = 6;
+/// Packets of the burst that finds the range where pairs cannot be timed.
+const BURST: usize = 40;
+
+/// The tool.
+///
+/// ```
+/// use lastmile::estimate::{Estimator, Step, topp::{Topp, ToppConfig}};
+/// let mut topp = Topp::new(ToppConfig::default(), Default::default());
+/// let Step::Send(plan) = topp.step() else { panic!("it starts with pairs") };
+/// assert_eq!(plan.packets.len(), 40);
+/// ```
+pub struct Topp {
+    config: ToppConfig,
+    base: Base,
+    /// What pairs show, in bit/s, by which stream.
+    pairs: Option<(f64, u32)>,
+    /// Set while a burst finds the range, because the pairs cannot be timed.
+    asks_burst: bool,
+    /// Rates yet to be offered, the next one last; from one to the next; the range was doubled so often.
+    rates: Vec<f64>,
+    step: f64,
+    doubled: u32,
+    points: Vec<Point>,
+    /// The first packets of all pairs and trains, which tell how often the path was empty, and how uncertain their stamps are.
+    firsts: Option<(StreamRecord, Span)>,
+    /// Packets of the pairs, usable ones.
+    usable: Vec<Pair>,
+}
+
+impl Topp {
+    /// Ready to start.
+    pub fn new(config: ToppConfig, conditions: Conditions) -> Topp {
+        let base = Base::new(conditions);
+        let mut topp = Topp {
+            config,
+            base,
+            pairs: None,
+            asks_burst: false,
+            rates: Vec::new(),
+            step: 0.0,
+            doubled: 0,
+            points: Vec::new(),
+            firsts: None,
+            usable: Vec::new(),
+        };
+        if topp.config.faithful {
+            topp.base.warn(
+                WarningCode::Faithful,
+                "by the papers' rules: nothing tells whether the line is of one link",
+            );
+        }
+        topp
+    }
+
+    /// Plans the rates of a range around what the start showed, in bit/s.
+    fn plan_rates(&mut self, shown: f64) {
+        let bps = |rate: Option<Rate>, share: f64| {
+            rate.map_or(share * shown, |rate| rate.bits_per_second() as f64).max(1.0)
+        };
+        let min = bps(self.config.min_rate, RANGE.0);
+        let max = bps(self.config.max_rate, RANGE.1).max(min * 1.01);
+        let level = |levels: usize| (max - min) / (levels - 1) as f64;
+        self.step = bps(self.config.step, level(self.config.levels) / shown).max(level(MOST));
+        let rates = (0..MOST).map(|k| min + k as f64 * self.step);
+        self.rates = rates.take_while(|rate| *rate <= max * 1.001).collect();
+        self.rates.reverse();
+    }
+
+    /// The plan at a rate in bit/s.
+    fn plan_at(&mut self, rate: f64) -> StreamPlan {
+        let ToppConfig { packet_size, train_length, pairs, pause, faithful, .. } = self.config;
+        let rate = bits_per_second(rate);
+        if !faithful {
+            return StreamPlan::train(train_length, packet_size, rate);
+        }
+        let (mut at, gap) = (Span::ZERO, rate.time_for(packet_size));
+        let offsets = (0..pairs).flat_map(|_| {
+            let first = at;
+            at = first + gap + pause.scaled(0.5 + self.base.draw());
+            [first, first + gap]
+        });
+        StreamPlan::uneven(offsets.collect::<Vec<_>>(), packet_size)
+    }
+
+    /// The rates at which a stream went and came, in bit/s.
+    fn rates_of(&self, record: &StreamRecord) -> Option<[f64; 2]> {
+        if !self.config.faithful {
+            return Fluid::of(record).map(|fluid| [fluid.input, fluid.output]);
+        }
+        let (order, schedule) = (Order::of(record), Schedule::of(record));
+        let gaps = (1..record.packets.len()).step_by(2).filter(|&i| order.usable(i) && schedule.held()[i]);
+        let gaps: Vec<(Span, Span)> =
+            gaps.filter_map(|i| Some((record.send_gap(i)?.0, record.receive_gap(i)?))).collect();
+        let bits = self.config.packet_size.bits() as f64 * gaps.len() as f64;
+        let rates = [gaps.iter().map(|g| g.0).sum::<Span>(), gaps.iter().map(|g| g.1).sum()]
+            .map(|t: Span| bits / t.as_secs_f64());
+        rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()).then_some(rates)
+    }
+
+    fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        let set = PairSet::of(record);
+        if verdict != StreamVerdict::Believed {
+            return self.base.waste(verdict, ATTEMPTS);
+        }
+        self.base.useful();
+        let sum = |first: i64, second: i64| first.saturating_add(second);
+        let least =
+            set.usable.iter().min_by_key(|p| sum(p.first.relative_nanos(), p.second.relative_nanos()));
+        let noise = self.base.noise(record);
+        let timed = |gap: Span| gap > Span::ZERO && gap >= self.base.coalescing().scaled(1.25);
+        match least.filter(|p| set.timing(noise) == Timing::Timed && timed(p.received)) {
+            Some(pair) => {
+                let shown = pair.size.bits() as f64 / pair.received.as_secs_f64();
+                self.pairs = Some((shown, record.stream));
+                let mut firsts = record.clone();
+                firsts.packets = record.packets.iter().step_by(2).copied().collect();
+                self.firsts = Some((firsts, noise));
+                self.plan_rates(shown);
+                self.usable = set.usable;
+            }
+            None => self.asks_burst = true,
+        }
+    }
+
+    /// A burst tells the range; or, where even that cannot be timed, all there is.
+    fn on_burst(&mut self, record: &StreamRecord) {
+        let Some(burst) = Burst::of(record, None) else {
+            return self.base.waste(StreamVerdict::TooLossy, ATTEMPTS);
+        };
+        self.base.useful();
+        self.asks_burst = false;
+        let slack = self.base.coalescing().max(self.base.noise(record) * 2);
+        match burst.rate().filter(|_| burst.received >= slack * 4) {
+            Some(rate) => self.plan_rates(rate),
+            None => {
+                let bound = burst.at_least(slack).unwrap_or(Rate::ip(0));
+                self.more_than(
+                    bound,
+                    "packets come closer together than these hosts can time",
+                    vec![record.stream],
+                );
+            }
+        }
+    }
+
+    /// Ends with a bound of both numbers.
+    fn more_than(&mut self, bound: Rate, why: &str, streams: Vec<u32>) {
+        self.base.warn(WarningCode::LowerBound, why);
+        let of = |quantity| self.base.estimate(quantity, Value::MoreThan(bound), &streams);
+        self.base.found(vec![of(Quantity::Capacity), of(Quantity::AvailableBandwidth)]);
+    }
+
+    fn on_rate(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        self.rates.pop();
+        if let Some((firsts, _)) = &mut self.firsts {
+            firsts.packets.extend(record.packets.first());
+        }
+        if !self.config.faithful && policer::suspects_train(record, self.base.coalescing()) {
+            self.base.warn(
+                WarningCode::Policer,
+                "packets of fast trains were lost, and nothing made the others wait, as at a policer",
+            );
+        }
+        match self.rates_of(record).filter(|_| verdict == StreamVerdict::Believed) {
+            Some([offered, measured]) => {
+                self.base.useful();
+                self.points.push(Point { offered, ratio: offered / measured, stream: record.stream });
+            }
+            None => self.base.waste(
+                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict },
+                ATTEMPTS,
+            ),
+        }
+        if self.rates.is_empty() && !self.base.is_done() {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        self.points.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+        let found = self.found(&[]);
+        if !found.is_empty() {
+            return self.base.found(found);
+        }
+        let ratios: Vec<f64> = self.points.iter().rev().take(FEWEST).map(|p| p.ratio).collect();
+        let most = self.points.last().map_or(0.0, |p| p.offered);
+        let grows = stats::median(&ratios).is_some_and(|ratio| ratio >= CLEAR);
+        if grows || self.points.len() < FEWEST {
+            return self.base.refuse(Refusal::NotConverged { streams: self.base.sent });
+        }
+        if self.config.max_rate.is_none() && self.doubled < DOUBLED {
+            self.doubled += 1;
+            let (from, step) = (most, 2.0 * self.step);
+            self.step = step;
+            self.rates = (1..MOST / 2)
+                .map(|k| from + k as f64 * step)
+                .take_while(|rate| *rate < 2.05 * from)
+                .collect();
+            return self.rates.reverse();
+        }
+        let passed: Vec<f64> = self.points.iter().map(|p| p.offered / p.ratio.max(1.0)).collect();
+        let bound = bits_per_second(passed.iter().fold(0.0, |a: f64, b| a.max(*b)));
+        let streams = self.points.iter().map(|p| p.stream).collect();
+        self.more_than(bound, "no rate that was offered made packets wait (--set max_rate)", streams);
+    }
+}
+
+impl Estimator for Topp {
+    fn step(&mut self) -> Step {
+        if let Some(step) = self.base.step() {
+            return step;
+        }
+        let ToppConfig { packet_size, pairs, pause, .. } = self.config;
+        let plan = match self.rates.last() {
+            Some(&rate) => self.plan_at(rate),
+            None if self.asks_burst => StreamPlan::burst(BURST, packet_size),
+            None => self.base.pairs(pairs, packet_size, pause),
+        };
+        self.base.send(plan)
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        if self.base.is_done() {
+            return;
+        }
+        let planned = match (self.rates.is_empty(), self.config.faithful) {
+            (true, _) if self.asks_burst => BURST,
+            (true, _) | (false, true) => 2 * self.config.pairs,
+            (false, false) => self.config.train_length,
+        };
+        let verdict = self.base.judge(record, planned);
+        if self.base.round_trip() {
+            self.base.warn(
+                WarningCode::RoundTrip,
+                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
+            );
+        }
+        if !self.rates.is_empty() {
+            self.on_rate(record, verdict);
+        } else if self.asks_burst {
+            self.on_burst(record);
+        } else {
+            self.on_pairs(record, verdict);
+        }
+        // The queue that the train left drains at what is left.
+        let times = || record.packets.iter().filter_map(|p| p.owd());
+        let waited = times().max().zip(times().min()).map_or(Span::ZERO, |(most, least)| most - least);
+        let pause = self.config.pause.scaled(0.5 + self.base.draw());
+        self.base.pause(pause.max((waited * 4).min(Span::from_secs(1))));
+    }
+
+    fn shrink(&mut self, size: Bytes) -> bool {
+        let shrinks = size < self.config.packet_size && self.pairs.is_none() && self.points.is_empty();
+        if shrinks {
+            self.base.warn_shrunk(self.config.packet_size, size);
+            self.config.packet_size = size;
+        }
+        shrinks
+    }
+
+    fn so_far(&self) -> Vec<Estimate> {
+        if self.base.is_done() {
+            return Vec::new();
+        }
+        let text =
+            format!("from {} rates, and {} were still to be offered", self.points.len(), self.rates.len());
+        self.found(&[Warning { code: WarningCode::Partial, text }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Outcome;
+    use crate::observe::testing::{pairs, record};
+    use crate::report::{Direction, Pattern};
+
+    /// A path of 10 Mbit/s of which a constant stream takes a share: a train's packet and what came of the others meanwhile leave one after the
+    /// other, 1488 B in 1190.4 us.
+    fn train(plan: &StreamPlan, others: f64, stream: u32) -> StreamRecord {
+        let planned: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+        let gap = planned[1] as f64;
+        let came = (1_190.4 + others * gap).max(gap);
+        let came: Vec<Option<u64>> =
+            (0..planned.len()).map(|k| Some(900 + (k as f64 * came) as u64)).collect();
+        StreamRecord { stream, ..record(plan.pattern, &planned, &planned, &came) }
+    }
+
+    fn drive(mut topp: Topp, stream: impl Fn(&StreamPlan, u32) -> StreamRecord) -> (Outcome, u32) {
+        for k in 0..200 {
+            match topp.step() {
+                Step::Send(plan) => topp.on_stream(&stream(&plan, k)),
+                Step::Pause(_) => {}
+                Step::Done(outcome) => return (outcome, topp.base.sent),
+            }
+        }
+        panic!("no end")
+    }
+
+    fn numbers(others: f64) -> Vec<(Quantity, f64)> {
+        let (outcome, sent) =
+            drive(Topp::new(ToppConfig::default(), Conditions::exact(1)), |plan, k| match plan.pattern {
+                Pattern::Pairs => pairs(&[(0, 1_190); 20]),
+                _ => train(plan, others, k),
+            });
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        // The pairs and 21 rates.
+        assert_eq!(sent, 22);
+        assert!(found.iter().all(|e| e.warnings.is_empty()), "{found:?}");
+        found.iter().map(|e| (e.quantity, e.value.rate().unwrap().bits_per_second() as f64 / 1e6)).collect()
+    }
+
+    /// Beside 4 Mbit/s trains at o come at m = 10 o / (o + 4), so that o / m meets 1 at 6; alone the line goes through the origin.
+    #[test]
+    fn trains_beside_a_constant_rate_tell_both() {
+        for (others, left) in [(0.4, 6.0), (0.1, 9.0), (0.0, 10.0)] {
+            let found = numbers(others);
+            assert_eq!([found[0].0, found[1].0], [Quantity::Capacity, Quantity::AvailableBandwidth]);
+            assert!(
+                (found[0].1 - 10.0).abs() < 0.02 && (found[1].1 - left).abs() < 0.05,
+                "{others}: {found:?}"
+            );
+        }
+    }
+
+    /// A fair queue leaves 6 of 10 to one flow, however fast it comes: o / m = o / 6.
+    #[test]
+    fn a_fair_queue_is_told_by_pairs() {
+        let (outcome, _) = drive(Topp::new(ToppConfig::default(), Conditions::exact(1)), |plan, k| {
+            let planned: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+            let came: Vec<Option<u64>> =
+                planned.iter().enumerate().map(|(i, at)| Some(900 + (*at).max(i as u64 * 1_984))).collect();
+            match plan.pattern {
+                Pattern::Pairs => pairs(&[(0, 1_190); 20]),
+                _ => StreamRecord { stream: k, ..record(plan.pattern, &planned, &planned, &came) },
+            }
+        });
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        let rate = |k: usize| found[k].value.rate().unwrap().bits_per_second() as f64 / 1e6;
+        assert!((rate(0) - 10.0).abs() < 0.01 && (rate(1) - 6.0).abs() < 0.05, "{found:?}");
+        assert!(found[1].warnings.iter().any(|w| w.code == WarningCode::FairQueue));
+    }
+
+    /// No rate makes packets wait: the range is doubled twice, and all there is is a bound.
+    #[test]
+    fn without_congestion_there_is_a_bound() {
+        let (outcome, _) = drive(Topp::new(ToppConfig::default(), Conditions::exact(1)), |plan, k| {
+            let planned: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+            let came: Vec<Option<u64>> = planned.iter().map(|at| Some(900 + at)).collect();
+            match plan.pattern {
+                Pattern::Pairs => pairs(&[(0, 1_190); 20]),
+                _ => StreamRecord { stream: k, ..record(plan.pattern, &planned, &planned, &came) },
+            }
+        });
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        // 1.75 x 10, doubled twice.
+        for estimate in &found {
+            let Value::MoreThan(bound) = estimate.value else { panic!("{estimate:?}") };
+            assert!((60_000_000..=75_000_000).contains(&bound.bits_per_second()), "{bound}");
+        }
+    }
+
+    #[test]
+    fn losses_and_disorder_are_refused_by_their_names() {
+        let lossy = |came: fn(usize) -> Option<u64>| {
+            drive(Topp::new(ToppConfig::default(), Conditions::exact(1)), move |plan, k| {
+                let planned: Vec<u64> =
+                    plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+                let came: Vec<Option<u64>> =
+                    planned.iter().enumerate().map(|(i, at)| came(i).map(|add| at + add)).collect();
+                StreamRecord {
+                    stream: k,
+                    direction: Direction::RoundTrip,
+                    ..record(plan.pattern, &planned, &planned, &came)
+                }
+            })
+        };
+        let (outcome, _) = lossy(|_| None);
+        assert!(matches!(outcome, Outcome::Refused(Refusal::TooLossy { .. })), "{outcome:?}");
+        let (outcome, _) = lossy(|i| Some(60_000 - 3_000 * (i as u64 % 20)));
+        assert!(matches!(outcome, Outcome::Refused(Refusal::Reordered { .. })), "{outcome:?}");
+    }
+
+    /// The papers' pairs: at each rate the mean gap received by that sent.
+    #[test]
+    fn faithful_sends_pairs_at_each_rate() {
+        let config = ToppConfig { faithful: true, ..ToppConfig::default() };
+        let (outcome, _) = drive(Topp::new(config, Conditions::exact(1)), |plan, k| {
+            let planned: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+            let came = planned.chunks(2).flat_map(|two| {
+                let gap = (two[1] - two[0]) as f64;
+                [Some(two[0] + 900), Some(two[0] + 900 + (1_190.4 + 0.4 * gap).max(gap) as u64)]
+            });
+            match plan.pattern {
+                Pattern::Pairs => pairs(&[(0, 1_190); 20]),
+                pattern => StreamRecord {
+                    stream: k,
+                    ..record(pattern, &planned, &planned, &came.collect::<Vec<_>>())
+                },
+            }
+        });
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        let rate = |k: usize| found[k].value.rate().unwrap().bits_per_second() as f64 / 1e6;
+        assert!((rate(0) - 10.0).abs() < 0.1 && (rate(1) - 6.0).abs() < 0.1, "{found:?}");
+        assert!(found[0].warnings.iter().all(|w| w.code == WarningCode::Faithful));
+    }
+
+    #[test]
+    fn rates_are_the_users() {
+        let rate = |mbit: u64| Some(Rate::ip(mbit * 1_000_000));
+        let config =
+            ToppConfig { min_rate: rate(2), max_rate: rate(8), step: rate(1), ..ToppConfig::default() };
+        let mut topp = Topp::new(config, Conditions::exact(1));
+        topp.plan_rates(10e6);
+        assert_eq!(topp.rates, [8e6, 7e6, 6e6, 5e6, 4e6, 3e6, 2e6]);
+        topp.config.step = Some(Rate::ip(1_000));
+        topp.plan_rates(10e6);
+        assert_eq!(topp.rates.len(), MOST);
+    }
+}
