@@ -32,6 +32,12 @@ struct Line {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    if let Some(output) = args.output.as_deref()
+        && std::fs::metadata(output).is_ok_and(|known| known.is_file() && known.len() > 0)
+    {
+        let why = anyhow!("{} is there already: remove it, or name another output", output.display());
+        return Err(Exit::Usage.blame(why));
+    }
     let shards = Shards::open(&args.files)?;
     let shown = args.files[0].display();
     let refused = |why: String| Exit::Usage.blame(anyhow!("{shown}: {why}"));

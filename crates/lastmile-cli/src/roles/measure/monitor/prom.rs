@@ -28,6 +28,15 @@ pub(super) struct Prom {
     received: u64,
 }
 
+/// The largest file of an earlier program that is read.
+const MOST: u64 = 1 << 20;
+
+/// What an earlier program wrote, if it is an ordinary file: a device may have no end, and a pipe no writer.
+fn before(path: &Path) -> String {
+    let is_ours = std::fs::metadata(path).is_ok_and(|known| known.is_file() && known.len() <= MOST);
+    if is_ours { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+}
+
 impl Prom {
     pub(super) fn new(path: &Path, host: &str) -> anyhow::Result<Prom> {
         replace::check(path)?;
@@ -37,7 +46,7 @@ impl Prom {
                 path.display()
             ));
         }
-        let before = std::fs::read_to_string(path).unwrap_or_default();
+        let before = before(path);
         Ok(Prom {
             path: path.to_owned(),
             host: host.to_owned(),
