@@ -13,6 +13,7 @@ use crate::scenarios::{self, RMCAT};
 
 mod cases;
 mod document;
+mod heat;
 mod measure;
 mod metrics;
 mod numbers;
@@ -23,6 +24,7 @@ mod watch;
 
 use cases::{Contender, Tested, contenders};
 use document::{Evaluated, Plan};
+pub use heat::heat_map;
 use measure::{Measured, Ran};
 use path::Paths;
 use variants::Variants;
