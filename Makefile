@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop
+.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop strings
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -15,6 +15,7 @@ help:
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
+	@echo "make strings   target/strings.txt: every help text and message, to read through"
 	@echo "make build     target/release/lastmile"
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim and ns2: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
@@ -92,3 +93,9 @@ ns2: setup
 
 interop: setup
 	interop/run.sh
+
+# For reviews of wording.
+strings: setup
+	cargo build --locked -p lastmile-cli
+	scripts/strings.sh target/debug/lastmile > target/strings.txt
+	@wc target/strings.txt
