@@ -2,19 +2,19 @@
 
 use super::exit::Exit;
 
-/// Tells people what they should know and no program reads.
+/// Prints a note for people, which no program reads.
 #[expect(clippy::print_stderr, reason = "standard output is for results")]
 pub(crate) fn note(line: &str) {
     eprintln!("lastmile: {line}");
 }
 
-/// Whether somebody looks on, who wants to see how it goes: at a terminal, and no program reads the results.
+/// True if stderr is a terminal and --json is off.
 pub(crate) fn is_looked_at(json: bool) -> bool {
     use std::io::IsTerminal;
     !json && std::io::stderr().is_terminal()
 }
 
-/// Shows a line to who looks on.
+/// Shows a line of progress.
 #[expect(clippy::print_stderr, reason = "standard output is for results")]
 pub(crate) fn look(line: &str) {
     eprintln!("{line}");
@@ -36,10 +36,10 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Columns of what people read.
+/// Columns of text for people.
 pub(crate) const WIDTH: usize = 80;
 
-/// Prints a sentence in lines that are no longer.
+/// Prints a sentence in lines of at most so many columns.
 pub(crate) fn say_in_lines(text: &str) {
     say(lastmile_report::text::wrapped(text, WIDTH).trim_end());
 }

@@ -172,7 +172,7 @@ fn runs_that_are_alike_are_said_to_be() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended
     };
-    let said = "all runs are alike of tfrc: nothing that is random in the scenario reaches them";
+    let said = "runs identical for every seed: tfrc; no random draw of the scenario reaches them";
     let ended = of(&["--runs", "2"]);
     assert!(
         ended.stdout.contains(said) && ended.stdout.contains("`start_within` of [[stream]]"),
@@ -181,8 +181,8 @@ fn runs_that_are_alike_are_said_to_be() {
     let scenario = &of(&["--runs", "2", "--json"]).json()["scenarios"][0];
     assert_eq!(scenario["alike"], serde_json::json!(["tfrc"]));
     // One run is like no other, and losses are drawn.
-    assert!(!of(&["--runs", "1"]).stdout.contains("alike"));
-    assert!(!of(&["--runs", "2", "--loss", "0.01"]).stdout.contains("alike"));
+    assert!(!of(&["--runs", "1"]).stdout.contains("identical"));
+    assert!(!of(&["--runs", "2", "--loss", "0.01"]).stdout.contains("identical"));
 }
 
 #[test]

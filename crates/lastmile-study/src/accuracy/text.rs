@@ -85,7 +85,7 @@ pub fn text(rows: &[Row]) -> String {
         );
     }
     if shared {
-        text.push_str("saturation: what one saturating flow gets by the WLAN. An error is missing where its truth is zero.\n");
+        text.push_str("saturation: the rate of one saturating flow over the WLAN. An error is missing where its truth is zero.\n");
     }
     text
 }

@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) playout: Span,
 }
 
-/// A scenario, and what came of each contender's runs, in the order of the seeds.
+/// A scenario, and the results of each contender's runs, in the order of the seeds.
 pub(super) struct Evaluated {
     pub(super) scenario: String,
     pub(super) description: String,
@@ -137,9 +137,9 @@ impl Evaluated {
     }
 }
 
-/// Why runs are alike, and what that says of their intervals.
-const ALIKE: &str = "nothing that is random in the scenario reaches them, so that ±0.0 does not say how sure a number is; \
-    `start_within` of [[stream]] draws when a stream starts";
+/// The reason for identical runs, and their intervals.
+const ALIKE: &str = "no random draw of the scenario reaches them, so ±0.0 is no measure of certainty; \
+    `start_within` of [[stream]] draws the start of a stream";
 
 /// The mean in a cell, by row and metric.
 type Of<'a> = dyn Fn(usize, &'static str) -> Option<Mean> + 'a;
@@ -216,17 +216,15 @@ impl Plan {
             let (means, differences) = self.tables(found, &columns);
             say(means.text().trim_end());
             if self.contenders.len() > 1 {
-                say(&format!("more than {}, seed by seed:", self.contenders[0]));
+                say(&format!("difference from {}, paired by seed:", self.contenders[0]));
                 say(differences.text().trim_end());
             }
             let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
             if !alike.is_empty() {
-                say(&format!("all runs are alike of {alike}: {ALIKE}"));
+                say(&format!("runs identical for every seed: {alike}; {ALIKE}"));
             }
         }
-        say(
-            "\nRates and delays are those of IP packets; lastmile evaluate --json says what each number is of",
-        );
+        say("\nRates and delays are those of IP packets; docs/evaluate-numbers.md defines each number");
         out
     }
 }

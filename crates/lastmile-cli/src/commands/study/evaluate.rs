@@ -17,22 +17,22 @@ use crate::shell::scenarios::replaced;
 
 /// Compare rate controllers over a path, seed by seed
 ///
-/// Every controller has the tested streams of a scenario in turn, with the same seeds: those [[stream]] tables whose `control` is another
-/// than `fixed`, or those that --stream names. Numbers are means over the runs, 5 of each unless --runs says otherwise, with their 95 %
-/// intervals; differences from the first controller are paired by seed. docs/evaluate-numbers.md defines each number.
+/// Each controller in turn sends the tested streams of a scenario, with the same seeds. Tested are the streams of --stream; without it all
+/// [[stream]] tables with a `control` other than `fixed`. Numbers are means over 5 runs, or over --runs, with 95 % intervals; differences
+/// from the first controller are paired by seed. docs/evaluate-numbers.md defines each number.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)
     #[arg(value_enum, conflicts_with = "scenario")]
     suite: Option<Suite>,
-    /// Scenario file, or the name of one that is built in; may be given several times
+    /// Scenario file, or a name that `lastmile scenarios` lists; may be given several times
     #[arg(long, value_name = "FILE")]
     scenario: Vec<String>,
-    /// Controllers with commas between them, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` for bulk TCP in the place of the streams; left out,
+    /// Controllers, separated by commas, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` is bulk TCP in place of the streams. Default:
     /// all controllers but fixed
     #[arg(long, value_name = "LIST")]
     controllers: Option<String>,
-    /// A [[stream]] that is tested, by its name; may be given several times
+    /// Name of a [[stream]] to test; may be given several times
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
     /// A key of the scenario and its value, such as `link.1.rate=5 Mbit/s`; may be given several times
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Write a row of numbers and intervals for each scenario and controller to FILE, as CSV
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
-    /// Write a heat map of what each controller used of the possible, as SVG
+    /// Write a heat map of the share of the possible rate that each controller used, as SVG
     #[arg(long, value_name = "FILE.svg")]
     heat_map: Option<PathBuf>,
     #[command(flatten)]
