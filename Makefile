@@ -2,7 +2,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
-	deb static installed shots
+	deb static installed shots strings
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -17,6 +17,7 @@ help:
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
+	@echo "make strings   target/strings.txt: every help text and message, to read through"
 	@echo "make build     target/release/lastmile"
 	@echo "make shots     pictures of six pages at three widths and in print: target/shots (needs chromium and pdftoppm)"
 	@echo "make deb       target/deb/lastmile.deb, with manual pages and completions (Debian; installs cargo-deb)"
@@ -114,3 +115,9 @@ ns2: setup
 
 interop: setup
 	interop/run.sh
+
+# For reviews of wording.
+strings: setup
+	cargo build --locked -p lastmile-cli
+	scripts/strings.sh target/debug/lastmile > target/strings.txt
+	@wc target/strings.txt

@@ -1,5 +1,5 @@
 //! Scenarios by name: those that come with the project, the simulator's own and those by which rate controllers are evaluated
-//! (RFC 8867, sections 5.1 to 5.8; RFC 8869, sections 3.1 and 3.2), or files. `docs/evaluate.md` says where they differ from the RFCs.
+//! (RFC 8867, sections 5.1 to 5.8; RFC 8869, sections 3.1 and 3.2), or files. `docs/evaluate-numbers.md` says where they differ from the RFCs.
 
 use std::fs;
 use std::io::Read;

@@ -108,3 +108,8 @@ pub use node::{Datagram, Ecn, Failure, Input, Node, Output, Payload, PortId, Tra
 pub use report::Direction;
 pub use time::{Epoch, Span, Time};
 pub use units::{Bytes, Rate};
+
+/// The program of the tutorial compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorials/controller.md")]
+struct Tutorial;

@@ -9,10 +9,10 @@ use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use lastmile_report::text::{Table, Text};
 
-/// Examine this machine: timestamps, priorities, timers, namespaces, interface, and what to change about them
+/// Examine this machine (timestamps, priorities, timers, namespaces, interface) and list changes to make
 ///
-/// Changes nothing itself. Takes about half a second, and is best run while the machine does what it does when it
-/// measures. Exits with 4 if something is missing altogether.
+/// Changes nothing itself and takes about half a second. Run it under the load that the machine has when it
+/// measures. Exit code 4 says that something is missing altogether.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Network interface to examine too: offloads, interrupt coalescing
@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 }
 
 fn to_text(findings: &[Finding]) -> Text {
-    let mut table = Table::new(&["what", "verdict", "found"]);
+    let mut table = Table::new(&["check", "verdict", "found"]);
     for f in findings {
         table.row([f.name.to_owned(), f.verdict.to_string(), f.found.clone()]);
     }

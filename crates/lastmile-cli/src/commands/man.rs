@@ -12,7 +12,7 @@ use crate::shell::exit::Exit;
 /// Print the manual page, or write the pages of all commands into a directory
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write lastmile.1, lastmile-serve.1 and so on there; made if need be
+    /// Directory for lastmile.1, lastmile-serve.1 and so on; created if missing
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -26,26 +26,26 @@ use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed,
 use crate::shell::options::{KERNEL_NOISE, MethodArgs, packet_size, seconds};
 use crate::shell::signals;
 
-/// Measure what the path to HOST carries, and what of it is left
+/// Measure the capacity and the available bandwidth of the path to HOST
 ///
-/// HOST runs `lastmile serve`, or for `--direction round-trip` any STAMP or TWAMP Light reflector. Rates are those of IP
+/// HOST runs `lastmile serve`; for `--direction round-trip` any STAMP or TWAMP Light reflector will do. Rates count IP
 /// packets of the probe's size. Forward is from here to HOST.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Host name, address, or either with a port
+    /// Host name or address, with or without a port
     host: String,
     /// UDP port of `serve` on HOST [default: 8620]
     #[arg(long)]
     port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
-    /// Which way to measure
+    /// Direction to measure
     #[arg(long, value_enum, default_value_t = DirectionArg::Both)]
     direction: DirectionArg,
-    /// Spend at most so many bytes, both directions together
+    /// End after so many bytes, both directions together
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
-    /// Spend at most so long: seconds, or a time such as 500ms
+    /// End after this time: seconds, or a time such as 500ms
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_seconds: Option<f64>,
     #[command(flatten)]
@@ -55,13 +55,13 @@ pub(crate) struct Args {
     /// DiffServ codepoint of the packets: a name such as ef, af41 or cs1, or 0 to 63
     #[arg(long, value_name = "DSCP", default_value = "0", value_parser = dscp)]
     dscp: u8,
-    /// Print a table of all numbers, with the burst that each was shown with and what it cost
+    /// Print a table of all numbers, with the burst and the cost of each
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`
+    /// Write all packets and decisions to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]

@@ -14,24 +14,24 @@ use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
-/// A source is answered once two of its packets came in sequence, and never with more bytes than came from it. A sender with
-/// `tfrc(form=receiver)+zbs` or the like has its losses counted, and judged, here. Runs until Ctrl-C, for one stream after another or
+/// Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
+/// judges the losses of a sender with `tfrc(form=receiver)+zbs` or the like. It runs until Ctrl-C, with one stream after another or
 /// several at once; with --once to the end of the first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// UDP port, of media and RTCP (RFC 5761)
+    /// UDP port for media and RTCP (RFC 5761)
     #[arg(long, default_value_t = MEDIA_PORT)]
     port: u16,
-    /// Give feedback so often: 1 ms to 5 s, or `rtt` for once in a round-trip time, of which packets have to tell (`stream --timed`)
+    /// Time between feedback packets: 1 ms to 5 s, or `rtt` for once in a round-trip time (needs `stream --timed`)
     #[arg(long, value_name = "TIME", default_value_t = FeedbackInterval::default())]
     feedback: FeedbackInterval,
-    /// Report times of arrival to 11 us as well (RFC 3611): classifiers other than Spike need them on fast links
+    /// Report times of arrival to 11 us too (RFC 3611); classifiers other than Spike need them on fast links
     #[arg(long)]
     receipt_times: bool,
-    /// Ask for lost packets again (RFC 4585) while they are of use, for so long (`stream --retransmit`)
+    /// Ask for lost packets again (RFC 4585, `stream --retransmit`), up to this age
     #[arg(long, value_name = "TIME")]
     nack: Option<Span>,
-    /// End with the first stream
+    /// End when the first stream ends
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     match receiving.silent().filter(|_| args.once) {
         Some(peer) => {
             Err(Exit::Peer
-                .blame(anyhow!("{peer} fell silent without a goodbye: it is gone, or the path is cut")))
+                .blame(anyhow!("{peer} is silent without a goodbye: it is gone, or the path is cut")))
         }
         None => Ok(None),
     }

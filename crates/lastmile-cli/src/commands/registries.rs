@@ -14,7 +14,7 @@ use lastmile_report::text::{Table, Text};
 // Without documentation of its own: the commands in `lib.rs` have it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The one whose options to list
+    /// Name to list the options of
     name: Option<String>,
     #[command(flatten)]
     print: PrintArgs,
@@ -214,7 +214,7 @@ fn rows(options: &[Opt]) -> Vec<Value> {
 
 /// Options for people.
 fn table(options: &[Opt]) -> Table {
-    let mut table = Table::new(&["option", "~kind", "default", "possible", "what it does", "~from"]);
+    let mut table = Table::new(&["option", "~kind", "default", "possible", "meaning", "~from"]);
     for opt in options {
         let default = opt.default().map_or_else(|| "-".to_owned(), |default| default.to_string());
         let (name, kind) = (opt.name.to_owned(), opt.kind.to_string());

@@ -13,18 +13,18 @@ use crate::shell::exit::Exit;
 use crate::shell::network::read_key;
 use crate::shell::options::MethodArgs;
 
-/// Do a recorded measurement or stream again, or run another method on a measurement's time stamps
+/// Repeat a recorded measurement or stream, or run another method on its time stamps
 ///
-/// Without options the recorded inputs are replayed in virtual time, and the decisions must be those of the recording,
-/// byte for byte: exit code 0 where they are, whatever the measurement came to. With --streams the method named is run on
-/// the recorded streams instead. A recording that was cut short is replayed as far as it goes.
+/// Without options the recorded inputs run again in virtual time. Exit code 0 says that the decisions equal the recorded ones byte for
+/// byte, whatever the measurement's result was. With --streams the named method runs on the recorded streams instead. A recording that
+/// was cut short runs as far as it goes.
 #[derive(clap::Args)]
 #[command(mut_group("Flags", |group| group.requires("streams")))]
 #[command(mut_arg("method", |arg| arg.requires("streams")))]
 pub(crate) struct Args {
     /// A recording: a file that `--record` of measure, stream, receive, sim or lab wrote
     file: PathBuf,
-    /// Run a method on the recorded streams; the method's options below mean nothing without it
+    /// Run a method on the recorded streams; the options below need it
     #[arg(long)]
     streams: bool,
     #[command(flatten)]

@@ -20,15 +20,15 @@ const MAX_DOCUMENT: u64 = 64 << 20;
 /// The first block of a capture: draft-ietf-opsawg-pcapng, section 4.1.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Draw any result as one HTML page that needs nothing else
+/// Draw any result as one HTML page without network or scripts
 ///
 /// Takes recordings (--record), event files (sim --events), series (sim --series), results of sweeps as JSON lines or CSV,
-/// and what sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate print with --json.
+/// and the --json output of sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A recording, an event file, a series, a sweep's results, or a command's JSON
     file: PathBuf,
-    /// Where to write the page; FILE with the ending .html unless named, - for standard output
+    /// File of the page, or - for standard output. Default: FILE with the ending .html
     #[arg(short, long, value_name = "OUT.html")]
     output: Option<PathBuf>,
     /// Write each figure as an SVG file into this folder too; made if need be

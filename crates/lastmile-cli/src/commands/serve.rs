@@ -9,33 +9,33 @@ use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, random_seed};
 use crate::shell::signals;
 
-/// Answer measurements from other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
+/// Answer measurements of other hosts (a STAMP reflector, RFC 8762, with lastmile's extensions)
 ///
-/// Without a key it answers anybody, and never sends a peer more bytes than came from it (`--answer-small` aside). What it sends is bounded
-/// per source and in total.
+/// Without a key it answers every host. A peer never gets more bytes than it sent (`--answer-small` aside), and rates are limited
+/// by source and in total.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// UDP port; STAMP's own is 862 and needs privilege
+    /// UDP port; STAMP's own, 862, needs privilege
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
     #[command(flatten)]
     socket: SocketArgs,
     #[command(flatten)]
     key: KeyArgs,
-    /// Average rate that one source is answered with
+    /// Average rate of answers to one source
     #[arg(long, value_name = "RATE", default_value_t = Limits::default().per_source_rate)]
     per_source_rate: Rate,
-    /// Average rate that all sources together are answered with
+    /// Average rate of answers to all sources together
     #[arg(long, value_name = "RATE", default_value_t = Limits::default().total_rate)]
     total_rate: Rate,
-    /// Sessions at a time
+    /// Most sessions at a time
     #[arg(long, value_name = "N", default_value_t = Limits::default().sessions)]
     sessions: usize,
-    /// A session ends when its peer is silent for so long
+    /// Silence of a peer after which its session ends
     #[arg(long, value_name = "TIME", default_value_t = ReflectorConfig::LEASE)]
     lease: Span,
-    /// Answer packets of TWAMP Light below 41 octets with 44, as RFC 8762, 4.6 has it: more than came, to whoever they claim to
-    /// be from
+    /// Answer TWAMP Light packets below 41 octets with 44 (RFC 8762, 4.6): a forged source address then gets more than was
+    /// sent
     #[arg(long)]
     answer_small: bool,
     /// Print decisions as JSON lines

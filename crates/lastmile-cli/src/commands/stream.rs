@@ -22,68 +22,68 @@ use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve_at
 use crate::shell::options::seconds;
 use crate::shell::signals;
 
-/// What a stream may use unless --max says otherwise: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
+/// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
 const MAX: Rate = Rate::ip(10_000_000);
 
 /// Send synthetic video to HOST, at the rate that a controller finds
 ///
-/// HOST runs `lastmile receive`, or whatever answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
+/// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
 /// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Host name, address, or either with a port
+    /// Host name or address, with or without a port
     host: String,
     /// UDP port of `receive` on HOST [default: 5004]
     #[arg(long)]
     port: Option<u16>,
-    /// What sets the rate: a controller, and after a + what measures the path's capacity by packet pairs (`tfrc+probe`) or tells
-    /// wireless losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`); `lastmile controllers` and `lastmile classifiers` list the names
+    /// Controller of the rate, such as `tfrc`. After a +: `probe` measures the path's capacity by packet pairs, a loss classifier tells wireless
+    /// losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`). `lastmile controllers` and `lastmile classifiers` list the names
     #[arg(long, value_name = "NAME", default_value = "tfrc", help_heading = "Rate")]
     control: Composition,
-    /// Send at this rate of IP packets, whatever the network says
+    /// Send at this fixed rate of IP packets; feedback does not change it
     #[arg(long, value_name = "RATE", conflicts_with_all = ["control", "min", "start", "max"], help_heading = "Rate")]
     rate: Option<Rate>,
-    /// Never send less
+    /// Lowest rate
     #[arg(long, value_name = "RATE", help_heading = "Rate")]
     min: Option<Rate>,
-    /// Begin at this rate; the controller's own start unless given
+    /// Rate at the start. Default: the controller's own
     #[arg(long, value_name = "RATE", help_heading = "Rate")]
     start: Option<Rate>,
-    /// Never send more
+    /// Highest rate
     #[arg(long, value_name = "RATE", default_value_t = MAX, help_heading = "Rate")]
     max: Rate,
-    /// Tell the receiver of times of sending and of the round-trip time, for `receive --feedback rtt`
+    /// Put times of sending and the round-trip time into packets, for `receive --feedback rtt`
     #[arg(long, conflicts_with = "rate", help_heading = "Rate")]
     timed: bool,
-    /// Send for so long: seconds, or a time such as 2min
+    /// Duration: seconds, or a time such as 2min
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     seconds: f64,
-    /// Send at most so many bytes, media and reports together
+    /// End after so many bytes, media and reports together
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
-    /// Spend at most so long
+    /// End after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_seconds: Option<f64>,
-    /// Largest packets, with their IP headers
+    /// Size of the largest packets, IP headers included
     #[arg(long, value_name = "BYTES", default_value = "1200 B")]
     packet_size: Bytes,
-    /// Frames in a second
+    /// Frames per second
     #[arg(long, value_name = "NUMBER", default_value_t = 30.0)]
     frame_rate: f64,
-    /// What makes the frames, with its options: `cbr` at a fixed rate and `on-demand` under control unless given; `codec` (RFC 8593),
-    /// `trace`
+    /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace`. Default: `cbr` at a fixed rate, `on-demand`
+    /// under control
     #[arg(long, value_name = "NAME")]
     source: Option<Choice>,
-    /// Sizes of frames in bytes, one a line: --source trace
+    /// File of frame sizes in bytes, one a line, for --source trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Send packets again that the receiver asks for (RFC 4588), until so long after they left (`receive --nack`)
+    /// Send lost packets again on request (RFC 4588, `receive --nack`), up to this age
     #[arg(long, value_name = "TIME")]
     retransmit: Option<Span>,
-    /// The most bytes that are sent again, as a share of the media's
+    /// Limit of bytes sent again, as a share of the media's
     #[arg(long, value_name = "SHARE", default_value_t = Retransmission::SHARE, requires = "retransmit")]
     retransmit_share: f64,
-    /// Go on where RFC 8083 says that the path cannot carry the stream
+    /// Go on when the circuit breaker (RFC 8083) would end the stream
     #[arg(long)]
     no_circuit_breakers: bool,
     /// ECN codepoint of media packets

@@ -23,13 +23,13 @@ use crate::shell::spool::Spool;
 /// Files to write.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
-    /// Write everything that was received and decided to FILE, for `lastmile replay` and `lastmile report`
+    /// Write all packets and decisions to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write the decisions to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Draw what came of it as one page that needs nothing else
+    /// Draw the result as one HTML page without network or scripts
     #[cfg(feature = "pages")]
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,

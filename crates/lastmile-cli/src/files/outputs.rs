@@ -31,17 +31,17 @@ pub(crate) struct OutputArgs {
     /// Write the decisions, every lost packet with its cause, and the planned changes to FILE as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Write everything that the first endpoint (prober, or sender of a stream) was told to FILE, for `lastmile replay` and `lastmile report`
+    /// Write all inputs of the first endpoint (prober, or sender of a stream) to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Write what every flow, link and WLAN did in each step of time to FILE, as CSV if its name ends in .csv, else as JSON
+    /// Write the packets and rates of every flow, link and WLAN by steps of time to FILE, as CSV if its name ends in .csv, else as JSON
     /// lines
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
     /// Length of a step of --series, such as `100 ms`; 1 ms at least
     #[arg(long, value_name = "TIME", requires = "series", default_value = "100 ms", value_parser = step)]
     series_step: Span,
-    /// Write what every host, link and WLAN carries to FILE, as pcapng
+    /// Write the packets of every host, link and WLAN to FILE, as pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Capture only on these: a host's name, FROM>TO of a link, wlan/STATION; several with commas. Wireshark's analysis

@@ -29,7 +29,7 @@ impl From<World> for lastmile_study::World {
 /// Cores for the runs.
 #[derive(clap::Args)]
 pub(crate) struct Threads {
-    /// Cores to use; all if left out
+    /// Cores to use. Default: all
     #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }
@@ -44,7 +44,7 @@ impl Threads {
 /// Options of commands that make a document of many runs.
 #[derive(clap::Args)]
 pub(crate) struct ExperimentArgs {
-    /// Runs of each case, with seeds 1 to N; how many where it is left out stands above
+    /// Runs per case, seeds 1 to N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) runs: Option<u64>,
     #[command(flatten)]
@@ -69,8 +69,7 @@ impl ShownArgs {
         self.report.as_deref().into_iter().chain(output).try_for_each(replace::check)
     }
 
-    /// Writes the page, where one is wanted, of a place that was checked, and prints the document for programs or the text for people,
-    /// or writes that to a file.
+    /// Writes the page, if asked for, and prints the document for programs or the text for people, or writes that to a file.
     pub(crate) fn show(
         &self,
         document: &Value,

@@ -34,7 +34,7 @@ pub(crate) struct SocketArgs {
 /// The key of both ends of a measurement.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct KeyArgs {
-    /// File whose bytes (16 or more, but for a line end at the end) are the key shared with the other side: HMAC-SHA-256
+    /// File with the key that both sides share (HMAC-SHA-256): 16 bytes or more; a line end at its end does not count
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
 }

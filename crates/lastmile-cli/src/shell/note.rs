@@ -4,15 +4,15 @@ use std::io::IsTerminal;
 
 use lastmile_report::text::wrapped;
 
-/// Columns of what people read.
+/// Columns of text for people.
 pub(crate) const WIDTH: usize = 80;
 
-/// Tells people what they should know and no program reads.
+/// Prints a note for people, which no program reads.
 pub(crate) fn note(line: &str) {
     look(&format!("lastmile: {line}"));
 }
 
-/// True if standard error is a terminal and no program reads the results.
+/// True if standard error is a terminal and --json is off.
 pub(crate) fn is_looked_at(json: bool) -> bool {
     !json && std::io::stderr().is_terminal()
 }

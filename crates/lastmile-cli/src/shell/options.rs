@@ -31,10 +31,10 @@ const FLAGS: [&str; 3] = ["trains", "train_length", "packet_size"];
 /// The flags of [`FLAGS`].
 #[derive(clap::Args, Clone, Debug, Default)]
 struct Flags {
-    /// Trains to send; `lastmile methods NAME` says how many by default
+    /// Number of trains; `lastmile methods NAME` lists the default
     #[arg(long, value_name = "COUNT", help_heading = "Method")]
     trains: Option<String>,
-    /// Packets of a train
+    /// Packets per train
     #[arg(long, value_name = "COUNT", help_heading = "Method")]
     train_length: Option<String>,
     /// Size of the packets at the IP layer
@@ -53,7 +53,7 @@ impl Flags {
 /// One method and the options given to it.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MethodArgs {
-    /// How to measure, such as wbest or 'wbest(trains=4)'; `lastmile methods` lists the names, `lastmile methods NAME` the
+    /// Method, such as wbest or 'wbest(trains=4)'; `lastmile methods` lists the names, `lastmile methods NAME` the
     /// options of one
     #[arg(long, value_name = "NAME", default_value = "wbest", help_heading = "Method")]
     method: Choice,
@@ -64,7 +64,7 @@ pub(crate) struct MethodArgs {
 /// Several methods, each with every combination of the values given to the flags.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MethodLists {
-    /// How to measure, such as wbest or 'wbest(trains=4)', several with commas; `lastmile methods` lists the names, `lastmile
+    /// Methods, such as wbest or 'wbest(trains=4)', separated by commas; `lastmile methods` lists the names, `lastmile
     /// methods NAME` the options of one. The flags below take several values with commas too
     #[arg(long, value_name = "NAMES", default_value = "wbest", help_heading = "Method")]
     method: String,

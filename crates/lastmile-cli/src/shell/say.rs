@@ -70,7 +70,7 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Prints a sentence in lines that are no longer.
+/// Prints a sentence in lines of 80 columns.
 pub(crate) fn say_in_lines(text: &str) {
     say(wrapped(text, WIDTH).trim_end());
 }

@@ -9,14 +9,14 @@ use super::exit::Exit;
 /// Which scenario is to run, and with what.
 #[derive(clap::Args)]
 pub(crate) struct ScenarioArgs {
-    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
+    /// Scenario file, or a name that `lastmile scenarios` lists
     #[arg(value_name = "SCENARIO")]
     pub(crate) name: String,
     /// A key of the scenario and its value, such as `duration=5 s` or `traffic.cross.rate=2 Mbit/s`; may be given several
     /// times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Draws all random numbers; the scenario's own if left out
+    /// Seed of all random numbers. Default: the scenario's own
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }

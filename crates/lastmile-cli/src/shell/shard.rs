@@ -13,7 +13,7 @@ pub(crate) struct ShardArgs {
     /// Run only shard I of N, such as 3/8, and write it to the output file; `lastmile merge` joins the shards' files (docs/fleets.md)
     #[arg(long, value_name = "I/N", requires = "output")]
     shard: Option<Shard>,
-    /// Output file; default: standard output
+    /// Output file. Default: standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Shards whose runs are taken in the place of new ones.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::Builder;
 
-/// Pieces that may wait for the disk, as large as they were written; beyond, whoever writes waits.
+/// Pieces that may wait for the disk; beyond them a writer waits.
 const WAITING: usize = 1_024;
 
 enum Order {

@@ -76,8 +76,8 @@ fn evaluated(scratch: &Scratch, options: &[&str]) -> crate::common::Ended {
 #[test]
 fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let scratch = Scratch::new("evaluate");
-    let page = scratch.path("page.html");
-    let ended = evaluated(&scratch, &["--json", "--report", &page]);
+    let [page, csv, map] = ["page.html", "numbers.csv", "map.svg"].map(|name| scratch.path(name));
+    let ended = evaluated(&scratch, &["--json", "--report", &page, "--csv", &csv, "--heat-map", &map]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let json = ended.json();
     is_document(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
@@ -133,6 +133,15 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     // A shorter playout delay makes all of those late that wait.
     let late = evaluated(&scratch, &["--json", "--playout", "100 ms"]).json();
     assert!(number(&late["scenarios"][0]["rows"][1], "late") > 45.0, "{late:#}");
+    // The same numbers as CSV, and drawn.
+    let csv = std::fs::read_to_string(&csv).unwrap();
+    assert!(csv.starts_with("scenario,controller,utilisation,utilisation_low,"), "{csv}");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    assert!(
+        csv.lines().nth(1).is_some_and(|row| row.starts_with("small,fixed(rate=400 kbit/s),49.96,")),
+        "{csv}"
+    );
+    assert!(std::fs::read_to_string(&map).unwrap().contains(">50</text>"));
     // The page, and the same by `report`.
     let html = std::fs::read_to_string(&page).unwrap();
     for wanted in ["small", "queueing p95 ms", "Distribution of delays", "More than fixed(rate=400 kbit/s)"] {
@@ -163,7 +172,7 @@ fn runs_that_are_alike_are_said_to_be() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended
     };
-    let said = "all runs are alike of tfrc: nothing that is random in the scenario reaches them";
+    let said = "runs identical for every seed: tfrc; no random draw of the scenario reaches them";
     let ended = of(&["--runs", "2"]);
     assert!(
         ended.stdout.contains(said) && ended.stdout.contains("`start_within` of [[stream]]"),
@@ -172,8 +181,8 @@ fn runs_that_are_alike_are_said_to_be() {
     let scenario = &of(&["--runs", "2", "--json"]).json()["scenarios"][0];
     assert_eq!(scenario["alike"], serde_json::json!(["tfrc"]));
     // One run is like no other, and losses are drawn.
-    assert!(!of(&["--runs", "1"]).stdout.contains("alike"));
-    assert!(!of(&["--runs", "2", "--loss", "0.01"]).stdout.contains("alike"));
+    assert!(!of(&["--runs", "1"]).stdout.contains("identical"));
+    assert!(!of(&["--runs", "2", "--loss", "0.01"]).stdout.contains("identical"));
 }
 
 #[test]
@@ -242,7 +251,7 @@ fn what_cannot_be_evaluated_is_refused_with_its_reason() {
 #[test]
 fn every_number_of_an_evaluation_is_documented() {
     let scratch = Scratch::new("evaluate-documented");
-    let page = include_str!("../../../../docs/evaluate.md");
+    let page = include_str!("../../../../docs/evaluate-numbers.md");
     let json = evaluated(&scratch, &["--json"]).json();
     for metric in json["metrics"].as_array().unwrap() {
         let name = metric["name"].as_str().unwrap();

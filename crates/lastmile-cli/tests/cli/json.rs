@@ -66,7 +66,7 @@ fn truths_of_a_wlan() {
     let row = &lastmile(&["sim", "n-down", "--json"]).json()["results"][0];
     assert_eq!((&row["truth_over"], &row["truth_window_bps"]), (&"run".into(), &Value::Null));
     assert!((51.0..54.0).contains(&mbps(&row["truth_mean_bps"])), "{row:#}");
-    assert!(lastmile(&["sim", "n-down", "-v"]).stdout.contains("truth is known of the whole run alone"));
+    assert!(lastmile(&["sim", "n-down", "-v"]).stdout.contains("truth and error over the whole run"));
 
     // A wired link that is narrower than the air, and 4.6 Mbit/s by it.
     let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");

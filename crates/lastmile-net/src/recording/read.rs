@@ -46,7 +46,7 @@ pub enum RecordingError {
 /// Reads a recording line by line, in memory that does not grow with the file.
 ///
 /// Also reads plain event files, one [`Event`] a line: these have no [`header`](Reader::header). A file that ends too early,
-/// because whoever wrote it was killed or the disk was full, is read as far as it goes; [`cut`](Reader::cut) says so.
+/// because its writer was killed or the disk was full, is read as far as it goes; [`cut`](Reader::cut) says so.
 pub struct Reader<R> {
     file: String,
     read: R,
@@ -238,10 +238,8 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn note_cut(&mut self, what: &str) {
-        self.cut = Some(format!(
-            "cut at line {}: {what}; whoever wrote it was killed, or the disk was full",
-            self.line
-        ));
+        self.cut =
+            Some(format!("cut at line {}: {what}; its writer was killed, or the disk was full", self.line));
     }
 }
 

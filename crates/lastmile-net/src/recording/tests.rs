@@ -393,8 +393,12 @@ fn errors_name_file_line_and_trouble() {
     assert!(read(text.trim_end().as_bytes()).is_ok(), "the last line's end may be missing");
 
     for (file, inputs, wanted) in [
-        (upto(3), 2, "cut at line 3: the last line, \"end\", is missing; whoever wrote it was killed"),
-        (upto(2) + "{\"now\":1,\"inp", 1, "cut at line 3: EOF while parsing a string (column 13); whoever"),
+        (upto(3), 2, "cut at line 3: the last line, \"end\", is missing; its writer was killed"),
+        (
+            upto(2) + "{\"now\":1,\"inp",
+            1,
+            "cut at line 3: EOF while parsing a string (column 13); its writer",
+        ),
     ] {
         let (_, entries, cut) = read_cut(file.as_bytes()).unwrap();
         assert_eq!(entries.len(), inputs);

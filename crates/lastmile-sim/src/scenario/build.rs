@@ -50,7 +50,7 @@ pub enum BuildError {
     #[error("the scenario has no host {0:?}")]
     UnknownHost(String),
     /// What stands at a host was said twice.
-    #[error("what stands at host {0:?} was said twice")]
+    #[error("the endpoints of host {0:?} were given twice")]
     SaidTwice(String),
     /// The engine refused.
     #[error(transparent)]

@@ -95,7 +95,7 @@ pub fn text(rows: &[Row]) -> Text {
         );
     }
     if shared {
-        text.say("saturation: what one saturating flow gets by the WLAN. An error is missing where its truth is zero.");
+        text.say("saturation: the rate of one saturating flow over the WLAN. An error is missing where its truth is zero.");
     }
     text
 }

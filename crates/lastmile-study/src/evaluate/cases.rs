@@ -156,7 +156,7 @@ impl Tested {
         let (tables, streams) = tested;
         if streams.is_empty() {
             return Err(usage(
-                "nothing is tested: it has no [[stream]] whose `control` is another than fixed".to_owned(),
+                "nothing is tested: no [[stream]] has a `control` other than fixed".to_owned(),
             ));
         }
         Ok(Tested { scenario, file, text, overrides, tables, streams })

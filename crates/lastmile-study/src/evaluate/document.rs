@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) playout: Span,
 }
 
-/// A scenario, and what came of each contender's runs, in the order of the seeds.
+/// A scenario, and the results of each contender's runs, in the order of the seeds.
 pub(super) struct Evaluated {
     pub(super) scenario: String,
     pub(super) description: String,
@@ -137,9 +137,9 @@ impl Evaluated {
     }
 }
 
-/// Why runs are alike, and what that says of their intervals.
-const ALIKE: &str = "nothing that is random in the scenario reaches them, so that ±0.0 does not say how sure a number is; \
-    `start_within` of [[stream]] draws when a stream starts";
+/// The reason for identical runs, and their intervals.
+const ALIKE: &str = "no random draw of the scenario reaches them, so ±0.0 is no measure of certainty; \
+    `start_within` of [[stream]] draws the start of a stream";
 
 /// The mean in a cell, by row and metric.
 type Of<'a> = dyn Fn(usize, &'static str) -> Option<Mean> + 'a;
@@ -213,16 +213,16 @@ impl Plan {
             let (means, differences) = self.tables(found, &columns);
             text.table(means.text());
             if self.contenders.len() > 1 {
-                text.say(format!("more than {}, seed by seed:", self.contenders[0]));
+                text.say(format!("difference from {}, paired by seed:", self.contenders[0]));
                 text.table(differences.text());
             }
             let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
             if !alike.is_empty() {
-                text.say(format!("all runs are alike of {alike}: {ALIKE}"));
+                text.say(format!("runs identical for every seed: {alike}; {ALIKE}"));
             }
         }
         text.say(
-            "\nRates and delays are those of IP packets; -v prints all numbers, --json says what each is of",
+            "\nRates and delays are those of IP packets; -v prints all numbers, docs/evaluate-numbers.md defines each",
         );
         text
     }

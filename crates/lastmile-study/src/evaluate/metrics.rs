@@ -1,5 +1,5 @@
 //! Metrics of rates over time (RFC 8868, section 3; RFC 5166, section 2.3). A rate is a list: the mean over each step of 200 ms. Every
-//! number says what it is of; `docs/evaluate.md` has them in words.
+//! number says what it is of; `docs/evaluate-numbers.md` has them in words.
 
 use lastmile::observe::stats::{deviation, mean};
 

@@ -15,6 +15,7 @@ use crate::scenarios::{self, RMCAT};
 
 mod cases;
 mod document;
+mod heat;
 mod measure;
 mod metrics;
 mod numbers;
@@ -25,6 +26,7 @@ mod watch;
 
 use cases::{Contender, Tested, contenders};
 use document::{Evaluated, Plan};
+pub use heat::heat_map;
 use measure::{Measured, Ran};
 use path::Paths;
 use variants::Variants;

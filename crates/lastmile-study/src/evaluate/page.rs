@@ -57,6 +57,6 @@ pub fn page(document: &Value) -> String {
     html("Rate controllers compared", &body)
 }
 
-fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
+pub(super) fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }

@@ -17,7 +17,7 @@ use crate::shell::progress::audience;
 /// The path is one link with a queue of 60 kB; cross traffic takes 40 % of it, in packets of 1500 B, at a random phase in
 /// each run. Errors are fractions of the truth at the IP layer: against the long-run spare rate ("mean") and against the
 /// spare rate of the probe's own window ("window"). With --scenario the path is that of a scenario, and its truth is read
-/// from its queues or, where a WLAN is on it, found by twin simulations: then also what one saturating flow gets.
+/// from its queues. With a WLAN on it twin simulations find the truth, and the rate of one saturating flow beside it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Runs for each row
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Real-time priority for the measuring programs of the lab
     #[arg(long)]
     realtime: bool,
-    /// Draws all random numbers
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

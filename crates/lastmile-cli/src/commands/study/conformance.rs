@@ -19,7 +19,7 @@ use crate::shell::options::KERNEL_NOISE;
 use crate::shell::{scenarios, signals};
 use lastmile_report::text::Table;
 
-/// Take every registered method, classifier and controller and both ends of a stream through all three worlds, and replay what was recorded
+/// Run every method, classifier and controller and both ends of a stream in all three worlds, and replay the recordings
 ///
 /// Each name has one path in the simulator, in the lab and over loopback sockets. Replaying a recording in virtual
 /// time must give the live run's decisions byte for byte.
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Only these names
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Run each method with its defaults, not with the options that make it brief
+    /// Run each method with its defaults instead of its brief options
     #[arg(long)]
     full: bool,
     /// Print JSON

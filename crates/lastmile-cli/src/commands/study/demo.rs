@@ -23,12 +23,12 @@ use crate::shell::options::KERNEL_NOISE;
 use crate::shell::replace::{self, replace};
 use crate::shell::{say_in_lines, scenarios, signals};
 
-/// Show it: measure paths whose truth is known and send video over one that loses packets, with real packets, in a minute
+/// Measure paths of known truth and send video over a lossy one, with real packets, in a minute
 ///
-/// Needs root or user namespaces for the lab; without them only the simulator is shown, and what is missing is said.
+/// The lab needs root or user namespaces. Without them the demo shows the simulator alone and says what is missing.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Draws all random numbers
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write a page with the plots of the first run, and its recording beside it

@@ -1,34 +1,39 @@
 //! `lastmile evaluate`: rate controllers over anybody's path, or over those of RFC 8867 and RFC 8869, compared seed by seed.
 
+use std::io::Write;
+use std::path::PathBuf;
+
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
-use lastmile_study::evaluate::{Evaluation, Request, page};
+use lastmile_study::evaluate::{Evaluation, Request, heat_map, page};
+use serde_json::Value;
 
 use crate::shell::exit::Exit;
 use crate::shell::experiment::ExperimentArgs;
 use crate::shell::progress::audience;
+use crate::shell::replace::{self, replace};
 use crate::shell::scenarios::replaced;
 use crate::shell::shard::ShardArgs;
 
 /// Compare rate controllers over a path, seed by seed
 ///
-/// Every controller has the tested streams of a scenario in turn, with the same seeds: those [[stream]] tables whose `control` is another
-/// than `fixed`, or those that --stream names. Numbers are means over the runs, 5 of each unless --runs says otherwise, with their 95 %
-/// intervals; differences from the first controller are paired by seed. docs/evaluate.md defines each number.
+/// Each controller in turn sends the tested streams of a scenario, with the same seeds. Tested are the streams of --stream; without it all
+/// [[stream]] tables with a `control` other than `fixed`. Numbers are means over 5 runs, or over --runs, with 95 % intervals; differences
+/// from the first controller are paired by seed. docs/evaluate-numbers.md defines each number.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)
     #[arg(value_enum, conflicts_with = "scenario")]
     suite: Option<Suite>,
-    /// Scenario file, or the name of one that is built in; may be given several times
+    /// Scenario file, or a name that `lastmile scenarios` lists; may be given several times
     #[arg(long, value_name = "FILE")]
     scenario: Vec<String>,
-    /// Controllers with commas between them, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` for bulk TCP in the place of the streams; left out,
+    /// Controllers, separated by commas, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` is bulk TCP in place of the streams. Default:
     /// all controllers but fixed
     #[arg(long, value_name = "LIST")]
     controllers: Option<String>,
-    /// A [[stream]] that is tested, by its name; may be given several times
+    /// Name of a [[stream]] to test; may be given several times
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
     /// A key of the scenario and its value, such as `link.1.rate=5 Mbit/s`; may be given several times
@@ -46,6 +51,12 @@ pub(crate) struct Args {
     /// One-way delay beyond which a packet is too late to be played
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
+    /// Write a row of numbers and intervals for each scenario and controller to FILE, as CSV
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+    /// Write a heat map of the share of the possible rate that each controller used, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    heat_map: Option<PathBuf>,
     #[command(flatten)]
     pub(super) shard: ShardArgs,
     #[command(flatten)]
@@ -75,10 +86,44 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     })?;
     evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
     args.experiment.shown.check(args.shard.output())?;
+    [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
     let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
     let Some(compared) = pool.install(|| evaluation.run(&fleet, &audience()))? else {
         return args.shard.done();
     };
     args.experiment.shown.show(&compared.document, page::page, &compared.text, args.shard.output())?;
+    if let Some(file) = &args.csv {
+        let rows = csv(&compared.document)?;
+        replace(file, |out| Ok(out.write_all(&rows)?)).map_err(|error| Exit::Machine.blame(error))?;
+    }
+    if let Some(file) = &args.heat_map {
+        let drawn = heat_map(&compared.document);
+        replace(file, |out| Ok(out.write_all(drawn.as_bytes())?))
+            .map_err(|error| Exit::Machine.blame(error))?;
+    }
     Ok(None)
+}
+
+/// A row for each scenario and controller: a column for each number that any scenario has, and two for its interval.
+fn csv(document: &Value) -> anyhow::Result<Vec<u8>> {
+    let rows = |of: &'_ Value| of["rows"].as_array().cloned().unwrap_or_default();
+    let scenarios = document["scenarios"].as_array().map_or(&[][..], Vec::as_slice);
+    let names =
+        document["metrics"].as_array().into_iter().flatten().filter_map(|metric| metric["name"].as_str());
+    let columns: Vec<String> = names
+        .flat_map(|name| [name.to_owned(), format!("{name}_low"), format!("{name}_high")])
+        .filter(|name| scenarios.iter().flat_map(rows).any(|row| row[name.as_str()].is_number()))
+        .collect();
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(["scenario", "controller"].into_iter().chain(columns.iter().map(String::as_str)))?;
+    for scenario in scenarios {
+        for row in rows(scenario) {
+            let number =
+                |name: &String| row[name.as_str()].as_f64().map_or_else(String::new, |at| format!("{at:.2}"));
+            let of = [&scenario["scenario"], &row["controller"]]
+                .map(|name| name.as_str().unwrap_or_default().to_owned());
+            out.write_record(of.into_iter().chain(columns.iter().map(number)))?;
+        }
+    }
+    Ok(out.into_inner()?)
 }

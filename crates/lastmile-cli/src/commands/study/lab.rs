@@ -24,21 +24,21 @@ use crate::shell::{WIDTH, scenarios, signals};
 
 /// Run a scenario in real time between network namespaces on this machine
 ///
-/// Without a command it runs the scenario's own measurements and media streams with real sockets; where there are none, its
-/// traffic alone, for its duration. With a command it runs that program in the host named by --in; `{NAME}` in it stands for the address of the host NAME. Several programs:
+/// Without a command the scenario's own measurements and media streams run with real sockets; a scenario without them runs its
+/// traffic for its duration. With a command that program runs in the host named by --in; `{NAME}` stands for the address of the host NAME. Several programs:
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last, which reads
 /// standard input: `lastmile lab path --in sender -- bash` is a shell in a host. Programs know the hosts by their names.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Real-time priority for the measuring programs too; the lab itself asks for it in any case
+    /// Real-time priority for the measuring programs too; the lab itself always asks for it
     #[arg(long)]
     realtime: bool,
     /// Print all columns, in lines of any length
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
-    /// Print JSON; what programs print goes to standard error then
+    /// Print JSON; output of programs goes to standard error
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Run the command in this host; may be given several times
     #[arg(long = "in", value_name = "HOST")]
     hosts: Vec<String>,
-    /// End the programs after so long
+    /// End the programs after this time
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "hosts")]
     max_seconds: Option<f64>,
     /// A program and its arguments

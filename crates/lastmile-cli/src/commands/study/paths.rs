@@ -9,11 +9,11 @@ use crate::shell::experiment::{ShownArgs, Threads};
 use crate::shell::progress::audience;
 use crate::shell::shard::ShardArgs;
 
-/// Measure random paths: how often are numbers wrong, and do they say so?
+/// Measure random paths, and count wrong numbers with and without a warning
 ///
 /// Paths have 1 to 4 hops of 0.5 to 200 Mbit/s, several queue disciplines, token buckets, traffic of others, loss, jitter and cells of 802.11.
-/// The seed and a path's number alone decide what it is. A number that is wrong is "held" where its interval holds the truth, "warned" where
-/// a warning stands beside it, and else "silent". docs/paths.md says what paths are made of, and when a number is wrong.
+/// The seed and its number alone decide a path. A wrong number is "held" if its interval holds the truth, "warned" if a warning stands beside
+/// it, and else "silent". docs/paths.md describes the paths and defines a wrong number.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths without 802.11n
@@ -22,22 +22,22 @@ pub(crate) struct Args {
     /// Paths whose last hop is an 802.11n cell, numbered behind the others; they take ten times as long
     #[arg(long, value_name = "N", default_value_t = 0)]
     cells: usize,
-    /// Draws all random numbers
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How to measure, such as wbest or 'wbest(trains=4)', several with commas
     #[arg(long, value_name = "NAMES", default_value = "wbest,wbest(trains=4),capprobe")]
     method: String,
-    /// Measure the paths that have it again without this feature, such as fq-codel or loss; several with commas, `all` for each in turn
+    /// Measure paths with this feature again without it, such as fq-codel or loss; several with commas, `all` for each in turn
     #[arg(long, value_name = "FEATURE", value_delimiter = ',')]
     without: Vec<String>,
     /// Measure only the paths with these numbers
     #[arg(long, value_name = "N", value_delimiter = ',')]
     only: Vec<usize>,
-    /// Print the scenario of the path with this number, for `lastmile sim`; with --without, as it is then
+    /// Print the scenario of the path with this number, for `lastmile sim`; --without applies
     #[arg(long, value_name = "N", conflicts_with_all = ["list", "json", "report", "only"])]
     show: Option<usize>,
-    /// Print each number that is wrong without a word, with the features without which it is right
+    /// Print each silent wrong number, with the features without which it is right
     #[arg(long)]
     list: bool,
     #[command(flatten)]

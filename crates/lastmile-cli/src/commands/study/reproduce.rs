@@ -9,17 +9,17 @@ use crate::shell::shard::ShardArgs;
 
 /// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
 ///
-/// Numbers are means over the runs with their 95 % intervals; the paper's stand in brackets. Claims are decided by medians. Each case is
-/// run 10 times unless --runs says otherwise; in the lab once, or as often as decides a claim.
+/// Numbers are means over the runs with 95 % intervals; the paper's own stand in brackets. Medians decide claims. Each case has 10 runs,
+/// or those of --runs; in the lab one, or as many as decide a claim.
 /// The scenarios and the paper's numbers are in the paper's folder in `crates/lastmile-study/src/papers` of the sources.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The paper; left out, the papers are listed
+    /// Name of the paper; without it the command lists the papers
     paper: Option<String>,
-    /// List the paper's tables and figures, and whether each is made
+    /// List the paper's tables and figures, with those that can be made
     #[arg(long)]
     list: bool,
-    /// Make only these, by the names that --list shows; several with commas
+    /// Make only these items of --list, separated by commas
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     item: Vec<String>,
     /// Simulator; or lab, in real time: the items named

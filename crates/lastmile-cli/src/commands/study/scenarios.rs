@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 
-/// List the scenarios that come with the program, or print one to begin with
+/// List the built-in scenarios, or print the file of one
 ///
-/// `sim`, `lab`, `sweep` and `evaluate` take these names, or files. What may stand in a file: docs/scenarios.md.
+/// `sim`, `lab`, `sweep` and `evaluate` take these names, or files. docs/scenarios.md describes the keys of a file.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print this one's file
@@ -28,7 +28,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::shell::say(text.trim_end());
         return Ok(None);
     }
-    let mut table = Table::new(&["scenario", "what it is"]);
+    let mut table = Table::new(&["scenario", "description"]);
     let mut rows = Vec::new();
     for name in names() {
         let description = load(name, &[])?.description;

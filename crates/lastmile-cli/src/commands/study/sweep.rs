@@ -16,17 +16,17 @@ use crate::shell::shard::ShardArgs;
 
 /// Run a scenario with every combination of values and seeds, on all cores
 ///
-/// Results are the same whatever the number of cores: one line for each number, in the order of the combinations.
-/// With --output a sweep that was interrupted goes on where it stood when it is called again: finished runs stand in
-/// FILE.part meanwhile. Results of another sweep are not overwritten. `lastmile report FILE` draws the result.
+/// Each number is a line, in the order of the combinations; the number of cores changes nothing.
+/// With --output an interrupted sweep goes on where it stopped when it is called again: FILE.part holds the finished runs. A file of another
+/// sweep is not overwritten. `lastmile report FILE` draws the result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file, or the name of one that is built in; `lastmile scenarios` lists those
+    /// Scenario file, or a name that `lastmile scenarios` lists
     scenario: String,
     /// A key of the scenario and its values, such as `link.0.rate=10 Mbit/s,30 Mbit/s`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUES")]
     set: Vec<String>,
-    /// Seeds 1 to N; left out, seed 1, or those of `--set seed=...`
+    /// Seeds 1 to N. Default: seed 1, or those of `--set seed=...`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
     /// JSON lines, or CSV

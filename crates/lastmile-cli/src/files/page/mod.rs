@@ -66,7 +66,7 @@ pub(crate) fn of_events(file: &str, mut lines: impl BufRead) -> anyhow::Result<S
             }
             Err(error) if line.last() != Some(&b'\n') && number > 1 => {
                 run.cut = Some(format!(
-                    "cut at line {number}: {error}; whoever wrote it was killed, or the disk was full"
+                    "cut at line {number}: {error}; its writer was killed, or the disk was full"
                 ));
             }
             Err(error) => bail!("{file}:{number}: neither a decision nor a record of the network: {error}"),

@@ -96,28 +96,26 @@ pub(crate) fn table(rows: &[Row]) -> String {
         (bursts, unknown) = (bursts || !sustained, unknown || unseen);
     }
     if bursts {
-        text.push_str(
-            "burst: how much in one go a number was shown with; what goes on for longer may be slower\n",
-        );
+        text.push_str("burst: bytes sent in one go when the number was found; longer bursts may be slower\n");
     }
     if unknown {
         text.push_str(
-            "sustained rate: a shaper to half the capacity or less would have shown, unless its token bucket holds as much as stands beside it\n",
+            "sustained rate unknown: there is no shaper to half the capacity or less, unless its token bucket holds the burst beside it\n",
         );
     }
     if next {
         text.push_str(
-            "90 % interval: of the time in which was measured; next 10 s: of the mean over these\n",
+            "90 % interval: for the time of the measurement; next 10 s: for the mean of the ten seconds after it\n",
         );
     }
     if shared {
         text.push_str(
-            "truth: what can be added without taking from others, without a number the run's mean; \
-             saturation: what one saturating flow gets\n",
+            "truth: the rate that fits without taking from others, the run's mean if there is no number; \
+             saturation: the rate of one saturating flow\n",
         );
     }
     if rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_over == TruthOver::Run)) {
-        text.push_str("where stations aggregate frames, or packets came at once, truth is known of the whole run alone, and so is the error beside it: (run)\n");
+        text.push_str("(run): truth and error over the whole run, since stations aggregate frames or packets arrived at once\n");
     }
     for note in notes {
         text.push_str(&note);

@@ -296,7 +296,7 @@ impl Sending {
             }
             End::MediaTimeout => {
                 format!(
-                    "{peer} reports, and reports that no media arrives: something on the way drops it; the stream was stopped (RFC 8083)"
+                    "{peer} reports that no media arrives: something on the way drops it; the stream was stopped (RFC 8083)"
                 )
             }
             End::Congestion => {
@@ -320,7 +320,7 @@ impl Sending {
                 )
             }
             _ if !heard => format!(
-                "{peer} does not answer: nobody receives there, or something on the way drops the packets or the answers"
+                "{peer} does not answer: no receiver runs there, or something on the way drops the packets or the answers"
             ),
             _ => return None,
         };

@@ -1,48 +1,47 @@
-//! [`Budget`]: what a run may cost, counted while it runs.
+//! [`Budget`]: the most that a run may cost, counted while it runs.
 //!
-//! Time is counted in events: each time that a node is asked what it does next, each packet handed to a node, and each
-//! period or frame that a channel looks at. Memory is what waits, what is on its way and what is noted of it. Both are
-//! looked at now and then, so that they cost a comparison at each moment; who was at work at these looks is who was at
-//! work most of the time.
+//! Events count as time: each poll of a node, each packet handed to a node, and each period or frame that a channel looks at.
+//! Packets that wait or are under way, and notes of them, count as memory. The engine checks both now and then, at the price of
+//! a comparison a moment; the node that is at work at most checks is the one that costs most.
 
 use lastmile::units::Bytes;
 
 use super::{Engine, EngineError};
 use crate::network::carrier::Cost;
 
-/// What a run may cost. An engine that passes it stops with [`EngineError::OverBudget`].
+/// The most that a run may cost. An engine beyond it stops with [`EngineError::OverBudget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Events; a packet that crosses a link is about four.
     pub events: u64,
-    /// Memory of what waits, is on its way or is noted.
+    /// Memory of packets that wait or are under way, and of notes.
     pub memory: Bytes,
 }
 
 impl Default for Budget {
-    /// Some ten minutes, and 2 GB.
+    /// Some ten minutes of computing, and 2 GB.
     fn default() -> Budget {
         Budget { events: 10_000_000_000, memory: Bytes(2_000_000_000) }
     }
 }
 
-/// How often an engine looks, in events: for each node at most every sixteenth.
+/// Events between checks; at a node at most every sixteenth event is one.
 const LOOK: u64 = 1_024;
 const LOOK_EACH: u64 = 16;
 
-/// What an engine keeps of its budget.
+/// The engine's account of its budget.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     budget: Budget,
     /// Events at moments that are over.
     spent: u64,
     look_at: u64,
-    /// Events that each node stands for, by the looks that found it at work.
+    /// Events of each node, by the checks that found it at work.
     busy: Vec<u64>,
 }
 
 impl Ledger {
-    /// A moment with so many events is over. Whether it is time to look.
+    /// Counts the events of a moment that is over. True if a check is due.
     #[inline]
     pub(super) fn pass(&mut self, events: u64) -> bool {
         self.spent += events;
@@ -51,12 +50,12 @@ impl Ledger {
 }
 
 impl Engine {
-    /// Sets what the run may cost from its start; the default is [`Budget::default`].
+    /// Sets the budget of the run from its start; the default is [`Budget::default`].
     pub fn set_budget(&mut self, budget: Budget) {
         self.ledger.budget = budget;
     }
 
-    /// Refuses to go on where the budget is spent; `node` is at work.
+    /// An error if the budget is spent; `node` is at work.
     #[cold]
     pub(super) fn look(&mut self, node: usize) -> Result<(), EngineError> {
         let ledger = &mut self.ledger;

@@ -1,4 +1,4 @@
-//! What looks on at queues.
+//! Meters at queues.
 
 use lastmile::node::PortId;
 
@@ -7,9 +7,9 @@ use crate::network::carrier::Carrier;
 use crate::network::meter::{Meter, MeterConfig};
 
 impl Engine {
-    /// Attaches a meter to the queue before a port of what carries packets, of which there may be several, one for each
-    /// measured flow. Gives the number by which [`meter`](Engine::meter) finds it. Where others send by the same medium it
-    /// tells when streams came: what is spare there is no matter of one queue; see [`twin`](crate::monitor::twin).
+    /// Attaches a meter to the queue before a port of a link or WLAN; a queue may have several, one for each measured flow.
+    /// [`meter`](Engine::meter) finds it by the number returned here. On a shared medium the meter tells arrivals alone, since one
+    /// queue does not decide the spare rate there: see [`twin`](crate::monitor::twin).
     pub fn attach_meter(
         &mut self,
         node: NodeId,

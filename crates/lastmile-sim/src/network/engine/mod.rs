@@ -1,8 +1,8 @@
 //! [`Engine`]: the discrete-event engine that drives nodes in virtual time, or paced by whoever calls it.
 //!
-//! Every node has at most one wake that counts; one that it no longer wants is skipped when it comes up. Equal times are woken in
-//! the order in which they were asked for. A packet that leaves a node is handed on at once until some node keeps it: a hop costs
-//! one wake, of the link that it crosses. Routers are tables that are consulted on the way, since they do nothing in time.
+//! Every node has at most one valid wake; the engine skips stale ones. Wakes at equal times come in the order of their requests. A
+//! packet that leaves a node is handed on at once until a node keeps it: a hop costs one wake, that of its link. Routers do nothing
+//! in time, so they are tables that the engine consults on the way.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,21 +33,21 @@ use taps::Taps;
 pub use taps::{DecisionTap, LostTap, Tap};
 pub use types::{EngineError, NodeId, RouterId, Target};
 
-/// Packets handed over and wakes at one moment, after which an engine calls itself stuck.
+/// The engine calls itself stuck after so many wakes and hand-overs at one moment.
 const STUCK_AFTER: u64 = 10_000_000;
 /// As many more for each packet that is under way when these are spent: where a link's delay shrinks, all that are on
 /// it may arrive at once, and go on over links without any delay.
 const STUCK_AFTER_EACH: u64 = 64;
 
-/// What the engine has of a node, on one cache line.
+/// The engine's state of a node, on one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Slot {
     element: Element,
-    /// Where what leaves goes, whatever the port, unless `ports` is the way.
+    /// Target of all ports, unless `ports` has one for each.
     target: Target,
     by_port: bool,
-    /// The wake that counts, and the one in the queue that stands for it: the same, or an earlier one.
+    /// The valid wake, and its entry in the queue: the same time, or an earlier one.
     wanted: Key,
     queued: Key,
 }
@@ -59,7 +59,7 @@ pub struct Engine {
     now: Time,
     slots: Vec<Slot>,
     routes: Routes,
-    /// Changes of them that are to come, in order.
+    /// Their planned changes, in order.
     planned: VecDeque<(Time, RouteChange)>,
     /// The targets of nodes whose ports differ.
     ports: BTreeMap<usize, Vec<Target>>,
@@ -67,19 +67,19 @@ pub struct Engine {
     seq: u64,
     /// Wakes and hand-overs at `now`.
     at_once: u64,
-    /// How many more than [`STUCK_AFTER`] there may be at that moment, the last one of which that was asked.
+    /// Wakes beyond [`STUCK_AFTER`] that are allowed at the last moment that was checked.
     at_once_more: Option<(Time, u64)>,
     executed: u64,
     unroutable: u64,
-    /// What is on its way over links.
+    /// Packets under way on links.
     packets: Packets,
     aside: VecDeque<(Hop, Parcel)>,
     events: Vec<(Time, Event)>,
-    /// The external hosts, since a pump asks after each event what reached them.
+    /// The external hosts: a pump looks at their arrivals after each event.
     externals: Vec<usize>,
     taps: Taps,
     ledger: Ledger,
-    /// What nodes are called in errors.
+    /// Nodes' names for errors.
     names: BTreeMap<usize, String>,
 }
 
@@ -94,8 +94,8 @@ impl Engine {
         self.at_once > STUCK_AFTER && self.has_no_more()
     }
 
-    /// Whether what is under way explains no more. That is looked at once in a moment: what goes on for ever may also
-    /// become more for ever.
+    /// True if packets under way do not explain the wakes. Checked once a moment: an endless loop may also add packets
+    /// without end.
     #[cold]
     fn has_no_more(&mut self) -> bool {
         let more = match self.at_once_more {
@@ -127,18 +127,18 @@ impl Engine {
         Ok(NodeId(node as u32))
     }
 
-    /// The engine's time: what [`run_until`](Engine::run_until) was last told.
+    /// The engine's time: the last `end` of [`run_until`](Engine::run_until).
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// When something will happen next, if nothing is injected before.
+    /// Time of the next event, if nothing is injected before.
     pub fn next_event(&mut self) -> Option<Time> {
         let planned = self.planned.front().map(|planned| planned.0);
         self.settle().map(Key::at).into_iter().chain(planned).min()
     }
 
-    /// Lets everything happen up to `end` and at it, and sets the engine's time to `end`. An `end` that has
+    /// Handles all events up to and at `end`, and sets the engine's time to `end`. An `end` that has
     /// passed does nothing.
     pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         loop {
@@ -179,7 +179,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a node the name that errors call it by.
+    /// Sets the node's name in errors.
     pub fn call(&mut self, node: NodeId, name: impl Into<String>) {
         self.names.insert(node.0 as usize, name.into());
     }
@@ -192,8 +192,8 @@ impl Engine {
         EngineError::Stuck { at: self.now, node: node as u32, name: self.name(node), wakes: self.at_once }
     }
 
-    /// Has a packet enter the network at an external host's interface, at `at` or, where that has passed, now.
-    /// Its address decides the flow; to an unknown one it is dropped and counted.
+    /// Injects a packet at an external host's interface, at `at`, or at once if that has passed. The address decides its flow;
+    /// packets to unknown addresses are dropped and counted.
     pub fn inject(&mut self, host: NodeId, at: Time, datagram: Datagram) -> Result<(), EngineError> {
         let now = self.now;
         let node = host.0 as usize;
@@ -201,15 +201,14 @@ impl Engine {
             Some(Element::External(external)) => external.inject(at.max(now), datagram),
             _ => return Err(EngineError::NotExternal(host.0)),
         }
-        // Only an earlier time than the wake it has moves it.
+        // An earlier time alone moves the wake.
         if self.slots[node].wanted.at() > at.max(now) {
             self.want(node, Some(at.max(now)));
         }
         Ok(())
     }
 
-    /// Tells a host's endpoints that they are [interrupted](Input::Interrupted), at the engine's time. Other nodes are not
-    /// told anything.
+    /// [Interrupts](Input::Interrupted) a host's endpoints at the engine's time; other nodes get nothing.
     pub fn interrupt(&mut self, host: NodeId) {
         let (node, now) = (host.0 as usize, self.now);
         if let Some(Slot { element: Element::Host(endpoint), .. }) = self.slots.get_mut(node) {
@@ -226,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Whether the endpoint that has this place among a host's seats has finished; true of other nodes and of no seat.
+    /// True if the endpoint at this seat of a host has finished, if there is no such seat, and for other nodes.
     pub(crate) fn is_finished(&self, host: NodeId, seat: usize) -> bool {
         match self.slots.get(host.0 as usize) {
             Some(Slot { element: Element::Host(host), .. }) => host.is_finished(seat),

@@ -1,4 +1,4 @@
-//! Where packets go from each node: to another, or by the flow's route where there are several.
+//! Routes: each node's packets go to one node, or by their flow's route.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use lastmile::time::Time;
 use super::{Engine, EngineError, NodeId, RouterId, Target, types};
 use crate::network::event_queue::MAX_NODES;
 
-/// Where a packet enters next, in one word of a routing table: the port above the node's number.
+/// A packet's next node and port, in one word of a routing table: the port above the node's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hop(u32);
 
@@ -35,7 +35,7 @@ const NODE_BITS: u32 = MAX_NODES.trailing_zeros();
 const NEAR: usize = 4;
 const NO_ROUTER: u32 = u32::MAX;
 
-/// The routing tables, per flow: a table for each router would be another place in memory for every hop of every
+/// The routing tables, by flow: tables by router would touch another place in memory for every hop of every
 /// flow.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
@@ -64,7 +64,7 @@ impl Routes {
     #[inline]
     pub(super) fn hop(&self, router: RouterId, flow: Flow) -> Option<Hop> {
         let legs = self.near.get(flow.0 as usize)?;
-        // All are looked at: which of them it is changes from packet to packet, and no branch would foresee it.
+        // All are compared: the right one changes from packet to packet, and no branch would foresee it.
         let chosen = |&(at, hop): &(u32, Hop)| u32::from(at == router.0).wrapping_neg() & !hop.0;
         let found = Hop(!legs.iter().map(chosen).fold(0, |found, hop| found | hop));
         if found != Hop::NONE { Some(found) } else { self.far.get(&(flow, router)).copied() }
@@ -74,27 +74,27 @@ impl Routes {
 /// Other routes from some time on.
 #[derive(Clone, Debug, Default)]
 pub struct RouteChange {
-    /// From which table which flow goes to which port of which node.
+    /// Table, flow, and the node and port that it goes to.
     pub routes: Vec<(RouterId, Flow, NodeId, PortId)>,
-    /// Nodes, and ports of them, that carry nothing any more: what waits there is dropped, and what still comes.
+    /// Nodes and ports that carry nothing any more: they drop waiting packets and later ones.
     pub left: Vec<(NodeId, PortId)>,
-    /// Those of them that are used again.
+    /// Nodes and ports that carry packets again.
     pub entered: Vec<(NodeId, PortId)>,
 }
 
 impl Engine {
-    /// Plans a change of routes, which comes before whatever else happens at that time. Changes are planned in order.
+    /// Plans a change of routes; it precedes all other events of its time. Callers plan changes in order.
     pub fn plan_routes(&mut self, at: Time, change: RouteChange) {
         self.planned.push_back((at, change));
     }
 
-    /// Makes the next change that is planned.
+    /// Makes the next planned change.
     #[cold]
     pub(super) fn change_routes(&mut self) {
         let Some((at, change)) = self.planned.pop_front() else { return };
         if at > self.now {
             self.now = at;
-            // Whether the budget is spent is asked after the next event.
+            // The budget is checked after the next event.
             self.ledger.pass(core::mem::take(&mut self.at_once));
         }
         let now = self.now.as_nanos();
@@ -106,21 +106,21 @@ impl Engine {
             let slot = self.slots.get_mut(node.0 as usize);
             if let Some(carrier) = slot.and_then(|slot| slot.element.carrier_mut()) {
                 carrier.leave(&mut self.packets, now, port, left);
-                // Woken at this moment, it says anew when it wants to be.
+                // A wake at this moment lets the node ask for its next one.
                 self.want(node.0 as usize, Some(self.now));
             }
         }
     }
 
-    /// Has what leaves `node` go to `target`, by whatever port.
+    /// Sends all packets of `node` to `target`, whatever their port.
     pub fn connect(&mut self, node: NodeId, target: Target) {
         if let Some(slot) = self.slots.get_mut(node.0 as usize) {
             (slot.target, slot.by_port) = (target, false);
         }
     }
 
-    /// Has what leaves `node` by `port` go to `target`; ports that were given none lead where
-    /// [`connect`](Engine::connect) said before.
+    /// Sends the packets that leave `node` by `port` to `target`; other ports keep the target of
+    /// [`connect`](Engine::connect).
     pub fn connect_port(&mut self, node: NodeId, port: PortId, target: Target) -> Result<(), EngineError> {
         if port.0 >= types::MAX_PORTS {
             return Err(EngineError::TooManyPorts(port.0));
@@ -137,12 +137,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Has `flow` go from that table to that node.
+    /// Routes `flow` from that table to that node.
     pub fn route(&mut self, router: RouterId, flow: Flow, to: NodeId) {
         self.route_port(router, flow, to, PortId(0));
     }
 
-    /// Has `flow` go from that table to that port of that node; a port beyond the last counts as the last.
+    /// Routes `flow` from that table to that port of that node; a port beyond the last counts as the last.
     pub fn route_port(&mut self, router: RouterId, flow: Flow, to: NodeId, port: PortId) {
         self.routes.set(router, flow, Hop::new(to, port));
     }

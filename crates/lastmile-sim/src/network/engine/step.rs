@@ -1,4 +1,4 @@
-//! What an engine does at a moment: it polls nodes until they wait, and hands on what they send.
+//! A moment of the engine: it polls nodes until they wait, and hands on their packets.
 
 use lastmile::endpoint::Decided;
 use lastmile::node::{Input, Output, PortId, Transmit};
@@ -14,7 +14,7 @@ use crate::network::packets::Parcel;
 const MAX_DEPTH: u32 = 32;
 
 impl Engine {
-    /// Brings the next wake that counts to the top of the queue.
+    /// Brings the next valid wake to the top of the queue.
     #[inline]
     pub(super) fn settle(&mut self) -> Option<Key> {
         loop {
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// Polls a node until it waits, handing on what it sends.
+    /// Polls a node until it waits, and hands on its packets.
     pub(super) fn drain(&mut self, node: usize, depth: u32) {
         // Each output is taken apart at once: as a whole it would be copied by a call of `memcpy`.
         macro_rules! carry {
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Sends on what a node sent.
+    /// Hands on a node's packet.
     #[inline]
     fn hand_on(&mut self, node: usize, port: PortId, parcel: Parcel, depth: u32) {
         let Some(next) = self.next_hop(node, port, parcel.flow) else {
@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Has a node take a packet in, and do what it does then.
+    /// Gives a packet to a node, and polls the node.
     #[inline]
     pub(super) fn hand_over(&mut self, hop: Hop, parcel: Parcel, depth: u32) {
         let node = hop.node();
@@ -119,7 +119,7 @@ impl Engine {
         match &mut slot.element {
             Element::Link(link) => {
                 let changed = link.offer(&mut self.packets, self.now.as_nanos(), parcel);
-                // Asked again, it would say again what it said before.
+                // A second poll would give the same output again.
                 if !changed && slot.wanted != Key::NONE {
                     self.at_once += 1;
                     return;

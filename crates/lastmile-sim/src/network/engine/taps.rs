@@ -1,5 +1,5 @@
-//! Who looks on while an engine runs: told of packets, losses and decisions at the moment at which they happen, so
-//! that a file of them is written as it grows and never held in memory.
+//! Taps see packets, losses and decisions at the moment at which they happen, so that a file of them is written as it
+//! grows and never held in memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +10,11 @@ use lastmile::time::Time;
 use super::{Engine, NodeId};
 use crate::network::lost::Lost;
 
-/// Is told of every packet that goes from a node to another: when, which two nodes, and the packet.
+/// Called for every packet between two nodes: time, both nodes, packet.
 pub type Tap = Box<dyn FnMut(Time, NodeId, NodeId, &Datagram) + Send>;
-/// Is told of every packet that is lost: when that is decided, by which node, and the packet.
+/// Called for every lost packet: time of the decision, node, packet.
 pub type LostTap = Box<dyn FnMut(Time, NodeId, &Lost<'_>) + Send>;
-/// Is told of every decision of an endpoint: when in the time of the engine, and the event.
+/// Called for every decision of an endpoint: the engine's time, event.
 pub type DecisionTap = Box<dyn FnMut(Time, &Event) + Send>;
 
 #[derive(Default)]
@@ -30,13 +30,13 @@ impl core::fmt::Debug for Taps {
 }
 
 impl Engine {
-    /// Has `tap` told of every packet that goes from a node to another, after those that were added before; of
-    /// one that is dropped in a queue, only up to there.
+    /// Calls `tap` for every packet between two nodes, after the taps that were added before. A packet dropped in a queue
+    /// is seen up to there.
     pub fn set_tap(&mut self, tap: Tap) {
         self.taps.packets.push(tap);
     }
 
-    /// Has `tap` told of every packet that the nodes which the engine has now lose, after those that were added before.
+    /// Calls `tap` for every packet that the present nodes lose, after the taps that were added before.
     pub fn add_lost_tap(&mut self, tap: LostTap) {
         let tap = Arc::new(Mutex::new(tap));
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -49,13 +49,13 @@ impl Engine {
         }
     }
 
-    /// Has `tap` told of every decision of an endpoint, with the engine's time at which it was made.
+    /// Calls `tap` for every decision of an endpoint, with the engine's time.
     pub fn add_decision_tap(&mut self, tap: DecisionTap) {
         self.taps.decisions.push(tap);
     }
 
-    /// Tells those who look on of a decision that was made outside of the engine: by an endpoint in the lab, whose clock
-    /// is the engine's. It may have been made a while ago.
+    /// Calls the taps for a decision outside of the engine: that of an endpoint in the lab, by the engine's clock, possibly some
+    /// time ago.
     pub fn tell_decision(&mut self, event: &Event) {
         self.taps.decisions.iter_mut().for_each(|tap| tap(event.at, event));
     }

@@ -1,11 +1,11 @@
-//! What the engine's callers name things by.
+//! Names and errors of the engine's interface.
 
 use lastmile::node::PortId;
 use lastmile::time::Time;
 
 use crate::network::event_queue::MAX_NODES;
 
-/// Ports of a node: what remains of 32 bits beside its number, without the last.
+/// Ports of a node: the rest of 32 bits beside its number, without the last value.
 pub(crate) const MAX_PORTS: u16 = 4095;
 
 /// A node of an engine, numbered from zero in the order of [`Engine::add`](super::Engine::add).
@@ -16,20 +16,20 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouterId(pub u32);
 
-/// Where what leaves a port goes.
+/// Target of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Nowhere: it is counted as [unroutable](super::Engine::unroutable).
+    /// Nowhere: packets count as [unroutable](super::Engine::unroutable).
     Nowhere,
     /// To port 0 of a node.
     Node(NodeId),
     /// To a port of a node.
     Port(NodeId, PortId),
-    /// Wherever the table has its flow go.
+    /// The table's target for the packet's flow.
     Router(RouterId),
 }
 
-/// What stops an engine.
+/// Reasons for which an engine stops.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -48,26 +48,26 @@ pub enum EngineError {
         /// How often nodes were woken at that moment.
         wakes: u64,
     },
-    /// The run has cost what it may.
+    /// The run has used up its budget.
     #[error(
         "{limit} are spent at {at}, {share} % of them by {node}: have it carry or keep less, shorten the run, or raise {key}"
     )]
     OverBudget {
-        /// When that was seen.
+        /// Time of the check.
         at: Time,
-        /// What it may cost.
+        /// The budget.
         limit: String,
-        /// The node that cost most.
+        /// The costliest node.
         node: String,
         /// Its part, in per cent.
         share: u8,
         /// The scenario's key that allows more.
         key: &'static str,
     },
-    /// A packet was injected at a node where none can enter.
+    /// A packet was injected at a node that takes none from outside.
     #[error("node {0} is not an external host: only those take packets from outside")]
     NotExternal(u32),
-    /// A meter was attached to a node that carries nothing, or as much as comes.
+    /// A meter was attached to a node that carries no packets, or any number of them.
     #[error("node {0} is not a link with a rate: it has no spare rate to meter")]
     NotMeterable(u32),
     /// A port beyond what a route can name.
@@ -76,7 +76,7 @@ pub enum EngineError {
     /// More nodes than the event queue can tell apart.
     #[error("more than {MAX_NODES} nodes")]
     TooManyNodes,
-    /// The trace of a node could be read once and cannot be any more, and why.
+    /// A node's trace was readable before and is not any more, with the reason.
     #[error("the trace of node {0} cannot be read any more: {1}")]
     Trace(u32, String),
 }

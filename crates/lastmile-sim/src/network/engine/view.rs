@@ -1,4 +1,4 @@
-//! What can be seen of an engine's nodes.
+//! Views of an engine's nodes.
 
 use super::{Engine, NodeId};
 use crate::network::element::Element;

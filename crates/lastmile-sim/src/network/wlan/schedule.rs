@@ -37,7 +37,7 @@ impl Driven {
         let error = |reason: &str| refused(format!("{own}.trace"), reason);
         let StationTrace::Open(trace) = trace else { return Err(error("it was not opened")) };
         if !client.schedule.is_empty() {
-            return Err(error("the trace says what changes, and so does `schedule`"));
+            return Err(error("both the trace and `schedule` plan changes"));
         }
         let kind = client.rate_control;
         let rate = |(top, rate): (usize, &super::phy::PhyRate)| {

@@ -118,8 +118,7 @@ impl Check<'_> {
         let stray = OF_DISTANCE.into_iter().find(|key| !counts(key) && has(&format!("channel.{key}")));
         self.ensure(stray.is_none(), || {
             let stray = stray.unwrap_or_default();
-            let reason =
-                format!("means nothing beside `snr_db`, which says outright what follows from {stray}");
+            let reason = format!("means nothing beside `snr_db`, which replaces the result of {stray}");
             (key(&format!("channel.{stray}")), reason)
         })?;
         self.ensure(has("channel.shadowing_db") || !has("channel.coherence"), || {

@@ -1,10 +1,12 @@
-//! The token by which a peer proves its address: the reflector hands it out, and believes who returns it.
+//! The reflector gives a peer a token; a peer that returns it has proved its address.
 //!
-//! It is when it was made and a keyed hash of that and of the peer's address and port, so that making and checking it
-//! needs no memory. Whoever only heard it gains nothing by it later: it begins a session within [`LIFE`] of being made
-//! and never where the lease is shorter than its age, a session ends no sooner than its lease unless its peer says goodbye,
-//! after which no token of that source begins one that is older than the one it had, and a session takes no token that is older
-//! than its own. The secret differs at each start of the reflector.
+//! A token holds its time of issue and a keyed hash of that time and of the peer's address and port, so that issuing and checking
+//! need no memory. The secret differs at each start of the reflector. Four rules make an overheard token useless later:
+//!
+//! - A token begins a session within [`LIFE`] of its issue, and only while it is younger than the lease.
+//! - A session ends no sooner than its lease, unless its peer says goodbye.
+//! - After a goodbye the source's next session needs a younger token.
+//! - A session takes younger tokens alone.
 
 use core::net::SocketAddr;
 
@@ -14,10 +16,10 @@ use sha2::Sha256;
 use crate::time::{Span, Time};
 use crate::wire::private::Token;
 
-/// A token begins a session for so long; less where the lease is shorter.
+/// Longest age at which a token begins a session; a shorter lease shortens it.
 pub(super) const LIFE: Span = Span::from_secs(20);
 
-/// A token for `peer`, made at `now`.
+/// A token for `peer`, issued at `now`.
 pub(super) fn issue(secret: &[u8; 32], peer: SocketAddr, now: Time) -> Token {
     let mut token = [0; 16];
     token[..8].copy_from_slice(&now.as_nanos().to_be_bytes());
@@ -25,7 +27,7 @@ pub(super) fn issue(secret: &[u8; 32], peer: SocketAddr, now: Time) -> Token {
     token
 }
 
-/// When `token` was made, if it was made with this secret and for `peer`.
+/// The token's time of issue, if it was issued with this secret and for `peer`.
 pub(super) fn issued(secret: &[u8; 32], peer: SocketAddr, token: &Token) -> Option<Time> {
     let at = Time::from_nanos(u64::from_be_bytes(*token.first_chunk()?));
     mac(secret, peer, at).verify_truncated_left(&token[8..]).ok().map(|()| at)

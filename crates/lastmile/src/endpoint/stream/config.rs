@@ -234,7 +234,8 @@ impl SenderConfig {
 /// Refuses a classifier that needs to know what really lost packets, where nobody tells.
 pub(super) fn refuse_without_truth(control: Option<&Composition>) -> Result<(), ChoiceError> {
     if control.is_some_and(Composition::needs_truth) {
-        let why = "cannot be omniscient: it goes by what a simulation knows of its own losses, which no network tells";
+        let why =
+            "cannot be omniscient: it needs a simulation's knowledge of its own losses, which no network has";
         return Err(OptionError::new("classifier", why).into());
     }
     Ok(())

@@ -23,7 +23,7 @@ mod ns3;
 use lastmile_study::bench::benches;
 use ns3::Ns3;
 
-/// Measure what a simulated second costs, beside ns-2 and ns-3 where they are installed
+/// Measure the CPU time of a simulated second, beside ns-2 and ns-3 if installed
 ///
 /// On Debian both come with `apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config`.
 #[derive(clap::Args)]
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     /// Leave out the other simulators
     #[arg(long)]
     only_ours: bool,
-    /// Run each measurement so often and take the least CPU time
+    /// Repetitions of each measurement; the least CPU time counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
     /// Folder with the other simulators' programs
     #[arg(long, value_name = "DIR", default_value = "benches/ns")]
     programs: PathBuf,
-    /// Run a command, and print what it cost
+    /// Run a command, and print its CPU time and memory
     #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true, value_name = "COMMAND")]
     child: Vec<OsString>,
 }

@@ -28,13 +28,13 @@ const WATCH: Duration = Duration::from_millis(50);
 /// Options of repeated measurements.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct MonitorArgs {
-    /// Measure again and again, at multiples of this time, until Ctrl-C; prints one JSON line a round
+    /// Measure at multiples of this time until Ctrl-C, with one JSON line a round
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Monitoring", conflicts_with_all = ["verbose", "record"])]
     pub(crate) every: Option<f64>,
-    /// End after so many rounds; the exit code is that of the last
+    /// End after so many rounds; the exit code is the last round's
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring", requires = "every")]
     count: Option<u64>,
-    /// Spend at most so many bytes in any hour, both directions together; a round that would not fit is skipped
+    /// Most bytes in any hour, both directions together; a round that would not fit is skipped
     #[arg(long, value_name = "BYTES", help_heading = "Monitoring", requires = "every")]
     max_bytes_per_hour: Option<Bytes>,
     /// Append a row for each round and direction to FILE

@@ -96,7 +96,7 @@ impl<S: PacketSink> Prober<S> {
             }
             (Reply::ReverseRefused, Direction::Reverse) if stream.request_for(replied).is_some() => {
                 let why = format!(
-                    "{} does not send this reverse stream: a limit of its own, or what it owes others, forbids it; try again later",
+                    "{} does not send this reverse stream: a limit of its own, or its debt to others, forbids it; try again later",
                     self.config.peer
                 );
                 self.refuse(now, Refusal::PeerCannot(why));
