@@ -1,7 +1,8 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop strings
+.PHONY: help setup build demo test accuracy paths reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
+	deb static installed shots strings
 
 help:
 	@echo "make demo      build, then measure a path whose truth is known, with real packets"
@@ -11,12 +12,17 @@ help:
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     what measurements say on paths of real kernels whose trouble is known (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
+	@echo "make cost      what an answer costs with lastmile and with iperf3, over a path whose truth is known (two minutes)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make strings   target/strings.txt: every help text and message, to read through"
 	@echo "make build     target/release/lastmile"
+	@echo "make shots     pictures of six pages at three widths and in print: target/shots (needs chromium and pdftoppm)"
+	@echo "make deb       target/deb/lastmile.deb, with manual pages and completions (Debian; installs cargo-deb)"
+	@echo "make static    target/static/lastmile, a program that needs no library"
+	@echo "make installed both, and cargo install, tried on bare root file systems (as root, on Debian with debootstrap)"
 	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim and ns2: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
@@ -26,6 +32,19 @@ setup:
 
 build: setup
 	cargo build --release --locked
+
+# With a profile of their own, which takes minutes to build: docs/installing.md.
+deb: setup
+	scripts/deb.sh
+
+static: setup
+	scripts/static.sh
+
+installed: deb static
+	scripts/installed.sh
+
+shots: build
+	scripts/shots.sh
 
 demo: build
 	target/release/lastmile demo --html target/demo.html
@@ -39,11 +58,11 @@ ifdef ARGS
 	target/release/lastmile accuracy $(ARGS)
 else
 	target/release/lastmile accuracy --runs 1000 --trains 1,4
-	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 	target/release/lastmile accuracy --runs 20 --scenario n,n-down,n-up,n-both --method wbest,capprobe
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --trains 1,4
-	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30
-	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10,30,100,300,1000 --cross idle,poisson
+	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30M
+	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 endif
 
 # Without ARGS: the table of docs/validation.md, in a quarter of an hour.
@@ -79,6 +98,9 @@ field-linux:
 # Leave the machine alone meanwhile.
 twins: setup
 	cargo test --locked -p lastmile-cli --test lab -- --ignored --nocapture --test-threads=1 twins_
+
+cost: setup
+	cargo test --locked -p lastmile-cli --test lab -- --ignored --nocapture --test-threads=1 cost_
 
 bench-sim: build
 	target/release/lastmile bench-sim $(ARGS)

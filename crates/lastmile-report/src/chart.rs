@@ -5,11 +5,11 @@ use std::fmt::Write;
 use crate::html::esc;
 
 const WIDTH: f64 = 420.0;
-const HEIGHT: f64 = 250.0;
+const HEIGHT: f64 = 264.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 408.0;
-const TOP: f64 = 18.0;
-const BOTTOM: f64 = 208.0;
+const TOP: f64 = 32.0;
+const BOTTOM: f64 = 222.0;
 /// Points of one series that are drawn; of more, every n-th.
 const MAX_POINTS: usize = 1_000;
 
@@ -192,6 +192,19 @@ impl Chart {
         self
     }
 
+    /// A part of the plane, without a border.
+    pub fn region(mut self, class: &str, x: (f64, f64), y: (f64, f64), tip: &str) -> Chart {
+        let ((x1, y1), (x2, y0)) = (self.at(x.0, y.1), self.at(x.1, y.0));
+        let _ = writeln!(
+            self.body,
+            "<rect class=\"band {class}\" x=\"{x1:.1}\" y=\"{y1:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+            x2 - x1,
+            y0 - y1,
+            esc(tip)
+        );
+        self
+    }
+
     /// A vertical line over the whole height, with a label at its top.
     pub fn vertical(mut self, class: &str, x: f64, label: &str) -> Chart {
         let (x, _) = self.at(x, self.y.low);
@@ -249,13 +262,26 @@ impl Chart {
         self
     }
 
+    /// Words beside a point.
+    pub fn label(mut self, class: &str, x: f64, y: f64, text: &str) -> Chart {
+        let (x, y) = self.at(x, y);
+        let _ = writeln!(
+            self.body,
+            "<text class=\"label {class}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            x + 5.0,
+            y - 5.0,
+            esc(text)
+        );
+        self
+    }
+
     /// The chart as a figure.
     pub fn figure(self) -> String {
         let mut frame = String::new();
         let ticks = self.y.ticks(5.0);
-        // Four characters have room between the axis and its name; more push the name away.
+        // Five characters have room beside the axis; more widen the chart.
         let longest = ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
-        let shift = longest.saturating_sub(4) as f64 * 7.0;
+        let shift = longest.saturating_sub(5) as f64 * 7.0;
         for (value, text) in ticks {
             let (_, y) = self.at(self.x.low, value);
             let _ = writeln!(
@@ -280,12 +306,12 @@ impl Chart {
             frame,
             "<line class=\"axis\" x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\"/>\
              <text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>\
-             <text text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}</text>",
+             <text x=\"{}\" y=\"12\">{}</text>",
             (LEFT + RIGHT) / 2.0,
             BOTTOM + 34.0,
             esc(&self.x.label),
-            11.0 - shift,
-            (TOP + BOTTOM) / 2.0,
+            -shift,
+            // Above the axis: names are longer than it is high.
             esc(&self.y.label)
         );
         let (title, keys, body) = (esc(&self.title), self.keys, self.body);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::chart::{Axis, Chart};
+use crate::rows;
 
 /// Lines that a chart has colours for.
 const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
@@ -31,6 +32,14 @@ pub fn short(row: &Map<String, Value>) -> Map<String, Value> {
     out
 }
 
+/// A table of such rows in the order of their columns, the paper's numbers beside ours.
+pub fn table(rows: &[Map<String, Value>], columns: Option<&Value>) -> String {
+    let names = columns.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<String> = names.flat_map(|name| [name.to_owned(), format!("{name} (paper)")]).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    rows::table(&rows.iter().map(short).collect::<Vec<_>>().iter().collect::<Vec<_>>(), &names)
+}
+
 fn digits(value: f64) -> usize {
     if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 }
 }
@@ -55,16 +64,33 @@ pub fn chart(chart: &Value) -> String {
         .iter()
         .filter_map(|stated| Some((stated.get(0)?.as_f64()?, stated.get(1)?.as_str()?.to_owned())))
         .collect();
+    type Part = (f64, f64, Option<f64>, Option<f64>);
+    let regions: Vec<(String, Vec<Part>)> = chart
+        .get("regions")
+        .cloned()
+        .and_then(|regions| serde_json::from_value(regions).ok())
+        .unwrap_or_default();
     let points = || lines.iter().flat_map(|line| &line.1);
     if points().next().is_none() {
         return String::new();
     }
-    let x = Axis::over(of("x"), points().map(|point| point[0]));
-    let y = Axis::over(
-        of("y"),
-        points().flat_map(|p| [p[1], p[2], p[3]]).chain(stated.iter().map(|stated| stated.0)),
-    );
+    let parts = || regions.iter().flat_map(|region| &region.1);
+    let x =
+        Axis::over(of("x"), points().map(|point| point[0]).chain(parts().flat_map(|part| [part.0, part.1])));
+    let values = || points().flat_map(|p| [p[1], p[2], p[3]]).chain(stated.iter().map(|stated| stated.0));
+    // Regions without an end need room to be seen in.
+    let (low, high) =
+        values().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+    let room = if regions.is_empty() { 0.0 } else { 0.4 * (high - low) };
+    let y = Axis::over(of("y"), values().chain([low - room, high + room]));
     let mut drawn = Chart::new(of("title"), x, y);
+    for ((name, parts), class) in regions.iter().zip(["s7", "s8", "s5"].iter().cycle()) {
+        drawn = drawn.key(class, name);
+        for &(from, to, low, high) in parts {
+            let y = (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY));
+            drawn = drawn.region(class, (from, to), y, name);
+        }
+    }
     for ((name, points), class) in lines.iter().zip(COLOURS.iter().cycle()) {
         let line: Vec<(f64, f64)> = points.iter().map(|point| (point[0], point[1])).collect();
         let tip = |p: &[f64; 4]| format!("{name}, {}: {:.2}, {:.2} to {:.2}", p[0], p[1], p[2], p[3]);

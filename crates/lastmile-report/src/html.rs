@@ -48,7 +48,7 @@ pub fn plots(figures: &[String]) -> String {
     format!("<div class=\"card\"><div class=\"plots wide\">\n{all}</div></div>\n")
 }
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 #[cfg(test)]
 mod tests {

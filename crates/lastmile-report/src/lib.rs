@@ -30,6 +30,10 @@ pub mod rows;
 #[cfg(feature = "pages")]
 pub mod series;
 #[cfg(feature = "pages")]
+pub mod svg;
+#[cfg(feature = "pages")]
 pub mod timeline;
+#[cfg(feature = "pages")]
+pub mod topology;
 
 pub use mean::Mean;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Mean;
-use crate::text::Table as Text;
+use crate::text;
 
 /// Rows under columns; and charts, where a picture says more.
 #[derive(Default)]
@@ -11,6 +11,7 @@ pub struct Table {
     columns: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
     charts: Vec<Chart>,
+    topology: bool,
 }
 
 /// A cell.
@@ -67,12 +68,23 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// Values that the paper states, each with its name.
     pub stated: Vec<(f64, String)>,
+    /// Parts of the plane, each with its name.
+    pub regions: Vec<(&'static str, Vec<Region>)>,
 }
+
+/// A rectangle: from and to where across, and up; without an end it goes as far as the chart does.
+pub type Region = (f64, f64, Option<f64>, Option<f64>);
 
 impl Chart {
     /// Lines, and nothing of a paper.
     pub fn new(title: impl Into<String>, x: &'static str, y: &'static str, lines: Vec<Line>) -> Chart {
-        Chart { title: title.into(), x, y, lines, stated: Vec::new() }
+        Chart { title: title.into(), x, y, lines, stated: Vec::new(), regions: Vec::new() }
+    }
+
+    /// The same with a part of the plane filled.
+    pub fn region(mut self, name: &'static str, parts: Vec<Region>) -> Chart {
+        self.regions.push((name, parts));
+        self
     }
 
     /// The same beside values of a paper, each with words.
@@ -107,21 +119,34 @@ impl Table {
         self.charts.push(chart);
     }
 
-    /// For people: the interval behind a number, the paper's in brackets.
-    pub fn text(&self) -> String {
+    /// The same, of links: each row has `from`, `to`, `rate` and `delay`, and a page draws them as a network.
+    pub fn of_links(self) -> Table {
+        Table { topology: true, ..self }
+    }
+
+    /// Whether its rows are links.
+    pub fn is_topology(&self) -> bool {
+        self.topology
+    }
+
+    /// For people: the interval behind a number, the paper's in brackets. Columns whose name begins with `~` are details.
+    pub fn text(&self) -> text::Table {
         let is_text =
             |column: usize| self.rows.iter().all(|row| matches!(row.get(column), Some(Cell::Text(_)) | None));
         let heads: Vec<String> = self
             .columns
             .iter()
             .enumerate()
-            .map(|(at, name)| format!("{}{}", if is_text(at) { "" } else { ">" }, name.replace('_', " ")))
+            .map(|(at, name)| {
+                let (detail, name) = name.strip_prefix('~').map_or(("", *name), |name| ("~", name));
+                format!("{detail}{}{}", if is_text(at) { "" } else { ">" }, name.replace('_', " "))
+            })
             .collect();
-        let mut text = Text::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut text = text::Table::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
         for row in &self.rows {
             text.row(row.iter().map(Cell::text));
         }
-        text.text()
+        text
     }
 
     /// For programs: each row an object, by the columns; beside a number its interval and the paper's.
@@ -138,7 +163,7 @@ impl Table {
         let chart = |chart: &Chart| {
             let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
             json!({
-                "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated,
+                "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated, "regions": chart.regions,
                 "lines": chart.lines.iter().map(line).collect::<Vec<_>>(),
             })
         };

@@ -18,6 +18,7 @@ mod audience;
 pub mod bench;
 mod error;
 pub mod evaluate;
+pub mod fleet;
 #[cfg(feature = "lab")]
 mod lab;
 mod media;

@@ -1,9 +1,12 @@
 //! The JSON documents of commands (`--json`) as pages: `sim`, `lab`, `measure`, `accuracy`, `bench-sim`, `conformance`,
 //! `reproduce`, `evaluate`, `paths`.
 
+use std::collections::BTreeMap;
+
 use lastmile_report::bars::{Bar, figure};
+use lastmile_report::chart::{Axis, Chart};
 use lastmile_report::html::{esc, heading, page, plots};
-use lastmile_report::rows::{cell, number, table};
+use lastmile_report::rows::{cell, chosen, folded, number, table};
 use serde_json::{Map, Value};
 
 use crate::evaluate::page as evaluation;
@@ -142,12 +145,68 @@ fn lateness(all: &Row) -> String {
         )
 }
 
+/// The truth that an estimate aims at, bit/s.
+fn truth(row: &Row) -> Option<f64> {
+    match row.get("quantity").and_then(Value::as_str) {
+        Some("capacity") => number(row, "truth_capacity_bps"),
+        Some("shortest-exchange") => number(row, "truth_shortest_bps"),
+        Some("sustained-rate") => number(row, "truth_sustained_bps"),
+        _ => number(row, "truth_window_bps"),
+    }
+}
+
+/// Estimates over time beside their truths: a chart for each quantity of a measurement that begins anew every so often.
+fn over_time(rows: &[&Row]) -> Vec<String> {
+    let mut all: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| number(row, "rate_bps").is_some()) {
+        let name = text(row, &["from", "to", "method", "direction", "quantity"]);
+        all.entry(name).or_default().push(row);
+    }
+    let chart = |(name, rows): (String, Vec<&Row>)| {
+        let of = |row: &Row| Some((number(row, "start_seconds")?, number(row, "rate_bps")? / 1e6));
+        let points: Vec<(&Row, f64, f64)> =
+            rows.iter().filter_map(|row| of(row).map(|(at, rate)| (*row, at, rate))).collect();
+        // One estimate has no course.
+        if points.iter().all(|point| point.1 == points[0].1) {
+            return None;
+        }
+        let ends = |row: &Row| {
+            let interval = row.get("interval")?.as_object()?;
+            Some((number(interval, "low_bps")? / 1e6, number(interval, "high_bps")? / 1e6))
+        };
+        let truths: Vec<(f64, f64)> =
+            points.iter().filter_map(|(row, at, _)| Some((*at, truth(row)? / 1e6))).collect();
+        let values = points.iter().map(|point| point.2).chain(truths.iter().map(|point| point.1));
+        let values =
+            values.chain(points.iter().filter_map(|point| ends(point.0)).flat_map(|ends| [ends.0, ends.1]));
+        let x = Axis::over("start of the measurement, s", points.iter().map(|point| point.1));
+        let mut chart = Chart::new(&name, x, Axis::from_zero("Mbit/s of IP packets", values))
+            .key("c1", "estimate, with its interval")
+            .key("c2", "truth")
+            .line("c2", &truths);
+        let mut dots = Vec::new();
+        for (row, at, rate) in &points {
+            let tip = format!(
+                "{at} s: {rate:.3} Mbit/s, truth {:.3}",
+                truth(row).map_or(f64::NAN, |truth| truth / 1e6)
+            );
+            if let Some((low, high)) = ends(row) {
+                chart = chart.whisker("c1", *at, low, high, &tip);
+            }
+            dots.push((*at, *rate, tip));
+        }
+        Some(chart.points("c1", &dots).figure())
+    };
+    all.into_iter().filter_map(chart).collect()
+}
+
 /// Results of measurements beside their truths.
 fn results(all: &Row) -> String {
     let rows = list(all, "results");
     if rows.is_empty() {
         return String::new();
     }
+    let over_time = over_time(&rows);
     let bars: Vec<Bar> = rows
         .iter()
         .filter_map(|row| {
@@ -155,12 +214,7 @@ fn results(all: &Row) -> String {
             let interval = row.get("interval").and_then(Value::as_object);
             let range =
                 interval.and_then(|i| Some((number(i, "low_bps")? / 1e6, number(i, "high_bps")? / 1e6)));
-            let truth = match row.get("quantity").and_then(Value::as_str) {
-                Some("capacity") => number(row, "truth_capacity_bps"),
-                Some("shortest-exchange") => number(row, "truth_shortest_bps"),
-                Some("sustained-rate") => number(row, "truth_sustained_bps"),
-                _ => number(row, "truth_window_bps"),
-            };
+            let truth = truth(row);
             let name = text(row, &["method", "direction", "quantity"]);
             let mut tip = format!("{name}: {value:.3} Mbit/s");
             if let Some((low, high)) = range {
@@ -178,14 +232,24 @@ fn results(all: &Row) -> String {
         })
         .collect();
     let keys = [("c1", "estimate, with its interval"), ("c2", "truth")];
-    "<h2>Results</h2>\n".to_owned()
-        + &plots(&[figure("Estimates", "IP layer, Mbit/s", &keys, &bars)])
-        + &table(
-            &rows,
-            &columns(
-                "from to method direction quantity rate_bps more_than_bps burst_bytes interval next truth_capacity_bps truth_sustained_bps truth_shortest_bps truth_window_bps truth_mean_bps truth_next_bps truth_over error seconds bytes streams streams_discarded refused warning",
-            ),
-        )
+    // One truth for each: that of its quantity.
+    let with_truth = |row: &&Row| {
+        let mut row = (*row).clone();
+        row.extend(truth(&row).map(|bps| ("truth_bps".to_owned(), bps.into())));
+        row
+    };
+    let rows: Vec<Row> = rows.iter().map(with_truth).collect();
+    let shown = chosen(
+        &rows.iter().collect::<Vec<_>>(),
+        &columns(
+            "start_seconds method direction quantity rate_bps more_than_bps interval truth_bps seconds bytes refused warning",
+        ),
+    );
+    let (drawn, shown) = match over_time.is_empty() {
+        true => (vec![figure("Estimates", "IP layer, Mbit/s", &keys, &bars)], shown),
+        false => (over_time, folded("Each estimate", &shown)),
+    };
+    "<h2>Results</h2>\n".to_owned() + &plots(&drawn) + &shown
 }
 
 /// Flows of traffic, or of a role: each row is called `what`.
@@ -219,9 +283,11 @@ fn flows(all: &Row, title: &str, what: &str) -> String {
             figure("Mean delay", "mean delay, ms", &[], &bars("delay_mean_s", 1e3, "ms", "ci")),
             figure("Lost", "lost of what was sent, %", &[], &lost),
         ])
-        + &table(
+        + &chosen(
             &rows,
-            &columns(&format!("{what} kind from to goodput_bps sent received lost delay_mean_s delay_max_s")),
+            &columns(&format!(
+                "{what} control kind from to goodput_bps sent lost wireless_lost delay_mean_s delay_max_s frames_dropped ended"
+            )),
         )
 }
 
@@ -238,7 +304,7 @@ fn links(all: &Row) -> String {
     });
     "<h2>Links</h2>\n".to_owned()
         + &plots(&[figure("Dropped by queues", "packets", &[], &bars.collect::<Vec<_>>())])
-        + &table(&rows, &columns("from to packets dropped"))
+        + &chosen(&rows, &columns("from to packets lost marked busy_share queue_mean_bytes queue_max_bytes"))
 }
 
 fn wlans(all: &Row) -> String {
@@ -246,8 +312,8 @@ fn wlans(all: &Row) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let shown = "wlan from to packets delivered dropped lost transmissions collisions frames channel_errors airtime_s";
-    "<h2>WLANs</h2>\n".to_owned() + &table(&rows, &columns(shown))
+    let shown = "wlan from to packets lost lost_by_cause collisions busy_share air_share queue_mean_bytes";
+    "<h2>WLANs</h2>\n".to_owned() + &chosen(&rows, &columns(shown))
 }
 
 fn accuracy(rows: &[&Row]) -> String {
@@ -293,7 +359,12 @@ fn accuracy(rows: &[&Row]) -> String {
             ),
             figure("Bias, with its sign", "median error of the window, % of the truth", &[], &bias),
         ])
-        + &table(rows, &columns("world rate_mbps cross method direction trains n refused more_than"))
+        + &chosen(
+            rows,
+            &columns(
+                "world rate_mbps cross method direction trains n refused more_than error_window_p50 error_window_p90 bias_window_p50",
+            ),
+        )
 }
 
 fn bench(rows: &[&Row]) -> String {

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use lastmile::units::Bytes;
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 use lastmile_sim::monitor::accounting::{LinkOutcome, NetworkOutcome, WlanOutcome};
 use lastmile_sim::monitor::flows::{FlowOutcome, as_rate};
 
 /// The tables of a run's flows, links and WLANs, one below the other.
-pub fn tables(network: &NetworkOutcome) -> String {
+pub fn tables(network: &NetworkOutcome) -> Text {
     let NetworkOutcome { flows, links, wlans, .. } = network;
-    let mut text = String::new();
+    let mut text = Text::default();
     if !flows.is_empty() {
-        text += &flow_table(flows);
+        text.table(flow_table(flows));
     }
     if !links.is_empty() {
-        text += &link_table(links);
+        link_table(links, &mut text);
     }
     if !wlans.is_empty() {
-        text += &wlan_table(wlans);
+        wlan_table(wlans, &mut text);
     }
     text
 }
@@ -27,9 +27,18 @@ pub fn tables(network: &NetworkOutcome) -> String {
 const MAX_HOPS: usize = 24;
 
 /// Table of the links.
-fn link_table(links: &[LinkOutcome]) -> String {
-    let columns =
-        ["link from", "to", ">packets", ">marked", "lost", ">mean queue", ">longest", ">in packets", ">busy"];
+fn link_table(links: &[LinkOutcome], text: &mut Text) {
+    let columns = [
+        "link from",
+        "to",
+        ">packets",
+        ">marked",
+        "lost",
+        ">mean queue",
+        ">longest",
+        "~>in packets",
+        ">busy",
+    ];
     let mut table = Table::new(&columns);
     let used = links.iter().filter(|link| link.packets > 0 || !link.lost.is_empty());
     for link in used.clone().take(MAX_HOPS) {
@@ -45,11 +54,12 @@ fn link_table(links: &[LinkOutcome]) -> String {
             percent(link.busy_share),
         ]);
     }
-    table.text() + &more(used.count(), links.len(), "links")
+    text.table(table);
+    more(used.count(), links.len(), "links", text);
 }
 
 /// Table of the WLANs' directions.
-fn wlan_table(wlans: &[WlanOutcome]) -> String {
+fn wlan_table(wlans: &[WlanOutcome], text: &mut Text) {
     let columns = [
         "air from",
         "to",
@@ -57,7 +67,7 @@ fn wlan_table(wlans: &[WlanOutcome]) -> String {
         "lost",
         ">collisions",
         ">mean queue",
-        ">longest",
+        "~>longest",
         ">of the air",
         ">busy",
     ];
@@ -76,15 +86,16 @@ fn wlan_table(wlans: &[WlanOutcome]) -> String {
             percent(air.busy_share),
         ]);
     }
-    table.text() + &more(used.count(), wlans.len(), "directions of WLANs")
+    text.table(table);
+    more(used.count(), wlans.len(), "directions of WLANs", text);
 }
 
 /// Says what a table leaves out.
-fn more(used: usize, all: usize, what: &str) -> String {
+fn more(used: usize, all: usize, what: &str, text: &mut Text) {
     match used.saturating_sub(MAX_HOPS) {
-        0 if used == all => String::new(),
-        0 => format!("{} other {what} carried nothing\n", all - used),
-        more => format!("{more} more {what} carried something: --json has all\n"),
+        0 if used == all => {}
+        0 => text.say(format!("{} other {what} carried nothing", all - used)),
+        more => text.say(format!("{more} more {what} carried something: --json has all")),
     }
 }
 
@@ -102,9 +113,19 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// Table of the traffic.
-fn flow_table(flows: &[FlowOutcome]) -> String {
-    let columns =
-        ["flow", "kind", "from", "to", ">goodput (IP)", ">sent", ">received", "lost", ">delay", ">longest"];
+fn flow_table(flows: &[FlowOutcome]) -> Table {
+    let columns = [
+        "flow",
+        "~kind",
+        "from",
+        "to",
+        ">goodput (IP)",
+        ">sent",
+        "~>received",
+        "lost",
+        ">delay",
+        "~>longest",
+    ];
     let mut table = Table::new(&columns);
     let milliseconds =
         |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ms", s * 1e3));
@@ -122,5 +143,5 @@ fn flow_table(flows: &[FlowOutcome]) -> String {
             milliseconds(flow.delay_max_s),
         ]);
     }
-    table.text()
+    table
 }

@@ -5,9 +5,12 @@ use std::fs;
 use std::io::Read;
 
 use lastmile::time::Span;
+use lastmile::units::Bytes;
+use lastmile_sim::network::traffic::Arrivals;
+use lastmile_sim::network::wlan::StationTrace;
 use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, SimulatedRun, simulate};
-use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, builtin_text};
+use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, TrafficSpec, builtin_text};
 
 use crate::audience::Audience;
 use crate::error::{Error, Result};
@@ -81,6 +84,30 @@ fn read(name: &str) -> std::io::Result<String> {
 pub fn load(name: &str, overrides: &[Override]) -> Result<Scenario> {
     let (file, text) = text(name)?;
     Ok(Scenario::parse_with(&file, &text, overrides)?)
+}
+
+/// Mixes more into a hash.
+pub(crate) fn mixed(hash: u64, more: u64) -> u64 {
+    (hash ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// Fingerprint of the files beside a scenario that it reads.
+pub(crate) fn traces(scenario: &Scenario) -> u64 {
+    let packet =
+        |hash, packet: &(Span, Bytes)| mixed(hash, packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40));
+    let flow = |hash, flow: &TrafficSpec| match &flow.arrivals {
+        Arrivals::Trace(trace) => trace.packets().iter().fold(hash, packet),
+        _ => hash,
+    };
+    let links = scenario.links.iter().filter_map(|link| link.config.trace.as_ref());
+    let stations = scenario.wlans.iter().flat_map(|wlan| &wlan.config.station);
+    let stations = stations.filter_map(|station| match station.trace.as_ref()? {
+        StationTrace::Open(trace) => Some(trace),
+        StationTrace::Named(_) => None,
+    });
+    links
+        .chain(stations)
+        .fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
 }
 
 /// Runs a scenario in virtual time; hooks look on.

@@ -1,5 +1,6 @@
 //! A paper of one's own is one file, and one line that adds it: a scenario, a figure made of its runs, and a claim.
 
+use lastmile_study::fleet::Fleet;
 use lastmile_study::papers::{
     Bar, Case, Claim, Item, Lines, Number, Numbers, PAPERS, Paper, Parts, Request, Row, Run, Shown, Stated,
     reproduce,
@@ -51,7 +52,7 @@ size = "1000 B"
 /// What is kept of a run: the first flow's share, in percent.
 fn shares(run: &Run<'_>) -> Numbers {
     let got: Vec<f64> = run.network.flows.iter().filter_map(|flow| flow.goodput_bps).collect();
-    Numbers::from([("share", 100.0 * got[0] / got.iter().sum::<f64>())])
+    Numbers::from([("share".into(), 100.0 * got[0] / got.iter().sum::<f64>())])
 }
 
 /// The other flow at that many Mbit/s.
@@ -85,11 +86,11 @@ fn a_paper_of_one_s_own_is_made_as_those_here() {
     PAPERS.add(&[&HALVES]).unwrap();
     let paper = PAPERS.find("halves").unwrap();
     let request = Request { runs: Some(3), world: World::Sim, ..Request::default() };
-    let made = reproduce(paper, &request, &Audience::default()).unwrap();
+    let made = reproduce(paper, &request, &Fleet::Whole, &Audience::default()).unwrap().unwrap();
     let claim = &made.document["claims"][0];
     assert_eq!(claim["holds"], true, "{claim}");
     assert!(claim["ours"].as_str().unwrap().starts_with("beside 2 Mbit/s "), "{claim}");
     let row = &made.document["items"][0]["rows"][0];
     assert_eq!((&row["other_mbps"], &row["share_paper"]), (&"2".into(), &50.0.into()), "{row}");
-    assert!(made.text.contains("h1 holds"), "{}", made.text);
+    assert!(made.text.to_string().contains("h1 holds"), "{}", made.text);
 }

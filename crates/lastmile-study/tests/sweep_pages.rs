@@ -20,7 +20,9 @@ fn numbers_are_drawn_where_they_belong_with_median_and_spread() {
     assert!(!is_sweep("{\"at\":1,\"node\":0,\"seq\":0}") && !is_sweep("x"));
     let drawn = SweepResult::read(file.as_bytes()).unwrap().page("a<b>.jsonl");
     assert!(
-        drawn.contains("link.0.rate = 10 Mbit/s: median 9.5000, 10 to 90 %: 9.1000 to 9.9000, 11 runs"),
+        drawn.contains(
+            "link.0.rate = 10 Mbit/s: median 9.5000, 10 to 90 %: 9.1000 to 9.9000, 11 runs, 0 refused"
+        ),
         "{drawn}"
     );
     assert!(drawn.contains("<h2>wbest forward &lt;b&gt;</h2>") && !drawn.contains("<b>.jsonl"));
@@ -53,4 +55,36 @@ fn names_and_nothing_are_drawn_too() {
     );
     let error = SweepResult::read(&b"{\"run\":0,\"seed\":1}\n{\"run\""[..]).map(|_| ()).unwrap_err();
     assert!(error.to_string().starts_with("line 2: not a row of a sweep"), "{error}");
+}
+
+#[test]
+fn a_second_parameter_makes_curves_and_a_third_charts() {
+    let mut file = String::new();
+    let mut run = 0;
+    for rate in ["5", "10", "20"] {
+        for loss in ["0", "0.01"] {
+            for kind in ["fifo", "red"] {
+                run += 1;
+                let of = format!(
+                    "{{\"run\":{run},\"seed\":1,\"link.0.loss\":\"{loss}\",\"link.0.queue\":\"{kind}\",\"link.0.rate\":\"{rate} Mbit/s\",\
+                     \"method\":\"wbest\",\"direction\":\"forward\""
+                );
+                file += &format!("{of},\"quantity\":\"capacity\",\"rate_bps\":{rate}e6}}\n");
+                if rate == "20" && kind == "red" {
+                    file += &format!("{of},\"refused\":\"too many packets were lost\"}}\n");
+                }
+            }
+        }
+    }
+    let drawn = SweepResult::read(file.as_bytes()).unwrap().page("x");
+    assert_eq!(drawn.matches("<figure").count(), 2, "one for each kind of queue: {drawn}");
+    for part in [
+        "against link.0.rate; link.0.queue = fifo",
+        "against link.0.rate; link.0.queue = red",
+        "link.0.loss = 0.01</i>",
+    ] {
+        assert!(drawn.contains(part), "{part} is missing: {drawn}");
+    }
+    assert_eq!(drawn.matches(", 1 refused</title>").count(), 2 * 2, "a whisker and a dot of each curve");
+    assert_eq!(drawn.matches("n = 1</i>").count(), 2);
 }

@@ -8,19 +8,36 @@ use core::fmt;
 /// use lastmile::units::Rate;
 /// let error = "ten".parse::<Rate>().unwrap_err();
 /// assert_eq!(error.to_string(), "\"ten\" is not a rate such as \"5.12 Mbit/s\"");
+/// let error = "10".parse::<Rate>().unwrap_err();
+/// assert_eq!(error.to_string(), "\"10\" has no unit: type 10M for Mbit/s, 10k for kbit/s or 10bps for bit/s");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {wanted}")]
 pub struct ParseUnitError {
     text: String,
-    wanted: &'static str,
+    wanted: Wanted,
+}
+
+/// What a text was to be: a description, and what to type in the place of a bare number, which stands for `{}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted(pub(crate) &'static str, pub(crate) &'static str);
+
+impl fmt::Display for ParseUnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (text, Wanted(what, typed)) = (&self.text, self.wanted);
+        match text.trim().parse::<f64>() {
+            Ok(number) if number.is_finite() && number >= 0.0 && !typed.is_empty() => {
+                write!(f, "{text:?} has no unit: type {}", typed.replace("{}", text.trim()))
+            }
+            _ => write!(f, "{text:?} is not {what}"),
+        }
+    }
 }
 
 /// Reads a non-negative decimal number followed by one of `units`; rounds to the nearest whole unit.
 pub(crate) fn parse_with_unit(
     text: &str,
     units: &[(&str, f64)],
-    wanted: &'static str,
+    wanted: Wanted,
 ) -> Result<f64, ParseUnitError> {
     let error = || ParseUnitError { text: text.to_owned(), wanted };
     let trimmed = text.trim();

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 use core::str::FromStr;
 
-use crate::text::{ParseUnitError, Significant, parse_with_unit};
+use crate::text::{ParseUnitError, Significant, Wanted, parse_with_unit};
 
 /// A signed length of time in nanoseconds.
 ///
@@ -158,7 +158,7 @@ impl FromStr for Span {
             Some(rest) => (true, rest),
             None => (false, s),
         };
-        let ns = parse_with_unit(digits, UNITS, "a time such as \"10 ms\"")? as i64;
+        let ns = parse_with_unit(digits, UNITS, Wanted("a time such as \"10 ms\"", ""))? as i64;
         Ok(Span(if negative { -ns } else { ns }))
     }
 }

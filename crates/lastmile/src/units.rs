@@ -9,7 +9,7 @@ use core::ops::{Add, AddAssign, Mul, Sub};
 use core::str::FromStr;
 
 pub use crate::text::ParseUnitError;
-use crate::text::{Significant, parse_with_unit};
+use crate::text::{Significant, Wanted, parse_with_unit};
 use crate::time::Span;
 
 /// A number of bytes.
@@ -84,7 +84,11 @@ impl fmt::Display for Bytes {
 
 impl FromStr for Bytes {
     type Err = ParseUnitError;
+    /// Reads "60 kB"; nothing but 0 goes without a unit.
     fn from_str(s: &str) -> Result<Bytes, ParseUnitError> {
+        if s.trim() == "0" {
+            return Ok(Bytes::ZERO);
+        }
         const UNITS: &[(&str, f64)] = &[
             ("B", 1.0),
             ("kB", 1e3),
@@ -93,8 +97,11 @@ impl FromStr for Bytes {
             ("GB", 1e9),
             ("KiB", 1024.0),
             ("MiB", 1_048_576.0),
+            ("GiB", 1_073_741_824.0),
         ];
-        let n = parse_with_unit(s, UNITS, "a number of bytes such as \"1500 B\" or \"60 kB\"")?;
+        let wanted =
+            Wanted("a number of bytes such as \"1500 B\" or \"60 kB\"", "{}B for bytes, {}kB or {}MB");
+        let n = parse_with_unit(s, UNITS, wanted)?;
         Ok(Bytes(n as u64))
     }
 }
@@ -346,7 +353,9 @@ impl FromStr for Rate {
             ("M", 1e6),
             ("G", 1e9),
         ];
-        let n = parse_with_unit(s, UNITS, "a rate such as \"5.12 Mbit/s\"")?;
+        let wanted =
+            Wanted("a rate such as \"5.12 Mbit/s\"", "{}M for Mbit/s, {}k for kbit/s or {}bps for bit/s");
+        let n = parse_with_unit(s, UNITS, wanted)?;
         Ok(Rate::ip(n as u64))
     }
 }
@@ -372,6 +381,17 @@ mod tests {
         for text in ["10MB/s", "10MBps", "10m", "10 mb/s"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_told_what_to_type() {
+        let rate = "10".parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(rate, "\"10\" has no unit: type 10M for Mbit/s, 10k for kbit/s or 10bps for bit/s");
+        let bytes = "1500".parse::<Bytes>().unwrap_err().to_string();
+        assert_eq!(bytes, "\"1500\" has no unit: type 1500B for bytes, 1500kB or 1500MB");
+        assert_eq!("0".parse(), Ok(Bytes::ZERO));
+        assert!(["1MB", "1 MB", "1000kB"].iter().all(|text| text.parse() == Ok(Bytes(1_000_000))));
+        assert!(["1", "1s", "1000ms", "1 s"].iter().all(|text| text.parse() == Ok(Span::from_secs(1))));
     }
 
     #[test]

@@ -5,8 +5,9 @@ use lastmile_net::doctor::{Finding, Machine, Verdict};
 use lastmile_net::sched::Lateness;
 use serde_json::{Value, json};
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 
 /// Examine this machine (timestamps, priorities, timers, namespaces, interface) and list changes to make
 ///
@@ -17,9 +18,8 @@ pub(crate) struct Args {
     /// Network interface to examine too: offloads, interrupt coalescing
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -28,21 +28,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Usage.blame(anyhow!("{error}; name an interface from `ip link`")));
     }
     let findings = machine.findings();
-    crate::shell::show(args.json, &to_json(&machine, &findings), &to_text(&findings))?;
+    args.print.show(&to_json(&machine, &findings), &to_text(&findings))?;
     let missing = findings.iter().any(|f| f.verdict == Verdict::Missing);
     Ok(missing.then_some(Exit::Machine))
 }
 
-fn to_text(findings: &[Finding]) -> String {
+fn to_text(findings: &[Finding]) -> Text {
     let mut table = Table::new(&["check", "verdict", "found"]);
     for f in findings {
         table.row([f.name.to_owned(), f.verdict.to_string(), f.found.clone()]);
     }
-    let mut text = table.text();
+    let mut text = Text::from(table);
     let mut advice = findings.iter().filter_map(|f| Some((f, f.advice.as_deref()?))).peekable();
-    text += if advice.peek().is_some() { "\nWhat to change:\n" } else { "\nNothing to change.\n" };
+    text.say(if advice.peek().is_some() { "\nWhat to change:" } else { "\nNothing to change." });
     for (f, advice) in advice {
-        text += &format!("  {}: {advice}\n", f.name);
+        text.say(format!("  {}: {advice}", f.name));
     }
     text
 }
@@ -73,10 +73,10 @@ mod tests {
     fn advice_stands_below_the_table() {
         let text = to_text(&[finding(Verdict::Missing, Some("modprobe tun"))]);
         assert_eq!(
-            text,
+            text.to_string(),
             "what  verdict  found\ntun   missing  it is so\n\nWhat to change:\n  tun: modprobe tun\n"
         );
-        assert!(to_text(&[finding(Verdict::Good, None)]).ends_with("\nNothing to change.\n"));
+        assert!(to_text(&[finding(Verdict::Good, None)]).to_string().ends_with("\nNothing to change.\n"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
 
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
-use lastmile::endpoint::measure::Decision;
-use lastmile::endpoint::measure::{Cost, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
+use lastmile::endpoint::measure::{Cost, Decision, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::Refusal;
 use lastmile::node::{Input, Recorded};
@@ -16,12 +16,14 @@ use lastmile_net::recording::World;
 
 use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
-use crate::roles::measure::answer::answer;
+use crate::roles::measure::answer::{answer, head};
 use crate::roles::measure::monitor::{self, Asked, MonitorArgs, Round, time_of_day};
 use crate::roles::measure::result::{counted, exit, once, table};
+use crate::roles::measure::seen;
+use crate::shell::dscp::dscp;
 use crate::shell::exit::Exit;
-use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve, source};
-use crate::shell::options::{KERNEL_NOISE, MethodArgs, bytes, packet_size, seconds};
+use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve_at, source};
+use crate::shell::options::{KERNEL_NOISE, MethodArgs, packet_size, seconds};
 use crate::shell::signals;
 
 /// Measure the capacity and the available bandwidth of the path to HOST
@@ -30,15 +32,18 @@ use crate::shell::signals;
 /// packets of the probe's size. Forward is from here to HOST.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Host name or address, with or without a port. Default port: 8620
+    /// Host name or address, with or without a port
     host: String,
+    /// UDP port of `serve` on HOST [default: 8620]
+    #[arg(long)]
+    port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
     /// Direction to measure
     #[arg(long, value_enum, default_value_t = DirectionArg::Both)]
     direction: DirectionArg,
     /// End after so many bytes, both directions together
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
     /// End after this time: seconds, or a time such as 500ms
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -47,8 +52,8 @@ pub(crate) struct Args {
     socket: SocketArgs,
     #[command(flatten)]
     key: KeyArgs,
-    /// DiffServ codepoint of the packets
-    #[arg(long, value_name = "0-63", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..64))]
+    /// DiffServ codepoint of the packets: a name such as ef, af41 or cs1, or 0 to 63
+    #[arg(long, value_name = "DSCP", default_value = "0", value_parser = dscp)]
     dscp: u8,
     /// Print a table of all numbers, with the burst and the cost of each
     #[arg(long, short, conflicts_with = "json")]
@@ -90,7 +95,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return monitor::run(&args.monitor, every, asked, |limit| Ok(measure(&args, limit)?.round));
     }
     let time = time_of_day();
-    let Session { round, events, unrecorded } = measure(&args, None)?;
+    let Session { round, events, records, unrecorded } = measure(&args, None)?;
     let (peer, rows) = (round.peer, &round.rows);
     if args.json {
         crate::shell::json(&round.document(&time, &args.host))?;
@@ -102,16 +107,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         unrecorded.iter().for_each(|error| why += &format!("; {error}"));
         return Err(round.exit.unwrap_or(Exit::Peer).blame(anyhow!(why)));
     } else {
+        let trip = round.rtt.map(Span::from_secs_f64);
+        crate::shell::say(&head(&args.host, peer, trip, cost(&events)));
         match args.verbose {
             true => crate::shell::say(table(rows).trim_end()),
             false => {
-                let trip = round.rtt.map(|s| format!(", round trip {}", Span::from_secs_f64(s)));
-                crate::shell::say(&format!("{peer}{}\n", trip.unwrap_or_default()));
-                crate::shell::say(answer(rows, &args.host).trim_end());
+                let seen = seen::rows(records.try_iter(), &args.host);
+                crate::shell::say(answer(rows, &args.host, &seen).trim_end());
             }
         }
         round.warnings.iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
-        crate::shell::say_in_lines(&summary(&events));
+        if args.verbose {
+            crate::shell::say_in_lines(&summary(&events));
+        }
     }
     match unrecorded {
         Some(error) => Err(Exit::Machine.blame(error)),
@@ -123,6 +131,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 struct Session {
     round: Round,
     events: Vec<Event>,
+    records: mpsc::Receiver<StreamRecord>,
     /// Why the recording is not complete.
     unrecorded: Option<anyhow::Error>,
 }
@@ -143,7 +152,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let method_seed = u64::from(seed[0]);
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
     args.method.build(KERNEL_NOISE, method_seed)?;
-    let peer = resolve(&args.host, DEFAULT_PORT, args.socket.bind)?;
+    let peer = resolve_at(&args.host, args.port, DEFAULT_PORT, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
     let config = ProberConfig {
@@ -158,7 +167,12 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let header = session.header(World::Real)?;
     let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
-    let keep = recorder.clone().map(|kept| Each(move |record: &StreamRecord| kept.record(record)));
+    let (kept, (keep, records)) = (recorder.clone(), mpsc::channel());
+    let keep = Each(move |record: &StreamRecord| {
+        kept.iter().for_each(|kept| kept.record(record));
+        // Nobody reads them if the session failed.
+        let _ = keep.send(record.clone());
+    });
     let prober = Prober::with_sink(config, session.measurements()?, keep);
     let tell = recorder.clone();
     let mut node = Recorded::new(prober, move |now, input: &Input| {
@@ -195,7 +209,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let (rtt, warnings) = (rtt(&events), warnings(&events));
     let (local, cost) = (source(peer, args.socket.bind), cost(&events).unwrap_or_default().into());
     let round = Round { local, peer, rtt, rows, warnings, cost, exit };
-    Ok(Session { round, events, unrecorded })
+    Ok(Session { round, events, records, unrecorded })
 }
 
 /// Whether there is no result, and the peer or the way to it is why.
@@ -234,7 +248,7 @@ fn warnings(events: &[Event]) -> Vec<(String, &'static str)> {
     each.into_iter().map(|(text, codes)| (counted(text, codes.len(), "times"), codes[0])).collect()
 }
 
-/// What the session cost, if it came to its end.
+/// The cost of the whole session, if it ended.
 fn cost(events: &[Event]) -> Option<Cost> {
     events.iter().rev().find_map(|e| match *e.what.of()? {
         Decision::Finished { cost } => Some(cost),
@@ -242,8 +256,8 @@ fn cost(events: &[Event]) -> Option<Cost> {
     })
 }
 
-/// One line: what it cost.
-pub(crate) fn summary(events: &[Event]) -> String {
+/// The cost in one line.
+fn summary(events: &[Event]) -> String {
     let Some(cost) = cost(events) else { return "not finished".into() };
     let credit = match cost.credit_bytes {
         Bytes::ZERO => String::new(),

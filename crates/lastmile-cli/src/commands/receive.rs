@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (header, endpoint) = stream::receiver(config)?;
     let live = args.live.open(header, endpoint)?;
     if !args.json {
-        crate::shell::say(&format!(
+        crate::shell::log(&format!(
             "receiving on {}; stream to it with: lastmile stream HOST",
             addresses.join(" and ")
         ));
@@ -84,13 +84,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         match (line, args.json) {
             (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),
             (Some(line), _) if looked_at => crate::shell::look(&line),
-            _ if says => crate::shell::say(&format!("{} {}", event.at, roles::told(&event.what).text)),
+            _ if says => crate::shell::log(&format!("{} {}", event.at, roles::told(&event.what).text)),
             _ => {}
         }
         args.once && receiving.streams() > 0
     })?;
     if !args.json && receiving.streams() > 0 {
-        crate::shell::say(receiving.table().trim_end());
+        crate::shell::say_text(&receiving.lines(), false);
     }
     written?;
     // Who serves one after another is ended by a signal; who waits for one stream is interrupted by it.

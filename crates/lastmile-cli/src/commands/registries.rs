@@ -7,17 +7,17 @@ use lastmile::estimate::Method;
 use lastmile::options::{Entry, Opt, Registry};
 use serde_json::{Map, Value, json};
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 
 // Without documentation of its own: the commands in `lib.rs` have it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Name to list the options of
     name: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 /// What a registry shows of its entries beside their names and options.
@@ -156,11 +156,11 @@ pub(crate) fn controllers(args: Args) -> anyhow::Result<Option<Exit>> {
     if args.name.as_ref().is_some_and(is_wrapper) {
         return run(args, &WRAPPERS);
     }
-    let both = args.name.is_none() && !args.json;
+    let (both, print) = (args.name.is_none() && !args.print.json, args.print);
     run(args, &CONTROLLERS)?;
     if both {
         crate::shell::say("");
-        run(Args { name: None, json: false }, &WRAPPERS)?;
+        run(Args { name: None, print }, &WRAPPERS)?;
     }
     Ok(None)
 }
@@ -178,9 +178,10 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
     if let Some(name) = &args.name {
         let entry = registry.find(name).map_err(|error| Exit::Usage.blame(error))?;
         let (about, paper) = entry.about();
-        let head = format!("{}: {about} ({paper})\n{}", entry.name(), entry.line());
-        let text = format!("{head}\n\n{}", table(entry.options()));
-        return crate::shell::show(args.json, &for_programs(entry), &text).map(|()| None);
+        let mut text = Text::default();
+        text.say(format!("{}: {about} ({paper})\n{}\n", entry.name(), entry.line()));
+        text.table(table(entry.options()));
+        return args.print.show(&for_programs(entry), &text).map(|()| None);
     }
     let mut table = Table::new(&[E::COLUMNS, &["how"]].concat());
     for entry in registry.iter() {
@@ -196,7 +197,7 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
         }
     }
     let all: Vec<Value> = registry.iter().map(|entry| for_programs(entry)).collect();
-    crate::shell::show(args.json, &all, &table.text())?;
+    args.print.show(&all, &table.into())?;
     Ok(None)
 }
 
@@ -212,12 +213,12 @@ fn rows(options: &[Opt]) -> Vec<Value> {
 }
 
 /// Options for people.
-fn table(options: &[Opt]) -> String {
-    let mut table = Table::new(&["option", "kind", "default", "possible", "meaning", "from"]);
+fn table(options: &[Opt]) -> Table {
+    let mut table = Table::new(&["option", "~kind", "default", "possible", "meaning", "~from"]);
     for opt in options {
         let default = opt.default().map_or_else(|| "-".to_owned(), |default| default.to_string());
         let (name, kind) = (opt.name.to_owned(), opt.kind.to_string());
         table.row([name, kind, default, opt.possible(), opt.help.to_owned(), opt.source.to_owned()]);
     }
-    table.text()
+    table
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, json};
 
 use crate::files::replayed::replay;
 use crate::roles;
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::network::read_key;
 use crate::shell::options::MethodArgs;
@@ -31,9 +32,8 @@ pub(crate) struct Args {
     /// The key, if the recorded session had one
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             roles::replayed(&replayed.events)
         }
     };
-    if args.json {
+    if args.print.json {
         let mut text = Map::new();
         text.insert("recording".into(), json!(args.file));
         text.insert("decisions".into(), json!(replayed.events.len()));
@@ -59,9 +59,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         all.iter().for_each(|(found, _)| found.clone().put_into(&mut text));
         crate::shell::json(&text)?;
     } else {
-        all.iter()
-            .filter_map(|(_, shown)| shown.table.as_deref())
-            .for_each(|table| crate::shell::say(table.trim_end()));
+        all.iter().for_each(|(_, shown)| args.print.say(&shown.text));
         if !args.streams {
             crate::shell::say(&format!("{} decisions, all as recorded", replayed.events.len()));
         }

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// File of the page, or - for standard output. Default: FILE with the ending .html
     #[arg(short, long, value_name = "OUT.html")]
     output: Option<PathBuf>,
+    /// Write each figure as an SVG file into this folder too; made if need be
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -41,6 +44,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         );
     }
     let page = draw(&args.file).map_err(|error| Exit::Usage.blame(error))?;
+    if let Some(folder) = &args.svg {
+        figures(folder, &page).map_err(|error| Exit::Usage.blame(error))?;
+    }
     if output == Path::new("-") {
         crate::shell::say(page.trim_end());
         return Ok(None);
@@ -49,6 +55,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         .map_err(|error| Exit::Usage.blame(error))?;
     crate::shell::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
     Ok(None)
+}
+
+/// Writes each figure of a page into a folder.
+fn figures(folder: &Path, page: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, svg) in lastmile_report::svg::figures(page) {
+        replace(&folder.join(name), |file| Ok(file.write_all(svg.as_bytes())?))?;
+    }
+    Ok(())
 }
 
 /// Kinds of files that can be drawn, for error messages.
@@ -78,9 +93,9 @@ fn draw(file: &Path) -> anyhow::Result<String> {
     let line = String::from_utf8_lossy(&first).into_owned();
     let object = serde_json::from_str::<Map<String, Value>>(&line).ok();
     let has = |key: &str| object.as_ref().is_some_and(|object| object.contains_key(key));
-    if has("sweep") && has("runs") {
+    if has("lastmile") && has("shard") {
         bail!(
-            "{shown} is what an unfinished sweep has so far: call the sweep again to finish it, and draw its output"
+            "{shown} is an unfinished sweep or a shard: call the sweep again to finish it, or `lastmile merge`, and draw the output"
         );
     }
     let whole = Cursor::new(first).chain(reader);
@@ -138,7 +153,7 @@ mod tests {
             "{\"at\":1,\"node\":0,\"seq\":0,\"event\":\"warned\",\"code\":\"other\",\"text\":\"a\"}\n{\"at\":1,\"no\n",
         )
         .unwrap();
-        let args = |output: Option<PathBuf>| Args { file: file.clone(), output };
+        let args = |output: Option<PathBuf>| Args { file: file.clone(), output, svg: None };
         let error = run(args(None)).unwrap_err().to_string();
         assert!(error.contains("run.jsonl:2: neither a decision nor a record"), "{error}");
         assert!(!page.exists());
@@ -150,8 +165,11 @@ mod tests {
         assert!(fs::read_to_string(&page).unwrap().contains("cut at line 2"));
         fs::write(&file, whole).unwrap();
         assert!(run(args(Some(file.clone()))).unwrap_err().to_string().contains("would be overwritten"));
-        run(args(None)).unwrap();
+        run(Args { svg: Some(dir.join("figures")), ..args(None) }).unwrap();
         assert!(fs::read_to_string(&page).unwrap().contains("warning: a"));
+        let figures: Vec<_> =
+            fs::read_dir(dir.join("figures")).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(figures, ["01-timeline.svg"]);
         fs::remove_dir_all(&dir).unwrap();
     }
 }

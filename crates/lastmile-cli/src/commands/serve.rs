@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut reflector = Reflector::new(config);
     if !args.json {
         let mode = if keyed { "with a key" } else { "without a key" };
-        crate::shell::say(&format!(
+        crate::shell::log(&format!(
             "serving on {} {mode}; measure with: lastmile measure HOST",
             addresses.join(" and ")
         ));
@@ -90,7 +90,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
             _ => return,
         };
-        crate::shell::say(&line);
+        match args.json {
+            true => crate::shell::say(&line),
+            false => crate::shell::log(&line),
+        }
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
     let counted = reflector.counters();
@@ -100,7 +103,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         line["schema"] = lastmile_report::json::SCHEMA.into();
         crate::shell::say(&line.to_string());
     } else {
-        crate::shell::say(&format!(
+        crate::shell::log(&format!(
             "{} reflected, {} logged, {} streamed, {} malformed, {} too small, {} without the key, {} without proof of their address, \
              {} repeated, {} looped; turned away: {}",
             counted.reflected,

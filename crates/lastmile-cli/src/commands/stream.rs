@@ -18,8 +18,8 @@ use lastmile::wire::MAX_SCHEME_NAME;
 use crate::files::live::LiveArgs;
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
-use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve};
-use crate::shell::options::{bytes, seconds};
+use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve_at};
+use crate::shell::options::seconds;
 use crate::shell::signals;
 
 /// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -31,8 +31,11 @@ const MAX: Rate = Rate::ip(10_000_000);
 /// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Host name or address, with or without a port. Default port: 5004
+    /// Host name or address, with or without a port
     host: String,
+    /// UDP port of `receive` on HOST [default: 5004]
+    #[arg(long)]
+    port: Option<u16>,
     /// Controller of the rate, such as `tfrc`. After a +: `probe` measures the path's capacity by packet pairs, a loss classifier tells wireless
     /// losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`). `lastmile controllers` and `lastmile classifiers` list the names
     #[arg(long, value_name = "NAME", default_value = "tfrc", help_heading = "Rate")]
@@ -56,13 +59,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     seconds: f64,
     /// End after so many bytes, media and reports together
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
     /// End after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     max_seconds: Option<f64>,
     /// Size of the largest packets, IP headers included
-    #[arg(long, value_name = "BYTES", default_value = "1200", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1200 B")]
     packet_size: Bytes,
     /// Frames per second
     #[arg(long, value_name = "NUMBER", default_value_t = 30.0)]
@@ -192,7 +195,7 @@ pub(super) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
-    let peer = resolve(&args.host, MEDIA_PORT, args.socket.bind)?;
+    let peer = resolve_at(&args.host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
         return Err(Exit::Usage.blame(anyhow!(
             "{peer} is a group of hosts: a stream goes to one receiver, whose feedback it follows"

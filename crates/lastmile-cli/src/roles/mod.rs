@@ -6,6 +6,7 @@ use std::any::Any;
 use anyhow::anyhow;
 use lastmile::Key;
 use lastmile::endpoint::{AnyEndpoint, Decision, Event};
+use lastmile::options::{Choice, Kind, Opt, Scalar};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile_net::recording::{Header, World};
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::shell::exit::Exit;
 use crate::shell::options::MethodArgs;
 use lastmile_report::event::{Mood, Told};
+use lastmile_report::text::Text;
 
 mod loopback;
 pub(crate) mod run;
@@ -34,11 +36,8 @@ trait Role: Sync {
     /// Its name in recordings.
     fn name(&self) -> &'static str;
 
-    /// Table and exit code of a run.
+    /// Text and exit code of a run.
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown;
-
-    /// The results of a run in a few lines of 80 columns; empty if it had nothing to do.
-    fn answer(&self, found: &Found) -> String;
 
     /// Makes the first line of a recording of one of its endpoints.
     fn header(&self, scenario: &Scenario, what: Recorded) -> HeaderOf;
@@ -49,7 +48,7 @@ trait Role: Sync {
     /// Its cases in `conformance`, brief or in full.
     fn cases(&self, full: bool) -> Vec<Case>;
 
-    /// Rows and table of decisions made again, for `replay`.
+    /// Rows and text of decisions made again, for `replay`.
     fn replayed(&self, _events: &[Event]) -> Option<(Rows, Shown)> {
         None
     }
@@ -79,9 +78,9 @@ trait Role: Sync {
     }
 }
 
-/// Table and exit code of one role; empty if it had nothing to do.
+/// Text and exit code of one role; empty if it had nothing to do.
 pub(crate) struct Shown {
-    pub(crate) table: Option<String>,
+    pub(crate) text: Text,
     /// The exit code that these deserve, where success is not it.
     pub(crate) exit: Option<Exit>,
 }
@@ -112,14 +111,9 @@ pub(crate) struct Case {
     pub(crate) over_loopback: Box<dyn Fn() -> anyhow::Result<Buffer> + Sync>,
 }
 
-/// Tables and exit codes of all roles.
+/// Texts and exit codes of all roles.
 pub(crate) fn shown(scenario: &Scenario, found: &Found) -> Vec<Shown> {
     ROLES.iter().map(|role| role.shown(scenario, found)).collect()
-}
-
-/// Answers of all roles.
-pub(crate) fn answers(found: &Found) -> String {
-    ROLES.iter().map(|role| role.answer(found)).collect()
 }
 
 /// Maker of a recording's first line, for an endpoint of any role.
@@ -151,12 +145,24 @@ fn recorded<T: DeserializeOwned>(header: &Header) -> anyhow::Result<T> {
         .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))
 }
 
+/// The choice of a recording, whose bare numbers of bytes get their unit: such numbers were taken once.
+fn with_units(choice: Choice, options: &[Opt]) -> Choice {
+    let sizes = options.iter().filter(|option| option.kind == Kind::Bytes);
+    sizes.fold(choice, |choice, option| match choice.options.get(option.name) {
+        Some(Scalar::Count(size)) => {
+            let size = format!("{size} B");
+            choice.with(option.name, &size)
+        }
+        _ => choice,
+    })
+}
+
 /// Cases of all roles in `conformance`.
 pub(crate) fn cases(full: bool) -> Vec<Case> {
     ROLES.iter().flat_map(|role| role.cases(full)).collect()
 }
 
-/// Rows and tables of decisions made again, of all roles.
+/// Rows and texts of decisions made again, of all roles.
 pub(crate) fn replayed(events: &[Event]) -> Vec<(Rows, Shown)> {
     ROLES.iter().filter_map(|role| role.replayed(events)).collect()
 }

@@ -85,13 +85,12 @@ pub(crate) fn usage(error: &clap::Error, program: &clap::Command, command: Optio
 }
 
 /// The process's exit code; prints the error, one line.
-#[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
 pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
     match done {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(exit)) => ExitCode::from(exit as u8),
         Err(error) => {
-            eprintln!("lastmile: {}", one_line(&error));
+            super::note::note(&one_line(&error));
             ExitCode::from(of(&error) as u8)
         }
     }

@@ -1,10 +1,12 @@
 //! The options of commands that run experiments, and how these show what came of them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use lastmile_report::text::Text;
 use serde_json::Value;
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::replace::{self, replace};
 
@@ -54,30 +56,37 @@ pub(crate) struct ExperimentArgs {
 /// How a document of many runs is shown.
 #[derive(clap::Args)]
 pub(crate) struct ShownArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     /// Write a page with tables and charts
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 }
 
 impl ShownArgs {
-    /// Refuses a page that cannot be written, before anything is run.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.report.as_deref().map_or(Ok(()), replace::check)
+    /// Refuses a page or an output file that cannot be written, before anything is run.
+    pub(crate) fn check(&self, output: Option<&Path>) -> anyhow::Result<()> {
+        self.report.as_deref().into_iter().chain(output).try_for_each(replace::check)
     }
 
-    /// Writes the page, if asked for, and prints the document for programs or the text for people.
+    /// Writes the page, if asked for, and prints the document for programs or the text for people, or writes that to a file.
     pub(crate) fn show(
         &self,
         document: &Value,
         page: fn(&Value) -> String,
-        text: &str,
+        text: &Text,
+        output: Option<&Path>,
     ) -> anyhow::Result<()> {
         let write = |file: &PathBuf| replace(file, |out| Ok(out.write_all(page(document).as_bytes())?));
         let written = self.report.as_ref().map_or(Ok(()), write);
-        crate::shell::show(self.json, document, text)?;
+        match output {
+            None => self.print.show(document, text)?,
+            Some(file) => {
+                let text = self.print.shown(document, text)?;
+                replace(file, |out| Ok(writeln!(out, "{text}")?))
+                    .map_err(|error| Exit::Machine.blame(error))?;
+            }
+        }
         // Results are there whatever became of the page.
         written.map_err(|error| Exit::Machine.blame(error))
     }

@@ -1,8 +1,10 @@
 //! Shared parts of the commands: arguments that several have, exit codes, signals, files, and lines to print.
+pub(crate) mod dscp;
 pub(crate) mod exit;
 #[cfg(feature = "study")]
 pub(crate) mod experiment;
 pub(crate) mod network;
+mod note;
 pub(crate) mod options;
 #[cfg(feature = "study")]
 pub(crate) mod progress;
@@ -10,7 +12,10 @@ pub(crate) mod replace;
 mod say;
 #[cfg(feature = "study")]
 pub(crate) mod scenarios;
+#[cfg(feature = "study")]
+pub(crate) mod shard;
 pub(crate) mod signals;
 pub(crate) mod spool;
 
-pub(crate) use say::{WIDTH, is_looked_at, json, look, note, say, say_in_lines, show};
+pub(crate) use note::{WIDTH, is_looked_at, look, note};
+pub(crate) use say::{PrintArgs, json, log, say, say_in_lines, say_text};

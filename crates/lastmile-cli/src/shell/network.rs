@@ -12,9 +12,9 @@ use lastmile_net::udp::{OpenError, UdpConfig, UdpSocket};
 
 use crate::shell::exit::Exit;
 
-/// The port of measurements where none is named; STAMP's own, 862, is privileged.
+/// Default port of measurements; STAMP's own, 862, is privileged.
 pub(crate) const DEFAULT_PORT: u16 = 8620;
-/// The port of media where none is named (RFC 3551, section 8).
+/// Default port of media (RFC 3551, section 8).
 pub(crate) const MEDIA_PORT: u16 = 5004;
 
 /// Options of every command that opens a socket.
@@ -121,6 +121,21 @@ pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Re
     found.into_iter().find(fits).ok_or_else(|| unknown("it has no address of the family asked for".into()))
 }
 
+/// The same with a port of `--port`, which stands for one in the name.
+pub(crate) fn resolve_at(
+    host: &str,
+    port: Option<u16>,
+    default: u16,
+    bind: Option<IpAddr>,
+) -> anyhow::Result<SocketAddr> {
+    let address = resolve(host, port.unwrap_or(default), bind)?;
+    match port.filter(|port| *port != address.port()) {
+        Some(port) => Err(Exit::Usage
+            .blame(anyhow!("{host} names port {} and --port {port}: leave out one of them", address.port()))),
+        None => Ok(address),
+    }
+}
+
 /// The unspecified address of the family of `ip`.
 pub(crate) fn any(ip: IpAddr) -> IpAddr {
     if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
@@ -153,6 +168,10 @@ mod tests {
         assert_eq!(resolved("::1"), "[::1]:8620");
         assert_eq!(resolved("[::1]"), "[::1]:8620");
         assert_eq!(resolved("[::1]:7"), "[::1]:7");
+        let at = |text, port| resolve_at(text, port, DEFAULT_PORT, None).map(|address| address.port());
+        assert_eq!((at("192.0.2.1", Some(7)).unwrap(), at("192.0.2.1:7", Some(7)).unwrap()), (7, 7));
+        assert_eq!((at("::1", None).unwrap(), at("192.0.2.1:9", None).unwrap()), (DEFAULT_PORT, 9));
+        assert!(at("192.0.2.1:9", Some(7)).unwrap_err().to_string().contains("leave out one"));
         assert!(
             resolve("192.0.2.1:port", DEFAULT_PORT, None).unwrap_err().to_string().contains("not a port")
         );

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use lastmile::estimate::{Conditions, Estimator, build};
-use lastmile::options::{self, Choice, ChoiceError, Scalar};
+use lastmile::options::{self, Choice, ChoiceError};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
@@ -108,18 +108,7 @@ impl MethodLists {
 
 /// The size of a method's packets, where one was asked for.
 pub(crate) fn packet_size(choice: &Choice) -> Option<Bytes> {
-    match choice.options.get("packet_size")? {
-        Scalar::Count(size) => Some(Bytes(*size)),
-        size => size.to_string().parse().ok(),
-    }
-}
-
-/// Bytes with a unit, or a bare number.
-pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
-    match text.parse::<u64>() {
-        Ok(n) => Ok(Bytes(n)),
-        Err(_) => text.parse::<Bytes>().map_err(|e| e.to_string()),
-    }
+    choice.options.get("packet_size")?.to_string().parse().ok()
 }
 
 /// A time above zero, in seconds.

@@ -1,23 +1,57 @@
 //! Lines for people and programs.
 
+use std::io::IsTerminal;
+
+use lastmile_report::text::{Form, Text, wrapped};
+
 use super::exit::Exit;
+use super::note::WIDTH;
 
-/// Prints a note for people, which no program reads.
-#[expect(clippy::print_stderr, reason = "standard output is for results")]
-pub(crate) fn note(line: &str) {
-    eprintln!("lastmile: {line}");
+/// How results are printed.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct PrintArgs {
+    /// Print all columns, in lines of any length
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-/// True if stderr is a terminal and --json is off.
-pub(crate) fn is_looked_at(json: bool) -> bool {
-    use std::io::IsTerminal;
-    !json && std::io::stderr().is_terminal()
+impl PrintArgs {
+    /// Prints a document for programs, or text for people.
+    pub(crate) fn show(self, document: &impl serde::Serialize, text: &Text) -> anyhow::Result<()> {
+        let shown = self.shown(document, text)?;
+        if !shown.is_empty() {
+            say(&shown);
+        }
+        Ok(())
+    }
+
+    /// A document for programs, or text for people, without the last end of a line.
+    pub(crate) fn shown(self, document: &impl serde::Serialize, text: &Text) -> anyhow::Result<String> {
+        match self.json {
+            true => Ok(lastmile_report::json::document(document)?),
+            false => Ok(shown(text, self.verbose)),
+        }
+    }
+
+    /// Prints a text for people, in lines of 80 columns unless all is asked for.
+    pub(crate) fn say(self, text: &Text) {
+        say_text(text, self.verbose);
+    }
 }
 
-/// Shows a line of progress.
-#[expect(clippy::print_stderr, reason = "standard output is for results")]
-pub(crate) fn look(line: &str) {
-    eprintln!("{line}");
+/// Prints a text for people: all of it, or in lines of 80 columns.
+pub(crate) fn say_text(text: &Text, all: bool) {
+    let shown = shown(text, all);
+    if !shown.is_empty() {
+        say(&shown);
+    }
+}
+
+fn shown(text: &Text, all: bool) -> String {
+    text.shown(if all { Form::Full } else { Form::Short(WIDTH) }).trim_end().to_owned()
 }
 
 /// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
@@ -36,21 +70,14 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Columns of text for people.
-pub(crate) const WIDTH: usize = 80;
-
-/// Prints a sentence in lines of at most so many columns.
+/// Prints a sentence in lines of 80 columns.
 pub(crate) fn say_in_lines(text: &str) {
-    say(lastmile_report::text::wrapped(text, WIDTH).trim_end());
+    say(wrapped(text, WIDTH).trim_end());
 }
 
-/// Prints a document for programs, or text for people.
-pub(crate) fn show(is_json: bool, document: &impl serde::Serialize, text: &str) -> anyhow::Result<()> {
-    if is_json {
-        return json(document);
-    }
-    say(text.trim_end());
-    Ok(())
+/// Prints a line of a log: in lines of 80 columns at a terminal, elsewhere in one, for those who search it.
+pub(crate) fn log(line: &str) {
+    if std::io::stdout().is_terminal() { say_in_lines(line) } else { say(line) }
 }
 
 /// Prints a document for programs.

@@ -54,7 +54,7 @@ fn truths_of_a_wlan() {
         let expected = mbps(&row["rate_bps"]) / mbps(&row[truth]) - 1.0;
         assert!((row[error].as_f64().unwrap() - expected).abs() < 1e-9, "{row:#}");
     }
-    let text = lastmile(&["sim", "ap-1"]).stdout;
+    let text = lastmile(&["sim", "ap-1", "-v"]).stdout;
     assert!(text.contains("saturation") && text.contains("one saturating flow"), "{text}");
     assert_eq!(
         lastmile(&["sim", "ap-1", "--json"]).json(),
@@ -66,7 +66,7 @@ fn truths_of_a_wlan() {
     let row = &lastmile(&["sim", "n-down", "--json"]).json()["results"][0];
     assert_eq!((&row["truth_over"], &row["truth_window_bps"]), (&"run".into(), &Value::Null));
     assert!((51.0..54.0).contains(&mbps(&row["truth_mean_bps"])), "{row:#}");
-    assert!(lastmile(&["sim", "n-down"]).stdout.contains("truth and error over the whole run"));
+    assert!(lastmile(&["sim", "n-down", "-v"]).stdout.contains("truth and error over the whole run"));
 
     // A wired link that is narrower than the air, and 4.6 Mbit/s by it.
     let narrow = AP_1.replace("100 Mbit/s", "10 Mbit/s");
@@ -171,7 +171,7 @@ fn scenarios_that_come_with_the_program() {
         "{names:?}"
     );
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, "name description"));
-    let listed = lastmile(&["scenarios"]);
+    let listed = lastmile(&["scenarios", "-v"]);
     assert_eq!(listed.stdout.lines().count(), names.len() + 1, "{listed:?}");
     // What is printed is a file that runs.
     let scratch = Scratch::new("builtin");
@@ -225,7 +225,7 @@ fn json_of_accuracy() {
         "name = \"x\"\nduration = \"1 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\n",
     );
     lastmile(&["accuracy", "--scenario", &nothing]).is_error(USAGE, &["measures nothing"]);
-    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10"]);
+    let both = lastmile(&["accuracy", "--scenario", "ap", "--rate", "10M"]);
     assert!(both.code == Some(USAGE) && both.stderr.contains("cannot be used with '--rate"), "{both:?}");
 }
 
@@ -262,7 +262,7 @@ fn json_of_paths() {
     let simulated = sim["results"].as_array().unwrap();
     assert_eq!(own, rates(simulated, &|row| row["quantity"] == "capacity", "truth_capacity_bps"));
     let page = scratch.path("paths.html");
-    let text = lastmile(&["paths", "--runs", "12", "--only", "3", "--list", "--report", &page]).stdout;
+    let text = lastmile(&["paths", "--runs", "12", "--only", "3", "--list", "-v", "--report", &page]).stdout;
     assert!(text.contains("jitter in order") && text.contains("right without"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains("Random paths"));
 }

@@ -15,6 +15,7 @@ mod peers;
 mod recordings;
 mod refused;
 mod schemas;
+mod screens;
 mod streams;
 
 use std::net::UdpSocket;

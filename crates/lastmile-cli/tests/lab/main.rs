@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod cost;
 mod iperf3;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]
 mod patience;

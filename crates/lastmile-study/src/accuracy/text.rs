@@ -1,25 +1,34 @@
 //! The rows as a table for people.
 
 use lastmile::units::{Bytes, Rate};
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 use lastmile_sim::roles::measure::PROBE_SIZE;
 
 use super::Row;
 
 /// The rows as a table.
-pub fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[Row]) -> Text {
     let shared = rows.iter().any(|row| row.saturation_p50_bps.is_some());
-    let mut columns =
-        vec!["world", "path", "method", "direction", ">n", ">refused", ">seconds", ">probes", ">requests"];
+    let mut columns = vec![
+        "world",
+        "path",
+        "method",
+        "~direction",
+        ">n",
+        ">refused",
+        "~>seconds",
+        "~>probes",
+        "~>requests",
+    ];
     columns.extend([
-        ">rate",
-        ">truth",
-        ">mean p50",
-        ">p90",
+        "~>rate",
+        "~>truth",
+        "~>mean p50",
+        "~>p90",
         ">window p50",
         ">p90",
-        ">bias",
-        ">worst/C",
+        "~>bias",
+        "~>worst/C",
         ">coverage",
         ">next 10 s",
     ]);
@@ -68,24 +77,25 @@ pub fn text(rows: &[Row]) -> String {
         }
         table.row(cells);
     }
-    let mut text = table.text();
+    let mut text = Text::default();
+    text.table(table);
     for row in rows {
         for why in &row.reasons {
-            text.push_str(&format!("{:?} {} {}: {why}\n", row.world, name(row), row.method));
+            text.say(format!("{:?} {} {}: {why}", row.world, name(row), row.method));
         }
     }
-    text.push_str(&format!(
+    text.say(format!(
         "Rates and truths at the IP layer, medians; the window's truth is stated for packets of {PROBE_SIZE}.\n\
-         coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs.\n"
+         coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs."
     ));
     if lab {
-        text.push_str(
+        text.say(
             "moved: the furthest, as a share of the capacity, that the lab's lateness moved a number that is not refused; \
-             simulated: the same in virtual time, where probes enter when they did and when they were due.\n",
+             simulated: the same in virtual time, where probes enter when they did and when they were due.",
         );
     }
     if shared {
-        text.push_str("saturation: the rate of one saturating flow over the WLAN. An error is missing where its truth is zero.\n");
+        text.say("saturation: the rate of one saturating flow over the WLAN. An error is missing where its truth is zero.");
     }
     text
 }

@@ -162,6 +162,11 @@ impl Tested {
         Ok(Tested { scenario, file, text, overrides, tables, streams })
     }
 
+    /// What decides the results of a run of one of its scenarios, but for the seed.
+    pub(super) fn inputs<'a>(&'a self, scenario: &Scenario) -> impl core::fmt::Debug + 'a {
+        (&self.text, &self.overrides, &self.streams, scenarios::traces(scenario))
+    }
+
     /// The tested streams: each by its name, and from which host to which.
     pub(super) fn ends(&self) -> impl Iterator<Item = (&str, usize, usize)> {
         let own = self.scenario.roles.stream.iter().filter(|spec| self.streams.contains(&spec.name));

@@ -1,11 +1,11 @@
 //! Results of an evaluation: tables for people, and the document for programs and for the page.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use lastmile::time::Span;
 use lastmile_report::Mean;
 use lastmile_report::table::{Cell, Chart, Table};
+use lastmile_report::text::Text;
 use serde_json::{Value, json};
 
 use super::measure::{Converged, Measured, SHARES};
@@ -196,35 +196,34 @@ impl Plan {
     }
 
     /// For people.
-    pub(super) fn text(&self, found: &[Evaluated]) -> String {
-        let mut out = String::new();
-        let mut say = |line: &str| {
-            let _ = writeln!(out, "{line}");
-        };
+    pub(super) fn text(&self, found: &[Evaluated]) -> Text {
+        let mut text = Text::default();
         let variants = match self.variants.is_empty() {
             true => String::new(),
             false => format!("; {}", self.variants.join(", ")),
         };
-        say(&format!(
+        text.say(format!(
             "{} runs of each, seeds 1 to {}: means with their 95 % intervals{variants}",
             self.runs, self.runs
         ));
         for found in found {
-            say(&format!("\n{}: {}", found.scenario, found.description));
+            text.say(format!("\n{}: {}", found.scenario, found.description));
             let columns: Vec<_> =
                 found.metrics().iter().filter_map(|metric| Some((metric.short?, metric.name))).collect();
             let (means, differences) = self.tables(found, &columns);
-            say(means.text().trim_end());
+            text.table(means.text());
             if self.contenders.len() > 1 {
-                say(&format!("difference from {}, paired by seed:", self.contenders[0]));
-                say(differences.text().trim_end());
+                text.say(format!("difference from {}, paired by seed:", self.contenders[0]));
+                text.table(differences.text());
             }
             let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
             if !alike.is_empty() {
-                say(&format!("runs identical for every seed: {alike}; {ALIKE}"));
+                text.say(format!("runs identical for every seed: {alike}; {ALIKE}"));
             }
         }
-        say("\nRates and delays are those of IP packets; docs/evaluate-numbers.md defines each number");
-        out
+        text.say(
+            "\nRates and delays are those of IP packets; -v prints all numbers, docs/evaluate-numbers.md defines each",
+        );
+        text
     }
 }

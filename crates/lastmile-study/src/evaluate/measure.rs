@@ -7,6 +7,7 @@ use lastmile::time::Span;
 use lastmile_sim::monitor::accounting::NetworkOutcome;
 use lastmile_sim::roles::Found;
 use lastmile_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
 
 use super::metrics::{
     SECOND, STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation,
@@ -16,7 +17,7 @@ use super::watch::Kept;
 use crate::runs::Numbers;
 
 /// How long after a change a tested stream's rate was stable.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Converged {
     pub(super) at_s: f64,
     pub(super) what: String,
@@ -40,7 +41,7 @@ impl Converged {
 const SHORTEST_S: f64 = 5.0;
 
 /// Results of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) numbers: Numbers,
     pub(super) converged: Vec<Converged>,
@@ -75,7 +76,7 @@ impl Ran<'_> {
         let mut numbers = Numbers::new();
         let mut put = |name: &'static str, value: Option<f64>| {
             if let Some(value) = value.filter(|value| value.is_finite()) {
-                numbers.insert(name, value);
+                numbers.insert(name.into(), value);
             }
         };
         let percent = |of: f64| 100.0 * of;

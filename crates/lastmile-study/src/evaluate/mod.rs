@@ -3,11 +3,13 @@
 use std::sync::PoisonError;
 
 use lastmile::time::Span;
+use lastmile_report::text::Text;
 use lastmile_sim::scenario::{Override, Scenario};
 use serde_json::Value;
 
 use crate::audience::Audience;
 use crate::error::{Error, Result};
+use crate::fleet::Fleet;
 use crate::runs::by_seed;
 use crate::scenarios::{self, RMCAT};
 
@@ -87,7 +89,7 @@ pub struct Comparison {
     /// For programs and [`page`].
     pub document: Value,
     /// For people.
-    pub text: String,
+    pub text: Text,
 }
 
 impl Evaluation {
@@ -128,50 +130,49 @@ impl Evaluation {
         Ok(Evaluation { tested, contenders, variants, plan, left_out })
     }
 
-    /// Runs it, on all cores of the pool of threads that it is called in.
+    /// Runs it, on all cores of the pool of threads that it is called in; a shard has no comparison.
     ///
     /// # Errors
-    /// A run cannot be.
-    pub fn run(&self, audience: &Audience) -> Result<Comparison> {
-        let (runs, playout) = (self.plan.runs, self.plan.playout);
-        let found = evaluate(&self.tested, &self.contenders, &self.variants, runs, playout, audience)?;
-        Ok(Comparison { document: self.plan.document(&found), text: self.plan.text(&found) })
+    /// A run cannot be, or the files of shards are not of this evaluation.
+    pub fn run(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Comparison>> {
+        let found = self.evaluated(fleet, audience)?;
+        let compared =
+            |found: Vec<_>| Comparison { document: self.plan.document(&found), text: self.plan.text(&found) };
+        Ok(found.map(compared))
     }
-}
 
-/// Results of every scenario with every contender.
-fn evaluate(
-    tested: &[Tested],
-    contenders: &[Contender],
-    variants: &Variants,
-    runs: u64,
-    playout: Span,
-    audience: &Audience,
-) -> Result<Vec<Evaluated>> {
-    let mut cases = Vec::new();
-    for of in tested {
-        for contender in contenders {
-            let mut scenario = of.with(contender)?;
-            variants.apply(&mut scenario, &of.streams);
-            cases.push((of, scenario));
+    /// Results of every scenario with every contender.
+    fn evaluated(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Vec<Evaluated>>> {
+        let Evaluation { tested, contenders, variants, plan, .. } = self;
+        let mut cases = Vec::new();
+        for of in tested {
+            for contender in contenders {
+                let mut scenario = of.with(contender)?;
+                variants.apply(&mut scenario, &of.streams);
+                cases.push((of, scenario));
+            }
         }
+        let inputs: Vec<_> = cases.iter().map(|(of, scenario)| of.inputs(scenario)).collect();
+        let (inputs, seeds) =
+            ((inputs, &plan.contenders, &plan.variants, plan.playout), vec![plan.runs; cases.len()]);
+        let found = by_seed("runs", &seeds, &inputs, fleet, audience, |case, seed| {
+            let (of, scenario) = &cases[case];
+            one(of, scenario, seed, variants, plan.playout, audience).map_err(|error| {
+                let contender = &contenders[case % contenders.len()];
+                error.of(format!("{} with {contender}, seed {seed}", of.scenario.name))
+            })
+        })?;
+        let Some(found) = found else { return Ok(None) };
+        let mut found = found.into_iter();
+        let each = |of: &Tested| Evaluated {
+            scenario: of.scenario.name.clone(),
+            description: of.scenario.description.clone(),
+            seconds: of.scenario.duration.as_secs_f64(),
+            tested: of.streams.clone(),
+            runs: found.by_ref().take(contenders.len()).collect(),
+        };
+        Ok(Some(tested.iter().map(each).collect()))
     }
-    let mut found = by_seed("runs", cases.len(), runs, audience, |case, seed| {
-        let (of, scenario) = &cases[case];
-        one(of, scenario, seed, variants, playout, audience).map_err(|error| {
-            let contender = &contenders[case % contenders.len()];
-            error.of(format!("{} with {contender}, seed {seed}", of.scenario.name))
-        })
-    })?
-    .into_iter();
-    let each = |of: &Tested| Evaluated {
-        scenario: of.scenario.name.clone(),
-        description: of.scenario.description.clone(),
-        seconds: of.scenario.duration.as_secs_f64(),
-        tested: of.streams.clone(),
-        runs: found.by_ref().take(contenders.len()).collect(),
-    };
-    Ok(tested.iter().map(each).collect())
 }
 
 /// Results of one run.

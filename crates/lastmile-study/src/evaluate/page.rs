@@ -1,9 +1,9 @@
 //! The page of an evaluation: each scenario's table, differences, changes and charts.
 
-use lastmile_report::drawn::{chart, short};
+use lastmile_report::drawn::{chart, table as in_columns};
 use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Whether a document is an evaluation's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
@@ -26,13 +26,15 @@ pub fn page(document: &Value) -> String {
     body += "<p class=\"soft\">Means over the runs with their 95 % intervals; differences are paired by seed.</p>\n";
     for scenario in rows_of(document.get("scenarios")) {
         let of = |key: &str| scenario.get(key).map_or_else(String::new, |value| cell(key, value));
-        let rows = |key: &str| -> String {
-            let rows: Vec<Map<String, Value>> = rows_of(scenario.get(key)).map(short).collect();
-            table(&rows.iter().collect::<Vec<_>>(), &["controller"])
+        let rows = |key: &str, columns| -> String {
+            let rows: Vec<Map<String, Value>> = rows_of(scenario.get(key)).cloned().collect();
+            in_columns(&rows, columns)
         };
+        let columns = scenario.get("columns");
+        let change_columns = json!(["at_s", "change", "controller", "converges_s", "stable_percent"]);
         body +=
             &format!("<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n", esc(&of("scenario")), esc(&of("description")));
-        body += &rows("rows");
+        body += &rows("rows", columns);
         if !of("alike").is_empty() {
             let why = "nothing that is random in the scenario reaches them: their intervals do not say how sure a number is";
             body += &format!("<p class=\"soft\">All runs are alike of {}: {why}.</p>\n", esc(&of("alike")));
@@ -43,9 +45,12 @@ pub fn page(document: &Value) -> String {
         body += &format!(
             "<details>\n<summary>More than {}, seed by seed</summary>\n{}</details>\n",
             esc(first),
-            rows("differences")
+            rows("differences", columns)
         );
-        body += &format!("<details>\n<summary>After each change</summary>\n{}</details>\n", rows("changes"));
+        body += &format!(
+            "<details>\n<summary>After each change</summary>\n{}</details>\n",
+            rows("changes", Some(&change_columns))
+        );
     }
     let metrics: Vec<&Map<String, Value>> = rows_of(document.get("metrics")).collect();
     body += &format!("<h2>What each number is of</h2>\n{}", table(&metrics, &["name", "unit", "about"]));

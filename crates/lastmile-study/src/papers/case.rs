@@ -1,5 +1,6 @@
 //! [`Case`]: a run of a paper, and what is kept of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lastmile_sim::scenario::Override;
@@ -7,7 +8,7 @@ use lastmile_sim::scenario::Override;
 pub use crate::runs::Numbers;
 
 /// Lines drawn of a run: points by the line's name.
-pub type Lines = BTreeMap<&'static str, Vec<(f64, f64)>>;
+pub type Lines = BTreeMap<Cow<'static, str>, Vec<(f64, f64)>>;
 
 /// A scenario of the paper with some of its values replaced: run with each seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

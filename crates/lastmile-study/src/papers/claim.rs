@@ -207,10 +207,30 @@ pub struct Verdict {
     pub by_chance: bool,
 }
 
+/// One thing that a claim is about.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Part {
+    /// Its name, or the whole statement of one without a value.
+    pub part: String,
+    /// The median, nothing where it is not known.
+    pub ours: Option<f64>,
+    /// The ends of its 95 % interval.
+    pub low: Option<f64>,
+    /// The upper one.
+    pub high: Option<f64>,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The bar, in words.
+    pub bar: String,
+    /// Whether it is so; nothing of what stands beside others, or is not known.
+    pub holds: Option<bool>,
+}
+
 /// Collects what a claim is about, part by part.
 #[derive(Debug, Default)]
 pub struct Parts {
     unit: &'static str,
+    parts: Vec<Part>,
     said: Vec<String>,
     missed: Vec<String>,
     /// Of the missed ones those that no chance has a part in, or whose whole interval misses.
@@ -241,6 +261,7 @@ impl Parts {
 
     /// With parts in another unit.
     pub fn and(mut self, other: Parts) -> Parts {
+        self.parts.extend(other.parts);
         self.said.extend(other.said);
         self.missed.extend(other.missed);
         self.surely += other.surely;
@@ -253,7 +274,16 @@ impl Parts {
     /// A value that has to be so; one that is not known decides nothing.
     pub fn value(&mut self, what: impl Into<String>, value: Option<impl Into<Middle>>, bar: Bar) {
         let what = what.into();
-        let Some(found) = value.map(Into::into) else { return self.unknown.push(what) };
+        let found: Option<Middle> = value.map(Into::into);
+        let ends = found.map(|found| found.interval).filter(|(low, high)| low < high);
+        self.parts.push(Part {
+            low: ends.map(|ends| ends.0),
+            high: ends.map(|ends| ends.1),
+            bar: bar.to_string(),
+            holds: found.map(|found| bar.holds(found.median)),
+            ..self.part(&what, found)
+        });
+        let Some(found) = found else { return self.unknown.push(what) };
         let (straddles, (low, high)) = (bar.straddles(found), found.interval);
         let within = if low < high { format!("{} to {}, ", short(low), short(high)) } else { String::new() };
         let said = format!("{what} {} ({within}bar {bar})", self.number(found.median));
@@ -271,10 +301,17 @@ impl Parts {
     /// A value beside which others are judged.
     pub fn beside(&mut self, what: impl Into<String>, value: Option<impl Into<Middle>>) {
         let what = what.into();
-        match value.map(|value| value.into().median) {
+        let value: Option<Middle> = value.map(Into::into);
+        self.parts.push(self.part(&what, value));
+        match value.map(|value| value.median) {
             None => self.unknown.push(what),
             Some(value) => self.said.push(format!("{what} {}", self.number(value))),
         }
+    }
+
+    fn part(&self, what: &str, value: Option<Middle>) -> Part {
+        let (part, ours, unit) = (what.to_owned(), value.map(|value| value.median), self.unit);
+        Part { part, ours, low: None, high: None, unit, bar: String::new(), holds: None }
     }
 
     fn number(&self, value: f64) -> String {
@@ -283,6 +320,7 @@ impl Parts {
 
     /// A statement that has to be true.
     pub fn holds(&mut self, said: String, holds: bool) {
+        self.parts.push(Part { holds: Some(holds), ..self.part(&said, None) });
         if !holds {
             self.missed.push(said.clone());
             self.surely += 1;
@@ -292,6 +330,9 @@ impl Parts {
 
     /// One of many that have to be so: nothing is said of it unless it is not.
     pub fn wants(&mut self, what: &str, holds: Option<bool>) {
+        if holds != Some(true) {
+            self.parts.push(Part { holds, ..self.part(what, None) });
+        }
         match holds {
             None => self.unknown.push(what.to_owned()),
             Some(true) => {}
@@ -342,14 +383,16 @@ pub(crate) struct Without {
 }
 
 impl Results {
-    /// Verdict on a claim, and the numbers behind it that some runs do not have.
+    /// Verdict on a claim, its parts, and the numbers behind it that some runs do not have.
     pub(crate) fn decide(
         &self,
         decide: &dyn Fn(&Results) -> Parts,
         enough: usize,
-    ) -> (Verdict, Vec<Without>) {
+    ) -> (Verdict, Vec<Part>, Vec<Without>) {
         self.asked.take();
-        let verdict = decide(self).verdict(enough);
+        let parts = decide(self);
+        let rows = parts.parts.clone();
+        let verdict = parts.verdict(enough);
         let mut sums = BTreeMap::<String, (usize, usize)>::new();
         for ((_, number), (with, without)) in self.asked.take() {
             let sum = sums.entry(number).or_default();
@@ -357,7 +400,7 @@ impl Results {
         }
         let some = sums.into_iter().filter(|(_, (_, without))| *without > 0);
         let all = some.map(|(number, (with, without))| Without { number, without, runs: with + without });
-        (verdict, all.collect())
+        (verdict, rows, all.collect())
     }
 }
 
@@ -435,13 +478,16 @@ mod tests {
     #[test]
     fn a_claim_says_how_many_runs_have_no_number() {
         let of = |values: &[Option<f64>]| {
-            values.iter().map(|value| value.map(|x| ("x", x)).into_iter().collect::<Numbers>()).collect()
+            values
+                .iter()
+                .map(|value| value.map(|x| ("x".into(), x)).into_iter().collect::<Numbers>())
+                .collect()
         };
         let runs =
             [(Case::new("a"), of(&[Some(1.0), None, Some(3.0)])), (Case::new("b"), of(&[Some(5.0); 2]))];
         let results = Results { runs: runs.into(), ..Results::none(3) };
         results.values(&Case::new("a"), "y");
-        let (verdict, without) = results.decide(
+        let (verdict, rows, without) = results.decide(
             &|results| {
                 let mut parts = Parts::default();
                 // Asked twice is once.
@@ -453,6 +499,10 @@ mod tests {
             100,
         );
         assert_eq!(verdict.ours, "a 2.0, b 5.0, a 2.0");
+        assert_eq!(
+            rows.iter().map(|row| (&*row.part, row.ours)).collect::<Vec<_>>(),
+            [("a", Some(2.0)), ("b", Some(5.0)), ("a", Some(2.0))]
+        );
         assert_eq!(without, [Without { number: "x".to_owned(), without: 1, runs: 5 }]);
     }
 }

@@ -4,15 +4,15 @@
 //! stands beside the folders.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use lastmile::options::Registry;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::{Table, Text};
 use serde_json::{Value, json};
 
 use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
+use crate::fleet::Fleet;
 
 mod case;
 mod claim;
@@ -30,7 +30,7 @@ mod watch;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
-pub use claim::{Bar, Claim, Parts, Stated, Verdict};
+pub use claim::{Bar, Claim, Part, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
 pub use results::{Middle, Results};
@@ -64,21 +64,35 @@ pub struct Reproduction {
     /// For programs and [`page`].
     pub document: Value,
     /// For people.
-    pub text: String,
+    pub text: Text,
 }
 
-/// Makes a paper's tables and figures again, and decides its claims. Runs go on all cores of the pool of threads that it is
-/// called in.
+/// Makes a paper's tables and figures again, and decides its claims; a shard has neither. Runs go on all cores of the pool of threads
+/// that it is called in.
 ///
 /// # Errors
-/// There is no such item, or a run cannot be.
-pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Result<Reproduction> {
+/// There is no such item, a run cannot be, or the files of shards are not of these items.
+pub fn reproduce(
+    paper: &Paper,
+    request: &Request,
+    fleet: &Fleet,
+    audience: &Audience,
+) -> Result<Option<Reproduction>> {
     let items = (paper.items)();
     let chosen = chosen(&items, request)?;
     let results = match request.world {
         World::Sim => {
             let cases = how_often(&chosen, request.runs, |made| made.sim);
-            Results::simulate(paper, cases, request.runs.unwrap_or(RUNS), audience)?
+            let seeds = request.runs.unwrap_or(RUNS);
+            let Some(results) = Results::simulate(paper, cases, seeds, fleet, audience)? else {
+                return Ok(None);
+            };
+            results
+        }
+        World::Lab if !matches!(fleet, Fleet::Whole) => {
+            let why =
+                "runs in the lab follow each other on one machine: only those of the simulator have shards";
+            return Err(Error::Input(why.to_owned()));
         }
         #[cfg(feature = "lab")]
         World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), audience)?,
@@ -87,7 +101,7 @@ pub fn reproduce(paper: &Paper, request: &Request, audience: &Audience) -> Resul
     };
     let document = document(paper, &items, &chosen, &results, request);
     let text = text(&chosen, &results, &document);
-    Ok(Reproduction { document, text })
+    Ok(Some(Reproduction { document, text }))
 }
 
 /// The items that are asked for: all that are made unless some are named.
@@ -129,17 +143,17 @@ fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTre
 }
 
 /// All papers, for people.
-pub fn papers() -> String {
-    let mut text = Text::new(&["paper", ">tables", ">figures", "what"]);
+pub fn papers() -> Table {
+    let mut text = Table::new(&["paper", ">tables", ">figures", "what"]);
     for paper in PAPERS.iter() {
         let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());
         text.row([paper.name, &tables, &figures, paper.citation]);
     }
-    text.text()
+    text
 }
 
 /// A paper's tables and figures, and whether each is made: for programs and for people.
-pub fn list(paper: &Paper) -> (Value, String) {
+pub fn list(paper: &Paper) -> (Value, Table) {
     let items = (paper.items)();
     let state = |item: &Item| match &item.how {
         How::Made(made) if made.apart => "made where it is named".to_owned(),
@@ -150,13 +164,13 @@ pub fn list(paper: &Paper) -> (Value, String) {
     };
     let number = |item: &Item| item.number.map(|number| number.to_string());
     let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": item.cases().len() });
-    let mut text = Text::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
+    let mut text = Table::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
     for item in &items {
         let number = number(item).unwrap_or_else(|| "in words".to_owned());
         let cases = item.cases().len().to_string();
         text.row([item.id.to_owned(), number, cases, state(item), item.shows.to_owned()]);
     }
-    (items.iter().map(row).collect(), text.text())
+    (items.iter().map(row).collect(), text)
 }
 
 /// Why a claim is not decided in the world that was asked for.
@@ -178,9 +192,9 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     let mut claim = |claim: &Claim| {
         let missing: Vec<_> =
             claim.items.iter().filter(|id| !chosen.iter().any(|item| item.id == **id)).collect();
-        let waits_for = |why: String| (None, String::new(), why, Vec::new());
+        let waits_for = |why: String| (None, String::new(), why, Vec::new(), Vec::new());
         let mut shown = "";
-        let (holds, ours, why, without) =
+        let (holds, ours, why, parts, without) =
             match (missing.iter().find_map(waits), claim.world == request.world, missing.first()) {
                 (Some(what), ..) => waits_for(format!("waits for {what}")),
                 (None, false, _) => waits_for(elsewhere(paper, claim)),
@@ -191,18 +205,18 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
                     } else {
                         usize::MAX
                     };
-                    let (verdict, without) = results.decide(&claim.decide, enough);
+                    let (verdict, parts, without) = results.decide(&claim.decide, enough);
                     undecided += usize::from(verdict.by_chance);
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
                     shown = cause;
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());
                     let why = why.collect::<Vec<_>>().join(". ");
-                    (verdict.holds, said(verdict.ours, &without), why, without)
+                    (verdict.holds, said(verdict.ours, &without), why, parts, without)
                 }
             };
         json!({
             "id": claim.id, "claim": claim.claim,
-            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "without": without,
+            "paper": claim.paper.to_string(), "ours": ours, "holds": holds, "why": why, "cause": shown, "parts": parts, "without": without,
             // Of claims that nobody asked for by naming items.
             "needs": if request.items.is_empty() { Vec::new() } else { missing },
         })
@@ -216,10 +230,12 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
         .iter()
         .filter_map(|item| {
             let How::Made(made) = &item.how else { return None };
-            let (columns, rows, charts) = (made.table)(results).json();
+            let table = (made.table)(results);
+            let (columns, rows, charts) = table.json();
             let number = item.number.map(|number| number.to_string());
             Some(json!({
                 "item": item.id, "number": number, "shows": item.shows, "columns": columns, "rows": rows, "charts": charts,
+                "topology": table.is_topology(),
             }))
         })
         .collect();
@@ -257,16 +273,14 @@ fn said(ours: String, without: &[Without]) -> String {
 }
 
 /// For people.
-fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
-    let mut out = String::new();
-    let mut say = |line: &str| {
-        let _ = writeln!(out, "{line}");
-    };
+fn text(chosen: &[&Item], results: &Results, document: &Value) -> Text {
+    let mut text = Text::default();
     for item in chosen {
         let How::Made(made) = &item.how else { continue };
         let number = item.number.map_or_else(String::new, |number| format!(" ({number})"));
-        say(&format!("{}{number}: {}", item.id, item.shows));
-        say(&(made.table)(results).text());
+        text.say(format!("{}{number}: {}", item.id, item.shows));
+        text.table((made.table)(results).text());
+        text.say("");
     }
     let (mut undecided, mut others) = (Vec::new(), 0);
     for claim in document["claims"].as_array().into_iter().flatten() {
@@ -279,23 +293,23 @@ fn text(chosen: &[&Item], results: &Results, document: &Value) -> String {
             undecided.push(format!("{} ({})", of("id"), of("why")));
             continue;
         };
-        say(&format!("{} {}: {}", of("id"), if holds { "holds" } else { "does not hold" }, of("claim")));
-        say(&format!("  paper: {}", of("paper")));
-        say(&format!("  ours: {}", of("ours")));
+        text.say(format!("{} {}: {}", of("id"), if holds { "holds" } else { "does not hold" }, of("claim")));
+        text.say(format!("  paper: {}", of("paper")));
+        text.say(format!("  ours: {}", of("ours")));
         if !holds {
-            say(&format!("  why: {}", of("why")));
+            text.say(format!("  why: {}", of("why")));
         }
     }
     if let Some(counted) = page::counted(document).filter(|_| others == 0) {
-        say(&counted);
+        text.say(counted);
     }
     if !undecided.is_empty() {
-        say(&format!("undecided: {}", undecided.join(", ")));
+        text.say(format!("undecided: {}", undecided.join(", ")));
     }
     if others > 0 {
-        say(&page::elsewhere(others));
+        text.say(page::elsewhere(others));
     }
-    out
+    text
 }
 
 #[cfg(test)]

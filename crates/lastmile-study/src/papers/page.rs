@@ -1,8 +1,9 @@
 //! The page of a reproduction: claims, and each item's charts and table.
 
-use lastmile_report::drawn::{chart, short};
+use lastmile_report::drawn::{chart, table as in_columns};
 use lastmile_report::html::{esc, page as html};
-use lastmile_report::rows::{cell, table};
+use lastmile_report::rows::{cell, folded, table};
+use lastmile_report::topology::topology;
 use serde_json::{Map, Value};
 
 /// Whether a document is a reproduction's.
@@ -26,11 +27,9 @@ pub fn page(document: &Value) -> String {
     let list = |key: &str| {
         document.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
     };
-    let claims: Vec<Map<String, Value>> =
-        list("claims").filter(|claim| !waits(claim)).map(in_words).collect();
+    let claims: String = list("claims").filter(|claim| !waits(claim)).map(claim).collect();
     if !claims.is_empty() {
-        body += "<h2>Claims</h2>\n";
-        body += &table(&claims.iter().collect::<Vec<_>>(), &["id", "holds", "claim", "paper", "ours", "why"]);
+        body += &format!("<h2>Claims</h2>\n{claims}");
     }
     let others = list("claims").filter(|claim| waits(claim)).count();
     if let Some(counted) = counted(document).filter(|_| others == 0) {
@@ -50,8 +49,12 @@ pub fn page(document: &Value) -> String {
             body += &format!("<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n");
         }
         let rows = item.get("rows").and_then(Value::as_array).into_iter().flatten();
-        let rows: Vec<Map<String, Value>> = rows.filter_map(Value::as_object).map(short).collect();
-        body += &table(&rows.iter().collect::<Vec<_>>(), &[]);
+        let rows: Vec<Map<String, Value>> = rows.filter_map(Value::as_object).cloned().collect();
+        let all = in_columns(&rows, item.get("columns"));
+        body += &match item.get("topology").and_then(Value::as_bool) {
+            Some(true) => topology(&rows) + &folded("As a table", &all),
+            _ => all,
+        };
     }
     html(&of("paper"), &body)
 }
@@ -85,8 +88,43 @@ pub(crate) fn elsewhere(claims: usize) -> String {
     }
 }
 
-/// A claim without what its words say already.
-fn in_words(claim: &Map<String, Value>) -> Map<String, Value> {
-    let own = |key: &&String| !["needs", "without", "cause"].contains(&key.as_str());
-    claim.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+/// A claim: what it says, the paper's numbers, and a row for each part.
+fn claim(claim: &Map<String, Value>) -> String {
+    let of = |key: &str| esc(&claim.get(key).map_or_else(String::new, |value| cell(key, value)));
+    let (class, verdict) = match claim.get("holds").and_then(Value::as_bool) {
+        Some(true) => ("good", "holds"),
+        Some(false) => ("bad", "does not hold"),
+        None => ("soft", "undecided"),
+    };
+    let why =
+        if of("why").is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", of("why")) };
+    let parts =
+        claim.get("parts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+    let parts: Vec<Map<String, Value>> = parts.map(part).collect();
+    let rows = match parts.is_empty() {
+        true => format!("<p>{}</p>\n", of("ours")),
+        false => table(&parts.iter().collect::<Vec<_>>(), &["part", "ours", "95 % interval", "bar", "holds"]),
+    };
+    format!(
+        "<h3 id=\"{0}\">{0}: {1}<span class=\"tag {class}\">{verdict}</span></h3>\n<p class=\"soft\">The paper: {2}</p>\n{why}{rows}",
+        of("id"),
+        of("claim"),
+        of("paper")
+    )
+}
+
+/// A part of a claim, its value and interval with their unit.
+fn part(part: &Map<String, Value>) -> Map<String, Value> {
+    let of = |key: &str| part.get(key).map_or_else(String::new, |value| cell(key, value));
+    let interval =
+        if of("low").is_empty() { String::new() } else { format!("{} to {}", of("low"), of("high")) };
+    let ours = format!("{} {}", of("ours"), if of("ours").is_empty() { String::new() } else { of("unit") });
+    let all = [
+        ("part", of("part")),
+        ("ours", ours),
+        ("95 % interval", interval),
+        ("bar", of("bar")),
+        ("holds", of("holds")),
+    ];
+    all.into_iter().map(|(key, text)| (key.to_owned(), text.trim().to_owned().into())).collect()
 }

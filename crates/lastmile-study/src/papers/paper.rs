@@ -61,14 +61,17 @@ impl Paper {
         format!("lastmile sim {}/{}.toml{}", self.folder, case.scenario, set.concat())
     }
 
+    /// The scenario file of a case.
+    pub(super) fn text(&self, case: &Case) -> Option<&'static str> {
+        self.scenarios.iter().find(|file| file.0 == case.scenario).map(|file| file.1)
+    }
+
     /// The scenario of a case.
     ///
     /// # Errors
     /// There is no such file, or it has no such key.
     pub fn scenario(&self, case: &Case) -> Result<Scenario> {
-        let file = self.scenarios.iter().find(|file| file.0 == case.scenario);
-        let text =
-            file.map(|file| file.1).ok_or_else(|| Error::Input(format!("no scenario {}", case.scenario)))?;
+        let text = self.text(case).ok_or_else(|| Error::Input(format!("no scenario {}", case.scenario)))?;
         let name = format!("{}.toml", case.scenario);
         Ok(Scenario::parse_with(&name, text, &case.overrides())?)
     }
@@ -98,7 +101,7 @@ pub fn topology(scenario: &Scenario) -> Table {
         let cells = [of_link(station.rate), "-".to_owned(), queue, loses.to_owned()];
         table.row([ap.clone(), station.name.clone()].into_iter().chain(cells).map(Cell::from));
     }
-    table
+    table.of_links()
 }
 
 /// A run that has ended.

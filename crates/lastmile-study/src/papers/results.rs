@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn differences_are_those_of_one_seed() {
         let (a, b) = (Case::new("a"), Case::new("b"));
-        let numbers = |values: [f64; 3]| values.map(|x| Numbers::from([("x", x)])).to_vec();
+        let numbers = |values: [f64; 3]| values.map(|x| Numbers::from([("x".into(), x)])).to_vec();
         let runs = [(a.clone(), numbers([1.0, 10.0, 100.0])), (b.clone(), numbers([0.0, 9.0, 99.0]))].into();
         let results = Results { runs, ..Results::none(3) };
         let difference = results.difference(&a, &b, "x").unwrap();

@@ -11,38 +11,24 @@ use super::results::Results;
 use super::watch::{Notes, taken};
 use crate::audience::Audience;
 use crate::error::Result;
+use crate::fleet::Fleet;
 use crate::runs::by_seed;
 use crate::scenarios;
 
 impl Results {
-    /// Runs every case so often in the simulator, with seeds from 1; `seeds` is how often most are.
+    /// Runs every case so often in the simulator, with seeds from 1; `seeds` is how often most are. A shard has no results.
     pub(crate) fn simulate(
         paper: &Paper,
         cases: BTreeMap<Case, u64>,
         seeds: u64,
+        fleet: &Fleet,
         audience: &Audience,
-    ) -> Result<Results> {
-        let mut results = Results::none(seeds);
-        let mut by_runs = BTreeMap::<u64, Vec<Case>>::new();
-        for (case, runs) in cases {
-            by_runs.entry(runs).or_default().push(case);
-        }
-        let all = by_runs.into_iter().map(|(runs, cases)| Ok((runs, checked(paper, cases)?)));
-        for (seeds, cases) in all.collect::<Result<Vec<_>>>()? {
-            results.add(paper, cases, seeds, audience)?;
-        }
-        Ok(results)
-    }
-
-    /// Runs these cases with every seed up to that.
-    fn add(
-        &mut self,
-        paper: &Paper,
-        all: Vec<(Case, Scenario)>,
-        seeds: u64,
-        audience: &Audience,
-    ) -> Result<()> {
-        let runs = by_seed(&format!("runs of {}", paper.name), all.len(), seeds, audience, |case, seed| {
+    ) -> Result<Option<Results>> {
+        let all = checked(paper, cases.keys().cloned().collect())?;
+        let often: Vec<u64> = all.iter().filter_map(|(case, _)| cases.get(case).copied()).collect();
+        let texts: Vec<_> = all.iter().map(|(case, _)| (paper.command(case), paper.text(case))).collect();
+        let title = format!("runs of {}", paper.name);
+        let runs = by_seed(&title, &often, &texts, fleet, audience, |case, seed| {
             let (case, scenario) = &all[case];
             let (notes, hooks) = hooks(paper);
             let run = scenarios::simulated(scenario, seed, hooks, audience)
@@ -51,12 +37,14 @@ impl Results {
             let run = Run { scenario, seed, found, network, events, seen: &taken(&notes) };
             Ok(((paper.measure)(&run), (seed == 1).then(|| (paper.draw)(&run))))
         })?;
+        let Some(runs) = runs else { return Ok(None) };
+        let mut results = Results::none(seeds);
         for ((case, _), runs) in all.into_iter().zip(runs) {
             let (numbers, lines): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
-            self.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
-            self.runs.insert(case, numbers);
+            results.lines.extend(lines.into_iter().next().flatten().map(|lines| (case.clone(), lines)));
+            results.runs.insert(case, numbers);
         }
-        Ok(())
+        Ok(Some(results))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Features of paths: what each is called, how a path is without it, and which of them a number met.
 
+use std::borrow::Cow;
+
 use super::draw::{Cross, Hop, Kind, Path, Queue, Standard};
 use super::write::times;
 
@@ -151,6 +153,11 @@ impl Path {
         if way == 1 { met.len().saturating_sub(1) - at.min(met.len().saturating_sub(1)) } else { at }
     }
 
+    /// Whether a rate changes on it.
+    pub(super) fn changes(&self) -> bool {
+        self.hops.iter().any(|hop| hop.changes.is_some())
+    }
+
     /// Whether a rate changes between these times, in seconds.
     pub(super) fn changes_within(&self, (from, to): (f64, f64)) -> bool {
         let changes = self.hops.iter().filter_map(|hop| hop.changes.as_ref());
@@ -158,11 +165,11 @@ impl Path {
     }
 
     /// The rows of a number of that way, by the features that it met.
-    pub(super) fn tags(&self, way: usize) -> Vec<&'static str> {
+    pub(super) fn tags(&self, way: usize) -> Vec<Cow<'static, str>> {
         let mut tags = Vec::new();
         let mut add = |has: bool, tag: &'static str| {
-            if has && !tags.contains(&tag) {
-                tags.push(tag);
+            if has && !tags.contains(&tag.into()) {
+                tags.push(tag.into());
             }
         };
         let met = self.met(way);

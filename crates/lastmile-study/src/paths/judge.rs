@@ -1,9 +1,11 @@
 //! Numbers held against the truth.
 
+use std::borrow::Cow;
+
 use lastmile::estimate::{Estimate, Interval, Quantity, Value, WarningCode};
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Truth;
 
@@ -15,7 +17,7 @@ const OFF_OF_CAPACITY: f64 = 0.05;
 const NARROW: f64 = 0.2;
 
 /// The verdict on a number, or on its lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A number, and not wrong.
@@ -33,7 +35,7 @@ pub enum Verdict {
 }
 
 /// An estimate beside its truth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Number {
     /// The path's number.
     pub path: usize,
@@ -64,15 +66,15 @@ pub struct Number {
     /// The interval's score (Winkler), as a share of the capacity: its width, and 20 times by how much it misses.
     pub score: Option<f64>,
     /// Codes of its warnings, or the one of its refusal.
-    pub codes: Vec<&'static str>,
+    pub codes: Vec<Cow<'static, str>>,
     /// Whether a rate changed under way, while its packets were.
     pub changed: bool,
     /// Names of the rows that it is in.
-    pub tags: Vec<&'static str>,
+    pub tags: Vec<Cow<'static, str>>,
 }
 
 /// The ends of an interval, bit/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ends {
     /// The lower one.
     pub low_bps: u64,

@@ -3,6 +3,7 @@
 //! A path is a pure function of its seed ([`Request::scenario`]). Its features draw from random streams of their own, so that the same path
 //! without one of them ([`Feature`]) differs in nothing else. `docs/paths.md` says what paths are made of, and what is right or wrong.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lastmile::estimate::{Conditions, Estimate, Interval, Quantity, Value, build};
@@ -14,12 +15,12 @@ use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::{Found, Truth};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
-use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::audience::Audience;
 use crate::error::{Error, Result};
+use crate::fleet::{self, Fleet};
 
 mod draw;
 mod features;
@@ -32,7 +33,8 @@ mod write;
 pub use features::Feature;
 pub use judge::{Ends, Number, Verdict};
 pub use table::{Cost, Row, Table, Warned, table, text};
-pub use without::{Removed, Turned, list, removed_text, without};
+use without::without;
+pub use without::{Removed, Turned, list, removed_text};
 
 /// The time that a run goes on behind its last measurement: the available bandwidth of that time is known too.
 const LINGER: Span = Span::from_secs(10);
@@ -50,8 +52,8 @@ pub struct Request {
     pub methods: Vec<Choice>,
     /// The features taken from all paths.
     pub without: Vec<Feature>,
-    /// Only paths with these numbers, if any are named.
-    pub only: Vec<usize>,
+    /// Only paths with these numbers; left out, all.
+    pub only: Option<Vec<usize>>,
 }
 
 impl Default for Request {
@@ -64,7 +66,7 @@ impl Default for Request {
             seed: 1,
             methods: methods.iter().filter_map(|method| method.parse().ok()).collect(),
             without: Vec::new(),
-            only: Vec::new(),
+            only: None,
         }
     }
 }
@@ -72,7 +74,7 @@ impl Default for Request {
 impl Request {
     /// The numbers of its paths.
     fn numbers(&self) -> Vec<usize> {
-        let wanted = |number: &usize| self.only.is_empty() || self.only.contains(number);
+        let wanted = |number: &usize| self.only.as_ref().is_none_or(|only| only.contains(number));
         (0..self.runs + self.cells).filter(wanted).collect()
     }
 
@@ -94,7 +96,7 @@ impl Request {
 }
 
 /// The answer of one method in one direction of a path.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The path's number.
     pub path: usize,
@@ -107,18 +109,18 @@ pub struct Answer {
     /// From the end of what came before it to its own.
     pub seconds: f64,
     /// Why it found nothing.
-    pub refusal: Option<&'static str>,
+    pub refusal: Option<Cow<'static, str>>,
     /// Whether others had traffic on its way.
     pub loaded: bool,
     /// Whether rates change on the path.
     #[serde(skip)]
     changes: bool,
     #[serde(skip)]
-    tags: Vec<&'static str>,
+    tags: Vec<Cow<'static, str>>,
 }
 
 /// Answers and numbers of all paths.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The numbers, and the questions without one.
     pub numbers: Vec<Number>,
@@ -145,32 +147,46 @@ pub fn document(request: &Request, measured: &Measured, removed: &[Removed]) -> 
     Ok(all)
 }
 
-/// Measures paths, on all cores of the pool of threads that it is called in.
+/// Measures paths, and those that have one of some features again without it, on all cores of the pool of threads that it is called in.
+/// A shard has no results.
 ///
 /// # Errors
-/// A method cannot be, or a run.
-pub fn measure(request: &Request, audience: &Audience) -> Result<Measured> {
+/// A method cannot be, or a run, or the files of shards are not of these paths.
+pub fn measure(
+    request: &Request,
+    features: &[Feature],
+    fleet: &Fleet,
+    audience: &Audience,
+) -> Result<Option<(Measured, Vec<Removed>)>> {
     for method in &request.methods {
         build(method, &Conditions::default()).map_err(Error::input)?;
     }
-    let numbers = request.numbers();
-    audience.progress.begin("paths", numbers.len() as u64);
-    let one = |number: usize| {
-        let found = run(request, number, audience)?;
-        audience.progress.advance(1);
-        Ok(found)
+    let less = features.iter().map(|&feature| without::less(request, feature));
+    let requests: Vec<Request> = std::iter::once(request.clone()).chain(less).collect();
+    let all = |(of, request): (usize, &Request)| {
+        request.numbers().into_iter().map(move |number| (of, number)).collect::<Vec<_>>()
     };
-    // One at a time: some take long.
-    let found: Vec<Measured> = numbers.into_par_iter().with_max_len(1).map(one).collect::<Result<_>>()?;
-    audience.progress.end();
-    let mut all = Measured::default();
-    for one in found {
+    let runs: Vec<(usize, usize)> = requests.iter().enumerate().flat_map(all).collect();
+    let one = |run: usize| {
+        let (of, number) = runs[run];
+        self::run(&requests[of], number, audience)
+    };
+    let inputs = fleet::inputs(&(request, features));
+    let Some(found) = fleet.each("paths", inputs, runs.len(), audience, one)? else { return Ok(None) };
+    let mut measured = vec![Measured::default(); requests.len()];
+    for (&(of, number), mut one) in runs.iter().zip(found) {
+        let all = &mut measured[of];
+        one.mark(&requests[of].path(number));
         all.numbers.extend(one.numbers);
         all.answers.extend(one.answers);
         all.durations.extend(one.durations);
     }
-    all.refuse();
-    Ok(all)
+    measured.iter_mut().for_each(Measured::refuse);
+    let first = measured.remove(0);
+    let less = features.iter().zip(&requests[1..]).zip(&measured);
+    let removed = less.flat_map(|((&feature, request), less)| without(feature, request, &first, less));
+    let removed = removed.collect();
+    Ok(Some((first, removed)))
 }
 
 fn run(request: &Request, number: usize, audience: &Audience) -> Result<Measured> {
@@ -222,9 +238,9 @@ impl Measured {
                     direction: outcome.direction,
                     bytes: bytes.0,
                     seconds: (cost.elapsed - before.elapsed).as_secs_f64(),
-                    refusal: outcome.refusal.as_ref().map(|refusal| refusal.code()),
-                    loaded: !tags[way].contains(&"idle"),
-                    changes: path.hops.iter().any(|hop| hop.changes.is_some()),
+                    refusal: outcome.refusal.as_ref().map(|refusal| refusal.code().into()),
+                    loaded: !tags[way].contains(&"idle".into()),
+                    changes: path.changes(),
                     tags: tags[way].clone(),
                 });
                 before = outcome.cost;
@@ -236,6 +252,14 @@ impl Measured {
             since = since.min(first);
             let changed = path.changes_within((since, last));
             self.numbers.extend(answer.judged(estimate, outcome.truth, changed));
+        }
+    }
+
+    /// Says of the answers on a path what the path has, which no file says.
+    fn mark(&mut self, path: &draw::Path) {
+        for answer in &mut self.answers {
+            answer.changes = path.changes();
+            answer.tags = path.tags(usize::from(answer.direction == Direction::Reverse));
         }
     }
 
@@ -257,7 +281,7 @@ impl Measured {
         }
         for answer in &self.answers {
             let open = asked.get(&answer.method).into_iter().flatten().map(|&quantity| Number {
-                codes: vec![answer.refusal.unwrap_or("unknown")],
+                codes: vec![answer.refusal.clone().unwrap_or("unknown".into())],
                 ..answer.number(quantity)
             });
             self.numbers.extend(open.filter(|number| !known.contains(&key(number))));
@@ -312,7 +336,7 @@ impl Answer {
             holds: judged.holds,
             next_holds: judged.next_holds,
             score: judged.score,
-            codes: codes.chain(bound.then_some("more-than")).collect(),
+            codes: codes.chain(bound.then_some("more-than")).map(Cow::from).collect(),
             changed,
             ..self.number(estimate.quantity)
         })

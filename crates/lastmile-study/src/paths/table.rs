@@ -1,10 +1,12 @@
 //! Shares of right and wrong numbers, by method and feature.
 
+use std::borrow::Cow;
+
 use lastmile::estimate::Quantity;
 use lastmile::observe::stats::{quantile, share_interval};
 use lastmile::report::Direction;
 use lastmile::units::Bytes;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::{Table as Rows, Text};
 use serde::Serialize;
 
 use super::features::TAGS;
@@ -58,7 +60,7 @@ pub struct Warned {
     /// The method, with its options.
     pub method: String,
     /// The warning's code, or the refusal's.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// Whether it is a refusal's.
     pub refusal: bool,
     /// Numbers beside it.
@@ -132,7 +134,7 @@ fn rows(method: &str, numbers: &[&Number]) -> Vec<Row> {
         add(direction.to_string(), &|number| !number.changed && number.direction == direction);
     }
     for tag in TAGS {
-        add((*tag).to_owned(), &|number| !number.changed && number.tags.contains(tag));
+        add((*tag).to_owned(), &|number| !number.changed && number.tags.iter().any(|own| own == tag));
     }
     add("rates change under way".to_owned(), &|number| number.changed);
     rows
@@ -174,10 +176,12 @@ fn codes(method: &str, numbers: &[&Number]) -> Vec<Warned> {
     for number in numbers.iter().filter(|number| number.verdict != Verdict::Unjudged) {
         let refusal = number.verdict == Verdict::Refused;
         let wrong = usize::from(!refusal && number.verdict != Verdict::Right);
-        for &code in &number.codes {
-            match codes.iter_mut().find(|known| (known.code, known.refusal) == (code, refusal)) {
+        for code in &number.codes {
+            match codes.iter_mut().find(|known| (&known.code, known.refusal) == (code, refusal)) {
                 Some(known) => (known.n, known.wrong) = (known.n + 1, known.wrong + wrong),
-                None => codes.push(Warned { method: method.to_owned(), code, refusal, n: 1, wrong }),
+                None => {
+                    codes.push(Warned { method: method.to_owned(), code: code.clone(), refusal, n: 1, wrong })
+                }
             }
         }
     }
@@ -207,8 +211,8 @@ fn of(k: usize, n: usize) -> String {
 }
 
 /// The tables for people.
-pub fn text(table: &Table) -> String {
-    let mut text = String::new();
+pub fn text(table: &Table) -> Text {
+    let mut text = Text::default();
     let columns = [
         "numbers",
         ">n",
@@ -217,18 +221,18 @@ pub fn text(table: &Table) -> String {
         ">warned",
         ">silent",
         ">95 %",
-        ">kept",
+        "~>kept",
         ">refused",
-        ">intervals",
-        ">hold",
-        ">score",
-        ">next 10 s",
-        ">hold",
+        "~>intervals",
+        "~>hold",
+        "~>score",
+        "~>next 10 s",
+        "~>hold",
     ];
     let mut methods: Vec<&str> = table.rows.iter().map(|row| &*row.method).collect();
     methods.dedup();
     for method in methods {
-        let mut shown = Text::new(&columns);
+        let mut shown = Rows::new(&columns);
         for row in table.rows.iter().filter(|row| row.method == method) {
             let interval = row.silent_low.zip(row.silent_high);
             let interval = interval.map(|(low, high)| format!("{:.1} to {}", low * 100.0, percent(high)));
@@ -249,14 +253,16 @@ pub fn text(table: &Table) -> String {
                 of(row.next_holding, row.nexts),
             ]);
         }
-        text.push_str(&format!("{method}\n{}\n", shown.text()));
+        text.say(method);
+        text.table(shown);
+        text.say("");
     }
-    let mut codes = Text::new(&["method", "code", ">numbers", ">wrong"]);
+    let mut codes = Rows::new(&["method", "code", ">numbers", ">wrong"]);
     for code in &table.codes {
         let wrong = if code.refusal { "refused".to_owned() } else { of(code.wrong, code.n) };
-        codes.row([code.method.clone(), code.code.to_owned(), code.n.to_string(), wrong]);
+        codes.row([code.method.clone(), code.code.to_string(), code.n.to_string(), wrong]);
     }
-    let mut costs = Text::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
+    let mut costs = Rows::new(&["method", "path", ">answers", ">bytes", ">seconds"]);
     for cost in &table.costs {
         costs.row([
             cost.method.clone(),
@@ -266,5 +272,8 @@ pub fn text(table: &Table) -> String {
             cost.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.2}")),
         ]);
     }
-    text + &codes.text() + "\n" + &costs.text()
+    text.table(codes);
+    text.say("");
+    text.table(costs);
+    text
 }

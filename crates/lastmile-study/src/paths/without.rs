@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use lastmile::report::Direction;
 use lastmile::units::Rate;
-use lastmile_report::text::Table as Text;
+use lastmile_report::text::Table;
 use serde::Serialize;
 
 use super::judge::{Number, Verdict};
-use super::{Feature, Measured, Request, measure};
-use crate::audience::Audience;
-use crate::error::Result;
+use super::{Feature, Measured, Request};
 
 /// One method's numbers on paths, beside those without a feature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,40 +57,35 @@ fn key(number: &Number) -> Key {
     (number.path, number.method.clone(), number.direction, number.quantity.to_string())
 }
 
-/// Measures the paths that have them again without each of these features.
-///
-/// # Errors
-/// As of [`measure`].
-pub fn without(
+/// The request of those of its paths that have a feature, without it.
+pub(super) fn less(request: &Request, feature: Feature) -> Request {
+    let has = |number: &usize| {
+        let path = request.path(*number);
+        path.without(feature) != path
+    };
+    let numbers = request.numbers().into_iter().filter(has).collect();
+    let without = [&request.without[..], &[feature]].concat();
+    Request { without, only: Some(numbers), ..request.clone() }
+}
+
+/// Numbers of each method beside those of the same paths without a feature, which are what [`less`] asks for.
+pub(super) fn without(
+    feature: Feature,
     request: &Request,
     measured: &Measured,
-    features: &[Feature],
-    audience: &Audience,
-) -> Result<Vec<Removed>> {
-    let mut all = Vec::new();
-    for &feature in features {
-        let has = |number: &usize| {
-            let path = request.path(*number);
-            path.without(feature) != path
-        };
-        let only: Vec<usize> = request.numbers().into_iter().filter(has).collect();
-        if only.is_empty() {
-            continue;
-        }
-        let less = Request {
-            without: [&request.without[..], &[feature]].concat(),
-            only: only.clone(),
-            ..request.clone()
-        };
-        let less = measure(&less, audience)?;
-        let after: BTreeMap<Key, Verdict> =
-            less.numbers.iter().map(|number| (key(number), number.verdict)).collect();
-        for method in request.methods.iter().map(ToString::to_string) {
-            let own = measured.numbers.iter().filter(|n| n.method == method && only.contains(&n.path));
-            all.push(removed(feature, method.clone(), only.len(), own, &after));
-        }
+    less: &Measured,
+) -> Vec<Removed> {
+    let only = request.numbers();
+    if only.is_empty() {
+        return Vec::new();
     }
-    Ok(all)
+    let after: BTreeMap<Key, Verdict> =
+        less.numbers.iter().map(|number| (key(number), number.verdict)).collect();
+    let of = |method: String| {
+        let own = measured.numbers.iter().filter(|n| n.method == method && only.contains(&n.path));
+        removed(feature, method.clone(), only.len(), own, &after)
+    };
+    request.methods.iter().map(ToString::to_string).map(of).collect()
 }
 
 fn removed<'a>(
@@ -131,8 +124,8 @@ fn removed<'a>(
 }
 
 /// The numbers with and without features, as a table.
-pub fn removed_text(removed: &[Removed]) -> String {
-    let mut shown = Text::new(&[
+pub fn removed_text(removed: &[Removed]) -> Table {
+    let mut shown = Table::new(&[
         "without",
         "method",
         ">paths",
@@ -150,19 +143,19 @@ pub fn removed_text(removed: &[Removed]) -> String {
         let counts = counts.into_iter().chain([row.right, row.turned_silent]).map(|n| n.to_string());
         shown.row([row.feature.name().to_owned(), row.method.clone()].into_iter().chain(counts));
     }
-    shown.text()
+    shown
 }
 
 /// The numbers that are wrong without a word, one in each line, with the features without which they are right.
-pub fn list(measured: &Measured, removed: &[Removed]) -> String {
-    let mut shown = Text::new(&[
+pub fn list(measured: &Measured, removed: &[Removed]) -> Table {
+    let mut shown = Table::new(&[
         ">path",
         "method",
         "direction",
         "quantity",
         ">rate",
         ">truth",
-        ">of",
+        "~>of",
         "interval",
         "path has",
         "right without",
@@ -181,7 +174,7 @@ pub fn list(measured: &Measured, removed: &[Removed]) -> String {
         };
         let causes: Vec<&str> = removed.iter().filter(is_cause).map(|row| row.feature.name()).collect();
         let changed = number.changed.then_some("rates change");
-        let has: Vec<&str> = number.tags.iter().copied().chain(changed).collect();
+        let has: Vec<&str> = number.tags.iter().map(|tag| &**tag).chain(changed).collect();
         shown.row([
             number.path.to_string(),
             number.method.clone(),
@@ -195,5 +188,5 @@ pub fn list(measured: &Measured, removed: &[Removed]) -> String {
             causes.join(", "),
         ]);
     }
-    shown.text()
+    shown
 }

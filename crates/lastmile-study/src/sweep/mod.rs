@@ -1,31 +1,25 @@
 //! A scenario with every combination of some values and seeds, on all cores.
 //!
 //! Results are the same whatever the number of cores: rows for each run, in the order of the combinations. Finished runs stand in
-//! a [`Journal`], so that a sweep that was interrupted goes on where it stood.
+//! a [`Journal`](crate::fleet::Journal), so that a sweep that was interrupted goes on where it stood.
 
 use std::io::Write;
 use std::path::Path;
 
-use lastmile::time::Span;
-use lastmile::units::Bytes;
-use lastmile_sim::network::traffic::Arrivals;
-use lastmile_sim::network::wlan::StationTrace;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::runs::sweep::{Plan, Run};
-use lastmile_sim::scenario::{Scenario, TrafficSpec};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::audience::Audience;
 use crate::error::{Error, Result};
-use crate::scenarios;
+use crate::fleet::{self, Fleet, Journal};
+use crate::scenarios::{self, mixed, traces};
 
-mod journal;
 mod output;
 pub mod page;
 mod recent;
 
-pub use journal::Journal;
 pub use lastmile_sim::runs::sweep::{Parameter, Sweep};
 pub use output::Format;
 use recent::Recent;
@@ -33,35 +27,20 @@ use recent::Recent;
 /// The rows of one run, or of a whole sweep.
 pub type Rows = Vec<Map<String, Value>>;
 
-/// Runs what a journal does not have yet of a sweep, on all cores of the pool of threads that it is called in.
-///
-/// # Errors
-/// A run cannot be, or its rows cannot be kept.
-fn run(plan: &Plan<'_>, journal: &Journal, audience: &Audience) -> Result<()> {
-    audience.progress.begin("runs", plan.runs() as u64);
-    audience.progress.advance(journal.finished() as u64);
-    let scenarios = Recent::new(rayon::current_num_threads());
-    let others = (0..plan.runs()).into_par_iter().filter(|&run| !journal.has(run));
-    others.try_for_each(|index| journal.add(index, &made(plan, &scenarios, index, audience)?))?;
-    audience.progress.end();
-    Ok(())
-}
-
 /// The rows of the run of that number.
 fn made(plan: &Plan<'_>, scenarios: &Recent, index: usize, audience: &Audience) -> Result<Rows> {
     let run = plan.run(index, scenarios.of(plan, plan.combination_of(index))?);
-    let rows = one(&run, audience).map_err(|error| match run.label() {
+    one(&run, audience).map_err(|error| match run.label() {
         label if label.is_empty() => error,
         label => error.of(format!("with {label}, seed {}", run.seed)),
-    })?;
-    audience.progress.advance(1);
-    Ok(rows)
+    })
 }
 
 /// A sweep that goes to a file, or to whatever can be written to, and goes on where it stood.
 pub struct Written<'a> {
     plan: Plan<'a>,
     journal: Journal,
+    fleet: &'a Fleet,
 }
 
 impl<'a> Written<'a> {
@@ -73,17 +52,18 @@ impl<'a> Written<'a> {
         plan: Plan<'a>,
         text: &str,
         output: Option<&Path>,
+        fleet: &'a Fleet,
         audience: &Audience,
     ) -> Result<Written<'a>> {
-        let traces = checked(&plan, audience)?;
-        let journal = match output {
+        let inputs = fingerprint(text, &plan, checked(&plan, audience)?);
+        let journal = fleet.journal(inputs, plan.runs(), || match output {
             Some(output) => {
                 output::check(output, &plan)?;
-                Journal::open(output, fingerprint(text, &plan, traces), plan.runs())?
+                Journal::whole(output, inputs, plan.runs())
             }
-            None => Journal::temporary(plan.runs())?,
-        };
-        Ok(Written { plan, journal })
+            None => Journal::temporary(plan.runs()),
+        })?;
+        Ok(Written { plan, journal, fleet })
     }
 
     /// Runs in all, and how many of them are finished.
@@ -91,12 +71,15 @@ impl<'a> Written<'a> {
         (self.plan.runs(), self.journal.finished())
     }
 
-    /// Runs the others, on all cores of the pool of threads that it is called in.
+    /// Runs the others that are this machine's, on all cores of the pool of threads that it is called in; false of a shard, which has
+    /// nothing to write.
     ///
     /// # Errors
     /// A run cannot be, or its rows cannot be kept.
-    pub fn run(&self, audience: &Audience) -> Result<()> {
-        run(&self.plan, &self.journal, audience)
+    pub fn run(&self, audience: &Audience) -> Result<bool> {
+        let scenarios = Recent::new(rayon::current_num_threads());
+        self.fleet.run("runs", &self.journal, audience, |run| made(&self.plan, &scenarios, run, audience))?;
+        self.fleet.is_whole()
     }
 
     /// Writes all rows, in the order of the runs; says how many.
@@ -120,12 +103,10 @@ impl<'a> Written<'a> {
 pub fn rows(file: &str, text: &str, sweep: &Sweep, audience: &Audience) -> Result<Rows> {
     let plan = sweep.plan(file, text)?;
     checked(&plan, audience)?;
-    audience.progress.begin("runs", plan.runs() as u64);
     let scenarios = Recent::new(rayon::current_num_threads());
-    let runs = (0..plan.runs()).into_par_iter().map(|index| made(&plan, &scenarios, index, audience));
-    let rows: Vec<Rows> = runs.collect::<Result<_>>()?;
-    audience.progress.end();
-    Ok(rows.concat())
+    let run = |index| made(&plan, &scenarios, index, audience);
+    let rows: Option<Vec<Rows>> = Fleet::Whole.each("runs", 0, plan.runs(), audience, run)?;
+    Ok(rows.unwrap_or_default().concat())
 }
 
 /// Combinations that are checked before the first of them is looked at for errors.
@@ -156,30 +137,7 @@ fn checked(plan: &Plan<'_>, audience: &Audience) -> Result<u64> {
 /// Which sweep it is.
 fn fingerprint(text: &str, plan: &Plan<'_>, traces: u64) -> u64 {
     let all = format!("{:?} {traces:x}", plan.sweep());
-    journal::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])
-}
-
-fn mixed(hash: u64, more: u64) -> u64 {
-    (hash ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-}
-
-/// Fingerprint of the files beside a scenario that it reads.
-fn traces(scenario: &Scenario) -> u64 {
-    let packet =
-        |hash, packet: &(Span, Bytes)| mixed(hash, packet.0.as_nanos() as u64 ^ packet.1.0.rotate_left(40));
-    let flow = |hash, flow: &TrafficSpec| match &flow.arrivals {
-        Arrivals::Trace(trace) => trace.packets().iter().fold(hash, packet),
-        _ => hash,
-    };
-    let links = scenario.links.iter().filter_map(|link| link.config.trace.as_ref());
-    let stations = scenario.wlans.iter().flat_map(|wlan| &wlan.config.station);
-    let stations = stations.filter_map(|station| match station.trace.as_ref()? {
-        StationTrace::Open(trace) => Some(trace),
-        StationTrace::Named(_) => None,
-    });
-    links
-        .chain(stations)
-        .fold(scenario.traffic.iter().fold(0, flow), |hash, trace| mixed(hash, trace.fingerprint()))
+    fleet::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])
 }
 
 /// The rows of one run: its parameters, its seed, and each number found.
@@ -234,8 +192,8 @@ mod tests {
         let (plan, output) = (sweep.plan("s.toml", SCENARIO).unwrap(), dir.join(output));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let audience = Audience::default();
-        let written = Written::new(plan, SCENARIO, Some(&output), &audience).unwrap();
-        pool.install(|| written.run(&audience)).unwrap();
+        let written = Written::new(plan, SCENARIO, Some(&output), &Fleet::Whole, &audience).unwrap();
+        assert!(pool.install(|| written.run(&audience)).unwrap());
         written.write(&mut std::fs::File::create(&output).unwrap(), Format::Jsonl).unwrap();
         written.end();
     }
@@ -256,7 +214,7 @@ mod tests {
         let plan = Sweep { parameters: parameters(), seeds: (1..=4).collect() };
         let plan = plan.plan("s.toml", SCENARIO).unwrap();
         let which = fingerprint(SCENARIO, &plan, checked(&plan, &audience).unwrap());
-        let journal = Journal::open(&dir.join("cut"), which, plan.runs()).unwrap();
+        let journal = Journal::whole(&dir.join("cut"), which, plan.runs()).unwrap();
         for index in [7, 0, 11] {
             let scenario = plan.scenario(plan.combination_of(index)).unwrap();
             journal.add(index, &one(&plan.run(index, scenario.into()), &audience).unwrap()).unwrap();
@@ -264,7 +222,7 @@ mod tests {
         drop(journal);
         let part = Journal::path(&dir.join("cut"));
         let mut left = std::fs::read(&part).unwrap();
-        left.extend_from_slice(b"{\"run\":3,\"rows\":[{\"se");
+        left.extend_from_slice(b"{\"run\":3,\"found\":[{\"se");
         std::fs::write(&part, left).unwrap();
         sweep(&dir, "cut", 2);
         assert_eq!(std::fs::read_to_string(dir.join("cut")).unwrap(), whole);

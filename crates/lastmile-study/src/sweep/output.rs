@@ -8,8 +8,9 @@ use lastmile_sim::runs::sweep::{Plan, Sweep};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::Journal;
+use super::Rows;
 use crate::error::{Error, Result};
+use crate::fleet::Journal;
 
 /// How a sweep's rows are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +77,10 @@ fn is_of(file: impl BufRead, plan: &Plan<'_>) -> bool {
     last.is_some_and(|last| last + 1 == plan.runs())
 }
 
-type Rows<'a> = Box<dyn Iterator<Item = Option<Map<String, Value>>> + 'a>;
+type Lines<'a> = Box<dyn Iterator<Item = Option<Map<String, Value>>> + 'a>;
 
 /// The rows of a file, be they JSON lines or CSV; one that is neither is none.
-fn rows<'a>(mut file: impl BufRead + 'a) -> Rows<'a> {
+fn rows<'a>(mut file: impl BufRead + 'a) -> Lines<'a> {
     if file.fill_buf().is_ok_and(|start| start.first() == Some(&b'{')) {
         return Box::new(std::iter::from_fn(move || {
             let mut line = Vec::new();
@@ -120,7 +121,7 @@ impl Serialize for Headed<'_> {
 pub(super) fn write(out: &mut impl Write, journal: &Journal, sweep: &Sweep, format: Format) -> Result<usize> {
     let (mut results, heads) = (0, heads(sweep));
     match format {
-        Format::Jsonl => journal.read(|rows| {
+        Format::Jsonl => journal.read(|rows: Rows| {
             results += rows.len();
             for row in rows {
                 serde_json::to_writer(&mut *out, &Headed(&heads, &row))?;
@@ -130,7 +131,7 @@ pub(super) fn write(out: &mut impl Write, journal: &Journal, sweep: &Sweep, form
         })?,
         Format::Csv => {
             let mut columns = heads;
-            journal.read(|rows| {
+            journal.read(|rows: Rows| {
                 for key in rows.iter().flat_map(Map::keys) {
                     if !columns.contains(key) {
                         columns.push(key.clone());
@@ -140,7 +141,7 @@ pub(super) fn write(out: &mut impl Write, journal: &Journal, sweep: &Sweep, form
             })?;
             let mut csv = csv::Writer::from_writer(&mut *out);
             csv.write_record(&columns).map_err(Error::machine)?;
-            journal.read(|rows| {
+            journal.read(|rows: Rows| {
                 results += rows.len();
                 for row in rows {
                     let cell = |column: &String| match row.get(column) {

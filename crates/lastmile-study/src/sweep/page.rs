@@ -1,5 +1,7 @@
-//! A sweep's results as a page: each number against each parameter that varied, median and 10 to 90 % of the runs.
+//! A sweep's results as a page: each number against the parameter of most values, a curve for each value of a second one, and a chart
+//! for each combination of the others; the median and 10 to 90 % of the runs, their number, and the refusals.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io::{self, BufRead, Read};
@@ -29,9 +31,13 @@ const FLOWS: [(&str, &str, f64); 2] =
 const LINKS: [(&str, &str, f64); 2] =
     [("queue_mean_bytes", "mean queue, kB", 1e-3), ("busy_share", "busy, % of the time", 100.0)];
 
-type Points = BTreeMap<(String, &'static str, String), BTreeMap<String, Vec<f64>>>;
+/// Curves of one chart, by their colours.
+const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"];
 
-/// A sweep's numbers, by series, quantity, and parameter; then by the parameter's value.
+/// The place of the value of each parameter.
+type Combination = Vec<usize>;
+
+/// A sweep's numbers, by series and quantity; then by combination.
 #[derive(Default)]
 pub struct SweepResult {
     rows: usize,
@@ -39,7 +45,9 @@ pub struct SweepResult {
     seeds: BTreeSet<u64>,
     /// The parameters in their order of appearance, with their values in that order.
     parameters: Vec<(String, Vec<String>)>,
-    points: Points,
+    points: BTreeMap<(String, &'static str), BTreeMap<Combination, Vec<f64>>>,
+    /// Results without a number, by method and direction.
+    refused: BTreeMap<String, BTreeMap<Combination, BTreeSet<u64>>>,
 }
 
 /// Whether a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
@@ -111,16 +119,20 @@ impl SweepResult {
             .filter(|(key, _)| is_parameter(key))
             .filter_map(|(key, value)| Some((key, value.as_str()?)))
             .collect();
-        for (key, value) in &set {
-            let at = self.parameters.iter().position(|p| p.0 == **key).unwrap_or_else(|| {
-                self.parameters.push(((*key).clone(), Vec::new()));
-                self.parameters.len() - 1
-            });
-            let values = &mut self.parameters[at].1;
-            if !values.iter().any(|v| v == value) {
-                values.push((*value).to_owned());
-            }
-        }
+        let combination: Combination = set
+            .iter()
+            .map(|(key, value)| {
+                let at = self.parameters.iter().position(|p| p.0 == **key).unwrap_or_else(|| {
+                    self.parameters.push(((*key).clone(), Vec::new()));
+                    self.parameters.len() - 1
+                });
+                let values = &mut self.parameters[at].1;
+                values.iter().position(|v| v == value).unwrap_or_else(|| {
+                    values.push((*value).to_owned());
+                    values.len() - 1
+                })
+            })
+            .collect();
         let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
         let ends = || format!("{}>{}", text("from"), text("to"));
         // Rows of older sweeps say no kind: those of flows have a flow.
@@ -129,6 +141,10 @@ impl SweepResult {
             None if row.contains_key("flow") => "flow",
             None => "result",
         };
+        if row.get("refused").is_some_and(Value::is_string) {
+            let of = self.refused.entry(format!("{} {}", text("method"), text("direction"))).or_default();
+            of.entry(combination.clone()).or_default().extend(number("run"));
+        }
         let (series, quantities) = match kind {
             "link" | "wlan" => (format!("{kind} {}", ends()), &LINKS[..]),
             // Flows, of traffic or of a role, say their names.
@@ -142,10 +158,8 @@ impl SweepResult {
             let Some(value) = row.get(key).and_then(Value::as_f64).filter(|v| v.is_finite()) else {
                 continue;
             };
-            for (parameter, at) in &set {
-                let of = self.points.entry((series.clone(), key, (*parameter).clone())).or_default();
-                of.entry((*at).to_owned()).or_default().push(value * factor);
-            }
+            let of = self.points.entry((series.clone(), key)).or_default();
+            of.entry(combination.clone()).or_default().push(value * factor);
         }
     }
 
@@ -162,70 +176,122 @@ impl SweepResult {
         if self.points.is_empty() {
             body += "<p class=\"soft\">No parameter varied, or no run came to a number: there is nothing to draw.</p>\n";
         } else {
-            body += "<p class=\"soft\">Line: median. Bars: from the 10th to the 90th percentile of all runs with that \
-                     value, whatever the other parameters and the seed.</p>\n";
+            body += "<p class=\"soft\">Lines: medians. Bars: from the 10th to the 90th percentile of the runs, which differ by their \
+                     seeds alone. Numbers at points: results that were refused there.</p>\n";
         }
-        let mut charts = 0;
-        let mut before = "";
-        for ((series, key, parameter), values) in &self.points {
-            charts += 1;
-            if charts > MAX_CHARTS {
-                let _ = writeln!(
-                    body,
-                    "</div></div>\n<p class=\"soft\">The first {MAX_CHARTS} charts are drawn.</p>"
-                );
-                break;
+        let (mut charts, mut before) = (Vec::new(), "");
+        for ((series, key), values) in &self.points {
+            // Where nothing ever was there is nothing to see.
+            if self.parameters.is_empty() || values.values().flatten().all(|value| *value == 0.0) {
+                continue;
             }
+            let own = self.charts(series, key, values);
+            charts.extend(own.into_iter().map(|chart| (series.as_str(), chart)));
+        }
+        let left_out = charts.len().saturating_sub(MAX_CHARTS);
+        for (series, chart) in charts.into_iter().take(MAX_CHARTS) {
             if before != series {
-                if !before.is_empty() {
-                    body += "</div></div>\n";
-                }
+                body += if before.is_empty() { "" } else { "</div></div>\n" };
                 let _ = writeln!(body, "<h2>{}</h2>\n<div class=\"card\"><div class=\"plots\">", esc(series));
                 before = series;
             }
-            body += &self.chart(key, parameter, values);
+            body += &chart;
         }
-        if charts > 0 && charts <= MAX_CHARTS {
-            body += "</div></div>\n";
+        body += if before.is_empty() { "" } else { "</div></div>\n" };
+        if left_out > 0 {
+            let _ = writeln!(body, "<p class=\"soft\">{left_out} more charts are not drawn.</p>");
         }
         page(file, &body)
     }
 
-    fn chart(&self, key: &str, parameter: &str, values: &BTreeMap<String, Vec<f64>>) -> String {
+    /// The parameters in the order of what they are: axis, curves, charts. The axis is a quantity if there is one; curves have colours.
+    fn order(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..self.parameters.len()).collect();
+        let values = |&at: &usize| &self.parameters[at].1;
+        all.sort_by_key(|at| (quantities(values(at)).is_none(), Reverse(values(at).len())));
+        let few = |at: &usize| values(at).len() <= COLOURS.len();
+        if let Some(second) = all.iter().skip(1).position(few) {
+            all[1..].swap(0, second);
+        }
+        all
+    }
+
+    /// What a combination has of some parameters, in words.
+    fn words(&self, of: &[usize], combination: &Combination) -> String {
+        let word =
+            |&at: &usize| format!("{} = {}", self.parameters[at].0, self.parameters[at].1[combination[at]]);
+        of.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The charts of a series' number: one for each combination of the parameters beyond the second, on the same axes.
+    fn charts(&self, series: &str, key: &str, values: &BTreeMap<Combination, Vec<f64>>) -> Vec<String> {
         let label = MEASURED.iter().chain(&FLOWS).chain(&LINKS).find(|q| q.0 == key).map_or(key, |q| q.1);
-        let order = self.parameters.iter().find(|p| p.0 == parameter).map_or(&[][..], |p| &p.1[..]);
-        // Quantities stand where they belong; names one after the other.
-        let numbers: Option<Vec<(f64, &'static str)>> = order.iter().map(|text| quantity(text)).collect();
-        let unit = numbers.as_ref().and_then(|n| n.first()).map_or("", |n| n.1);
-        let numbers = numbers.filter(|n| n.iter().all(|n| n.1 == unit));
-        let mut points: Vec<(f64, Spread, &String)> = Vec::new();
-        for (at, text) in order.iter().enumerate() {
-            let Some(found) = values.get(text) else { continue };
-            let x = numbers.as_ref().map_or(at as f64 + 1.0, |n| n[at].0);
-            points.push((x, Spread::of(found), text));
-        }
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let x = match (&numbers, unit) {
-            (None, _) => Axis::named(parameter, order),
-            (_, "") => Axis::over(parameter, points.iter().map(|p| p.0)),
-            (_, unit) => Axis::over(&format!("{parameter}, {unit}"), points.iter().map(|p| p.0)),
+        let order = self.order();
+        let few = order.get(1).is_some_and(|&at| self.parameters[at].1.len() <= COLOURS.len());
+        let (axis, curves, others) = (order[0], order.get(1).filter(|_| few), &order[1 + usize::from(few)..]);
+        let (name, texts) = &self.parameters[axis];
+        let numbers = quantities(texts);
+        let x_of = |at: usize| numbers.as_ref().map_or(at as f64 + 1.0, |(numbers, _)| numbers[at]);
+        let x = match &numbers {
+            None => Axis::named(name, texts),
+            Some((numbers, "")) => Axis::over(name, numbers.iter().copied()),
+            Some((numbers, unit)) => Axis::over(&format!("{name}, {unit}"), numbers.iter().copied()),
         };
-        let y = Axis::over(label, points.iter().flat_map(|p| [p.1.low, p.1.high]));
-        let mut chart = Chart::new(&format!("{label} against {parameter}"), x, y);
-        let line: Vec<(f64, f64)> = points.iter().map(|p| (p.0, p.1.median)).collect();
-        if numbers.is_some() {
-            chart = chart.line("c1", &line);
+        let spreads: BTreeMap<&Combination, Spread> =
+            values.iter().map(|(combination, values)| (combination, Spread::of(values))).collect();
+        let y = Axis::over(label, spreads.values().flat_map(|spread| [spread.low, spread.high]));
+        let refused = self.refused.iter().find(|(of, _)| series.starts_with(of.as_str())).map(|of| of.1);
+        let mut facets: BTreeMap<Combination, Vec<&Combination>> = BTreeMap::new();
+        for combination in spreads.keys() {
+            facets.entry(others.iter().map(|&at| combination[at]).collect()).or_default().push(combination);
         }
-        let mut dots = Vec::new();
-        for (x, spread, text) in &points {
-            let tip = format!(
-                "{parameter} = {text}: median {:.4}, 10 to 90 %: {:.4} to {:.4}, {} runs",
-                spread.median, spread.low, spread.high, spread.runs
-            );
-            chart = chart.whisker("c1", *x, spread.low, spread.high, &tip);
-            dots.push((*x, spread.median, tip));
-        }
-        chart.points("c1", &dots).figure()
+        let facet = |all: &Vec<&Combination>| {
+            let of = all.first().map_or_else(String::new, |first| self.words(others, first));
+            let title = [format!("{label} against {name}"), of];
+            let title = title.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("; ");
+            let mut chart = Chart::new(&title, x.clone(), y.clone());
+            let runs = all.iter().map(|combination| spreads[*combination].runs);
+            let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+            let n = if least == most { format!("n = {most}") } else { format!("n = {least} to {most}") };
+            let mut by_curve: BTreeMap<usize, Vec<&Combination>> = BTreeMap::new();
+            for combination in all {
+                by_curve.entry(curves.map_or(0, |&at| combination[at])).or_default().push(combination);
+            }
+            for (curve, combinations) in &mut by_curve {
+                combinations.sort_by(|a, b| x_of(a[axis]).total_cmp(&x_of(b[axis])));
+                let class = COLOURS[*curve % COLOURS.len()];
+                if let Some(&at) = curves {
+                    chart = chart.key(class, &self.words(&[at], combinations[0]));
+                }
+                let place = |combination: &Combination| (x_of(combination[axis]), &spreads[combination]);
+                if numbers.is_some() {
+                    let line = combinations.iter().map(|combination| place(combination));
+                    chart =
+                        chart.line(class, &line.map(|(x, spread)| (x, spread.median)).collect::<Vec<_>>());
+                }
+                let mut dots = Vec::new();
+                for combination in combinations.iter() {
+                    let (x, spread) = place(combination);
+                    let refusals = refused.and_then(|all| all.get(*combination)).map_or(0, |runs| runs.len());
+                    let tip = format!(
+                        "{}: median {:.4}, 10 to 90 %: {:.4} to {:.4}, {} runs, {refusals} refused",
+                        self.words(&order, combination),
+                        spread.median,
+                        spread.low,
+                        spread.high,
+                        spread.runs
+                    );
+                    chart = chart.whisker(class, x, spread.low, spread.high, &tip);
+                    if refusals > 0 {
+                        chart = chart.label(class, x, spread.median, &refusals.to_string());
+                    }
+                    dots.push((x, spread.median, tip));
+                }
+                chart = chart.points(class, &dots);
+            }
+            chart.key("soft", &n).figure()
+        };
+        facets.values().map(facet).collect()
     }
 }
 
@@ -250,6 +316,13 @@ impl Spread {
         };
         Spread { low: at(0.1), median: at(0.5), high: at(0.9), runs: sorted.len() }
     }
+}
+
+/// Values as numbers of one unit.
+fn quantities(texts: &[String]) -> Option<(Vec<f64>, &'static str)> {
+    let all: Vec<(f64, &'static str)> = texts.iter().map(|text| quantity(text)).collect::<Option<_>>()?;
+    let unit = all.first()?.1;
+    all.iter().all(|one| one.1 == unit).then(|| (all.iter().map(|one| one.0).collect(), unit))
 }
 
 /// A parameter's value as a number with its unit.

@@ -45,8 +45,8 @@ fn every_kind_is_read_as_it_is_written() {
         }
     );
     assert_eq!(
-        read("size=700, share=1").unwrap(),
-        Config { size: Bytes(700), share: 1.0, ..Config::default() }
+        read("gap=0.5, share=1").unwrap(),
+        Config { gap: Span::from_millis(500), share: 1.0, ..Config::default() }
     );
     assert_eq!(read("").unwrap(), Config::default());
 }
@@ -60,6 +60,7 @@ fn what_is_wrong_is_said_with_what_is_possible() {
         ("share=1.01", "share of tool must be 0 to 1, not 1.01"),
         ("share=nan", "share of tool must be a number such as 0.5, not nan"),
         ("size=99 B", "size of tool must be 100 B to 1500 B, not 99 B"),
+        ("size=700", "size of tool must be bytes such as 1488 B, not 700"),
         ("rate=5", "rate of tool must be a rate such as 5.12 Mbit/s, not 5"),
         ("rate=0 bit/s", "rate of tool must be 1 bit/s to 1 Gbit/s, not 0 bit/s"),
         ("gap=-1 ms", "gap of tool must be 0 ns to 1 s, not -1 ms"),

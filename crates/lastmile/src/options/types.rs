@@ -31,7 +31,8 @@ pub trait OptionType: Sized {
 }
 
 fn wrong<T: OptionType>(given: &Scalar) -> String {
-    format!("must be a {} {}, not {given}", T::KIND, T::any())
+    let article = if T::KIND == Kind::Bytes { "" } else { "a " };
+    format!("must be {article}{} {}, not {given}", T::KIND, T::any())
 }
 
 macro_rules! option_type {
@@ -54,11 +55,9 @@ macro_rules! option_type {
     )*};
 }
 
+/// A quantity as a text with its unit; a bare number is seconds, and neither bytes nor a rate.
 fn quantity<T: FromStr>(given: &Scalar) -> Option<T> {
-    match given {
-        Scalar::Text(text) => text.parse().ok(),
-        _ => None,
-    }
+    given.to_string().parse().ok()
 }
 
 /// A whole number that fits.
@@ -77,8 +76,7 @@ option_type! {
         Scalar::Count(n) => Some(*n as f64),
         _ => None,
     }, |n| Scalar::Number(*n);
-    // A bare number of bytes is plain enough.
-    Bytes, Bytes, |given| count(given).map(Bytes).or_else(|| quantity(given)), |size| Scalar::Text(size.to_string());
+    Bytes, Bytes, quantity, |size| Scalar::Text(size.to_string());
     Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());
     Span, Span, quantity, |span| Scalar::Text(span.to_string());
 }

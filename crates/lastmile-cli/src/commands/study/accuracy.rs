@@ -6,6 +6,7 @@ use lastmile::estimate::{Conditions, build};
 use lastmile::units::Rate;
 use lastmile_study::accuracy::{self, Request, accuracy, document, text};
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::experiment::World;
 use crate::shell::options::{self, MethodLists};
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// with each method and each combination of its options, and the last number of a run counts
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',', conflicts_with_all = ["rate", "cross"])]
     scenario: Vec<String>,
-    /// Rate of the link, such as "10 Mbit/s", or a bare number of Mbit/s; several with commas
+    /// Rate of the link, such as 10M; several with commas
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "10 Mbit/s", value_parser = rate)]
     rate: Vec<Rate>,
     /// Cross traffic
@@ -43,18 +44,13 @@ pub(crate) struct Args {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
-/// A rate with its unit, or a bare number of Mbit/s.
+/// A rate that probes can be sent at.
 fn rate(text: &str) -> Result<Rate, String> {
-    let with_unit = match text.trim().parse::<f64>() {
-        Ok(_) => format!("{text} Mbit/s"),
-        Err(_) => text.to_owned(),
-    };
-    match with_unit.parse::<Rate>() {
+    match text.parse::<Rate>() {
         Ok(rate) if rate.bits_per_second() >= 10_000 => Ok(rate),
         Ok(rate) => Err(format!("{rate} is too slow for probes of 1488 B: at least 10 kbit/s")),
         Err(error) => Err(error.to_string()),
@@ -102,6 +98,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         seed: args.seed,
     };
     let rows = accuracy(&request, &audience())?;
-    crate::shell::show(args.json, &document(&rows), &text(&rows))?;
+    args.print.show(&document(&rows), &text(&rows))?;
     Ok(None)
 }

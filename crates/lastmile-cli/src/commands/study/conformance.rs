@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 row.reason.clone().unwrap_or_default(),
             ]);
         }
-        crate::shell::say(table.text().trim_end());
+        crate::shell::say_text(&table.into(), false);
         let skipped = rows.iter().filter(|row| row.verdict == "skipped").count();
         crate::shell::say(&format!("{} rows, {bad} differ, {skipped} skipped with a reason", rows.len()));
     }

@@ -183,7 +183,7 @@ fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool
             continue;
         }
         if run.lateness.refused.is_none() {
-            say_answer(&run.found);
+            say_answer(scenario, &run.found);
         }
         super::lab::say_lateness(&run.lateness);
         if let (Some(recorder), Some(page)) = (recorder, html) {
@@ -204,11 +204,11 @@ fn draw(page: &Path) -> anyhow::Result<()> {
 fn in_simulator(scenario: &Scenario, seed: u64) -> anyhow::Result<()> {
     let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), Hooks::default());
     let run = run.map_err(scenarios::blame)?;
-    say_answer(&run.found);
+    say_answer(scenario, &run.found);
     crate::shell::say("");
     Ok(())
 }
 
-fn say_answer(found: &Found) {
-    crate::shell::say(roles::answers(found).trim_end());
+fn say_answer(scenario: &Scenario, found: &Found) {
+    roles::shown(scenario, found).iter().for_each(|shown| crate::shell::say_text(&shown.text, false));
 }

@@ -14,6 +14,7 @@ use crate::shell::experiment::ExperimentArgs;
 use crate::shell::progress::audience;
 use crate::shell::replace::{self, replace};
 use crate::shell::scenarios::replaced;
+use crate::shell::shard::ShardArgs;
 
 /// Compare rate controllers over a path, seed by seed
 ///
@@ -57,6 +58,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.svg")]
     heat_map: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) shard: ShardArgs,
+    #[command(flatten)]
     experiment: ExperimentArgs,
 }
 
@@ -82,10 +85,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         runs: args.experiment.runs,
     })?;
     evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
-    args.experiment.shown.check()?;
+    args.experiment.shown.check(args.shard.output())?;
     [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
-    let compared = args.experiment.threads.pool()?.install(|| evaluation.run(&audience()))?;
-    args.experiment.shown.show(&compared.document, page::page, &compared.text)?;
+    let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
+    let Some(compared) = pool.install(|| evaluation.run(&fleet, &audience()))? else {
+        return args.shard.done();
+    };
+    args.experiment.shown.show(&compared.document, page::page, &compared.text, args.shard.output())?;
     if let Some(file) = &args.csv {
         let rows = csv(&compared.document)?;
         replace(file, |out| Ok(out.write_all(&rows)?)).map_err(|error| Exit::Machine.blame(error))?;

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Real-time priority for the measuring programs too; the lab itself always asks for it
     #[arg(long)]
     realtime: bool,
+    /// Print all columns, in lines of any length
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
     /// Print JSON; output of programs goes to standard error
     #[arg(long)]
     json: bool,
@@ -89,7 +92,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ends.iter().for_each(|end| crate::shell::say(&ended(end)));
         // Numbers that must not be believed are not printed as if they could.
         if run.lateness.refused.is_none() {
-            super::say(&shown, &run.network);
+            super::say(&shown, &run.network, args.verbose);
             if !run.network.flows.is_empty() && lasted <= scenario.warm_up {
                 let warm_up = scenario.warm_up;
                 crate::shell::say(&format!(
@@ -190,7 +193,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
     };
     crate::shell::say_in_lines(&line);
     if let Some(why) = &lateness.refused {
-        crate::shell::say(&format!("refused: {why}"));
+        crate::shell::say_in_lines(&format!("refused: {why}"));
     }
 }
 

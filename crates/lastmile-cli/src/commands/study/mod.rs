@@ -5,6 +5,7 @@ mod conformance;
 mod demo;
 mod evaluate;
 mod lab;
+mod merge;
 mod paths;
 mod reproduce;
 mod scenarios;
@@ -16,6 +17,7 @@ use lastmile_study::ran::tables;
 
 use crate::roles::Shown;
 use crate::shell::exit::Exit;
+use crate::shell::say_text;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -27,6 +29,7 @@ pub(crate) enum Command {
     Paths(paths::Args),
     Evaluate(evaluate::Args),
     Reproduce(reproduce::Args),
+    Merge(merge::Args),
     Scenarios(scenarios::Args),
     Conformance(conformance::Args),
     BenchSim(bench_sim::Args),
@@ -58,6 +61,7 @@ impl Command {
             Command::Paths(args) => paths::run(args),
             Command::Evaluate(args) => evaluate::run(args),
             Command::Reproduce(args) => reproduce::run(args),
+            Command::Merge(args) => merge::run(args),
             Command::Scenarios(args) => scenarios::run(args),
             Command::Conformance(args) => conformance::run(args),
             Command::BenchSim(args) => bench_sim::run(args),
@@ -66,9 +70,7 @@ impl Command {
 }
 
 /// Prints what a run gave: its endpoints, its traffic, its links and WLANs.
-fn say(shown: &[Shown], network: &NetworkOutcome) {
-    let shown = shown.iter().filter_map(|shown| shown.table.as_deref());
-    let network = tables(network);
-    let texts = shown.chain([network.as_str()]).filter(|text| !text.is_empty());
-    texts.for_each(|text| crate::shell::say(text.trim_end()));
+fn say(shown: &[Shown], network: &NetworkOutcome, all: bool) {
+    shown.iter().map(|shown| &shown.text).for_each(|text| say_text(text, all));
+    say_text(&tables(network), all);
 }

@@ -2,13 +2,12 @@
 
 use anyhow::anyhow;
 use lastmile::options::split_outside;
-use lastmile_study::paths::{
-    Feature, Request, document, list, measure, page, removed_text, table, text, without,
-};
+use lastmile_study::paths::{Feature, Request, document, list, measure, page, removed_text, table, text};
 
 use crate::shell::exit::Exit;
 use crate::shell::experiment::{ShownArgs, Threads};
 use crate::shell::progress::audience;
+use crate::shell::shard::ShardArgs;
 
 /// Measure random paths, and count wrong numbers with and without a warning
 ///
@@ -42,6 +41,8 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
     #[command(flatten)]
+    pub(super) shard: ShardArgs,
+    #[command(flatten)]
     shown: ShownArgs,
     #[command(flatten)]
     threads: Threads,
@@ -64,10 +65,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         seed: args.seed,
         methods: methods.collect::<anyhow::Result<_>>()?,
         without: Vec::new(),
-        only: args.only,
+        only: (!args.only.is_empty()).then_some(args.only),
     };
     let count = request.runs + request.cells;
-    if let Some(number) = args.show.iter().chain(&request.only).find(|&&number| number >= count) {
+    if let Some(number) =
+        args.show.iter().chain(request.only.iter().flatten()).find(|&&number| number >= count)
+    {
         return Err(refused(format!("no path has the number {number}: there are {count}, from 0")));
     }
     if count == 0 {
@@ -78,19 +81,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::shell::say(text.trim_end());
         return Ok(None);
     }
-    args.shown.check()?;
-    let (measured, removed) = args.threads.pool()?.install(|| {
-        let measured = measure(&request, &audience())?;
-        let removed = without(&request, &measured, &features, &audience())?;
-        Ok::<_, lastmile_study::Error>((measured, removed))
-    })?;
+    args.shown.check(args.shard.output())?;
+    let (fleet, pool) = (args.shard.fleet()?, args.threads.pool()?);
+    let found = pool.install(|| measure(&request, &features, &fleet, &audience()))?;
+    let Some((measured, removed)) = found else { return args.shard.done() };
     let mut shown = text(&table(&measured));
     if !removed.is_empty() {
-        shown.push_str(&format!("\n{}", removed_text(&removed)));
+        shown.say("");
+        shown.table(removed_text(&removed));
     }
     if args.list {
-        shown.push_str(&format!("\n{}", list(&measured, &removed)));
+        shown.say("");
+        shown.table(list(&measured, &removed));
     }
-    args.shown.show(&document(&request, &measured, &removed)?, page::page, &shown)?;
+    let document = document(&request, &measured, &removed)?;
+    args.shown.show(&document, page::page, &shown, args.shard.output())?;
     Ok(None)
 }

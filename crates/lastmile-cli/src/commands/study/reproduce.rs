@@ -5,6 +5,7 @@ use lastmile_study::papers::{self, PAPERS, Request, page, reproduce};
 use crate::shell::exit::Exit;
 use crate::shell::experiment::{ExperimentArgs, World};
 use crate::shell::progress::audience;
+use crate::shell::shard::ShardArgs;
 
 /// Make a paper's tables and figures again, beside the paper's own numbers, and decide its claims
 ///
@@ -25,6 +26,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = World::Sim)]
     world: World,
     #[command(flatten)]
+    pub(super) shard: ShardArgs,
+    #[command(flatten)]
     experiment: ExperimentArgs,
 }
 
@@ -37,19 +40,21 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
-        crate::shell::say(papers::papers().trim_end());
+        args.experiment.shown.print.say(&papers::papers().into());
         return Ok(None);
     };
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
     if args.list {
         let (json, text) = papers::list(paper);
-        crate::shell::show(args.experiment.shown.json, &json, &text)?;
+        args.experiment.shown.print.show(&json, &text.into())?;
         return Ok(None);
     }
-    args.experiment.shown.check()?;
+    args.experiment.shown.check(args.shard.output())?;
     let request = Request { items: args.item, world: args.world.into(), runs: args.experiment.runs };
-    let pool = args.experiment.threads.pool()?;
-    let made = pool.install(|| reproduce(paper, &request, &audience()))?;
-    args.experiment.shown.show(&made.document, page::page, &made.text)?;
+    let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
+    let Some(made) = pool.install(|| reproduce(paper, &request, &fleet, &audience()))? else {
+        return args.shard.done();
+    };
+    args.experiment.shown.show(&made.document, page::page, &made.text, args.shard.output())?;
     Ok(None)
 }

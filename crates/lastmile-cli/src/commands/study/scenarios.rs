@@ -5,6 +5,7 @@ use lastmile_report::text::Table;
 use lastmile_study::scenarios::{load, names, ready};
 use serde_json::json;
 
+use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 
 /// List the built-in scenarios, or print the file of one
@@ -15,9 +16,8 @@ pub(crate) struct Args {
     /// Print this one's file
     #[arg(conflicts_with = "json")]
     name: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: PrintArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -35,6 +35,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         table.row([name.to_owned(), description.clone()]);
         rows.push(json!({ "name": name, "description": description }));
     }
-    crate::shell::show(args.json, &rows, &table.text())?;
+    args.print.show(&rows, &table.into())?;
     Ok(None)
 }

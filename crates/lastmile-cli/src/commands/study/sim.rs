@@ -17,6 +17,9 @@ use crate::shell::{scenarios, signals};
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    /// Print all columns, in lines of any length
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,7 +49,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         let lasted = run.engine.now() - Time::ZERO;
         let how = if run.stopped { ", interrupted" } else { "" };
         crate::shell::say(&format!("{}, seed {seed}, {lasted} of virtual time{how}", scenario.name));
-        super::say(&shown, &run.network);
+        super::say(&shown, &run.network, args.verbose);
     }
     written?;
     Ok(if run.stopped { Some(Exit::Interrupted) } else { shown.iter().find_map(|shown| shown.exit) })

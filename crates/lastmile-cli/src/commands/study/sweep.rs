@@ -1,10 +1,10 @@
 //! `lastmile sweep SCENARIO`: every combination of some values, several seeds, on all cores.
 
 use std::io::{BufWriter, stdout};
-use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use lastmile_study::fleet::Fleet;
 use lastmile_study::scenarios;
 use lastmile_study::sweep::{self, Parameter, Sweep, Written};
 
@@ -12,12 +12,13 @@ use crate::shell::exit::Exit;
 use crate::shell::experiment::Threads;
 use crate::shell::progress::audience;
 use crate::shell::replace::{is_special, replace};
+use crate::shell::shard::ShardArgs;
 
 /// Run a scenario with every combination of values and seeds, on all cores
 ///
 /// Each number is a line, in the order of the combinations; the number of cores changes nothing.
-/// With --output an interrupted sweep goes on where it stopped when it is called again: FILE.part holds the finished runs.
-/// `lastmile report FILE` draws the result.
+/// With --output an interrupted sweep goes on where it stopped when it is called again: FILE.part holds the finished runs. A file of another
+/// sweep is not overwritten. `lastmile report FILE` draws the result.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Scenario file, or a name that `lastmile scenarios` lists
@@ -28,12 +29,11 @@ pub(crate) struct Args {
     /// Seeds 1 to N. Default: seed 1, or those of `--set seed=...`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
-    /// Output file; a file of another sweep is not overwritten. Default: standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
     /// JSON lines, or CSV
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
+    #[command(flatten)]
+    pub(super) shard: ShardArgs,
     #[command(flatten)]
     threads: Threads,
 }
@@ -64,14 +64,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     };
     let (pool, audience) = (args.threads.pool()?, audience());
     // A device or a pipe keeps nothing to go on from.
-    let kept = args.output.as_deref().filter(|output| !is_special(output));
-    let written = pool.install(|| Written::new(plan, &text, kept, &audience))?;
+    let kept = args.shard.output().filter(|output| !is_special(output));
+    let fleet = args.shard.fleet()?;
+    let written = pool.install(|| Written::new(plan, &text, kept, &fleet, &audience))?;
     let (runs, finished) = written.runs();
-    if finished > 0 {
+    if finished > 0 && !matches!(fleet, Fleet::Merged(_)) {
         crate::shell::say(&format!("{finished} of {runs} runs were finished before"));
     }
-    pool.install(|| written.run(&audience))?;
-    match &args.output {
+    if !pool.install(|| written.run(&audience))? {
+        return args.shard.done();
+    }
+    match args.shard.output() {
         None => drop(written.write(&mut BufWriter::new(stdout().lock()), format)?),
         Some(path) => {
             let mut results = 0;

@@ -3,15 +3,18 @@
 //! The table of all numbers ([`result`](super::result)) has the rest.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
-use lastmile::endpoint::measure::{IntervalRow, Row};
+use lastmile::endpoint::measure::{Cost, IntervalRow, Row};
 use lastmile::estimate::Quantity;
 use lastmile::report::Direction;
+use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_report::text::{Table, wrapped};
 
 use super::result::{once, true_rate};
 use crate::shell::WIDTH;
+use crate::shell::network::DEFAULT_PORT;
 
 /// A longer name of a host is left out.
 const LONGEST_NAME: usize = 15;
@@ -55,8 +58,9 @@ impl Unit {
     }
 }
 
-/// The results of sessions, without what they cost. `peer` names the other host where the rows do not.
-pub(crate) fn answer(rows: &[Row], peer: &str) -> String {
+/// The results of sessions, without what they cost, and `beside` them lines between numbers and notes. `peer` names the other host where the
+/// rows do not.
+pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
     let unit = Unit::of(rows);
     let mut text = String::new();
     let mut notes = Notes::default();
@@ -78,10 +82,13 @@ pub(crate) fn answer(rows: &[Row], peer: &str) -> String {
         }
         text += &block(&own, peer, &unit, &mut notes);
     }
+    text += beside;
     let interval = rows.iter().find_map(|row| row.interval).map(|i| i.confidence * 100.0);
     let interval =
         interval.map(|share| format!("; in parentheses {share:.0} % intervals")).unwrap_or_default();
-    text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
+    if rows.iter().any(|row| row.refused.is_none()) {
+        text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
+    }
     text + &notes.text()
 }
 
@@ -112,6 +119,8 @@ impl Notes {
 /// The lines of one method's session.
 fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
     let mut table = Table::new(&["", "available", "capacity", "sustained"]);
+    let (mut has_numbers, mut without) = (false, String::new());
+    let widest = rows.iter().map(|row| label(row, peer).chars().count()).max().unwrap_or(0);
     for direction in [Direction::Forward, Direction::Reverse, Direction::RoundTrip] {
         let own: Vec<&Row> = rows.iter().copied().filter(|row| row.direction == direction).collect();
         let Some(first) = own.first() else { continue };
@@ -120,6 +129,13 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         let [left, capacity, lasts] =
             [Quantity::AvailableBandwidth, Quantity::Capacity, Quantity::SustainedRate].map(of);
         let refused = own.iter().find_map(|row| row.refused.as_deref());
+        if let Some(why) = refused.filter(|_| own.iter().all(|row| row.refused.is_some())) {
+            for (at, line) in wrapped(&format!("unknown: {why}"), WIDTH - widest - 2).lines().enumerate() {
+                without += &format!("{:<widest$}  {line}\n", if at == 0 { &*label } else { "" });
+            }
+            continue;
+        }
+        has_numbers = true;
         let cell = |row: Option<&Row>| match row {
             Some(row) => unit.number(row),
             None if refused.is_some() => "none".to_owned(),
@@ -151,25 +167,72 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         let said = refused.into_iter().chain(own.iter().filter_map(|row| row.warning.as_deref()));
         notes.said.extend(said.map(|said| (said.to_owned(), label.clone())));
     }
-    table.text()
+    if has_numbers { table.text() + &without } else { without }
 }
 
-/// "to HOST", or without a name that is short enough the direction.
+/// The way of a row's packets.
 fn label(row: &Row, peer: &str) -> String {
-    let name = row.to.as_deref().unwrap_or(peer);
+    way(row.direction, row.to.as_deref().unwrap_or(peer))
+}
+
+/// The name of a host without its port.
+fn bare(host: &str) -> &str {
     // The port of "host:8620" is known, and of "::1" there is none.
-    let name = name.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(name, |(host, _)| host);
-    match row.direction {
-        Direction::Forward if name.chars().count() <= LONGEST_NAME => format!("to {name}"),
-        Direction::Reverse if name.chars().count() <= LONGEST_NAME => format!("from {name}"),
+    host.split_once(':').filter(|(_, port)| !port.contains(':')).map_or(host, |(name, _)| name)
+}
+
+/// "to HOST", or where its name is long or unknown the direction.
+pub(super) fn way(direction: Direction, host: &str) -> String {
+    let name = bare(host);
+    let is_shown = (1..=LONGEST_NAME).contains(&name.chars().count());
+    match direction {
+        Direction::Forward if is_shown => format!("to {name}"),
+        Direction::Reverse if is_shown => format!("from {name}"),
         direction => direction.to_string(),
+    }
+}
+
+/// A number with three digits.
+fn three(n: u64) -> u64 {
+    let unit = 10_u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    n.saturating_add(unit / 2) / unit * unit
+}
+
+/// A time with three digits.
+pub(super) fn short(span: Span) -> Span {
+    Span::from_nanos(i64::try_from(three(span.as_nanos().unsigned_abs())).unwrap_or(i64::MAX))
+}
+
+/// The first line: the host, its address, how far it is, and what the answer cost; in two lines where it is too long.
+pub(crate) fn head(host: &str, peer: SocketAddr, round_trip: Option<Span>, cost: Option<Cost>) -> String {
+    let address = match peer.port() {
+        DEFAULT_PORT => peer.ip().to_string(),
+        _ => peer.to_string(),
+    };
+    let name = bare(host);
+    let named = name.trim_matches(['[', ']']).parse() != Ok(peer.ip()) && host != peer.to_string();
+    let who = if named { format!("{name} ({address})") } else { address };
+    let far = round_trip.map_or_else(String::new, |trip| format!(", round trip {}", short(trip)));
+    let short = |bytes: Bytes| Bytes(three(bytes.0));
+    let left = format!("{who}{far}");
+    let Some(cost) = cost else { return left + "\n" };
+    let right = format!(
+        "{:.2} s, {} {}, {} back",
+        cost.elapsed.as_secs_f64(),
+        short(cost.bytes()),
+        if name.chars().count() <= LONGEST_NAME { format!("to {name}") } else { "there".to_owned() },
+        short(cost.bytes_received)
+    );
+    match WIDTH.checked_sub(left.chars().count() + 2 + right.chars().count()) {
+        Some(blanks) => format!("{left}{:>1$}{right}\n", "", blanks + 2),
+        None => format!("{left}\n{right}\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lastmile::endpoint::measure::{Cost, Decision};
+    use lastmile::endpoint::measure::Decision;
     use lastmile::estimate::{
         Estimate, Interval, IntervalMethod, Refusal, TruthKind, Value, Warning, WarningCode,
     };
@@ -205,19 +268,31 @@ mod tests {
             row(forward, Quantity::AvailableBandwidth, Some([5_444, 5_422, 6_021]), ""),
             Row::of(&refused).unwrap(),
         ];
-        let text = answer(&rows, "host-b");
+        let text = answer(&rows, "host-b", "");
+        let cost = Cost {
+            probe_bytes: Bytes(270_960),
+            bytes_received: Bytes(4_000),
+            elapsed: Span::from_millis(660),
+            ..Cost::default()
+        };
         let wanted = "\
              \x20            available           capacity             sustained\n\
              to host-b    5.44 (5.42 .. 6.02)  10.0 (9.99 .. 10.1)  no limit seen *\n\
              \x20 next 10 s  (3.87 .. 7.02)\n\
-             from host-b  none                none                 none\n\
+             from host-b  unknown: interrupted\n\
              Mbit/s of IP packets; in parentheses 90 % intervals. * In bursts of 18.6 kB:\n\
              `--method 'wbest(train_length=600)'` looks further.\n";
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(text.matches("seems busy").count(), 1, "{text}");
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(&text).starts_with(&words(wanted)), "{text}");
+        assert_eq!(
+            head("host-b", "192.0.2.7:8620".parse().unwrap(), Some(Span::from_micros(18_274)), Some(cost)),
+            "host-b (192.0.2.7), round trip 18.3 ms     0.66 s, 271 kB to host-b, 4000 B back\n"
+        );
+        assert_eq!(head("[::1]:7", "[::1]:7".parse().unwrap(), None, None), "[::1]:7\n");
+        assert_eq!(head("::1", "[::1]:8620".parse().unwrap(), None, None), "::1\n");
         // A host whose name takes too much room has none.
-        assert!(answer(&rows, "a-long-name.example.org").contains("\nforward "), "{text}");
+        assert!(answer(&rows, "a-long-name.example.org", "").contains("\nforward "), "{text}");
     }
 }

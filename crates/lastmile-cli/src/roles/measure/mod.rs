@@ -35,9 +35,11 @@ pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod result;
+pub(crate) mod seen;
 #[cfg(feature = "pages")]
 mod summary;
 
+use lastmile_report::text::Text;
 use result::{exit, table};
 
 const NAME: &str = "measure";
@@ -53,20 +55,14 @@ impl Role for Measuring {
     fn shown(&self, scenario: &Scenario, found: &Found) -> Shown {
         let rows = found.measure.rows();
         let exit = if scenario.roles.measure.is_empty() { None } else { exit(&rows) };
-        let mut shown = Shown { table: some_table(&rows), exit };
+        let mut shown = Shown { text: text(&rows), exit };
         let moved = scenario.roles.measure.iter().map(|spec| (spec.from, spec.to));
         let moved: BTreeSet<_> = moved.filter(|&(from, to)| scenario.path_changes(from, to)).collect();
         for (from, to) in moved {
             let [from, to] = [from, to].map(|host| &scenario.hosts[host].name);
-            let note = format!("{from} and {to}: no truth: the path between them changes in the run\n");
-            shown.table.iter_mut().for_each(|table| table.push_str(&note));
+            shown.text.say(format!("{from} and {to}: no truth: the path between them changes in the run"));
         }
         shown
-    }
-
-    fn answer(&self, found: &Found) -> String {
-        let rows = found.measure.rows();
-        if rows.is_empty() { String::new() } else { answer::answer(&rows, "") }
     }
 
     /// The first session of a scenario, once its prober's configuration is known.
@@ -130,13 +126,13 @@ impl Role for Measuring {
     fn replayed(&self, events: &[Event]) -> Option<(Rows, Shown)> {
         // Whether all is as recorded was asked, and what that was is no failure.
         let rows = Row::all(events);
-        Some((measure::rows(&rows), Shown { table: some_table(&rows), exit: None }))
+        Some((measure::rows(&rows), Shown { text: text(&rows), exit: None }))
     }
 
     fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         (!records.is_empty()).then(|| {
             let rows = by_method(method, records)?;
-            Ok((measure::rows(&rows), Shown { table: some_table(&rows), exit: exit(&rows) }))
+            Ok((measure::rows(&rows), Shown { text: text(&rows), exit: exit(&rows) }))
         })
     }
 
@@ -163,9 +159,13 @@ impl Role for Measuring {
     }
 }
 
-/// Results as a table, where there are any.
-fn some_table(rows: &[Row]) -> Option<String> {
-    (!rows.is_empty()).then(|| table(rows))
+/// Results as an answer and as a table of all numbers, where there are any.
+fn text(rows: &[Row]) -> Text {
+    let mut text = Text::default();
+    if !rows.is_empty() {
+        text.either(answer::answer(rows, "", ""), table(rows));
+    }
+    text
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
@@ -251,7 +251,9 @@ enum MeasuredForm {
 impl From<MeasuredForm> for Measured {
     fn from(form: MeasuredForm) -> Measured {
         let table = match form {
-            MeasuredForm::Choice(choice) => return choice.into(),
+            MeasuredForm::Choice(choice) => {
+                return Measured { label: choice.to_string(), choice: with_units(choice) };
+            }
             MeasuredForm::Table(table) => table,
         };
         let label = table.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -268,8 +270,14 @@ impl From<MeasuredForm> for Measured {
             };
             choice = bare.iter().fold(choice, |choice, value| choice.with(key, value));
         }
-        Measured { choice, label }
+        Measured { choice: with_units(choice), label }
     }
+}
+
+/// The choice of a recording, with units.
+fn with_units(choice: Choice) -> Choice {
+    let method = METHODS.iter().find(|method| method.name == choice.name);
+    super::with_units(choice, method.map_or(&[], |method| method.options))
 }
 
 /// All that determines a prober beside its key, its seed and its epoch.
@@ -331,9 +339,14 @@ mod tests {
         let older = read(older);
         assert_eq!(older.label, "wbest");
         let options =
-            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700, trains=4)";
+            "wbest(capacity=1500000 bit/s, classifier=spike, faithful=true, packet_size=700 B, trains=4)";
         assert_eq!(older.choice.to_string(), options);
         assert!(options::estimator(&older.choice, Span::ZERO, 0).is_ok());
+        let older = read("\"wbest(packet_size=700)\"");
+        assert_eq!(
+            (older.label.as_str(), older.choice.to_string().as_str()),
+            ("wbest(packet_size=700)", "wbest(packet_size=700 B)")
+        );
         let older = read(r#"{"method":"capprobe","trains":1,"faithful":false}"#);
         assert_eq!(older.choice.to_string(), "capprobe");
     }

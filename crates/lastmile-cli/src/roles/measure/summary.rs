@@ -31,7 +31,7 @@ pub(super) fn section(run: &Run) -> String {
         n => format!("<p class=\"soft\">The first {n} are shown.</p>"),
     };
     format!(
-        "<h2>Results</h2>\n<div class=\"card scroll\"><table>\n<thead><tr><th>method</th><th>direction</th>\
+        "<h2>Results</h2>\n<div class=\"card scroll\"><table class=\"wide many\">\n<thead><tr><th>method</th><th>direction</th>\
          <th>quantity</th><th>value</th><th>interval</th><th>next 10 s</th><th class=\"n\">seconds</th><th class=\"n\">sent</th>\
          <th class=\"n\">received</th><th class=\"n\">streams</th><th class=\"n\">discarded</th>\
          </tr></thead>\n<tbody>\n{rows}</tbody></table>{more}</div>\n\
@@ -54,7 +54,7 @@ fn remark(event: &Event) -> Option<String> {
 fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
     let (method, direction, cells, cost) = match event.what.of()? {
         Decision::Estimated { method, direction, estimate, cost } => {
-            let intervals = interval(estimate.interval) + &interval(estimate.next);
+            let intervals = interval("interval", estimate.interval) + &interval("next 10 s", estimate.next);
             let here = remarks.iter().find(|(_, all)| all.first() == Some(&event.order()));
             let remark = here.map(|(text, all)| counted(text, all.len(), "results")).unwrap_or_default();
             let cells = [estimate.named(), estimate.value.to_string(), intervals, esc(&remark)];
@@ -74,20 +74,21 @@ fn row(event: &Event, remarks: &Remarks<'_>) -> Option<String> {
         false => (" class=\"noted\"", format!("<tr><td></td><td colspan=\"10\">{remark}</td></tr>\n")),
     };
     Some(format!(
-        "<tr{noted}><td>{}</td><td>{direction}</td><td class=\"tight\">{quantity}</td><td class=\"value\">{value}</td>\
+        "<tr{noted}><td data-l=\"method\">{}</td><td data-l=\"direction\">{direction}</td>\
+         <td class=\"tight\" data-l=\"quantity\">{quantity}</td><td class=\"value\" data-l=\"value\">{value}</td>\
          {intervals}{}</tr>\n{note}",
         esc(method),
         numbers(cost)
     ))
 }
 
-fn interval(of: Option<Interval>) -> String {
+fn interval(label: &str, of: Option<Interval>) -> String {
     of.map_or_else(
-        || "<td class=\"soft\">none</td>".to_owned(),
+        || format!("<td class=\"soft\" data-l=\"{label}\">none</td>"),
         |i| {
             let share = i.confidence * 100.0;
             format!(
-                "<td class=\"tight\">{} to {} <span class=\"soft\">({share:.0} %)</span></td>",
+                "<td class=\"tight\" data-l=\"{label}\">{} to {} <span class=\"soft\">({share:.0} %)</span></td>",
                 i.low, i.high
             )
         },
@@ -97,13 +98,13 @@ fn interval(of: Option<Interval>) -> String {
 fn numbers(cost: &Cost) -> String {
     let seconds = format!("{:.3}", cost.elapsed.as_secs_f64());
     let cells = [
-        seconds,
-        cost.bytes().to_string(),
-        cost.bytes_received.to_string(),
-        cost.streams.to_string(),
-        cost.streams_discarded.to_string(),
+        ("seconds", seconds),
+        ("sent", cost.bytes().to_string()),
+        ("received", cost.bytes_received.to_string()),
+        ("streams", cost.streams.to_string()),
+        ("discarded", cost.streams_discarded.to_string()),
     ];
-    cells.iter().map(|cell| format!("<td class=\"n\">{cell}</td>")).collect()
+    cells.iter().map(|(label, cell)| format!("<td class=\"n\" data-l=\"{label}\">{cell}</td>")).collect()
 }
 
 #[cfg(test)]

@@ -28,12 +28,6 @@ pub(super) fn answer(stream: &StreamOutcome) -> String {
         format!("  packets: {} sent, {} received; lost: {lost}{misjudged}", stream.sent, stream.received),
         format!("  delay: {delay}, at most {longest}; jitter {jitter}"),
     ]
-    .map(|line| indented(&line))
+    .map(|line| wrapped(&line, WIDTH))
     .concat()
-}
-
-/// A line with the blanks that it begins with, wrapped.
-fn indented(line: &str) -> String {
-    let blanks = &line[..line.len() - line.trim_start().len()];
-    wrapped(line, WIDTH - blanks.len()).lines().map(|line| format!("{blanks}{line}\n")).collect()
 }

@@ -26,7 +26,7 @@ use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
 #[cfg(feature = "pages")]
 use crate::roles::run::Run;
 use crate::shell::exit::Exit;
-use lastmile_report::text::Table;
+use lastmile_report::text::{Table, Text};
 
 mod answer;
 #[cfg(feature = "pages")]
@@ -63,6 +63,23 @@ impl Which {
         };
         let config = serde_json::to_value(self)?;
         Ok(Header { world, role: NAME.to_owned(), seed: [0; 32], epoch, config })
+    }
+
+    /// The same, with units where a recording has none.
+    fn with_units(mut self) -> Which {
+        if let Which::Sender(config) = &mut self
+            && let SenderRate::Controlled(config) = &mut config.rate
+        {
+            let Composition { controller, wrapper, .. } = &mut config.control;
+            let found = CONTROLLERS.iter().find(|entry| entry.name == controller.name);
+            *controller = super::with_units(controller.clone(), found.map_or(&[], |entry| entry.options));
+            let around = |around: Choice| {
+                let found = WRAPPERS.iter().find(|entry| entry.name == around.name);
+                super::with_units(around, found.map_or(&[], |entry| entry.options))
+            };
+            *wrapper = wrapper.take().map(around);
+        }
+        self
     }
 
     fn endpoint(self) -> anyhow::Result<AnyEndpoint> {
@@ -151,12 +168,11 @@ impl Role for Streaming {
                 stream.hand_offs.map_or_else(|| "-".to_owned(), |hand_offs| hand_offs.to_string()),
             ]);
         }
-        let table = (!found.outcomes.is_empty()).then(|| table.text());
-        Shown { table, exit: None }
-    }
-
-    fn answer(&self, found: &Found) -> String {
-        found.stream.outcomes.iter().map(answer::answer).collect()
+        let mut text = Text::default();
+        if !found.outcomes.is_empty() {
+            text.either(found.outcomes.iter().map(answer::answer).collect(), table.text());
+        }
+        Shown { text, exit: None }
     }
 
     fn header(&self, _: &Scenario, what: Recorded) -> HeaderOf {
@@ -164,7 +180,7 @@ impl Role for Streaming {
     }
 
     fn endpoint(&self, header: &Header, _: Option<Key>) -> anyhow::Result<AnyEndpoint> {
-        let which = super::recorded::<Which>(header)?;
+        let which = super::recorded::<Which>(header)?.with_units();
         match &which {
             Which::Sender(config) if !config.is_possible() => {
                 Err(Exit::Usage.blame(anyhow!("the recording's stream has impossible frames")))
@@ -273,4 +289,17 @@ fn over_loopback(which: usize, rate: &SenderRate, source: &SourceConfig) -> anyh
     };
     loopback(receiver, sender)?;
     Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_whose_sizes_have_no_unit_are_read() {
+        let control = ControlConfig::new("tfrc(preset=ns-2, header=40)+probe(min_size=300)".parse().unwrap());
+        assert!(control.build(Bytes(1200)).is_err());
+        let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, SenderRate::Controlled(control));
+        assert!(Which::Sender(Box::new(config)).with_units().endpoint().is_ok());
+    }
 }

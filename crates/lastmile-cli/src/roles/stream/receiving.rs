@@ -1,4 +1,4 @@
-//! What came of streams over real sockets, as their receiver saw it: a row each, and a line each second.
+//! What came of streams over real sockets, as their receiver saw it: lines for each, and a line each second.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use lastmile::endpoint::stream::{Decision, Left, Received};
 use lastmile_sim::monitor::flows::as_rate;
 
 use super::sending::{milliseconds, percent};
-use lastmile_report::text::Table;
+use lastmile_report::text::Text;
 
 /// Streams of which no table is kept any longer: a receiver may run for years.
 const MAX_ROWS: usize = 1_000;
@@ -36,10 +36,9 @@ impl Receiving {
                 let seconds = (received.last - before.last).as_secs_f64();
                 let rate = as_rate((received.bytes - before.bytes).bits() as f64 / seconds.max(1e-3));
                 Some(format!(
-                    "{:4.0} s  {peer}  received {rate}  lost {} of {}  jitter {}",
+                    "{:4.0} s  {peer}  received {rate}  lost {}  jitter {}",
                     (received.last - received.first).as_secs_f64(),
                     received.lost,
-                    received.packets + received.lost,
                     received.jitter
                 ))
             }
@@ -64,45 +63,35 @@ impl Receiving {
         self.left.iter().find(|(.., why, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
     }
 
-    /// A table for people.
-    pub(crate) fn table(&self) -> String {
-        let mut table = Table::new(&[
-            "from",
-            ">received (IP)",
-            ">packets",
-            ">lost",
-            ">loss",
-            ">jitter",
-            ">marked",
-            ">seconds",
-            ">media",
-            ">feedback",
-            "ended",
-        ]);
+    /// Lines for people: what came of each stream.
+    pub(crate) fn lines(&self) -> Text {
+        let mut text = Text::default();
         for (peer, _, why, received) in &self.left {
             let seconds = (received.last - received.first).as_secs_f64();
             let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
             let expected = received.packets + received.lost;
-            table.row([
-                peer.to_string(),
-                rate.unwrap_or_else(|| "-".to_owned()),
-                received.packets.to_string(),
-                received.lost.to_string(),
+            let ended = match why {
+                Left::Goodbye => "ended by its sender",
+                Left::Silent => "silent for 10 s",
+                Left::Displaced => "made room for another",
+                _ => "ended here",
+            };
+            text.say(format!("stream from {peer}: {seconds:.2} s, {ended}"));
+            text.say(format!(
+                "  rate: {} received, in {} packets; {} lost ({}), {} marked",
+                rate.as_deref().unwrap_or("nothing"),
+                received.packets,
+                received.lost,
                 percent((expected > 0).then(|| received.lost as f64 / expected as f64)),
+                received.marked
+            ));
+            text.say(format!(
+                "  jitter: {}; cost: {} of media received, {} of feedback sent",
                 milliseconds(Some(received.jitter.as_secs_f64())),
-                received.marked.to_string(),
-                format!("{seconds:.2}"),
-                received.bytes.to_string(),
-                received.feedback_bytes.to_string(),
-                match why {
-                    Left::Goodbye => "by its sender",
-                    Left::Silent => "silent for 10 s",
-                    Left::Displaced => "made room",
-                    _ => "here",
-                }
-                .to_owned(),
-            ]);
+                received.bytes,
+                received.feedback_bytes
+            ));
         }
-        table.text()
+        text
     }
 }

@@ -17,6 +17,23 @@ use lastmile_report::text::wrapped;
 /// A packet in some 10 s, in bit/s: receivers take who sends less for gone.
 const NEXT_TO_NOTHING: u64 = 1_000;
 
+/// Units of a line's columns.
+const UNITS: &str = "Rates in Mbit/s of IP packets; lost packets since the start.";
+const COLUMNS: [&str; 8] =
+    ["second", "target", "sent", "received", "capacity", "round trip", "lost", "wireless"];
+
+/// One line of the columns.
+fn in_columns(cells: [&str; 8]) -> String {
+    let cell = |(cell, name): (&str, &str)| format!("{cell:>0$}", name.len().max(6));
+    cells.into_iter().zip(COLUMNS).map(cell).collect::<Vec<_>>().join("  ")
+}
+
+/// Bit/s as Mbit/s, three digits.
+fn megabits(bps: f64) -> String {
+    let rate = bps / 1e6;
+    format!("{rate:.*}", if rate < 9.995 { 2 } else { usize::from(rate < 99.95) })
+}
+
 /// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sending {
@@ -70,6 +87,9 @@ pub(crate) struct Sending {
     /// The rate and loss at which the circuit breaker ended the stream.
     #[serde(skip)]
     broken: Option<(Rate, f64)>,
+    /// Whether the heading of the lines was said.
+    #[serde(skip)]
+    headed: bool,
 }
 
 impl Sending {
@@ -120,6 +140,7 @@ impl Sending {
                 .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
             counts: control.is_some_and(|control| !control.at_receiver()),
             broken: None,
+            headed: false,
         }
     }
 
@@ -221,27 +242,30 @@ impl Sending {
         (self.sent_bps, self.received_bps) = (rate(sent.bytes), told.and_then(rate));
     }
 
-    fn line(&self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
+    /// What became of the packets since the last line; the first one below its heading.
+    fn line(&mut self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
         let seconds = over.as_secs_f64();
         if seconds < 0.1 {
             return None;
         }
-        let rate = |now: Bytes, then: Bytes| as_rate((now - then).bits() as f64 / seconds);
-        let received = match sent.acknowledged {
-            0 => "unknown".to_owned(),
-            _ => rate(sent.acknowledged_bytes, before.acknowledged_bytes).to_string(),
-        };
-        let rtt = self.last_rtt.map_or_else(|| "unknown".to_owned(), |rtt| rtt.to_string());
-        let judged = self.judged().map_or_else(String::new, |judged| format!(" (judged: {judged})"));
-        let capacity = self.capacity().map_or_else(String::new, |capacity| format!("  capacity {capacity}"));
-        Some(format!(
-            "{:4.0} s  target {}  sent {}  received {received}  round trip {rtt}  lost {} of {}{judged}{capacity}",
-            self.seconds,
-            Rate::ip(self.target_bps),
-            rate(sent.bytes, before.bytes),
-            self.lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string()),
-            sent.packets,
-        ))
+        let rate = |now: Bytes, then: Bytes| (now - then).bits() as f64 / seconds;
+        let received = rate(sent.acknowledged_bytes, before.acknowledged_bytes);
+        let capacity = self.capacity_bps.map(|bps| megabits(bps as f64));
+        let above = self.capacity_above_bps.map(|bps| format!("> {}", megabits(bps as f64)));
+        let cells = [
+            Some(format!("{:.0}", self.seconds)),
+            Some(megabits(self.target_bps as f64)),
+            Some(megabits(rate(sent.bytes, before.bytes))),
+            (sent.acknowledged > 0).then(|| megabits(received)),
+            capacity.or(above),
+            self.last_rtt.map(|rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3)),
+            self.lost.map(|lost| lost.to_string()),
+            self.lost_wireless.map(|lost| lost.to_string()),
+        ];
+        let line = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        let line = in_columns(line.each_ref().map(String::as_str));
+        let headed = core::mem::replace(&mut self.headed, true);
+        Some(if headed { line } else { format!("{UNITS}\n{}\n{line}", in_columns(COLUMNS)) })
     }
 
     /// How losses were judged, and how many of these packets came after all.
@@ -429,7 +453,10 @@ mod tests {
         let (jitter, rtt) = (Span::ZERO, None);
         sending.take(&event(3, Decision::MediaReported { lost: 0, jitter, rtt }));
         let line = sending.take(&event(3, Decision::MediaProgress { target: rate, sent })).unwrap();
-        let wanted = "lost 29 of 900 (judged: 11 congestion, 26 wireless; 8 of them came late)";
-        assert!(line.contains(wanted), "{line}");
+        let cells: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
+        let wanted =
+            "packets: 900 sent, 29 lost (-); judged: 11 congestion, 26 wireless; 8 of them\n  came late\n";
+        assert!(sending.lines().contains(wanted), "{}", sending.lines());
     }
 }

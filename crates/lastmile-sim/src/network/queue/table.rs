@@ -1,17 +1,50 @@
 //! A discipline, or another choice, as files name it: a table of its kind and its options.
 
+use core::fmt::Formatter;
 use std::collections::BTreeMap;
 
 use lastmile::options::{ChoiceError, Given, Scalar};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::Discipline;
 
-/// `{ kind = "red", ecn = true }`, as it stands.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(expecting = "a table")]
+/// `{ kind = "red", ecn = true }`, as it stands; `"red"` alone is `{ kind = "red" }`.
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) kind: String,
+    options: BTreeMap<String, Value>,
+}
+
+impl<'de> Deserialize<'de> for Table {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {
+        deserializer.deserialize_any(KindOrTable)
+    }
+}
+
+struct KindOrTable;
+
+impl<'de> Visitor<'de> for KindOrTable {
+    type Value = Table;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a kind or a table")
+    }
+
+    fn visit_str<E: Error>(self, kind: &str) -> Result<Table, E> {
+        Ok(Table { kind: kind.to_owned(), options: BTreeMap::new() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Table, A::Error> {
+        let Whole { kind, options } = Whole::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Table { kind, options })
+    }
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    kind: String,
     #[serde(flatten)]
     options: BTreeMap<String, Value>,
 }
@@ -47,5 +80,27 @@ impl TryFrom<Table> for Discipline {
     type Error = ChoiceError;
     fn try_from(table: Table) -> Result<Discipline, ChoiceError> {
         table.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_table_without_options() {
+        #[derive(Deserialize)]
+        struct Link {
+            discipline: Table,
+        }
+        let read = |text: &str| {
+            let link: Link = toml::from_str(text).unwrap();
+            format!("{:?}", link.discipline.read().unwrap())
+        };
+        assert_eq!(read("discipline = \"fq-codel\""), read("discipline = { kind = \"fq-codel\" }"));
+        assert_ne!(
+            read("discipline = \"fq-codel\""),
+            read("discipline = { kind = \"fq-codel\", limit = \"5 packets\" }")
+        );
     }
 }

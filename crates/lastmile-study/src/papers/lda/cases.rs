@@ -286,9 +286,9 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
         let first = flows.iter().map(|flow| flow.starts).min().unwrap_or(Time::ZERO);
         100.0 * sum(flows, |flow| flow.bytes) * 8.0 / since(first) / (capacity * of)
     };
-    let mut put = |name, value: f64| {
+    let mut put = |name: &'static str, value: f64| {
         if value.is_finite() {
-            numbers.insert(name, value);
+            numbers.insert(name.into(), value);
         }
     };
     put("throughput", share(&own, own.len() as f64 / all));

@@ -78,9 +78,20 @@ pub(super) fn spacing(name: &'static str, above: f64) -> Table {
         lower.extend(at(0).map(|y| (n, Mean::exactly(y))));
         upper.extend(at(1).map(|y| (n, Mean::exactly(y))));
     }
-    let (title, lines) =
-        (format!("{name}: wireless between the lines"), vec![("from".into(), lower), ("to".into(), upper)]);
-    table.chart(Chart::new(title, "packets lost, n", "gap over the least gap", lines));
+    let of = |from: &dyn Fn(usize) -> Option<f64>, to: &dyn Fn(usize) -> Option<f64>| {
+        let around = |at: usize| (lower[at].0 - 0.5, lower[at].0 + 0.5, from(at), to(at));
+        (0..lower.len().min(upper.len())).map(around).collect::<Vec<_>>()
+    };
+    let (low, high) = (|at: usize| Some(lower[at].1.mean), |at: usize| Some(upper[at].1.mean));
+    let (wireless, congestion) = (of(&low, &high), [of(&|_| None, &low), of(&high, &|_| None)].concat());
+    let lines = vec![("from".into(), lower.clone()), ("to".into(), upper.clone())];
+    let chart = Chart::new(
+        format!("{name}: what a loss is taken for"),
+        "packets lost, n",
+        "gap over the least gap",
+        lines,
+    );
+    table.chart(chart.region("wireless", wireless).region("congestion", congestion));
     table
 }
 
@@ -127,8 +138,13 @@ pub(super) fn zigzag() -> Table {
         table.row([Cell::from(format!("{n}")), Cell::Exact(found, Some(paper))]);
         line.extend(found.map(|y| (n as f64, Mean::exactly(y))));
     }
-    let (title, y) = ("zigzag: wireless below the line", "deviations from the mean delay");
-    table.chart(Chart::new(title, "packets lost, n", y, vec![("below".into(), line)]));
+    let around = |low: fn(f64) -> Option<f64>, high: fn(f64) -> Option<f64>| {
+        line.iter().map(|(n, y)| (n - 0.5, n + 0.5, low(y.mean), high(y.mean))).collect::<Vec<_>>()
+    };
+    let (wireless, congestion) = (around(|_| None, Some), around(Some, |_| None));
+    let (title, y) = ("zigzag: what a loss is taken for", "deviations from the mean delay");
+    let chart = Chart::new(title, "packets lost, n", y, vec![("threshold".into(), line.clone())]);
+    table.chart(chart.region("wireless", wireless).region("congestion", congestion));
     table
 }
 

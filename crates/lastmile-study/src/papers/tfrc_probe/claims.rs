@@ -282,7 +282,7 @@ fn modes(results: &Results) -> Parts {
         let what = format!("change {} followed, of the runs", k + 1);
         parts.value(what, share, Bar::above(50.0).said("more than half"));
         if followed > 0 {
-            seconds.beside("after", results.median(&case, name));
+            seconds.beside(format!("change {} followed after", k + 1), results.median(&case, name));
         }
     }
     let what = "size off equation 4 with the receiver's rate by";

@@ -135,9 +135,9 @@ impl Told {
 /// Numbers of a run: of its stream, its measurement, its traffic.
 pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let mut kept = Numbers::new();
-    let mut put = |name, value: f64| {
+    let mut put = |name: &'static str, value: f64| {
         if value.is_finite() {
-            kept.insert(name, value);
+            kept.insert(name.into(), value);
         }
     };
     let measured = run.found.measure.outcomes.first().and_then(|found| found.estimate.as_ref());
@@ -192,9 +192,9 @@ pub(super) fn draw(run: &Run<'_>) -> Lines {
     };
     let window = |at: f64| told.windows.iter().rev().find(|window| window.at <= at);
     Lines::from([
-        ("rate", over_time(&|at| Some(told.rate(at - 2.0, at)))),
-        ("estimate", over_time(&|at| window(at)?.kbps)),
-        ("size", over_time(&|at| Some(window(at)?.size))),
+        ("rate".into(), over_time(&|at| Some(told.rate(at - 2.0, at)))),
+        ("estimate".into(), over_time(&|at| window(at)?.kbps)),
+        ("size".into(), over_time(&|at| Some(window(at)?.size))),
     ])
 }
 
@@ -280,6 +280,7 @@ mod tests {
     use super::super::{INCREASES, PAPER};
     use super::*;
     use crate::audience::Audience;
+    use crate::fleet::Fleet;
     use crate::papers::Case;
     use crate::papers::results::Results;
     use crate::papers::watch::Seen;
@@ -308,8 +309,10 @@ mod tests {
             &PAPER,
             INCREASES.map(|(tfrc, _)| (increase(tfrc), 1)).into(),
             1,
+            &Fleet::Whole,
             &Audience::default(),
         )
+        .unwrap()
         .unwrap();
         // ns-2's t_RTO is 0.3 s here, three round-trip times, RFC 5348's four.
         let hands = [

@@ -125,6 +125,9 @@ fn line(results: &Results, name: &str, case: &Case, what: &str) -> Line {
 
 /// The modes that figure 4 goes through, with when it does, in kbit/s and s.
 const MODES: [(u32, u32); 5] = [(50, 2_000), (100, 5_500), (150, 11_000), (200, 5_500), (250, 2_000)];
+/// The mode before them, and when the run ends.
+const FIRST_MODE: u32 = 1_000;
+const END: u32 = 300;
 
 /// Figure 4.
 pub(super) fn modes(results: &Results) -> Table {
@@ -150,8 +153,17 @@ pub(super) fn modes(results: &Results) -> Table {
             results.mean(&case, size).into(),
         ]);
     }
-    let lines = vec![line(results, "estimate", &case, "estimate"), line(results, "sent", &case, "rate")];
-    table.chart(Chart::new("802.11b in five modes", "time, s", "kbit/s", lines));
+    // The truth: a step at each change, from the mode of the beginning on.
+    let modes = std::iter::once((0, FIRST_MODE)).chain(MODES).collect::<Vec<_>>();
+    let ends = modes.iter().skip(1).map(|(at, _)| *at).chain([END]);
+    let truth = modes.iter().zip(ends).flat_map(|(&(from, mode), to)| {
+        let carries = Mean::exactly(shortest_exchange(1_500.0, f64::from(mode)));
+        [(f64::from(from), carries), (f64::from(to), carries)]
+    });
+    let truth = ("mode, in packets of 1500 B".to_owned(), truth.collect());
+    let lines =
+        vec![line(results, "estimate", &case, "estimate"), line(results, "sent", &case, "rate"), truth];
+    table.chart(Chart::new("802.11b in its modes", "time, s", "kbit/s", lines));
     let lines = vec![line(results, "size", &case, "size")];
     table.chart(Chart::new("Size of packets", "time, s", "B", lines));
     table

@@ -45,7 +45,7 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let mut numbers = Numbers::new();
     let mut put = |name: &'static str, value: Option<f64>| {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            numbers.insert(name, value);
+            numbers.insert(name.into(), value);
         }
     };
     let (warm_up, end) = (run.scenario.warm_up.as_secs_f64(), run.scenario.duration.as_secs_f64());
@@ -123,7 +123,7 @@ pub(super) fn draw(run: &Run<'_>) -> Lines {
         .chunks_exact(every)
         .map(|some| (some[0][0], some.iter().map(|second| second[1]).sum::<f64>() / every as f64))
         .collect();
-    let mut lines = Lines::from([("sent", sent)]);
+    let mut lines = Lines::from([("sent".into(), sent)]);
     section_4::draw(run, &mut lines);
     lines
 }

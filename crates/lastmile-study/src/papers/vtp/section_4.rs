@@ -170,15 +170,15 @@ pub(super) fn draw(run: &Run<'_>, lines: &mut Lines) {
     if steps.iter().any(|step| step.beside.is_some()) {
         let window = |step: &Step<'_>| step.flow.window_packets.unwrap_or(sent(step) * step.rtt / PACKET);
         let both = |step: &Step<'_>| Some((step.beside?.window_packets?, window(step)));
-        lines.insert("windows", between(BEGINS, 12.0).filter_map(both).collect());
+        lines.insert("windows".into(), between(BEGINS, 12.0).filter_map(both).collect());
         return;
     }
     let window = |step: &Step<'_>| Some((step.at, step.flow.window_packets?));
-    lines.insert("window", between(20.0, 40.0).filter_map(window).collect());
-    lines.insert("rate", between(20.0, 40.0).map(|step| (step.at, sent(step) / 1e6)).collect());
+    lines.insert("window".into(), between(20.0, 40.0).filter_map(window).collect());
+    lines.insert("rate".into(), between(20.0, 40.0).map(|step| (step.at, sent(step) / 1e6)).collect());
     if let Some(around) = Around::of(&steps) {
         let near = between(around.at - 1.0, around.at + 6.0);
-        lines.insert("around", near.map(|step| (step.at - around.at, sent(step) / 1e6)).collect());
+        lines.insert("around".into(), near.map(|step| (step.at - around.at, sent(step) / 1e6)).collect());
     }
 }
 

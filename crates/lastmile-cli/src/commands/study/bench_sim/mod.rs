@@ -124,7 +124,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     } else {
-        crate::shell::say(table(&rows).text().trim_end());
+        crate::shell::say_text(&table(&rows).into(), false);
         missing.iter().for_each(|line| crate::shell::say(line));
     }
     Ok(None)

@@ -11,7 +11,7 @@ use lastmile::units::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::shell::exit::{self, Exit};
-use crate::shell::options::{bytes, seconds};
+use crate::shell::options::seconds;
 use crate::shell::signals;
 
 mod csv;
@@ -35,7 +35,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring", requires = "every")]
     count: Option<u64>,
     /// Most bytes in any hour, both directions together; a round that would not fit is skipped
-    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "BYTES", help_heading = "Monitoring", requires = "every")]
     max_bytes_per_hour: Option<Bytes>,
     /// Append a row for each round and direction to FILE
     #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]

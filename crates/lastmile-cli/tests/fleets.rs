@@ -1,0 +1,133 @@
+//! Commands whose runs many machines share: what their shards give together is what one machine gives, byte for byte.
+
+mod common;
+
+use std::process::Command;
+
+use common::{Scratch, lastmile, run};
+
+const SWEEP: &[&str] =
+    &["sweep", "path", "--set", "link.0.rate=5 Mbit/s,6 Mbit/s", "--set", "duration=2 s", "--seeds", "3"];
+
+/// The command in that many shards, on the second one on two cores; gives their files.
+fn shards(scratch: &Scratch, command: &[&str], of: usize) -> Vec<String> {
+    let shard = |number: usize| {
+        let (which, file) = (format!("{number}/{of}"), scratch.path(&format!("{number}-of-{of}.shard")));
+        let threads = if number == 2 { "2" } else { "1" };
+        let own = ["--shard", &which, "-o", &file, "--threads", threads];
+        let ended = lastmile(&[command, &own].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.stdout, format!("shard {which} is in {file}\n"));
+        file
+    };
+    (1..=of).map(shard).collect()
+}
+
+fn merged(files: &[String], own: &[&str]) -> common::Ended {
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    lastmile(&[&["merge"], &files[..], own].concat())
+}
+
+#[test]
+fn merged_equals_unsharded() {
+    let scratch = Scratch::new("merged");
+    let evaluate =
+        ["evaluate", "--scenario", "rfc8867-5.1", "--set", "duration=8 s", "--controllers", "tfrc,vtp,tcp"];
+    let reproduce = ["reproduce", "vtp", "--item", "figure-1,figure-3", "--runs", "2"];
+    let paths =
+        ["paths", "--runs", "5", "--method", "wbest,capprobe", "--without", "loss,fq-codel", "--list"];
+    let commands: [&[&str]; 6] = [
+        SWEEP,
+        &[SWEEP, &["--format", "csv"]].concat(),
+        &[&evaluate[..], &["--runs", "2", "--json"]].concat(),
+        &reproduce,
+        &[&reproduce[..], &["--json"]].concat(),
+        &paths,
+    ];
+    for command in commands {
+        let whole = lastmile(command);
+        assert_eq!(whole.code, Some(0), "{whole:?}");
+        assert!(whole.stdout.lines().count() > 5, "{whole:?}");
+        let mut files = shards(&scratch, command, 3);
+        files.reverse();
+        let printed = merged(&files, &[]);
+        assert_eq!(
+            (printed.code, &printed.stdout),
+            (Some(0), &whole.stdout),
+            "{command:?}: {}",
+            printed.stderr
+        );
+        let output = scratch.path("out");
+        assert_eq!(merged(&files, &["-o", &output]).code, Some(0));
+        assert_eq!(std::fs::read_to_string(&output).unwrap(), whole.stdout, "{command:?}");
+        std::fs::remove_file(&output).unwrap();
+    }
+}
+
+#[test]
+fn a_page_is_written_by_the_merge() {
+    let scratch = Scratch::new("merged-page");
+    let (page, other) = (scratch.path("page.html"), scratch.path("whole.html"));
+    let command = |page| {
+        ["reproduce", "vtp", "--item", "figure-1,figure-3", "--runs", "1", "--report", page]
+            .map(str::to_owned)
+    };
+    let of = |page| command(page).iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert_eq!(lastmile(&of(&other).split('\n').collect::<Vec<_>>()).code, Some(0));
+    let files = shards(&scratch, &of(&page).split('\n').collect::<Vec<_>>(), 2);
+    assert!(!std::path::Path::new(&page).exists(), "a shard has no page");
+    assert_eq!(merged(&files, &[]).code, Some(0));
+    assert_eq!(std::fs::read(&page).unwrap(), std::fs::read(&other).unwrap());
+}
+
+#[test]
+fn files_that_are_not_the_shards_of_one_command_are_refused() {
+    let scratch = Scratch::new("foreign");
+    let own = shards(&scratch, SWEEP, 2);
+    let refused = |files: &[&String], parts: &[&str]| {
+        let files: Vec<String> = files.iter().map(|file| (*file).clone()).collect();
+        merged(&files, &[]).is_error(2, parts);
+    };
+    refused(&[&own[0]], &[&own[0], "shard 2/2 is missing"]);
+    refused(&[&own[0], &own[1], &own[1]], &[&own[1], "is too"]);
+    let diary = scratch.file("diary", "dear diary\n");
+    refused(&[&own[0], &diary], &[&diary, "it is no shard"]);
+    lastmile(&["sweep", "path", "--shard", "1/2"]).is_error(2, &["--output"]);
+    lastmile(&["sweep", "path", "--shard", "3/2", "-o", &diary]).is_error(2, &["3/2", "is not I/N"]);
+    lastmile(&["sweep", "path", "--shard", "1/2", "-o", &diary]).is_error(2, &[&diary, "something else"]);
+    assert_eq!(std::fs::read_to_string(&diary).unwrap(), "dear diary\n");
+
+    // A scenario file that has changed.
+    let scenario = |rate: u32| {
+        let text = lastmile(&["scenarios", "path"]).stdout.replace("10 Mbit/s", &format!("{rate} Mbit/s"));
+        scratch.file("own.toml", text)
+    };
+    let file = scenario(10);
+    let changed = shards(&scratch, &["sweep", &file, "--set", "duration=2 s"], 2);
+    scenario(11);
+    merged(&changed, &[]).is_error(2, &[&changed[0], "the scenarios that its arguments name were others"]);
+    let lab = ["reproduce", "vtp", "--world", "lab", "--item", "figure-1,figure-3", "--shard", "1/2", "-o"];
+    lastmile(&[&lab[..], &[&scratch.path("lab")]].concat())
+        .is_error(2, &["only those of the simulator have shards"]);
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says why it is skipped")]
+fn dask_runs_shards_on_two_workers() {
+    let python = std::env::var("LASTMILE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has = Command::new(&python).args(["-c", "import dask.distributed"]).output();
+    if !has.is_ok_and(|has| has.status.success()) {
+        return eprintln!("skipped: {python} has no dask.distributed");
+    }
+    let scratch = Scratch::new("dask");
+    let sweep = ["sweep", "path", "--set", "duration=2 s", "--seeds", "200"];
+    let (recipe, output) =
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/dask_shards.py"), scratch.path("out"));
+    let mut dask = Command::new(&python);
+    dask.args([recipe, "--workers", "2", "--shards", "8", "-o", &output, "--", common::PROGRAM]).args(sweep);
+    let ended = run(dask.current_dir(&scratch.0));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let whole = lastmile(&sweep);
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), whole.stdout);
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "shards are gone once they are merged");
+}
