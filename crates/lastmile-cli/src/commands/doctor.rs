@@ -74,7 +74,7 @@ mod tests {
         let text = to_text(&[finding(Verdict::Missing, Some("modprobe tun"))]);
         assert_eq!(
             text.to_string(),
-            "what  verdict  found\ntun   missing  it is so\n\nWhat to change:\n  tun: modprobe tun\n"
+            "check  verdict  found\ntun    missing  it is so\n\nWhat to change:\n  tun: modprobe tun\n"
         );
         assert!(to_text(&[finding(Verdict::Good, None)]).to_string().ends_with("\nNothing to change.\n"));
     }

@@ -173,7 +173,7 @@ fn runs_that_are_alike_are_said_to_be() {
         ended
     };
     let said = "runs identical for every seed: tfrc; no random draw of the scenario reaches them";
-    let ended = of(&["--runs", "2"]);
+    let ended = of(&["--runs", "2", "-v"]);
     assert!(
         ended.stdout.contains(said) && ended.stdout.contains("`start_within` of [[stream]]"),
         "{ended:?}"
