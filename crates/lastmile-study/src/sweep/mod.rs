@@ -1,7 +1,7 @@
 //! A scenario with every combination of some values and seeds, on all cores.
 //!
 //! Results are the same whatever the number of cores: rows for each run, in the order of the combinations. Finished runs stand in
-//! a [`Journal`](crate::fleet::Journal), so that a sweep that was interrupted goes on where it stood.
+//! a [`Journal`], so that a sweep that was interrupted goes on where it stood.
 
 use std::io::Write;
 use std::path::Path;
