@@ -36,8 +36,7 @@ impl Wbest {
     fn idle(&self) -> Option<Idle> {
         let (pairs, slot) = (&self.pairs.usable, self.slot()?);
         let of_singles = || Idle::of_singles(self.singles.as_ref()?, pairs, slot, self.noise);
-        let idle = Idle::of(pairs, slot, self.noise).or_else(of_singles)?;
-        Some(if self.capacity.is_of_least_delays() { idle.strictly() } else { idle })
+        Idle::of(pairs, slot, self.noise).or_else(of_singles)
     }
 
     /// A packet's time at the capacity, where pairs could tell it. Where stations aggregate, packets wait for more than others' packets.
@@ -94,7 +93,8 @@ impl Wbest {
         if self.config.faithful {
             return vec![estimate];
         }
-        let idle = self.idle();
+        let strictly = self.capacity.is_of_least_delays();
+        let idle = self.idle().map(|idle| if strictly { idle.strictly() } else { idle });
         match self.served {
             Some(Served::InTurn(share)) => self.rest_in_turn(estimate, share, idle),
             _ => vec![self.rest_of_fifo(estimate, idle)],
