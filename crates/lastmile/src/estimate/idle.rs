@@ -131,11 +131,6 @@ impl Idle {
         (idle.pairs >= LEAST).then_some(idle)
     }
 
-    /// The same where pairs showed that a link other than the narrow one is busy: there a small wait is one too.
-    pub(super) fn strictly(self) -> Idle {
-        Idle { met_none: self.nowhere, ..self }
-    }
-
     /// The share; none where it may be chance.
     pub(super) fn share(&self) -> f64 {
         let share = self.met_none as f64 / self.pairs as f64;

@@ -94,11 +94,6 @@ impl Capacity {
         self.method == IntervalMethod::BatchSpread
     }
 
-    /// Whether pairs that met nobody told it, and the others were spread by a link behind the narrow one.
-    pub(super) fn is_of_least_delays(&self) -> bool {
-        self.method == IntervalMethod::LeastDelays
-    }
-
     /// Whether the pairs were those of a cell of Wi-Fi in which packets go one by one.
     pub(super) fn is_of_cell(&self) -> bool {
         self.method == IntervalMethod::BootstrapGaps

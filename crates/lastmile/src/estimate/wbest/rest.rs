@@ -93,8 +93,7 @@ impl Wbest {
         if self.config.faithful {
             return vec![estimate];
         }
-        let strictly = self.capacity.is_of_least_delays();
-        let idle = self.idle().map(|idle| if strictly { idle.strictly() } else { idle });
+        let idle = self.idle();
         match self.served {
             Some(Served::InTurn(share)) => self.rest_in_turn(estimate, share, idle),
             _ => vec![self.rest_of_fifo(estimate, idle)],
