@@ -23,7 +23,7 @@ use lastmile::estimate::{METHODS, Method};
 
 /// Measures the capacity and the available bandwidth of a network path: 0.5 s and 134 kB on an idle path, 0.8 s and 260 kB beside others.
 #[derive(Parser)]
-#[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 100)]
+#[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 80)]
 #[command(after_help = shell::exit::HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]

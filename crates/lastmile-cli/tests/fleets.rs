@@ -13,6 +13,8 @@ const SWEEP: &[&str] =
 fn shards(scratch: &Scratch, command: &[&str], of: usize) -> Vec<String> {
     let shard = |number: usize| {
         let (which, file) = (format!("{number}/{of}"), scratch.path(&format!("{number}-of-{of}.shard")));
+        // An earlier study's is refused.
+        let _ = std::fs::remove_file(&file);
         let threads = if number == 2 { "2" } else { "1" };
         let own = ["--shard", &which, "-o", &file, "--threads", threads];
         let ended = lastmile(&[command, &own].concat());
@@ -96,6 +98,9 @@ fn files_that_are_not_the_shards_of_one_command_are_refused() {
     lastmile(&["sweep", "path", "--shard", "3/2", "-o", &diary]).is_error(2, &["3/2", "is not I/N"]);
     lastmile(&["sweep", "path", "--shard", "1/2", "-o", &diary]).is_error(2, &[&diary, "something else"]);
     assert_eq!(std::fs::read_to_string(&diary).unwrap(), "dear diary\n");
+
+    let other = ["sweep", "path", "--shard", "1/2", "-o", &own[0]];
+    lastmile(&other).is_error(2, &[&own[0], "a shard of another study"]);
 
     // A scenario file that has changed.
     let scenario = |rate: u32| {

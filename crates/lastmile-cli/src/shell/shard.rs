@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lastmile_study::fleet::{Fleet, Part, Shard, Shards, check};
+use lastmile_study::fleet::{Fleet, Part, Shard, Shards};
 
 use super::exit::Exit;
 
@@ -30,7 +30,6 @@ impl ShardArgs {
     /// Where the runs take place.
     pub(crate) fn fleet(&self) -> anyhow::Result<Fleet> {
         if let (Some(shard), Some(file)) = (self.shard, &self.output) {
-            check(file)?;
             let arguments = of_the_study(std::env::args_os().skip(1));
             return Ok(Fleet::Part(Part { shard, arguments, file: file.clone() }));
         }
@@ -62,11 +61,21 @@ fn of_the_study(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
         let name = argument.split_once('=').map_or(&*argument, |(name, _)| name);
         if OF_A_SHARD.contains(&&*argument) {
             arguments.next();
-        } else if !OF_A_SHARD.contains(&name) && !argument.starts_with("-o") {
+        } else if let Some((flags, file)) = bundled_output(&argument) {
+            common.extend((!flags.is_empty()).then(|| format!("-{flags}")));
+            if file.is_empty() {
+                arguments.next();
+            }
+        } else if !OF_A_SHARD.contains(&name) {
             common.push(argument);
         }
     }
     common
+}
+
+/// The flags before `-o` in one argument, and the file after it: "v" and "out" of `-voout`.
+fn bundled_output(argument: &str) -> Option<(&str, &str)> {
+    argument.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?.split_once('o')
 }
 
 #[cfg(test)]
@@ -81,5 +90,6 @@ mod tests {
             assert_eq!(of(&format!("{common} {own}")), common);
             assert_eq!(of(&format!("sweep {own} path --set link.0.rate=1 --seeds 5")), common);
         }
+        assert_eq!(of("paths -vo a --shard 1/2 --runs 5"), "paths -v --runs 5");
     }
 }

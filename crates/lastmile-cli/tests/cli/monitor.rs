@@ -111,6 +111,10 @@ fn a_round_that_fails_is_a_line_too() {
     let line = &lines(&unknown.stdout)[0];
     assert_eq!((unknown.code, &line["code"]), (Some(PEER), &"peer".into()));
     has_keys(line, LINE);
+    // A full disk may have room again.
+    let full = ["--every", "500ms", "--count", "2", "--prom", "/dev/full"];
+    let ended = lastmile(&[&["measure", closed.as_str()], &full[..]].concat());
+    assert_eq!((lines(&ended.stdout).len(), ended.stderr.matches("/dev/full: ").count()), (2, 2), "{ended:?}");
     // Each further round would meet these too.
     lastmile(&["measure", "127.0.0.1:x", "--every", "1s"]).is_error(USAGE, &["not a port"]);
     let other = scratch.file("other.csv", "a,b\n");
@@ -138,7 +142,7 @@ fn a_budget_leaves_out_rounds_and_cuts_none_short_later() {
     assert_eq!(told[1]["code"], "over-budget", "{ended:?}");
     assert!(told[1]["error"].as_str().is_some_and(|error| error.contains("skipped")), "{ended:?}");
     assert_eq!(ended.code, Some(1));
-    // What is no budget for a single round cuts the first one short.
+    // A budget of less than a round cuts the first one short.
     let ended = lastmile(&[&measure[..], &["--count", "1", "--max-bytes-per-hour", "30 kB"]].concat());
     let told = &lines(&ended.stdout)[0];
     assert_eq!((ended.code, &told["code"]), (Some(1), &"byte-limit".into()));
@@ -166,7 +170,7 @@ fn ctrl_c_between_rounds_ends_as_the_last_round_did() {
 
 #[test]
 fn ctrl_c_in_a_round_tells_what_was_found() {
-    // Who says nothing is waited for.
+    // A round waits for a silent peer.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let child = Command::new(PROGRAM)
         .args(["measure", &silent.local_addr().unwrap().to_string(), "--every", "60s"])

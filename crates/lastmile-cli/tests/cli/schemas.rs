@@ -163,6 +163,7 @@ fn every_document_has_a_schema_that_it_fits() {
     let case = ["evaluate", "--scenario", "rfc8867-5.1", "--set", "duration=10 s", "--json", "--runs", "2"];
     tried.one("evaluate", &[&case[..], &["--controllers", "tfrc+zbs,tcp"]].concat());
     tried.one("reproduce", &["reproduce", "lda", "--item", "figure-4", "--runs", "1", "--json"]);
+    tried.one("reproduce-papers", &["reproduce", "--list", "--json"]);
     tried.one("reproduce-list", &["reproduce", "lda", "--list", "--json"]);
     tried.one("paths", &["paths", "--runs", "12", "--only", "3,10", "--without", "loss,hops", "--json"]);
     tried.one("accuracy", &["accuracy", "--runs", "2", "--cross", "idle", "--json"]);

@@ -60,6 +60,21 @@ impl Head {
         let head = serde_json::from_slice::<Head>(&line).ok().filter(|head| head.lastmile == Kind::Shard);
         head.ok_or_else(|| Error::Input(format!("{shown}: it is no shard of a study")))
     }
+
+
+    /// Refuses a file that is neither empty nor an earlier version of the same shard.
+    pub(super) fn may_replace(&self, file: &Path) -> Result<()> {
+        if std::fs::metadata(file).map_or(true, |known| known.is_file() && known.len() == 0) {
+            return Ok(());
+        }
+        let theirs = match Head::read(file) {
+            Ok(head) if head == *self => return Ok(()),
+            Ok(_) => "a shard of another study",
+            Err(_) => "something else than a shard",
+        };
+        let shown = file.display();
+        Err(Error::Input(format!("{shown} holds {theirs}: remove it, or name another output")))
+    }
 }
 
 /// The longest first line that is read, in bytes: command lines may name many files.

@@ -135,6 +135,7 @@ impl Fleet {
             Fleet::Part(part) => {
                 let arguments = part.arguments.clone();
                 let head = Head { arguments, ..Head::new(Kind::Shard, part.shard, inputs, runs) };
+                head.may_replace(&part.file)?;
                 Journal::open(&part.file, &head)
             }
             Fleet::Merged(shards) => shards.journal(inputs, runs),
@@ -165,11 +166,11 @@ impl Fleet {
         Ok(())
     }
 
-    /// Whether the study has a result here. The file of a shard is put in its place.
+    /// Puts the file of a finished shard in its place; true if the study has its result here.
     ///
     /// # Errors
     /// It cannot be.
-    pub(crate) fn is_whole(&self) -> Result<bool> {
+    pub(crate) fn finish(&self) -> Result<bool> {
         let Fleet::Part(part) = self else { return Ok(true) };
         std::fs::rename(Journal::path(&part.file), &part.file)
             .map_err(|error| Error::Machine(format!("cannot write {}: {error}", part.file.display())))?;
@@ -202,7 +203,7 @@ impl Fleet {
         }
         let journal = self.journal(inputs, runs, || Journal::temporary(runs))?;
         self.run(title, &journal, audience, run)?;
-        if !self.is_whole()? {
+        if !self.finish()? {
             return Ok(None);
         }
         let mut all = Vec::with_capacity(runs);
@@ -306,21 +307,6 @@ impl Shards {
 /// A hash of what decides the results of a study.
 pub(crate) fn inputs(of: &impl fmt::Debug) -> u64 {
     fingerprint([format!("{of:?}").as_str()])
-}
-
-/// Whether a path is that of a file of a shard: what is there already and no shard is not overwritten.
-///
-/// # Errors
-/// Something else is there.
-pub fn check(file: &Path) -> Result<()> {
-    let is_something = std::fs::metadata(file).is_ok_and(|known| !known.is_file() || known.len() > 0);
-    if is_something && Head::read(file).is_err() {
-        return Err(Error::Input(format!(
-            "{} holds something else than a shard: remove it, or name another output",
-            file.display()
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -142,14 +142,15 @@ fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTre
     runs
 }
 
-/// All papers, for people.
-pub fn papers() -> Table {
-    let mut text = Table::new(&["paper", ">tables", ">figures", "what"]);
+/// All papers: for programs and for people.
+pub fn papers() -> (Value, Table) {
+    let row = |paper: &Paper| json!({ "paper": paper.name, "tables": paper.tables, "figures": paper.figures, "citation": paper.citation });
+    let mut text = Table::new(&["paper", ">tables", ">figures", "citation"]);
     for paper in PAPERS.iter() {
         let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());
         text.row([paper.name, &tables, &figures, paper.citation]);
     }
-    text
+    (PAPERS.iter().map(row).collect(), text)
 }
 
 /// A paper's tables and figures, and whether each is made: for programs and for people.

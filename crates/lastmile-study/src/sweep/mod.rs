@@ -79,7 +79,7 @@ impl<'a> Written<'a> {
     pub fn run(&self, audience: &Audience) -> Result<bool> {
         let scenarios = Recent::new(rayon::current_num_threads());
         self.fleet.run("runs", &self.journal, audience, |run| made(&self.plan, &scenarios, run, audience))?;
-        self.fleet.is_whole()
+        self.fleet.finish()
     }
 
     /// Writes all rows, in the order of the runs; says how many.

@@ -40,7 +40,8 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
-        args.experiment.shown.print.say(&papers::papers().into());
+        let (json, text) = papers::papers();
+        args.experiment.shown.print.show(&json, &text.into())?;
         return Ok(None);
     };
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;

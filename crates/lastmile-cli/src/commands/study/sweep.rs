@@ -4,6 +4,7 @@ use std::io::{BufWriter, stdout};
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use lastmile::options::split_outside;
 use lastmile_study::fleet::Fleet;
 use lastmile_study::scenarios;
 use lastmile_study::sweep::{self, Parameter, Sweep, Written};
@@ -95,5 +96,5 @@ fn parameter(text: &str) -> anyhow::Result<Parameter> {
     let (key, values) = text.split_once('=').ok_or_else(|| {
         Exit::Usage.blame(anyhow!("{text:?} is not KEY=VALUES, such as \"link.0.rate=10 Mbit/s,30 Mbit/s\""))
     })?;
-    Ok(Parameter::new(key.trim(), values.split(',').map(str::trim)))
+    Ok(Parameter::new(key.trim(), split_outside(values, ',').map(str::trim)))
 }

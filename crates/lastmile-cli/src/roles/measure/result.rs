@@ -168,11 +168,13 @@ pub(crate) fn counted(text: &str, times: usize, what: &str) -> String {
 }
 
 /// The exit code that rows deserve: neither a refusal nor an unknown rest is a success.
-pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
+pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> {
     let missing = |row: &Row| {
-        row.refused.is_some() || row.quantity == Some(Quantity::AvailableBandwidth) && row.rate_bps.is_none()
+        let unknown = row.rate_bps.is_none() && row.interval.is_none();
+        row.refused.is_some() || row.quantity == Some(Quantity::AvailableBandwidth) && unknown
     };
-    (rows.is_empty() || rows.iter().any(missing)).then_some(Exit::NoResult)
+    let mut rows = rows.into_iter().peekable();
+    (rows.peek().is_none() || rows.any(missing)).then_some(Exit::NoResult)
 }
 
 #[cfg(test)]
@@ -245,6 +247,9 @@ mod tests {
         let unknown = Row { quantity: Some(Quantity::AvailableBandwidth), rate_bps: None, ..known.clone() };
         let sustained = Row { quantity: Some(Quantity::SustainedRate), rate_bps: None, ..known.clone() };
         assert_eq!(exit(&[known.clone(), sustained]), None);
+        let range = IntervalRow { low_bps: 4_000_000, high_bps: 6_000_000, confidence: 0.9, method: IntervalMethod::Models };
+        let bounded = Row { interval: Some(range), ..unknown.clone() };
+        assert_eq!(exit(&[known.clone(), bounded]), None, "a range says what is left");
         assert_eq!(exit(&[known, unknown]), Some(Exit::NoResult));
     }
 

@@ -60,7 +60,8 @@ fn row(told: &Told<'_>, direction: Direction) -> Vec<String> {
     let round = told.round.as_ref();
     let rows: Vec<&Row> =
         round.iter().flat_map(|round| &round.rows).filter(|row| row.direction == direction).collect();
-    let refused = rows.iter().find(|row| row.refused.is_some());
+    // A direction has its own end, if the session came so far.
+    let verdict = round.map_or_else(|| told.verdict.clone(), |round| round.verdict(Some(direction)));
     let mut cells = vec![
         told.time.clone(),
         super::VERSION.to_owned(),
@@ -72,10 +73,9 @@ fn row(told: &Told<'_>, direction: Direction) -> Vec<String> {
         text(round.map(|round| round.peer)),
         told.method.to_owned(),
         direction.to_string(),
-        told.exit_code().to_string(),
-        // A direction has its own reason, if the session came so far.
-        text(refused.map_or(told.code.clone(), |row| row.code.clone())),
-        text(refused.map_or(told.error.clone(), |row| row.refused.clone())),
+        verdict.exit_code().to_string(),
+        text(verdict.code),
+        text(verdict.error),
         text(round.and_then(|round| round.rtt)),
     ];
     for quantity in QUANTITIES {

@@ -10,6 +10,7 @@ use lastmile::report::Direction;
 use lastmile::units::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::roles::measure::result;
 use crate::shell::exit::{self, Exit};
 use crate::shell::options::seconds;
 use crate::shell::signals;
@@ -74,11 +75,37 @@ impl Round {
         all
     }
 
-    /// Why it has no result, as a word: the code of its first refusal.
-    fn code(&self) -> Option<String> {
-        let refused = self.rows.iter().find(|row| row.refused.is_some());
-        self.exit?;
-        Some(refused.and_then(|row| row.code.clone()).unwrap_or_else(|| "unknown".to_owned()))
+    /// The end of one direction's measurements, or of all.
+    fn verdict(&self, of: Option<Direction>) -> Verdict {
+        // A session that failed early has no row of the later direction.
+        let of = of.filter(|direction| self.rows.iter().any(|row| row.direction == *direction));
+        let rows = || self.rows.iter().filter(|row| of.is_none_or(|direction| row.direction == direction));
+        let failed = of.is_none() || result::exit(rows()).is_some();
+        let Some(exit) = self.exit.filter(|_| failed) else { return Verdict::default() };
+        let refused = rows().find(|row| row.refused.is_some());
+        let code = refused.and_then(|row| row.code.clone()).unwrap_or_else(|| "unknown".to_owned());
+        // Without a refusal the warning beside an unknown rate says why it is unknown.
+        let unknown = || rows().filter(|row| row.rate_bps.is_none()).find_map(|row| row.warning.clone());
+        let error = refused.map_or_else(unknown, |row| row.refused.clone());
+        Verdict { exit: Some(exit), code: Some(code), error }
+    }
+}
+
+/// The end of a round: nothing of a success.
+#[derive(Clone, Debug, Default)]
+struct Verdict {
+    exit: Option<Exit>,
+    code: Option<String>,
+    error: Option<String>,
+}
+
+impl Verdict {
+    fn new(exit: Exit, code: &str, error: String) -> Verdict {
+        Verdict { exit: Some(exit), code: Some(code.to_owned()), error: Some(error) }
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.exit.map_or(0, |exit| exit as u8)
     }
 }
 
@@ -101,7 +128,7 @@ fn snake(quantity: Quantity) -> String {
     quantity.to_string().replace([' ', '-'], "_")
 }
 
-/// What each round has in common.
+/// Command line of all rounds.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The host as it was given.
@@ -120,16 +147,10 @@ struct Told<'a> {
     directions: &'a [Direction],
     /// Nothing where no session could begin.
     round: Option<Round>,
-    exit: Option<Exit>,
-    code: Option<String>,
-    error: Option<String>,
+    verdict: Verdict,
 }
 
 impl Told<'_> {
-    fn exit_code(&self) -> u8 {
-        self.exit.map_or(0, |exit| exit as u8)
-    }
-
     fn line(&self) -> Value {
         let mut all = match &self.round {
             Some(round) => round.document(&self.time, self.host),
@@ -147,9 +168,9 @@ impl Told<'_> {
         };
         all.insert("round".into(), json!(self.number));
         all.insert("missed".into(), json!(self.missed));
-        all.insert("exit_code".into(), json!(self.exit_code()));
-        all.insert("code".into(), json!(self.code));
-        all.insert("error".into(), json!(self.error));
+        all.insert("exit_code".into(), json!(self.verdict.exit_code()));
+        all.insert("code".into(), json!(self.verdict.code));
+        all.insert("error".into(), json!(self.verdict.error));
         Value::Object(all)
     }
 }
@@ -182,13 +203,15 @@ pub(crate) fn run(
         }
         number += 1;
         let told = round(asked, (number, missed), &mut budget, began, &mut measure)?;
-        exit = told.exit;
+        exit = told.verdict.exit;
         crate::shell::say(&told.line().to_string());
-        if let Some(path) = &args.csv {
-            csv::append(path, &told)?;
-        }
-        if let Some(prom) = &mut prom {
-            prom.write(&told, jiff::Timestamp::now().as_millisecond() as f64 / 1e3)?;
+        let rows = args.csv.as_ref().map(|path| csv::append(path, &told));
+        let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+        let gauges = prom.as_mut().map(|prom| prom.write(&told, now));
+        // A full disk may have room again at the next round.
+        for error in [rows, gauges].into_iter().flatten().filter_map(Result::err) {
+            crate::shell::note(&format!("round {number}: {}", exit::one_line(&error)));
+            exit = exit.or(Some(Exit::Machine));
         }
     }
     Ok(exit)
@@ -204,7 +227,7 @@ fn round<'a>(
 ) -> anyhow::Result<Told<'a>> {
     let Asked { host, method, directions } = asked;
     let time = time_of_day();
-    let told = |round: Option<Round>, exit: Option<Exit>, code: Option<String>, error: Option<String>| Told {
+    let told = |round, verdict| Told {
         time: time.clone(),
         number,
         missed,
@@ -212,9 +235,7 @@ fn round<'a>(
         method,
         directions,
         round,
-        exit,
-        code,
-        error,
+        verdict,
     };
     let allowed = match budget.as_mut().map(|budget| budget.allows(began.elapsed())).transpose() {
         Ok(allowed) => allowed,
@@ -223,7 +244,7 @@ fn round<'a>(
                 "{} of the hour's {} are left, and a round took {}: this one is skipped",
                 over.left, over.limit, over.wanted
             );
-            return Ok(told(None, Some(Exit::NoResult), Some("over-budget".to_owned()), Some(error)));
+            return Ok(told(None, Verdict::new(Exit::NoResult, "over-budget", error)));
         }
     };
     match measure(allowed) {
@@ -232,16 +253,16 @@ fn round<'a>(
                 let cost = round.cost;
                 budget.spend(began.elapsed(), Bytes(cost.bytes + cost.bytes_received));
             }
-            let (exit, code) = (round.exit, round.code());
-            let mut refused = round.rows.iter().find_map(|row| row.refused.clone());
-            if let (Some("byte-limit"), Some(allowed), Some(why)) = (code.as_deref(), allowed, &mut refused) {
+            let mut verdict = round.verdict(None);
+            let is_limited = verdict.code.as_deref() == Some("byte-limit");
+            if let (Some(allowed), Some(why)) = (allowed.filter(|_| is_limited), &mut verdict.error) {
                 *why += &format!("; --max-bytes-per-hour left {allowed} for this round");
             }
-            Ok(told(Some(round), exit, code, refused))
+            Ok(told(Some(round), verdict))
         }
         Err(error) => match exit::of(&error) {
             Exit::Usage => Err(error),
-            exit => Ok(told(None, Some(exit), Some(exit.word().to_owned()), Some(exit::one_line(&error)))),
+            exit => Ok(told(None, Verdict::new(exit, exit.word(), exit::one_line(&error)))),
         },
     }
 }

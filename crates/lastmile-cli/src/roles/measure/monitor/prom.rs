@@ -20,8 +20,8 @@ const LAST_SUCCESS: &str = "lastmile_last_success_timestamp_seconds";
 pub(super) struct Prom {
     path: PathBuf,
     host: String,
-    /// When a round last succeeded, in seconds since 1970: kept from an earlier program's file.
-    last_success: Option<f64>,
+    /// End of the last round that succeeded, in seconds since 1970; kept from an earlier program's file, 0 if there is none.
+    last_success: f64,
     rounds: HashMap<u8, u64>,
     missed: u64,
     sent: u64,
@@ -31,7 +31,7 @@ pub(super) struct Prom {
 /// The largest file of an earlier program that is read.
 const MOST: u64 = 1 << 20;
 
-/// What an earlier program wrote, if it is an ordinary file: a device may have no end, and a pipe no writer.
+/// The text of an earlier program, if the file is an ordinary one: a device may have no end, and a pipe no writer.
 fn before(path: &Path) -> String {
     let is_ours = std::fs::metadata(path).is_ok_and(|known| known.is_file() && known.len() <= MOST);
     if is_ours { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
@@ -50,7 +50,7 @@ impl Prom {
         Ok(Prom {
             path: path.to_owned(),
             host: host.to_owned(),
-            last_success: last_success(&before, host),
+            last_success: last_success(&before, host).unwrap_or_default(),
             rounds: HashMap::new(),
             missed: 0,
             sent: 0,
@@ -60,14 +60,14 @@ impl Prom {
 
     /// Replaces the file by one with this round, which ended at `now`, in seconds since 1970.
     pub(super) fn write(&mut self, told: &Told<'_>, now: f64) -> anyhow::Result<()> {
-        *self.rounds.entry(told.exit_code()).or_default() += 1;
+        *self.rounds.entry(told.verdict.exit_code()).or_default() += 1;
         self.missed += u64::from(told.missed);
         if let Some(round) = &told.round {
             self.sent += round.cost.bytes;
             self.received += round.cost.bytes_received;
         }
-        if told.exit_code() == 0 {
-            self.last_success = Some(now);
+        if told.verdict.exit_code() == 0 {
+            self.last_success = now;
         }
         let text = self.text(told, now).map_err(|error| Exit::Machine.blame(error))?;
         replace::replace(&self.path, |file| Ok(file.write_all(text.as_bytes())?))
@@ -123,11 +123,10 @@ impl Prom {
         gauge(
             "lastmile_last_round_exit_code",
             "Exit code of the last round: 0 success, 1 no result, 3 peer or network, 4 this machine, 130 interrupted.",
-            f64::from(told.exit_code()),
+            f64::from(told.verdict.exit_code()),
         )?;
-        if let Some(at) = self.last_success {
-            gauge(LAST_SUCCESS, "End of the last round that succeeded, Unix time.", at)?;
-        }
+        let help = "End of the last round that succeeded, Unix time; 0 before the first.";
+        gauge(LAST_SUCCESS, help, self.last_success)?;
         let Some(round) = &told.round else { return TextEncoder::new().encode_to_string(&registry.gather()) };
         gauge(
             "lastmile_round_duration_seconds",
