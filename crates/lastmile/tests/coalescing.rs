@@ -98,7 +98,7 @@ fn no_number_is_off_by_a_tenth_and_no_bound_is_above_the_truth() {
                         seen.refused.len(),
                         seen.refused.first()
                     );
-                    // What pairs cannot say, a burst can.
+                    // A burst tells what pairs cannot.
                     assert!(seen.refused.is_empty(), "refused");
                     // Stamps jitter, and the receiver's clock is up to 60 ppm fast.
                     assert!(least >= 0.9 && most <= 1.1, "a wrong number");

@@ -1,4 +1,4 @@
-//! The receiving end: what it counts, and whom it answers.
+//! The receiving end: its counts, and the senders that it answers.
 
 use super::*;
 
@@ -37,7 +37,7 @@ impl Heard {
         self.packets.iter().map(Datagram::ip_size).fold(Bytes::ZERO, |sum, size| sum + size)
     }
 
-    /// What feedback said, of each packet the last word.
+    /// The feedback's last report on each packet.
     fn told(&self) -> BTreeMap<u16, Reported> {
         let mut told = BTreeMap::new();
         for datagram in &self.packets {
