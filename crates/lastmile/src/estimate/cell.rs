@@ -36,7 +36,7 @@ const PART: core::ops::Range<f64> = 0.12..0.97;
 const ALONE: usize = 15;
 /// A slot, and the largest first backoff, in nanoseconds: 15 slots of 9 us (OFDM: 802.11a, g and n), and 31 of 20 us (802.11b), ...
 const SLOTS: [(f64, f64); 2] = [(9e3, 135e3), (20e3, 620e3)];
-/// ... whose exchanges take longer than this.
+/// ... with exchanges longer than this.
 const DSSS: f64 = 600e3;
 /// Interframe spaces, preambles and a response take so many nanoseconds at least, with a frame between.
 const EXCHANGE: f64 = 150e3;

@@ -22,7 +22,7 @@ use crate::observe::pairs::Pair;
 const GROUP: f64 = 1.42;
 /// Above the group at most this share of pairs is short of a whole frame, ...
 const PARTS: f64 = 0.2;
-/// ... which makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
+/// ... and a whole frame makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
 const FRAME: f64 = 1.8;
 /// Dispersions this close, in shares of the smallest, are the same: half a slot, and what kernels' stamps differ by.
 const SAME: f64 = 0.015;

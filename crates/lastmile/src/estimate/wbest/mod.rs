@@ -248,7 +248,7 @@ impl Wbest {
         self.base.found(found);
     }
 
-    /// The capacity, the sustained rate and, with `rest`, what is left, with `more` said beside what is not from pairs.
+    /// The capacity, the sustained rate and, with `rest`, the available bandwidth; all but the capacity get the warnings `more`.
     fn found(&self, rest: bool, more: &[Warning]) -> Vec<Estimate> {
         let faithful = Warning { code: WarningCode::Faithful, text: FAITHFUL.to_owned() };
         let said = self.base.said(self.config.faithful.then_some(faithful));
@@ -257,7 +257,7 @@ impl Wbest {
             let bound = self.base.estimate(Quantity::Capacity, Value::MoreThan(*bound), streams);
             found.push(Estimate { burst: Some(self.burst), ..bound });
         } else if self.config.capacity.is_none() {
-            // Of what is left there, and not of the narrow link.
+            // A tight link's warning is about the available bandwidth, not about the narrow link.
             let said = said.iter().filter(|warning| warning.code != WarningCode::TightLink).cloned();
             found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.collect()));
         }
