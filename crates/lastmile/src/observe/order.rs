@@ -14,7 +14,7 @@ const BATCH: Span = Span::from_micros(250);
 /// So many packets before a step and behind it show that the delay has another level.
 const STEADY: usize = 2;
 
-/// In which order packets arrived.
+/// Order in which packets arrived.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::order::Order, report::*, time::{Span, Time}, units::Bytes};

@@ -88,8 +88,8 @@ impl Tapped {
         }
     }
 
-    /// Measures in the reverse direction, where one request of 212 bytes brings a whole stream; what was heard of it is
-    /// given back. Bytes that the host has sent and not got stand to its credit; those that a key paid for are settled.
+    /// Measures in the reverse direction, where one request of 212 bytes brings a whole stream; gives back the packets
+    /// heard. Bytes that the host has sent and not got stand to its credit; those that a key paid for are settled.
     fn measured(mut self, keyed: bool, run: u8) -> (Tapped, Vec<Datagram>) {
         let config = ProberConfig { key: key(keyed), ..ProberConfig::new(peer_address(), [run; 32]) };
         let measurements = vec![measurement(Direction::Reverse, vec![pairs(100), pairs(100)])];

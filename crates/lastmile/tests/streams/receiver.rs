@@ -314,7 +314,7 @@ fn a_scheme_is_named_once_by_a_proven_source() {
     let stranger = (from.ip(), from.port() + 1).into();
     let refused =
         ["tfrc+zbs", "vtp", "tfrc(form=receiver)+wishful", "tfrc(form=receiver)+omniscient", "x(", "+"];
-    // By whom before the first packet, after it, and after the second; and how losses are counted then.
+    // Senders and their names before the first packet, after it, and after the second; and the scheme that counts losses then.
     type Named<'a> = (SocketAddr, &'a [&'a str]);
     let cases: [([Named<'_>; 3], &str); 7] = [
         ([(from, &[]), (from, &[]), (from, &[])], USUAL),
