@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Runs for so many seconds; what arrived, in kbit/s.
+/// Runs for so many seconds; gives the rate of arrivals, in kbit/s.
 pub(crate) fn host(controller: &mut dyn RateController, seconds: i64) -> f64 {
     let (link, delay, queue) = (Rate::ip(2_000_000), Span::from_millis(20), Span::from_millis(150));
     let (mut pacer, mut free, mut id, mut came) = (Pacer::new(Span::ZERO), Time::ZERO, 0, 0_u64);

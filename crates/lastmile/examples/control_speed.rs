@@ -1,4 +1,4 @@
-//! What a report costs every rate controller with every loss classifier in front, and with capacity probing around it, in
+//! Cost of a report for every rate controller with every loss classifier in front, and with capacity probing around it, in
 //! nanoseconds:
 //! `cargo run --release -p lastmile --example control_speed`.
 

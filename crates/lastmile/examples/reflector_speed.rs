@@ -1,4 +1,4 @@
-//! How many packets a reflector handles in a second on one core, in process: `cargo run --release --example
+//! Packets that a reflector handles in a second on one core, in process: `cargo run --release --example
 //! reflector_speed -p lastmile`. Each line is one kind of packet, with 1,000 sessions open; the last is the memory.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "it times itself")]

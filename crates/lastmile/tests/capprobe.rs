@@ -72,7 +72,7 @@ fn numbers_are_right_or_bounds() {
                     assert!(median <= limit && worst <= 10.0, "{median} {worst}");
                     // A bound is honest to the jitter of two stamps.
                     assert!(bound <= 1.03, "{bound}");
-                    // Where jitter keeps pairs from converging, a burst still bounds.
+                    // If jitter keeps pairs from converging, a burst still bounds.
                     assert!(rate > 1e8 || jitter > 2_000.0 || seen.bounds.is_empty());
                     assert!(jitter > 2_000.0 || seen.refused <= 1, "{}", seen.refused);
                 }

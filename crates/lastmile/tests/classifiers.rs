@@ -66,8 +66,7 @@ proptest! {
         }
     }
 
-    /// Where clocks are set and how sizes are told must not matter: with another offset between the clocks, every classifier
-    /// judges as before.
+    /// With another offset between the clocks every classifier judges as before.
     #[test]
     fn the_offset_between_clocks_does_not_matter(
         steps in prop::collection::vec((1..50_000_000_u64, 0..40_000_000_u64, 1..4_u64), 2..200),

@@ -14,7 +14,7 @@ const RATES: [f64; 6] = [50e6, 100e6, 300e6, 600e6, 1e9, 1e10];
 struct Seen {
     /// Numbers of the capacity, as shares of the truth.
     numbers: Vec<f64>,
-    /// Of what is left, as its difference from the truth of the trains' windows in shares of the capacity.
+    /// Numbers of the available bandwidth, as differences from the truth of the trains' windows in shares of the capacity.
     left: Vec<f64>,
     /// Bounds, as shares of the truth.
     bounds: Vec<f64>,
@@ -98,7 +98,7 @@ fn no_number_is_off_by_a_tenth_and_no_bound_is_above_the_truth() {
                         seen.refused.len(),
                         seen.refused.first()
                     );
-                    // What pairs cannot say, a burst can.
+                    // A burst tells what pairs cannot.
                     assert!(seen.refused.is_empty(), "refused");
                     // Stamps jitter, and the receiver's clock is up to 60 ppm fast.
                     assert!(least >= 0.9 && most <= 1.1, "a wrong number");

@@ -1,4 +1,4 @@
-//! What a report costs: no allocation, and at most 4 kB of state beside loss histories, for every controller behind every classifier.
+//! Cost of a report: no allocation, and at most 4 kB of state beside loss histories, for every controller behind every classifier.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

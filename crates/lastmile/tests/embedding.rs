@@ -77,8 +77,8 @@ fn the_front_page_example_measures_over_std_sockets() {
     socket.send_to(&[], peer).unwrap();
     let reflector = serving.join().unwrap();
 
-    // How fast loopback is, and whether this machine kept the schedule, is not for this test to say: that whole streams
-    // came, were reported and judged, and that the session ended with an answer is.
+    // This test is not about the speed of loopback or this machine's schedule. Whole streams must come, be reported and
+    // judged, and the session must end with an answer.
     let decisions = decisions.into_inner();
     let judged = decisions.iter().filter(|d| matches!(d, Decision::StreamJudged { lost: 0, .. })).count();
     let answered = |d: &&Decision| matches!(d, Decision::Estimated { .. } | Decision::Refused { .. });

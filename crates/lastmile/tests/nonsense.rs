@@ -13,11 +13,11 @@ use proptest::prelude::*;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
-/// How wild a record is.
+/// Wildness of a record.
 #[derive(Clone, Copy, Debug)]
 struct Wild {
     seed: u64,
-    /// Of 256, how many stamps are anything at all.
+    /// Stamps of 256 that are anything at all.
     absurd: u8,
     lost: u8,
     jitter: u32,

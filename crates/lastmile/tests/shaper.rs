@@ -27,7 +27,7 @@ fn of(found: &[Estimate], quantity: Quantity) -> &Estimate {
     found.iter().find(|e| e.quantity == quantity).unwrap()
 }
 
-/// What a capacity, or what is left without a known sustained rate, is held against: bursts of the size that it names.
+/// Truth of a capacity, or of an available bandwidth without a known sustained rate: the rate of bursts of the size that it names.
 fn of_bursts(path: &Path, estimate: &Estimate) -> f64 {
     let burst = estimate.burst.unwrap().0 as f64;
     // A bound is of 40 packets, or of 84; CapProbe makes these, and pairs, smaller where two sizes do not agree.
@@ -51,7 +51,7 @@ fn measure(method: &str, conditions: Conditions, path: &mut Path) -> Result<Vec<
 struct Cover(usize, usize);
 
 impl Cover {
-    /// Whether the estimate's interval holds the truth.
+    /// Counts the estimate; true if its interval holds the truth.
     fn count(&mut self, estimate: &Estimate, truth: f64) -> bool {
         // The available bandwidth is as always here.
         let Some(interval) = estimate.next.or(estimate.interval) else { return false };
@@ -105,7 +105,7 @@ fn what_is_said_of_shaped_paths_holds() {
                                 !halves || s.burst.is_none_or(|least| least.0 as f64 <= bucket),
                                 "{bucket}: {s:?}"
                             );
-                            // What a burst has left is no more than its rate.
+                            // The available bandwidth of a burst is no more than its rate.
                             if let Some(a) = last {
                                 let others = if cross == Cross::Idle { 0.0 } else { OTHERS };
                                 assert!(bps(a.value.rate().unwrap()) <= 1.01 * of_bursts(&path, a));
@@ -309,8 +309,8 @@ fn cases() -> impl Strategy<Value = Case> {
     (16.2..20.7, -4.0..-0.02, 7.4..12.5, -0.4..0.5, any::<u32>(), any::<bool>(), 0..4_usize, methods)
 }
 
-/// What is said of bursts holds for these, what is said to last does, and a bucket that would have shown is not there. Counts which
-/// intervals hold the capacity, and what lasts.
+/// Rates of bursts hold for these, sustained rates last, and a bucket that would have shown is not there. Counts the intervals
+/// that hold the capacity, and the sustained rate.
 fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseError> {
     let (link, share, bucket, load, seed, exact, late, method) = case;
     // Of all sizes alike: rates from 0.2 Mbit/s to 1 Gbit/s, a fifth of the buckets end about where trains and bursts do.
@@ -362,7 +362,7 @@ fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseErro
                 prop_assert!(held || near, "{estimate:?}, not {truth}");
             }
             (Quantity::SustainedRate, Value::Is(lasts)) => {
-                // Where stamps are late sums take the place of medians; others' packets among a burst's lower these, and few
+                // If stamps are late, sums take the place of medians; others' packets among a burst's lower these, and few
                 // periods of interrupts leave them uncertain.
                 let near = if exact { 0.9..=1.1 } else { 0.75..=1.25 };
                 prop_assert!(held || near.contains(&(bps(lasts) / rate)), "{estimate:?}, not {rate}");
@@ -381,7 +381,7 @@ fn nothing_false(case: Case, covers: &mut [Cover; 2]) -> Result<(), TestCaseErro
                 // A receiver that takes interrupts by the clock makes a capacity wrong by up to a tenth (`coalescing.rs`).
                 let off = if exact || late == 0 { 1.02 } else { 1.1 };
                 prop_assert!(bps(left) <= most * off, "{left} of {most}: {found:?}");
-                // On an idle path all is left. That does not hold yet where a burst that bears pairs out empties a bucket of its own
+                // On an idle path all is left, but for a burst that bears pairs out and empties a bucket of its own
                 // size, which the train then meets half full and the next burst full again.
                 let all = cross != Cross::Idle || !exact || bps(left) >= 0.85 * most;
                 prop_assert!(all, "{left} of {most}: {found:?}");

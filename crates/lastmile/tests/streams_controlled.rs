@@ -33,16 +33,16 @@ struct Path {
     stop: Time,
 }
 
-/// What came of a stream: media in kbit/s in each second that the link carried, the targets with their times, and its end.
+/// Results of a stream: media in kbit/s in each second that the link carried, the targets with their times, and its end.
 struct Came {
     kbits: Vec<f64>,
     targets: Vec<(Time, Rate)>,
     ended: Option<(Time, End)>,
     sent: Sent,
     received: Received,
-    /// Circuit breakers that tripped, and whether that ended the stream.
+    /// Circuit breakers that tripped: true if that ended the stream.
     broken: Vec<bool>,
-    /// What the controller, or the classifier in front of it, decided.
+    /// Decisions of the controller, or of the classifier in front of it.
     decided: Vec<control::Decision>,
 }
 
@@ -289,7 +289,7 @@ fn times_of_receipt_serve_zbs_where_feedback_alone_does_not() {
     );
 }
 
-/// What pairs of a stream told of the path, in kbit/s; and between which capacities hand-offs were.
+/// Capacities by the pairs of a stream, and the capacities before and after each hand-off, in kbit/s.
 fn probed(came: &Came) -> (Vec<f64>, Vec<(f64, f64)>) {
     let kbits = |rate: &Rate| rate.bits_per_second() as f64 / 1e3;
     let (mut capacities, mut hand_offs) = (Vec::new(), Vec::new());
@@ -386,7 +386,7 @@ fn repeating_stays_within_the_share_that_was_asked_for() {
 }
 
 /// 3 Mbit/s on a link of 100 kbit/s, 0.3 s there and back: 97 % are lost, and TCP would send 4 kB/s. A tenth of the rate is
-/// below ten times that, and then all begins again. What a controller makes of the same link trips nothing.
+/// below ten times that, and then all begins again. A controller on the same link trips nothing.
 #[test]
 fn a_sender_that_does_not_answer_congestion_is_ended() {
     let path = Path { rates: &[(0, 100_000)], loss: 0.0, heard_until: Time::MAX, stop: at(60_000) };

@@ -11,7 +11,7 @@ const SEEDS: u64 = 100;
 /// Seeds of the loop from which the rules were made: tests and documentation have others.
 const FROM: u64 = 5_000;
 
-/// What became of runs.
+/// Runs by their outcome.
 #[derive(Debug, Default)]
 struct Count {
     within: usize,
@@ -20,7 +20,7 @@ struct Count {
     warned: usize,
     silent: usize,
     refused: usize,
-    /// What was said, right or wrong: that pairs were spread, that a tight link is behind the narrow one.
+    /// Runs that said, right or wrong: that pairs were spread, that a tight link is behind the narrow one.
     spread: usize,
     tight: usize,
 }

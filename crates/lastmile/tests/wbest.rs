@@ -44,7 +44,7 @@ fn run(path: &mut Path, tool: &mut dyn Estimator) -> Result<Run, String> {
             let of_window = found.last().unwrap().streams.iter().map(|s| path.truths[*s as usize]);
             Ok(Run {
                 capacity: value(&found, Quantity::Capacity).ok_or("more than")?,
-                // Where the interval is too wide for a number its middle is judged.
+                // If the interval is too wide for a number, its middle is judged.
                 available: value(&found, Quantity::AvailableBandwidth)
                     .or(interval.map(middle))
                     .ok_or("more than")?,
@@ -212,7 +212,7 @@ fn hiccups_of_the_sender_never_give_a_wrong_number() {
     }
 }
 
-/// What a rule for single gaps does under jitter: (sums, each gap, gaps beyond a band of 10 % only), in per cent of
+/// Error of a rule for single gaps under jitter: (sums, each gap, gaps beyond a band of 10 % only), in per cent of
 /// the capacity.
 #[test]
 fn a_rule_for_single_gaps_is_a_bias_under_jitter() {
@@ -275,7 +275,7 @@ fn a_classifier_tells_congestion() {
     assert!(refused > 200 && with.len() > 100 && mean < 4e6);
 }
 
-/// A path that others fill, with the queue of the issue and a small one: what overflowed is refused, and hardly any
+/// A path that others fill, with the queue of the issue and a small one: an overflow is refused, and hardly any
 /// number says that much is left.
 #[test]
 fn an_overflowing_queue_is_refused() {
@@ -393,7 +393,7 @@ fn a_train_that_may_overflow_an_access_point_says_so() {
     }
 }
 
-/// Packets that go a longer way arrive out of order. What comes out is right, or refused as what it is: no clock was
+/// Packets that go a longer way arrive out of order. The result is right, or is refused as reordering: no clock was
 /// stepped, and nothing was lost.
 #[test]
 fn reordering_is_named_as_reordering() {
@@ -500,7 +500,7 @@ impl Estimator for Kept {
     }
 }
 
-/// A path that carries no more than 1400 B: what was measured with such packets is found again from the recording, by a
+/// A path that carries no more than 1400 B: results from such packets are found again in the recording, by a
 /// method that knows nothing of the path.
 #[test]
 fn a_recording_of_smaller_packets_gives_what_was_found_with_them() {

@@ -1,9 +1,9 @@
-//! What a classifier at work decides: verdicts, and who judges.
+//! Decisions of a classifier at work: verdicts, and changes of the judge.
 
 use super::{LossClass, Name};
 use crate::time::Span;
 
-/// Something that whoever judges losses decided.
+/// A decision about losses, or about their judge.
 ///
 /// ```
 /// use lastmile::{classify::{Decision, Discriminator}, time::Span};
@@ -28,26 +28,26 @@ pub enum Decision {
         packets: u32,
         /// The verdict.
         class: LossClass,
-        /// Who judged.
+        /// Classifier that judged.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
         by: Name,
     },
     /// A classifier stepped aside, since times of arrival are too coarse for it or missing.
     FellBack {
-        /// Who stepped aside.
+        /// Classifier that stepped aside.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
         from: Name,
-        /// Who judges instead.
+        /// Classifier that judges instead.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
         to: Name,
         /// The coarsest stamps with which the first would work.
         needs: Span,
-        /// What the feedback has; nothing where it has no times of arrival.
+        /// Resolution of the feedback's times of arrival; `None` if it has none.
         resolution: Option<Span>,
     },
     /// A classifier took more for lost by the wireless link than a link can well lose: all losses are congestion from now on.
     Doubted {
-        /// Which.
+        /// The doubted classifier.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
         classifier: Name,
         /// The share of packets that it judged to be lost by the wireless link.
@@ -55,7 +55,7 @@ pub enum Decision {
     },
     /// A classifier judges again.
     Restored {
-        /// Which.
+        /// Classifier that judges.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
         to: Name,
     },

@@ -9,7 +9,7 @@ use crate::options::{Choice, ChoiceError, Given, Options};
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time, Tx};
 
-/// How losses were judged, in packets.
+/// Verdicts on losses, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounts {
     /// Judged to be congestion.
@@ -64,25 +64,25 @@ impl LossCounts {
     }
 }
 
-/// How losses were judged in all.
+/// Verdicts on losses in all, and their classifiers.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Verdicts {
-    /// The classifier that judged most of the packets: another than that which was asked for, where stamps were too coarse for it.
+    /// The classifier that judged most of the packets: not the one asked for if stamps were too coarse for it.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "super::name"))]
     pub classifier: Name,
     /// Packets that were judged to be lost to congestion.
     pub congestion: u64,
     /// Packets that were judged to be lost by the wireless link.
     pub wireless: u64,
-    /// Where several judged, the packets that each did.
+    /// Packets that each classifier judged, if several did.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
     pub by: BTreeMap<String, u64>,
     /// Of a classifier that is made of several schemes, the share of time for which each was in use; empty where it never judged.
     pub shares: BTreeMap<String, f64>,
 }
 
-/// Who judges at the moment.
+/// The judge at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judge {
     Own,
@@ -96,7 +96,7 @@ impl Judge {
 }
 
 crate::options! {
-    /// What each classifier can be told beside its own options.
+    /// Options of every classifier beside its own.
     pub struct DoubtConfig {
         /// Do not believe it once it takes more than this share of all packets for lost by the wireless link; 1 is never
         doubt: f64 [0.0..=1.0] = 0.2, "our own: the papers' channels lose a twelfth at most";
@@ -115,12 +115,12 @@ const MOST_DOUBTS: u8 = 6;
 /// A doubt by a test of the rate counts as so many: queues that stay short go on doing so.
 const DOUBTS_BY_RATE: u8 = 4;
 
-/// Whether a classifier is to be believed.
+/// Doubt about a classifier, from the shares that it judges wireless.
 #[derive(Clone, Copy, Debug, Default)]
 struct Doubt {
     /// The packets a second of the last period.
     rate: f32,
-    /// Of a period: when its first packet was sent, packets, how many were lost and how many of these were judged wireless.
+    /// A period: the departure of its first packet, its packets, those lost, and those of these that were judged wireless.
     period_start: Option<Time<Tx>>,
     packets: u32,
     lost: u32,
@@ -144,7 +144,7 @@ impl Doubt {
         Doubt { max_share, ..Doubt::default() }
     }
 
-    /// A packet of that time arrived: whether the doubt comes now.
+    /// Takes in the arrival of a packet sent at that time; true if the doubt begins.
     fn comes(&mut self, sent: Time<Tx>) -> bool {
         let began = *self.period_start.get_or_insert(sent);
         self.packets = self.packets.saturating_add(1);
@@ -186,12 +186,11 @@ impl Doubt {
     }
 }
 
-/// A classifier with what it falls back to: `spike`, which stamps of a millisecond serve, and where there are none
-/// `spike-rtt`.
+/// A classifier with its fallbacks: `spike`, which stamps of a millisecond serve, and `spike-rtt`, which needs none.
 ///
-/// Where it takes more than `doubt` of 200 packets or more, in 2 s or more, twice in a row, for lost by the wireless link, it forgets
+/// If it takes more than `doubt` of 200 packets or more, in 2 s or more, twice in a row, for lost by the wireless link, it forgets
 /// what it learnt, and all losses are congestion until less than half of that are lost: for one such period, and for twice as many each
-/// time. Where as many are lost at half the rate, they are the link's, and it is not doubted again before the route changes.
+/// time. If as many are lost at half the rate, they are the link's, and it is not doubted again before the route changes.
 ///
 /// ```
 /// use lastmile::{classify::*, time::Span};
@@ -244,7 +243,7 @@ impl Discriminator {
         })
     }
 
-    /// Chooses who judges while times of arrival have that resolution, or none; says so if that is another than before.
+    /// Chooses the judge for times of arrival of that resolution, or none; a change of judge is returned.
     pub fn suit(&mut self, resolution: Option<Span>) -> Option<Decision> {
         let suits =
             |needs: Span| needs == Span::MAX || resolution.is_some_and(|resolution| resolution <= needs);
@@ -270,7 +269,7 @@ impl Discriminator {
         })
     }
 
-    /// The name of who judges.
+    /// The judge's name.
     pub fn judge(&self) -> &'static str {
         self.named(self.judge)
     }
@@ -284,7 +283,7 @@ impl Discriminator {
         }
     }
 
-    /// A packet arrived. All who might have to judge are told.
+    /// A packet arrived. All that may have to judge hear of it.
     pub fn on_arrival(&mut self, arrival: &Arrival) {
         self.own.on_arrival(arrival);
         self.spike.on_arrival(arrival);
@@ -309,7 +308,7 @@ impl Discriminator {
         class
     }
 
-    /// Whether tests of the rate have to tell if it is right: not while it is doubted, nor once that was wrong.
+    /// True if tests of the rate are to check the classifier: not while it is doubted, nor once a doubt was wrong.
     pub(crate) fn wants_rate_test(&self) -> bool {
         let Doubt { periods_left, link_is_lossy, max_share, .. } = self.doubt;
         let may_be_doubted = self.rate_test && max_share < 1.0 && !self.own.is_certain();
@@ -324,7 +323,7 @@ impl Discriminator {
     }
 
     /// The stream loses such a share and sends several times what TCP would then. A queue that it does not know to be full may lose these;
-    /// that the link loses so much was a wrong verdict, if a circuit breaker `trips`.
+    /// if a circuit breaker `trips`, the verdict that the link loses so much was wrong.
     pub(crate) fn on_excess(&mut self, share: f64, trips: bool) {
         let Doubt { periods_left, max_share, link_is_lossy, .. } = self.doubt;
         if !self.own.is_certain() && max_share < 1.0 && periods_left == 0 && (trips || !link_is_lossy) {
@@ -345,15 +344,15 @@ impl Discriminator {
         self.spike_rtt.on_route_change();
     }
 
-    /// How losses were judged so far.
+    /// Verdicts on losses so far, in packets.
     pub fn counts(&self) -> LossCounts {
         self.counts
     }
 
-    /// How losses were judged so far, by whom, and by which of its schemes.
+    /// Verdicts on losses so far, with the classifiers that judged and the shares of their schemes.
     pub fn verdicts(&self) -> Verdicts {
         let LossCounts { congestion, wireless, .. } = self.counts;
-        // While nothing was lost, whoever would judge.
+        // Before the first loss, the judge at the moment.
         let most = *self.judged.iter().max().unwrap_or(&0);
         let judge = Judge::ALL.into_iter().find(|judge| most > 0 && self.judged[*judge as usize] == most);
         let judge = judge.unwrap_or(self.judge);
@@ -369,7 +368,7 @@ impl Discriminator {
         Verdicts { classifier: self.named(judge), congestion, wireless, by, shares }
     }
 
-    /// Shows who judges, the counts, and what the classifier knows.
+    /// Shows the judge, the counts, and the classifier's state.
     pub fn telemetry(&self, visitor: &mut dyn Visitor) {
         visitor.state("classifier", self.judge());
         visitor.number("losses judged congestion", "", self.counts.congestion as f64);
@@ -487,7 +486,7 @@ mod tests {
         assert_eq!(losing(&mut spike, 3_000..6_000, 4), []);
     }
 
-    /// From five times TCP's rate on it is doubted, but where half the rate lost as much; where a circuit breaker trips, there too.
+    /// From five times TCP's rate on it is doubted, but not if half the rate lost as much; if a circuit breaker trips, then too.
     #[test]
     fn excess_is_a_doubt_and_a_breaker_that_trips_overrules_what_was_learnt() {
         let mut spike = Discriminator::new(&"spike".parse().unwrap()).unwrap();

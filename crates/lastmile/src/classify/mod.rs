@@ -1,8 +1,8 @@
 //! Loss to cause: congestion or the wireless link. One file per loss discrimination algorithm (LDA).
 //!
-//! A [`Classifier`] is told of every arrival and asked about every loss. Which ones exist is [`CLASSIFIERS`]. At work it
-//! stands in a [`Discriminator`], which knows what to do where times of arrival are too coarse. `docs/rate-control.md` has
-//! what each needs, and which of the literature's are left out and why.
+//! A [`Classifier`] is told of every arrival and asked about every loss. [`CLASSIFIERS`] lists them. At work it
+//! stands in a [`Discriminator`], which replaces it if times of arrival are too coarse. `docs/rate-control.md` has
+//! the needs of each, and the reasons why some of the literature's are left out.
 
 mod decision;
 mod discriminator;
@@ -29,7 +29,7 @@ use crate::telemetry::Visitor;
 use crate::time::{Owd, Rx, Span, Time, Tx};
 use crate::units::Bytes;
 
-/// What lost a packet.
+/// Cause of a packet's loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum LossClass {
@@ -77,9 +77,9 @@ pub struct Loss {
     pub seq: u64,
     /// Packets lost in a row, this one among them.
     pub run: u32,
-    /// IP bytes of these, where they are known: by whoever sent them.
+    /// IP bytes of these, if they are known: the sender knows them.
     pub bytes: Option<Bytes>,
-    /// What really lost it: the simulator's side channel, for `omniscient` alone.
+    /// The true cause: the simulator's side channel, for `omniscient` alone.
     pub truth: Option<LossClass>,
 }
 
@@ -101,7 +101,7 @@ pub trait Classifier: core::fmt::Debug + Send + Sync {
     /// A packet was lost: why?
     fn classify(&mut self, loss: &Loss) -> LossClass;
 
-    /// The packets take another way: what was learnt of the old one may be forgotten.
+    /// The packets take another way: the state learnt on the old one may be forgotten.
     fn on_route_change(&mut self) {}
 
     /// Its verdicts are the truth.
@@ -114,7 +114,7 @@ pub trait Classifier: core::fmt::Debug + Send + Sync {
         Span::MAX
     }
 
-    /// Which schemes it is made of, and the share of time for which each was in use.
+    /// Schemes that it is made of, and the share of time for which each was in use.
     fn shares(&self) -> Vec<(Name, f64)> {
         Vec::new()
     }
@@ -132,7 +132,7 @@ impl Clone for Box<dyn Classifier> {
     }
 }
 
-/// Takes a classifier through a record; for each packet, what lost it if it was lost.
+/// Takes a classifier through a record; gives each packet's cause of loss, `None` if it was not lost.
 ///
 /// ```
 /// use lastmile::{classify::{self, LossClass, Spike}, node::Ecn, report::*, time::{Span, Time}, units::Bytes};
@@ -166,12 +166,12 @@ pub fn losses(record: &StreamRecord, classifier: &mut dyn Classifier) -> Vec<Opt
             }
         }
     }
-    // What is lost at the end is judged by the last state known.
+    // Losses at the end are judged by the last state known.
     settle(&mut waiting, classifier);
     classes
 }
 
-/// What an algorithm costs, as the paper counts in its tables IV and V: additions, with subtractions and comparisons among
+/// Cost of an algorithm, as the paper counts in its tables IV and V: additions, with subtractions and comparisons among
 /// them, and multiplications, with divisions. Counted by hand in each file, with the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -189,15 +189,15 @@ pub struct Cost {
 pub struct Lda {
     /// Its name.
     pub name: &'static str,
-    /// What it goes by, in one line.
+    /// Its idea, in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its source in the literature.
     pub paper: &'static str,
     /// The coarsest stamps of arrival with which it works.
     pub resolution: &'static str,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
-    /// What it can be told.
+    /// Its options.
     pub options: &'static [Opt],
     /// Makes one.
     pub build: fn(&Given) -> Result<Box<dyn Classifier>, OptionError>,

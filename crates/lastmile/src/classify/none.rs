@@ -1,4 +1,4 @@
-//! All losses are congestion: what a sender without a classifier takes them for, and the baseline of tables.
+//! All losses are congestion: the view of a sender without a classifier, and the baseline of tables.
 
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};
 use crate::options::{Given, NoOptions, OptionError, Options};

@@ -1,7 +1,7 @@
-//! Knows what lost each packet, from the simulator's side channel: the best that any classifier could do.
+//! Knows the cause of each loss, from the simulator's side channel: the best that any classifier could do.
 //!
 //! Cen, Cosman, Voelker (LDA), section III: omniscient TFRC. Each packet of a gap with mixed causes is judged by its own.
-//! Where there is no side channel, which is everywhere but in the simulator, all losses are congestion.
+//! Without a side channel, as everywhere but in the simulator, all losses are congestion.
 
 use super::{Arrival, Classifier, Cost, Lda, Loss, LossClass};
 use crate::options::{Given, NoOptions, OptionError, Options};

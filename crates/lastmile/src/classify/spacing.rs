@@ -1,4 +1,4 @@
-//! How far apart packets arrive, and the least of it: what the classifiers of the Biaz family go by.
+//! The time between arrivals, and its least: the classifiers of the Biaz family go by these.
 //!
 //! The papers' T_min is the least time between two arrivals and holds for packets of one size. Here it is the least time per
 //! byte, so that a small packet does not pass for a fast link; with `equal_size` it is the papers'.
@@ -11,7 +11,7 @@ use crate::time::{Rx, Span, Time};
 const FINE: u64 = 1024;
 
 crate::options! {
-    /// What the Biaz family is told.
+    /// Options of the Biaz family.
     pub struct BiazConfig {
         /// Take the least time between arrivals as it is, for packets of one size, in place of the least per byte
         equal_size: bool = false, "LDA, section III.A: packets of one size";
@@ -35,9 +35,9 @@ pub(super) struct Spacing {
 pub(super) struct Gap {
     /// T_i.
     time: Span,
-    /// How many packets on in the order of sending: one more than are missing between.
+    /// Packets on in the order of sending: one more than are missing between.
     packets: u64,
-    /// What a packet's time is divided by: its bytes, or one.
+    /// Divisor of a packet's time: its bytes, or one.
     size: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct Spike {
     state: SpikeState<Owd>,
 }
 
-/// Whether there is a spike in a series of delays: one-way here, of round trips in [`SpikeRtt`](super::SpikeRtt).
+/// Detector of spikes in a series of delays: one-way here, of round trips in [`SpikeRtt`](super::SpikeRtt).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpikeState<D> {
     range: Extent<D>,

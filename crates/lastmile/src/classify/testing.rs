@@ -15,7 +15,7 @@ pub(super) fn arrival(seq: u64, sent: u64, delay: u64) -> Arrival {
     }
 }
 
-/// Whether a run of `lost` packets before the next one would be congestion, asked after each arrival.
+/// Verdict after each arrival on a run of `lost` packets before the next one: true for congestion.
 pub(super) fn judged(
     classifier: &mut dyn Classifier,
     arrivals: impl IntoIterator<Item = Arrival>,

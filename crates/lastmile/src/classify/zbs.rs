@@ -34,7 +34,7 @@ pub struct Zbs {
     time_used: [Span; 3],
 }
 
-/// Which classifier ZBS uses.
+/// Classifier that ZBS uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// In doubt: few packets yet, or between one flow and two.

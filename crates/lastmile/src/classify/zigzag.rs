@@ -85,7 +85,7 @@ impl Classifier for ZigZag {
         }
     }
 
-    /// Where queues say anything, delays deviate by more than a millisecond.
+    /// Delays deviate by more than a millisecond if queues say anything.
     fn resolution_needed(&self) -> Span {
         Span::from_millis(1)
     }

@@ -1,14 +1,14 @@
-//! Where packet pairs do not agree with one another, as behind Wi-Fi's backoff: one short burst tells whether the path aggregates.
+//! Packet pairs that do not agree with one another, as behind Wi-Fi's backoff: one short burst tells whether the path aggregates.
 //!
 //! An access point that aggregates (802.11n's A-MPDU) sends a pair's first packet before the second has come, where these come
 //! some microseconds apart. Each then pays its own access to the medium, and pairs show half of what the path carries, as steadily as
 //! in 802.11b and g, where that is all there is. Nothing in pairs tells these apart; more packets do. This rule is our own, and
 //! neither WBest's nor CapProbe's:
 //!
-//! - Pairs are scattered where no window of [`WINDOW`] of their median dispersion, or of [`NOISE`] times what their stamps are
-//!   uncertain by, holds a share of [`AGREE`] of them. On a wire, even a busy one, many pairs have exactly L / C; backoffs are spread
+//! - Pairs are scattered if no window of [`WINDOW`] of their median dispersion, or of [`NOISE`] times the uncertainty of their
+//!   stamps, holds a share of [`AGREE`] of them. On a wire, even a busy one, many pairs have exactly L / C; backoffs are spread
 //!   evenly over 16 slots or more. `docs/quantities.md` says how often wires look scattered.
-//! - Where they are, one burst of [`PACKETS`] packets is sent. Where it comes at more than [`FASTER`] times the pairs' rate, the path
+//! - For scattered pairs one burst of [`PACKETS`] packets is sent. If it comes at more than [`FASTER`] times the pairs' rate, the path
 //!   aggregates, and bursts of several batches follow ([`batched`](super::batched)). Else pairs are right.
 //!
 //! Bytes and times are the only inputs, never the number of frames in an aggregate (US 10,383,002).
@@ -24,18 +24,18 @@ use crate::units::Bytes;
 
 /// Pairs agree within this share of their median dispersion.
 const WINDOW: f64 = 0.02;
-/// And within so many times what their stamps are uncertain by.
+/// And within so many times the uncertainty of their stamps.
 const NOISE: i64 = 4;
 /// The share of pairs that agree on a wire.
 const AGREE: f64 = 0.3;
 /// Packets in the burst: all but the first fit into one aggregate, and any queue.
 const PACKETS: usize = 8;
-/// How much faster than pairs a burst is where the path aggregates.
+/// Ratio of a burst's rate to the pairs' above which the path aggregates.
 const FASTER: f64 = 1.25;
 /// Bursts that may tell nothing.
 const ATTEMPTS: u32 = 3;
 
-/// What bursts say of scattered pairs.
+/// Result of the bursts about scattered pairs.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// Packets come one by one: pairs are right.
@@ -51,12 +51,12 @@ pub(super) struct AggregationCheck {
     claim: f64,
     size: Bytes,
     coalescing: Span,
-    /// A burst was faster: what follows is several batches long.
+    /// A burst was faster: the next ones are several batches long.
     faster: bool,
     attempts: u32,
 }
 
-/// Whether pairs do not agree with one another, with stamps as uncertain as `noise`.
+/// True if pairs do not agree with one another, with stamps as uncertain as `noise`.
 fn scattered(pairs: &[Pair], noise: Span) -> bool {
     let mut gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();
     gaps.sort_by(f64::total_cmp);
@@ -69,7 +69,7 @@ fn scattered(pairs: &[Pair], noise: Span) -> bool {
 }
 
 impl AggregationCheck {
-    /// About these pairs, where they are scattered.
+    /// About these pairs, if they are scattered.
     pub(super) fn of(pairs: &[Pair], size: Bytes, coalescing: Span, noise: Span) -> Option<AggregationCheck> {
         if !scattered(pairs, noise) {
             return None;

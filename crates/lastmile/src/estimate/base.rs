@@ -1,5 +1,5 @@
-//! What every tool repeats, so that its file holds nothing but its own idea: which streams count, when to give up and why,
-//! how uncertain stamps are, pauses, random draws, warnings.
+//! The parts that all tools share, so that a tool's file holds its own idea alone: the streams that count, the reasons to give up,
+//! the uncertainty of stamps, pauses, random draws, warnings.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -85,7 +85,7 @@ impl Base {
         self.pause = Some(span);
     }
 
-    /// Whether it has come to its end.
+    /// True once the run has ended, with numbers or a refusal.
     pub fn is_done(&self) -> bool {
         self.outcome.is_some()
     }
@@ -122,7 +122,7 @@ impl Base {
         self.losses.1 += record.packets.len() as u32;
     }
 
-    /// Whether streams go there and back.
+    /// True if streams go there and back.
     pub fn round_trip(&self) -> bool {
         self.round_trip
     }
@@ -153,7 +153,7 @@ impl Base {
         });
     }
 
-    /// How uncertain the stamps of a record are.
+    /// Uncertainty of a record's stamps: the hosts' noise or the coarser resolution, if that is more.
     pub fn noise(&self, record: &StreamRecord) -> Span {
         self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
@@ -215,7 +215,7 @@ impl Base {
     }
 }
 
-/// A rate at the IP layer, rounded; what is below zero, and NaN, is zero.
+/// A rate at the IP layer, rounded; numbers below zero, and NaN, give zero.
 pub fn bits_per_second(rate: f64) -> Rate {
     // A float cast saturates.
     Rate::ip((rate + 0.5) as u64)

@@ -1,4 +1,4 @@
-//! Where packets arrive in batches: capacity and what is left, from the dispersion between the ends of batches.
+//! Packets that arrive in batches: capacity and available bandwidth, from the dispersion between the ends of batches.
 //!
 //! Wi-Fi that aggregates (A-MPDU) hands over many packets at once, so that pairs say nothing. Bursts of several batches do, and
 //! trains: from the end of a batch to the end of the next the path carried the bytes of the latter and no others of this stream
@@ -12,15 +12,15 @@
 //! says F / T. The largest such rate is the capacity: others only make T longer.
 //!
 //! **Its interval** reaches by the spread of access times to either side, and up by four times what the third rate falls short
-//! of the first: where even the best batches differ, all may have met others. (Robson and Whitlock, 1964: the largest and k
+//! of the first: if even the best batches differ, all may have met others. (Robson and Whitlock, 1964: the largest and k
 //! times its distance from the next hold an upper end in k / (1 + k) of all cases.) `docs/quantities.md` says how often it held.
-//! Where no line can be fitted, the spread is the largest that access times have, and another burst is sent; with none even
+//! If no line can be fitted, the spread is the largest that access times have, and another burst is sent; without a line even
 //! then there is no capacity.
 //!
-//! **What is left.** A train at the capacity comes in smaller batches than a burst, and pays o for each. So D_out of WBest's
+//! **Available bandwidth.** A train at the capacity comes in smaller batches than a burst, and pays o for each. So D_out of WBest's
 //! fluid model (`wbest_fluid`) is lessened by o for each batch more than its bytes would have filled of F:
-//! A = C - (C D_out - B) / D_in, the mean over trains. Each train after the first is sent half way between C and what was left:
-//! its window is longer for the same bytes, and what contends with it is met at nearer the rate at which it would matter.
+//! A = C - (C D_out - B) / D_in, the mean over trains. Each train after the first is sent half way between C and the mean so far:
+//! its window is longer for the same bytes, and contending stations are met nearer to the rate at which they matter.
 
 use crate::estimate::overflow::{OVERFLOWS, losses};
 use crate::estimate::wbest_capacity::Capacity;
@@ -39,19 +39,19 @@ pub(super) const TRAIN: usize = 62;
 pub(super) const TRAINS: usize = 2;
 /// An interval of so many times what a host may hold back is the path's.
 const HELD: i64 = 5;
-/// A batch holds one of so many parts of a burst's bytes at least; what comes in smaller ones came in none.
+/// A batch holds one of so many parts of a burst's bytes at least; smaller ones are no batches.
 const LEAST_BATCH: u64 = 32;
 /// Rates of batches count from this share of the largest batch's bytes on.
 const FULL: u64 = 3;
 /// The two best rates further apart than this ask for another burst: more than access times make of a full aggregate (1 %) or of one
 /// a third as large, and less than a collision costs (a quarter and more).
 const APART: f64 = 0.12;
-/// What the user should know where batches say nothing.
+/// Refusal text for batches that tell no rate.
 const UNEVEN: &str = "packets arrive in batches, as over Wi-Fi that aggregates, and larger ones took no longer than smaller ones: other stations send between them; measure again when they send less";
 /// The best batch says nothing where it came at so many times the rate of all: a receiver held its packets back until a lost frame had
 /// come again, and beside others there was no moment without them.
 const BEST: f64 = 2.0;
-/// What the user should know of that.
+/// Refusal text for that.
 const RETRIED: &str = "packets arrive in batches, as over Wi-Fi that aggregates, all in all at less than half of the best one's rate: frames are lost and sent again, or other stations send between them; measure nearer to the access point, or when others send less";
 /// Bursts beyond those that were asked for.
 const MORE: usize = 1;
@@ -61,8 +61,8 @@ const REACH: f64 = 4.0;
 const SPREAD: f64 = 1.1;
 /// A deviation by the median of absolute residuals.
 const BY_MEDIAN: f64 = 1.4826;
-/// A path's own times of access differ by no more, in nanoseconds (backoffs of 15 slots of 9 us: 39 us); what differs more
-/// met others.
+/// A path's own times of access differ by no more, in nanoseconds (backoffs of 15 slots of 9 us: 39 us); larger
+/// differences come from others.
 const OWN_SPREAD: f64 = 65e3;
 /// The least deviation from the line that is not chance.
 const STRAIGHT: f64 = 20e3;
@@ -87,7 +87,7 @@ struct Line {
     spread: f64,
 }
 
-/// What became of a stream.
+/// Outcome of taking in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It counts.
@@ -163,13 +163,13 @@ impl Batched {
         (self.bursts, self.trains, self.train_length) = (bursts, trains, train_length);
     }
 
-    /// Whether there is a line through the batches.
+    /// True if there is a line through the batches.
     fn has_line(&self) -> bool {
         self.line().per_byte > 0.0
     }
 
-    /// Why there is nothing to say after all streams. Without a line nothing tells how far off the capacity is where trains were
-    /// sent, whose batches are smaller; bursts alone may all come in batches of one size.
+    /// Reason to give no numbers after all streams. With trains, whose batches are smaller, only a line tells the error of the
+    /// capacity; bursts alone may all come in batches of one size.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         let nothing = self.capacity().rate < 1.0 || self.trains > 0 && !self.has_line();
         let why =
@@ -182,7 +182,7 @@ impl Batched {
         self.of_bursts.0 * 1e9 / self.of_bursts.1.max(1.0)
     }
 
-    /// What to send next; `None` where nothing is left to learn.
+    /// Next stream to send; `None` if nothing is left to learn.
     pub(super) fn plan(&self) -> Option<StreamPlan> {
         let burst = StreamPlan::burst(BURST, self.size);
         if self.taken < self.bursts {
@@ -285,7 +285,7 @@ impl Batched {
         line
     }
 
-    /// What batches say of the capacity, in bit/s, the largest first.
+    /// Rates by batches of a third of the largest or more, in bit/s, the highest first.
     fn rates(&self, line: &Line) -> Vec<f64> {
         let whole = |b: &&Between| b.bytes.0 * FULL >= self.max_batch && b.received > Span::ZERO;
         let rate = |b: &Between| {
@@ -314,7 +314,7 @@ impl Batched {
         Capacity { rate, interval, method: IntervalMethod::BatchSpread }
     }
 
-    /// What each train says is left, in bit/s.
+    /// Available bandwidth by each train, in bit/s.
     pub(super) fn spares(&self) -> Vec<f64> {
         let (capacity, overhead) = (self.capacity().rate, self.line().overhead);
         let spare = |t: &Train| {

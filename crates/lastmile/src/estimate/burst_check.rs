@@ -1,15 +1,15 @@
-//! Where pairs cannot be timed, or may only seem to be: bursts say what the path carries at least.
+//! Pairs that cannot be timed, or may only seem to be: bursts give a lower bound of the capacity.
 //!
 //! A receiver that coalesces interrupts moves stamps by up to [`COALESCING`] or so. A pair whose dispersion is not
 //! clearly longer may then have any gap, and a steady one at that: a receiver that takes an interrupt every 125 us
-//! shows every path above 95 Mbit/s as one of 95. So what pairs say is believed only if a [`Burst`] agrees, and where
+//! shows every path above 95 Mbit/s as one of 95. So pairs are believed only if a [`Burst`] agrees, and if
 //! they say nothing, its lower bound is the answer.
 //!
 //! Gaps clearly longer than that are believed without a burst (at 30 Mbit/s it would cost more than all else). A receiver
 //! that takes interrupts by the clock, whether packets came or not, may then still make a median gap wrong by up
 //! to a period; cards that wait for a packet first do not.
 //!
-//! What a burst shows is the rate of such bursts: behind a token bucket what follows is slower
+//! A burst shows the rate of such bursts: behind a token bucket later packets are slower
 //! ([`shaper`](super::shaper)).
 
 use crate::estimate::batched::{self, Batched};
@@ -40,12 +40,12 @@ pub(super) enum Pairs {
     Batched,
 }
 
-/// What bursts say of it.
+/// Result of the bursts about pairs.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// The pairs are right.
     BorneOut,
-    /// All that is known is a lower bound: what it is, and what the user should know beside it.
+    /// Only a lower bound is known: the bound, and a note for the user.
     MoreThan(Rate, String),
     /// The path delivers in batches that can be read.
     InBatches(Box<Batched>),
@@ -65,7 +65,7 @@ pub(super) struct BurstCheck {
     min_delay: Option<Owd>,
     /// The pairs' median gap at arrival.
     gap: Span,
-    /// Whether both packets of a pair have one stamp: they may have come in a batch.
+    /// True if both packets of a pair have one stamp: they may have come in a batch.
     at_once: bool,
     /// The largest bound so far, and the bytes of the burst that gave it.
     pub(super) bound: Rate,
@@ -88,7 +88,7 @@ pub(super) struct BurstCheck {
 }
 
 impl BurstCheck {
-    /// Whether what pairs say could come from coalescing alone.
+    /// True if coalescing alone could make up the pairs' rate `claim`, in bit/s.
     pub(super) fn needed(claim: f64, size: Bytes, coalescing: Span) -> bool {
         size.bits() as f64 * 1e9 <= claim * BurstCheck::made_up(coalescing).as_nanos() as f64
     }
@@ -136,7 +136,7 @@ impl BurstCheck {
         train.unwrap_or_else(|| self.shaper.as_ref().map_or_else(burst, ShaperCheck::plan))
     }
 
-    /// How long the path must be left alone before the next burst.
+    /// Time for which the path is left alone before the next burst.
     pub(super) fn pause(&self) -> Span {
         self.shaper.as_ref().map_or(Span::ZERO, ShaperCheck::pause)
     }
@@ -146,7 +146,7 @@ impl BurstCheck {
         if self.at_once { batched::BURST } else { shaper::BURST }
     }
 
-    /// What a burst says of a shaper: one that was met, or one that must be looked for by another burst.
+    /// Verdict of a burst on a shaper; `Some(None)` asks for another burst, and `None` says that no shaper shows.
     fn look(&mut self, record: &StreamRecord, noise: Span) -> Option<Option<Finding>> {
         if let Some(mut check) = self.shaper.take() {
             return match check.on_stream(record, noise) {
@@ -266,7 +266,7 @@ impl BurstCheck {
         (self.attempts >= ATTEMPTS).then(|| self.give_up())
     }
 
-    /// What this burst settles.
+    /// Result that this burst settles; `None` if it settles none.
     fn conclude(&self, burst: &Burst, noise: Span) -> Option<Finding> {
         let bound = self.bound.bits_per_second() as f64;
         match self.pairs {

@@ -7,7 +7,7 @@
 //!
 //! **One way.** Clocks are not synchronised, so delays have an unknown offset. In
 //! min(d1 + d2) - (min d1 + min d2) it cancels, but as a *share* of min(d1 + d2), which is how the test is coded in
-//! its descendants, it means nothing. What the difference bounds is the error of the dispersion; so it is compared
+//! its descendants, it means nothing. The difference bounds the error of the dispersion; so it is compared
 //! with the dispersion. Clock skew is removed first ([`skew`](crate::observe::skew)).
 //!
 //! **There and back.** As coded: the three minima unchanged over 40 samples and the difference below 1 % of
@@ -20,14 +20,14 @@
 //! pays the same overhead there (3.6 % between these at 11 Mbit/s).
 //!
 //! **Fast paths.** Dispersion that a receiver's interrupt coalescing may have made up is believed only if a burst of
-//! 40 packets bears it out; where pairs cannot be timed, or do not converge, the burst's lower bound is the result
+//! 40 packets bears it out; if pairs cannot be timed, or do not converge, the burst's lower bound is the result
 //! ([`burst`](crate::observe::burst)).
 //!
-//! **Wi-Fi that aggregates.** Where pairs do not agree with one another, a burst tells whether the path aggregates
-//! (`aggregation`). Where they agree, one tells whether they are those of a wire behind such a cell (`clumps`).
+//! **Wi-Fi that aggregates.** If pairs do not agree with one another, a burst tells whether the path aggregates
+//! (`aggregation`). If they agree, a burst tells whether they are those of a wire behind such a cell (`clumps`).
 //!
-//! **Bursts.** What pairs show is the rate of bursts of two packets; of the rate that lasts they show nothing, and bursts of
-//! 40 packets no more than that a token bucket is smaller (`shaper`).
+//! **Bursts.** Pairs show the rate of bursts of two packets. They show nothing of the sustained rate, and bursts of
+//! 40 packets show only that a token bucket is smaller (`shaper`).
 
 use crate::estimate::aggregation::{self, AggregationCheck};
 use crate::estimate::batched::{BURST, Batched, TRAIN, Taken};
@@ -142,13 +142,13 @@ pub struct CapProbe {
     samples: PairSet,
     /// The larger size's rate, once it has converged.
     larger: Option<f64>,
-    /// What both sizes converged to and agree on.
+    /// Rate to which both sizes converged, in bit/s.
     agreed: Option<f64>,
     /// The capacity of a cell in which packets go one by one: pairs that met nothing show only its shortest exchange.
     cell: Option<Capacity>,
-    /// What was sent in a cell with retries, and whether more is.
+    /// Bursts sent in a cell with retries, and true if another one is next.
     in_cell: (Bursts, bool),
-    /// What bursts showed of a path whose pairs did not converge, their bytes, and by which streams.
+    /// Lower bound by bursts on a path whose pairs did not converge, their bytes, and their streams.
     shown: Option<(Rate, Bytes, Vec<u32>)>,
     /// Set while bursts are sent about what the pairs said.
     bursts: Option<BurstCheck>,
@@ -323,7 +323,7 @@ impl CapProbe {
         self.batched = Some(batched);
     }
 
-    /// What to ask of a path whose pairs do not agree, where no burst will be sent about them anyway.
+    /// Check of pairs that do not agree, unless a burst is sent about them anyway.
     fn scattered(&self, noise: Span) -> Option<AggregationCheck> {
         let pairs = &self.samples.usable;
         if self.config.faithful || self.one_by_one || pairs.len() < self.config.min_samples {
@@ -333,7 +333,7 @@ impl CapProbe {
         (!self.doubtful()).then(check).flatten()
     }
 
-    /// Whether a receiver that coalesces interrupts may have made up what pairs show.
+    /// True if a receiver that coalesces interrupts may have made up the pairs' median gap.
     fn doubtful(&self) -> bool {
         let gaps: Vec<f64> = self.samples.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
         let rate = |gap| self.size().bits() as f64 * 1e9 / gap;
@@ -341,7 +341,7 @@ impl CapProbe {
             .is_none_or(|gap| BurstCheck::needed(rate(gap), self.size(), self.base.coalescing()))
     }
 
-    /// Whether the minima have converged.
+    /// True if the minima have converged.
     fn converged(&self, minima: &Minima, samples: usize, noise: Span) -> bool {
         // A pair that met nothing is met again; a single one may be the stamps' noise.
         let near_noise = minima.dispersion < 50.0 * noise.as_nanos() as f64;

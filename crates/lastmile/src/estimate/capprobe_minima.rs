@@ -78,12 +78,12 @@ impl Minima {
         Some(minima)
     }
 
-    /// How far apart the two packets of a pair that met no traffic at all would come, by the least delays of first and of second packets.
+    /// Dispersion of a pair that met no traffic at all, in nanoseconds, by the least delays of first and of second packets.
     pub(super) fn least(&self) -> f64 {
         self.second.saturating_sub(self.first) as f64
     }
 
-    /// How far the best sample is from one that met no traffic at all.
+    /// Sum of delays of the best sample less that of a pair that met no traffic at all, in nanoseconds.
     pub(super) fn excess(&self) -> f64 {
         self.sum.saturating_sub(self.first.saturating_add(self.second)) as f64
     }

@@ -7,10 +7,10 @@
 //! of the shortest backoff. This rule is our own, and neither's:
 //!
 //! - Dispersions up to the largest backoff above the shortest are those of frames that passed at once. Backoffs are drawn, so that these differ
-//!   ([`contention`](super::contention)); at a link many would be equal. What is above is longer by whole frames: retries or others'.
-//! - A first packet finds the air idle, or waits. Where it waits for its own retry it waits for a whole frame; where another station
-//!   sends, for what is left of that station's: so waits of a part of a frame tell that the cell is shared. Where no first packet
-//!   had one all dispersions count, and a burst of [`BURST`] packets, each of which waits for the one before, adds to them.
+//!   ([`contention`](super::contention)); at a link many would be equal. Those above are longer by whole frames: retries or others'.
+//! - A first packet finds the air idle, or waits. Its own retry makes it wait for a whole frame, and another station for the
+//!   rest of that station's: so waits of a part of a frame tell that the cell is shared. If no first packet waited so, all
+//!   dispersions count, and a burst of [`BURST`] packets, each behind the one before, adds to them.
 //! - In a shared cell as many of the pairs above the group are taken for others' as first packets met a part of a frame, and the
 //!   rest for retries.
 
@@ -36,7 +36,7 @@ const PART: core::ops::Range<f64> = 0.12..0.97;
 const ALONE: usize = 15;
 /// A slot, and the largest first backoff, in nanoseconds: 15 slots of 9 us (OFDM: 802.11a, g and n), and 31 of 20 us (802.11b), ...
 const SLOTS: [(f64, f64); 2] = [(9e3, 135e3), (20e3, 620e3)];
-/// ... whose exchanges take longer than this.
+/// ... with exchanges longer than this.
 const DSSS: f64 = 600e3;
 /// Interframe spaces, preambles and a response take so many nanoseconds at least, with a frame between.
 const EXCHANGE: f64 = 150e3;
@@ -72,24 +72,24 @@ const WIDE: f64 = 0.12;
 /// Chance alone makes pairs look as if the path changed so rarely.
 const CHANGED: f64 = 0.01;
 
-/// What the user should know of a path that goes on changing.
+/// Warning text for a path that goes on changing.
 pub(super) const CHANGING: &str =
     "the path's rate changed while packet pairs passed, again and again: the capacity is of no one time";
 
-/// What pairs, and bursts, show of a cell. Times in nanoseconds.
+/// Times that packets take in a cell, by pairs and bursts, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cell {
-    /// How long packets took that needed no retry.
+    /// Times of packets that needed no retry.
     once: Vec<f64>,
-    /// How much longer each packet took by whole frames, most nothing.
+    /// Excess of each packet by whole frames, mostly zero.
     more: Vec<f64>,
-    /// The share of that which was not others' frames: at least, about, and at most.
+    /// The share of that excess that was not others' frames: at least, about, and at most.
     own: [f64; 3],
     /// Nobody else was seen to send.
     alone: bool,
     /// Bursts would tell more.
     unclear: bool,
-    /// What first packets waited for changed under way.
+    /// The waits of first packets changed under way.
     changed: bool,
 }
 
@@ -132,7 +132,7 @@ impl Cell {
         let mut more: Vec<f64> = retried.iter().map(|took| took - mean).collect();
         more.resize(once.len() + retried.len(), 0.0);
         let (own, unclear) = if alone {
-            // What a first packet waited for was its retries.
+            // A first packet waited for its own retries alone.
             more.extend(&waits.own);
             ([1.0; 3], !retried.is_empty())
         } else {
@@ -141,26 +141,26 @@ impl Cell {
         Some(Cell { once, more, own, alone, unclear, changed: waits.changed(least) })
     }
 
-    /// Whether the mean is of all that may be between the packets of pairs: not where others are between those of most.
+    /// True if the mean tells the capacity: not if others' frames are between the packets of most pairs.
     pub(super) fn tells(&self, met: Met) -> bool {
         self.alone || met == Met::Few
     }
 
-    /// The capacity where others are between those of most: half way between the ends of the first group, since pairs that drew short
-    /// backoffs are less often interrupted. `None` where too few met none.
+    /// The capacity if others are between those of most: half way between the ends of the first group, since pairs that drew short
+    /// backoffs are less often interrupted. `None` if too few met none.
     pub(super) fn contended(&self, size: Bytes) -> Option<Capacity> {
         let ends = self.once.iter().fold((f64::MAX, 0.0_f64), |(a, b), took| (a.min(*took), b.max(*took)));
         let rate = size.bits() as f64 * 2e9 / (ends.0 + ends.1);
         (self.once.len() >= CONTENDED).then(|| Capacity { rate, ..Capacity::default() })
     }
 
-    /// Whether another of the bursts would tell more of retries.
+    /// True if another burst would tell more of retries.
     pub(super) fn asks(&self, bursts: &Bursts) -> bool {
         let [short, took, long] = self.took();
         self.unclear && bursts.sent < BURSTS && long - short > WIDE * took
     }
 
-    /// Whether first packets tell that the rate of the cell changed under way.
+    /// True if first packets tell that the rate of the cell changed under way.
     pub(super) fn changed(&self) -> bool {
         self.changed
     }
@@ -174,20 +174,20 @@ impl Cell {
         };
         let ((once, by), (more, by_more)) = (interval(&self.once), interval(&self.more));
         let [least, about, most] = self.own.map(|own| once + own * more);
-        // What any second of such a flow gets differs from the mean by that of its packets.
+        // The mean over one second differs from the long-run mean, since it is of few packets.
         let second = Z * stats::deviation(&self.more).unwrap_or(0.0) * libm::sqrt(about / 1e9);
         let half = |k: usize| libm::hypot(libm::hypot(by[k], second), self.own[1] * by_more[k]);
         [least - half(0), about, most + half(1)]
     }
 
-    /// What a flow gets that always has packets of `size` to send.
+    /// Rate of a flow that always has packets of `size` to send.
     pub(super) fn capacity(&self, size: Bytes) -> Capacity {
         let [long, rate, short] = self.took().map(|took| size.bits() as f64 * 1e9 / took.max(1.0));
         Capacity { rate, interval: Some((short, long)), method: IntervalMethod::BootstrapGaps }
     }
 }
 
-/// For what first packets waited, of those that did not wait for the pair before them.
+/// Waits of first packets, in nanoseconds, without those that waited for the pair before them.
 #[derive(Clone, Debug, Default)]
 struct Waits {
     own: Vec<f64>,
@@ -214,20 +214,20 @@ impl Waits {
         waits
     }
 
-    /// Whether nobody else was seen to send.
+    /// True if nobody else was seen to send, by enough first packets.
     fn alone(&self) -> bool {
         self.part == 0 && self.own.len() >= ALONE && self.nothing * 2 >= self.own.len()
     }
 
     /// The share of so many `longer` packets of these pairs and of bursts that retries made longer, and not others' frames: at least, about
-    /// and at most; and whether bursts would tell more.
+    /// and at most; and true if bursts would tell more.
     fn own_share(&self, longer: usize, of: [usize; 2]) -> ([f64; 3], bool) {
         let (longer, part, own) = (longer as f64, self.part as f64, self.own.len().max(1) as f64);
         let whole = own - self.nothing as f64 - part;
         let theirs = WHOLE * (part + 1.0);
         let retried = whole > theirs + Z * libm::sqrt(theirs * (1.0 + WHOLE));
         let others = part / own * (OTHERS[0] * of[0] as f64 + OTHERS[1] * of[1] as f64);
-        // What was counted on either side is uncertain by its root.
+        // The counts on both sides are uncertain by their square root.
         let by = libm::hypot(others / libm::sqrt(part.max(1.0)), libm::sqrt(others));
         let share = |others: f64| ((longer - others) / longer.max(1.0)).clamp(0.0, 1.0);
         match retried {
@@ -236,14 +236,14 @@ impl Waits {
         }
     }
 
-    /// Whether they changed, in steps that are neither backoffs nor clocks.
+    /// True if the waits changed, in steps that are neither backoffs nor clocks.
     fn changed(&self, frame: f64) -> bool {
         let steps: Vec<f64> = self.own.iter().map(|wait| libm::floor(wait / (PART.start * frame))).collect();
         stats::change_by_chance(&steps) < CHANGED
     }
 }
 
-/// Whether sorted dispersions differ by whole slots, as drawn backoffs do.
+/// True if sorted dispersions differ by whole slots, as drawn backoffs do.
 fn in_slots(group: &[f64], slot: f64, noise: Span) -> bool {
     let by = noise.as_nanos() as f64 + DRIFT;
     let (mut whole, mut odd, mut all) = (0, 0, 0);
@@ -263,7 +263,7 @@ fn in_slots(group: &[f64], slot: f64, noise: Span) -> bool {
         && odd as f64 >= ODD * f64::from(all)
 }
 
-/// Whether what pairs show changed while they passed: a station's rate adaptation learns from what it sends, and begins low, so that pairs
+/// True if dispersions changed while pairs passed: a station's rate adaptation learns from its own frames, and begins low, so that pairs
 /// from before say nothing of a flow that always has something to send.
 pub(super) fn settling(pairs: &[Pair]) -> bool {
     let gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();

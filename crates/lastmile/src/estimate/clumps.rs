@@ -1,12 +1,12 @@
-//! A wire behind Wi-Fi that aggregates: whether what pairs show is that wire.
+//! A wire behind Wi-Fi that aggregates: a burst tells whether pairs show that wire's rate.
 //!
 //! A station that has both packets of a pair sends them in one A-MPDU, and the access point sends them on back to back: pairs then show
 //! the rate of the wire behind it, steadily, and nothing in them tells. A burst longer than an aggregate does: its packets come in
 //! clumps, as close as pairs inside, with nothing between. This rule is our own:
 //!
-//! - A stream comes in clumps where half of its gaps are those of pairs, and gaps of more than [`LONG`] times that make up most of what it
-//!   was slower than pairs ([`MOST`]), and at least [`SLOWER`] of its time. Others' packets at a link get in between one by one.
-//! - Where a burst comes in clumps, and another one too, pairs say nothing of the path, and nothing is said.
+//! - A stream comes in clumps if half of its gaps are those of pairs, and gaps of more than [`LONG`] times that make up most of its
+//!   delay behind pairs ([`MOST`]), and at least [`SLOWER`] of its time. Others' packets at a link get in between one by one.
+//! - If a burst comes in clumps, and another one too, pairs say nothing of the path, and the result is a refusal.
 //!
 //! Bytes and times are the only inputs, never the number of frames in an aggregate (US 10,383,002).
 
@@ -35,10 +35,10 @@ const ATTEMPTS: u32 = 3;
 /// No cell that aggregates carries less, in bit/s (802.11n: 6.5 Mbit/s on the air).
 const LEAST: f64 = 5.5e6;
 
-/// What the user should know of a path whose pairs are set by the wire behind the cell.
+/// Refusal text for pairs that are set by the wire behind the cell.
 const AGGREGATED: &str = "packets come in clumps, as Wi-Fi that aggregates frames makes them before a faster link, or bursts of others: packet pairs show how close packets come in these, and what the path carries cannot be told";
 
-/// What bursts say of pairs.
+/// Result of the bursts about pairs.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// They come as pairs do.
@@ -57,7 +57,7 @@ pub(super) struct ClumpCheck {
     attempts: u32,
 }
 
-/// Whether a stream whose packets come `slot` apart in pairs comes in clumps, with stamps off by `late` at most.
+/// True if a stream whose packets come `slot` apart in pairs comes in clumps, with stamps off by `late` at most.
 fn clumped(record: &StreamRecord, slot: Span, late: Span) -> bool {
     let mut came: Vec<_> = record.packets.iter().filter_map(|p| p.fate.arrived()).collect();
     came.sort();

@@ -1,17 +1,17 @@
-//! Where most packet pairs meet others' packets, as beside TCP in a cell of Wi-Fi: the capacity from those that met none.
+//! Pairs among others' packets, as beside TCP in a cell of Wi-Fi: the capacity from the few pairs that met none.
 //!
 //! The median of the pairs' rates (WBest eq. 3) is that of a pair that met nothing as long as half of them do. A station that always
 //! has something to send gets in between most pairs; their dispersions then lie in groups, by how many of its frames there were
 //! between. The first group met none. This rule is our own, and neither WBest's nor CapProbe's:
 //!
 //! - The first group reaches from the second smallest dispersion (a single one may be noise) up to [`GROUP`] times that.
-//! - The rule is for cells alone: where at most a third of the pairs lie above the group, the median stands. A busy
+//! - The rule is for cells alone: if at most a third of the pairs lie above the group, the median stands. A busy
 //!   link behind the narrow one makes groups too, which say nothing of the narrow one. Three things tell them from a cell's:
 //!   - Backoffs are drawn, so that the group's dispersions differ. Packets that leave a link back to back, or that met nothing at it,
 //!     have the same ones.
 //!   - A frame comes between whole, so that hardly a pair is just above the group. At a link pairs meet parts of packets.
-//!   - Whether a frame comes between has nothing to do with how long the first packet waited. A link brings a pair together only if
-//!     its first packet waited there. (Where no pair met a part, a group of eight may all have waited by chance.)
+//!   - A frame comes between regardless of the first packet's wait. A link brings a pair together only if
+//!     its first packet waited there. (If no pair met a part, a group of eight may all have waited by chance.)
 //! - The capacity is that of the group's middle, half way between its ends: pairs that drew short backoffs are less often
 //!   interrupted, so that the group's own median is too fast (by 11 % beside one TCP flow in 802.11g).
 
@@ -22,7 +22,7 @@ use crate::observe::pairs::Pair;
 const GROUP: f64 = 1.42;
 /// Above the group at most this share of pairs is short of a whole frame, ...
 const PARTS: f64 = 0.2;
-/// ... which makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
+/// ... and a whole frame makes a dispersion so many times the smallest at least. (Of 1000 B: 1.9 times; of 1500 B: 2.)
 const FRAME: f64 = 1.8;
 /// Dispersions this close, in shares of the smallest, are the same: half a slot, and what kernels' stamps differ by.
 const SAME: f64 = 0.015;
@@ -36,17 +36,17 @@ const SOME: usize = 5;
 /// Pairs of the group that are enough for its ends: two draws of ten are within a fifth of the range of either end.
 pub(super) const ENOUGH: usize = 10;
 
-/// What the user should know of [`Met::Many`].
+/// Warning text for [`Met::Many`].
 pub(super) const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
 
-/// What pairs say of others' packets among them.
+/// Verdict on others' packets among pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Met {
     /// At most a third of the pairs met any: the median stands.
     Few,
     /// More did, at a link behind another one ([`tight_link`](super::tight_link)).
     AtLink,
-    /// More did, and whether in a cell or at a link nothing tells.
+    /// More did, and nothing tells a cell from a link.
     Scattered,
     /// More did; those that met none show this rate, in bit/s.
     Many(f64),
@@ -97,12 +97,12 @@ fn parts(above: &[f64], least: f64) -> usize {
     above.partition_point(|gap| *gap < least * FRAME)
 }
 
-/// Whether more of them are than in a cell.
+/// True if more dispersions above the group are short of a whole frame than in a cell.
 pub(super) fn short_of_a_frame(above: &[f64], least: f64) -> bool {
     parts(above, least) as f64 > PARTS * above.len() as f64
 }
 
-/// Whether the commonest values of a sorted group, those within `by` of one of them, are more of it than backoffs make.
+/// True if the commonest values of a sorted group, those within `by` of one of them, are a larger share of it than backoffs make.
 pub(super) fn same(group: &[f64], by: f64) -> bool {
     let mut rest = group.to_vec();
     MODES.iter().any(|most| {

@@ -1,8 +1,8 @@
-//! Whether a queue serves flows in turn, as FQ-CoDel does (RFC 8290): from a burst beside trains.
+//! A queue that serves flows in turn, as FQ-CoDel does (RFC 8290): found by a burst beside trains.
 //!
 //! In a FIFO a flow's share of the link is that of its packets among all that come: a train at the capacity C leaves at
 //! R = C² / (C + X) beside X of others (WBest eq. 13), and a burst, which comes much faster than others do, at nearly C. A fair
-//! queue gives the train what others leave, or an equal share, and gives a burst the same. So where trains come out clearly slower than
+//! queue gives the train what others leave, or an equal share, and gives a burst the same. So if trains come out clearly slower than
 //! C and a burst not much faster than the trains, R is what one flow gets, and eq. 13 does not hold. (TOPP's regression over rates tells it
 //! too, from many more trains: Melander, Björkman, Gunningberg, GLOBECOM 2000.) A link of the same C before another one makes a burst as
 //! slow as a train, so that a train at R has the last word: a fair queue lets it pass, and a FIFO that is busy slows it down
@@ -25,7 +25,7 @@ const CAME: f64 = 0.75;
 /// A train at the rate of one flow comes out at this share of it at least.
 const PASSES: f64 = 0.87;
 
-/// How the queue serves flows.
+/// The queue's service of flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Served {
     /// As a FIFO does.
@@ -36,7 +36,7 @@ pub(super) enum Served {
     Twice(f64),
 }
 
-/// Whether trains that came out at these rates, of a capacity, both in bit/s, ask for the burst.
+/// True if trains that came out at these rates, of a capacity, both in bit/s, ask for the burst.
 pub(super) fn asks(outputs: &[f64], capacity: f64) -> bool {
     stats::median(outputs).is_some_and(|output| output < SLOWED * capacity)
 }

@@ -3,11 +3,11 @@
 //! A first packet of a pair that has the least delay waited nowhere. Pairs at random times see time averages, so that the share of such
 //! pairs is that of the time in which the path was empty (R. Wolff, "Poisson arrivals see time averages", Operations Research
 //! 30, 1982; gaps drawn from half to one and a half of their mean serve here). At a single busy link of capacity C, C times this share
-//! is what is left. Where other links are busy as well it is less, and what is left is at least this: a busy link has a capacity of C
+//! is the available bandwidth. If other links are busy as well, the product is a lower bound: a busy link has a capacity of C
 //! or more, and was empty more often than the path.
 //!
-//! WBest's train is another reading. It takes the narrow link for the busy one (WBest eq. 13): where the busy link is another one it says
-//! more than is left. So the two bound what is left from both sides, and agree where WBest's model holds. A queue that serves
+//! WBest's train is another reading. It takes the narrow link for the busy one (WBest eq. 13): if the busy link is another one, it says
+//! too much. So the two bound the available bandwidth from both sides, and agree if WBest's model holds. A queue that serves
 //! flows in turn makes the train's reading the smaller one ([`fair_queue`](super::fair_queue)). This rule is our own;
 //! `docs/quantities.md` has its figures.
 
@@ -30,20 +30,20 @@ const LEAST: usize = 10;
 /// The trains' reading above this one by so much of the capacity is no chance: twice the error of a share of 30 pairs.
 const BUSY: f64 = 0.25;
 
-/// Where a packet takes as long at the narrow link as this, ...
+/// At a narrow link that takes this long for a packet, or longer, ...
 const SLOW: Span = Span::from_millis(8);
 /// ... waits of more than this share of that time are elsewhere too: frames of a cell, or packets of links a hundred times as fast. ...
 const NOTHING: f64 = 0.005;
-/// ... Where no larger share of the packets waited nowhere, some other place is busy most of the time.
+/// ... If no larger share of the packets waited nowhere, some other place is busy most of the time.
 const HARDLY: f64 = 0.3;
 
-/// Where no larger share of the packets met none, the least delay may be that of a queue that never emptied, as beside a TCP download.
+/// If no larger share of the packets met none, the least delay may be that of a queue that never emptied, as beside a TCP download.
 const BY_CHANCE: f64 = 0.1;
 
-/// Others are about where a smaller share of the packets met none.
+/// Others are about if a smaller share of the packets met none.
 const MET_OTHERS: f64 = 0.9;
 
-/// Where pairs cannot tell: so many single packets, ...
+/// Single packets that are sent if pairs cannot tell: so many, ...
 const SINGLES: usize = 20;
 /// ... of this size, ...
 const SIZE: Bytes = Bytes(200);
@@ -55,7 +55,7 @@ const APART: f64 = 0.7;
 pub(super) struct Idle {
     met_none: usize,
     pairs: usize,
-    /// Of the former those that waited nowhere, not even at a much faster link.
+    /// Those of `met_none` that waited nowhere, not even at a much faster link.
     nowhere: usize,
 }
 
@@ -113,7 +113,7 @@ impl Idle {
         let none = (NO_WAIT * slot).max((noise * 4).as_nanos() as f64).max(scattered);
         let nothing = (NOTHING * slot).max((noise * 4).as_nanos() as f64);
         let mut idle = Idle { met_none: 0, pairs: 0, nowhere: 0 };
-        // Whether the packet before met others, and until when it and what came with it were on the path.
+        // True if the packet before met others, `None` if that is unknown, and the time until which its pair was on the path.
         let (mut waited, mut until) = (Some(false), i64::MIN);
         for one in seen {
             let (free, wait) = (one.at >= until, one.delay.saturating_sub(least) as f64);
@@ -137,23 +137,23 @@ impl Idle {
         if share > BY_CHANCE { share } else { 0.0 }
     }
 
-    /// Where the share of a longer time lies, with `confidence`.
+    /// Interval of the share over a longer time, with `confidence`.
     pub(super) fn interval(&self, confidence: f64) -> (f64, f64) {
         let (low, high) = stats::share_interval(self.met_none, self.pairs, confidence).unwrap_or((0.0, 1.0));
         (low.min(self.share()), high)
     }
 
-    /// Whether hardly any packet that takes `slot` at the narrow link waited nowhere: most met somebody, perhaps at a place where less is left.
+    /// True if hardly any packet that takes `slot` at the narrow link waited nowhere: most met somebody, perhaps at a place where less is left.
     pub(super) fn is_busy_elsewhere(&self, slot: Span) -> bool {
         slot >= SLOW && self.nowhere as f64 <= HARDLY * self.pairs as f64
     }
 
-    /// Whether more than one packet in ten met others.
+    /// True if more than one packet in ten met others.
     pub(super) fn met_others(&self) -> bool {
         self.share() < MET_OTHERS
     }
 
-    /// Whether a link other than the narrow one seems busy, where trains say that this share of the capacity is left.
+    /// True if a link other than the narrow one seems busy: trains say that this share of the capacity is left, and pairs say much less.
     pub(super) fn contradicts(&self, left: f64) -> bool {
         left - self.share() > BUSY
     }

@@ -1,4 +1,4 @@
-//! [`Method`]: what a tool says of itself, and how it is made.
+//! [`Method`]: a tool's description of itself, and its constructor.
 
 use crate::estimate::{Estimator, Quantity};
 use crate::options::{ChoiceError, Entry, Given, Opt, OptionError};
@@ -8,7 +8,7 @@ use crate::time::Span;
 /// themselves is some 4,000 a second. An assumption, not a measurement; the methods' configurations can change it.
 pub const COALESCING: Span = Span::from_micros(250);
 
-/// What a run finds and its user does not choose: how far its hosts' stamps can be trusted, and its seed.
+/// Conditions of a run that its user does not choose: the errors of its hosts' stamps, and its seed.
 ///
 /// ```
 /// use lastmile::{estimate::Conditions, time::Span};
@@ -21,7 +21,7 @@ pub struct Conditions {
     /// By how much a receiver that coalesces interrupts may stamp late. Pairs closer than that are believed only if a
     /// burst of 40 packets (60 kB) bears them out; zero trusts them.
     pub coalescing: Span,
-    /// Seeds what a method draws at random.
+    /// Seed of a method's random draws.
     pub seed: u64,
 }
 
@@ -52,25 +52,25 @@ impl Conditions {
 pub struct Method {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its idea, in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its source in the literature.
     pub paper: &'static str,
-    /// What it estimates, in the order of its results.
+    /// Quantities that it estimates, in the order of its results.
     pub estimates: &'static [Quantity],
-    /// Whether it also works on replies to each packet, so that any plain STAMP reflector serves it.
+    /// True if it also works on replies to each packet, so that any plain STAMP reflector serves it.
     pub round_trip: bool,
-    /// Up to which rate at 1488 B it gives numbers, by the resolution of stamps; beyond it answers "more than".
+    /// The highest rate at 1488 B for which it gives numbers, by the resolution of stamps; beyond it answers "more than".
     pub resolution: &'static str,
-    /// What it can be told.
+    /// Its options.
     pub options: &'static [Opt],
-    /// Options with which a run takes at most three seconds, as text; none where its defaults do.
+    /// Options with which a run takes at most three seconds, as text; empty if its defaults do.
     pub brief: &'static [(&'static str, &'static str)],
-    /// Makes one; [`Method::build`] says whose option is wrong.
+    /// Makes one; [`Method::build`] adds its name to an error.
     pub make: fn(&Given, &Conditions) -> Made,
 }
 
-/// A method's state machine, or which option is wrong with it.
+/// A method's state machine, or its wrong option.
 pub type Made = Result<Box<dyn Estimator>, OptionError>;
 
 impl Method {

@@ -65,7 +65,7 @@ pub fn build(choice: &Choice, conditions: &Conditions) -> Result<Box<dyn Estimat
     METHODS.find(&choice.name)?.build(&choice.options, conditions)
 }
 
-/// What an estimator wants next.
+/// Next step that an estimator asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Send this stream and give back its record.
@@ -86,7 +86,7 @@ pub enum Step {
 /// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
 pub trait Estimator: Send {
-    /// What to do next. Asked again only after the record of a stream was given, a pause is over, or
+    /// The next step. Asked again only after the record of a stream was given, a pause is over, or
     /// at the start.
     fn step(&mut self) -> Step;
 
@@ -94,13 +94,13 @@ pub trait Estimator: Send {
     fn on_stream(&mut self, record: &StreamRecord);
 
     /// Takes note that packets of more than `size` do not reach the other side, before anything was learnt from any; true
-    /// where it was about to send larger ones, and sends none any more. What cannot change its size says false.
+    /// if it was about to send larger ones, and sends none any more. An estimator of one size returns false.
     fn shrink(&mut self, _size: Bytes) -> bool {
         false
     }
 
-    /// What it can already vouch for, where it is not asked any more: a limit was reached, or the user had enough.
-    /// Nothing once [`step`](Estimator::step) has said [`Step::Done`].
+    /// Estimates that already hold, for a run that ends early: a limit was reached, or the user had enough.
+    /// Empty once [`step`](Estimator::step) has said [`Step::Done`].
     fn so_far(&self) -> Vec<Estimate> {
         Vec::new()
     }
@@ -109,8 +109,8 @@ pub trait Estimator: Send {
 /// Runs an estimator over streams that were recorded: each plan gets the next one of its shape, that is of its pattern,
 /// as many packets and their sizes.
 ///
-/// A recording that lacks one is a [`Refusal::NotRecorded`]; what the estimator can vouch for even so, it says by
-/// [`so_far`](Estimator::so_far).
+/// A recording that lacks one is a [`Refusal::NotRecorded`]; [`so_far`](Estimator::so_far) has the estimates that hold even
+/// so.
 ///
 /// ```
 /// use lastmile::estimate::{Conditions, Outcome, build, replay};
@@ -149,17 +149,17 @@ pub fn replay(estimator: &mut dyn Estimator, records: &[StreamRecord]) -> Outcom
     }
 }
 
-/// Whether a recorded stream is what a plan asks for, but for the sizes.
+/// True if a recorded stream is as planned, but for the sizes.
 fn is_shaped(plan: &StreamPlan, record: &StreamRecord) -> bool {
     plan.pattern == record.pattern && plan.packets.len() == record.packets.len()
 }
 
-/// Whether a recorded stream is what a plan asks for.
+/// True if a recorded stream is as planned.
 fn fits(plan: &StreamPlan, record: &StreamRecord) -> bool {
     is_shaped(plan, record) && plan.packets.iter().zip(&record.packets).all(|(p, r)| alike(p.size, r.size))
 }
 
-/// Whether a packet from a reflector has the size that was planned. Reflectors round sizes down to multiples of four
+/// True if a packet from a reflector has the size that was planned. Reflectors round sizes down to multiples of four
 /// (asymmetrical-pkts, 3), and some add an HMAC TLV of 20 bytes.
 pub(crate) fn alike(planned: Bytes, got: Bytes) -> bool {
     got.0 + 4 > planned.0 && got.0 <= planned.0 + 20

@@ -1,6 +1,6 @@
-//! Whether a queue overflowed while a train passed: from where its losses fell, and from where its delay stopped growing.
+//! Queues that overflow while a train passes: found by the places of its losses, and by delay that stops growing.
 //!
-//! The paper assumes that little overflows (WBest, section II.E). Where much does, others' packets are dropped beside the train's
+//! The paper assumes that little overflows (WBest, section II.E). If much does, others' packets are dropped beside the train's
 //! own, so that the gaps that are left look emptier than the path is, and `1 - p` mends nothing. Both rules are our own.
 //! `docs/quantities.md` says how often they are right.
 
@@ -8,19 +8,19 @@ use crate::observe::stats;
 use crate::report::{Fate, PacketReport, StreamRecord};
 use crate::time::{Owd, Span};
 
-/// How probable it is that chance let the losses of a train fall where a queue was full; `None` where there are none, or some
+/// Probability that chance let the losses of a train fall where a queue was full; `None` if there are none, or some
 /// fell elsewhere. `before` are earlier streams of the session, `least` is the least delay that it has seen, and `slot` a packet's time at
 /// the capacity.
 ///
 /// A queue that drops is full to within a packet, so that all its losses fall where it is fullest, in this stream and in others: nothing
 /// comes through that waited longer. Losses of a wireless hop fall anywhere: of all packets of the session, `lost` of which were
 /// lost and `high` of which met that queue, chance picks as many losses among the `high` ones with Fisher's exact probability.
-/// On a queue of fewer than [`GROWN`] packets the two cannot be told apart; where a quarter of the train is lost, which is
-/// not believed in any case ([`judge`](crate::observe::judge)), that all losses met the fullest queue counts as it is.
+/// On a queue of fewer than [`GROWN`] packets the two cannot be told apart. If more than a quarter of the train is lost,
+/// which is not believed in any case ([`judge`](crate::observe::judge)), losses that all met the fullest queue are never chance.
 ///
-/// How full a queue is that counts bytes is its delay. One that counts packets is full at less delay the more of them are small
-/// ones of others: how many it holds is then nearer to its delay less [`SMALL`] of a packet's time for each of the train's own that wait
-/// in it. The more telling of the two readings counts, and that there are two doubles what chance may do.
+/// The fill of a queue that counts bytes is its delay. A queue that counts packets is full at less delay the more of them are small
+/// ones of others: its fill is then nearer to its delay less [`SMALL`] of a packet's time for each of the train's own that wait
+/// in it. The more telling of the two readings counts, and its probability is doubled because there are two.
 pub(super) fn losses(record: &StreamRecord, before: &[StreamRecord], least: Owd, slot: Span) -> Option<f64> {
     let most = record.packets.iter().filter_map(PacketReport::owd).max()?;
     if record.lost() == 0 || most - least < slot * GROWN {
@@ -40,7 +40,7 @@ pub(super) fn losses(record: &StreamRecord, before: &[StreamRecord], least: Owd,
     Some(if record.lost() * 4 > record.packets.len() { 0.0 } else { chance })
 }
 
-/// How full each packet that came found the queue: its delay above the least, less `share` of a packet's time for each of the stream's own
+/// Fill of the queue that each packet met: its delay above the least, less `share` of a packet's time for each of the stream's own
 /// that were still waiting, or being sent.
 fn filled(record: &StreamRecord, least: Owd, slot: Span, share: f64) -> Vec<Option<Span>> {
     let packets = &record.packets;
@@ -62,7 +62,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Full is from `from` on. Packets are judged alike, whether they came or not: by those before and behind them.
+    /// Full is from `from` on. Lost packets and others are judged alike: by those before and behind them.
     fn of(record: &StreamRecord, least: Owd, slot: Span, share: f64, from: Span) -> Tally {
         let filled = filled(record, least, slot, share);
         let high = |i: usize| {
@@ -87,13 +87,12 @@ impl Tally {
     }
 }
 
-/// Whether a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
+/// True if a train looks as if a queue had filled while it passed, at the expense of others: its delay climbs, and then stays
 /// at its height to the end.
 ///
-/// A train at the capacity lets no queue shrink: its delay grows by the others' packets, one by one. Where the queue is full
-/// these are dropped, the delay stays, and what is left looks like more than it is. The same is seen where others happen to
-/// pause. If they keep coming as they did, that the last of `n` gaps met none of the k packets that came has probability
-/// `(1 - flat / n)^k`.
+/// A train at the capacity lets no queue shrink: its delay grows by the others' packets, one by one. If the queue is full
+/// these are dropped, the delay stays, and the estimate is too high. Others that happen to pause look the same. If they keep
+/// coming as they did, the last `flat` of `n` gaps meet none of the k packets that came with probability `(1 - flat / n)^k`.
 pub(super) fn plateau(record: &StreamRecord, slot: Span) -> bool {
     let owds: Vec<Owd> = record.packets.iter().filter_map(PacketReport::owd).collect();
     let (Some(first), Some(most)) = (owds.first(), owds.iter().max()) else { return false };
@@ -124,9 +123,9 @@ const FLAT: usize = 5;
 const BY_CHANCE: f64 = 0.02;
 /// [`losses`] less probable than this are a queue's.
 pub(super) const OVERFLOWS: f64 = 0.003;
-/// By what share of a packet others' are smaller, for a queue that counts packets: between none and nearly all.
+/// Share of a packet by which others' are smaller, for a queue that counts packets: between none and nearly all.
 const SMALL: f64 = 0.5;
-/// What counts as the height of delay: so many packets' time, or this share of what it rose by, below the greatest.
+/// Delays within so many packets' time of the greatest, or within this share of the rise, count as the greatest.
 const NEAR_TOP: f64 = 1.6;
 const NEAR_SHARE: f64 = 0.1;
 

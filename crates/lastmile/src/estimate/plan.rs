@@ -1,4 +1,4 @@
-//! What an estimator asks to be sent.
+//! Streams that an estimator asks to be sent.
 
 use crate::node::Ecn;
 use crate::report::Pattern;
@@ -42,7 +42,7 @@ impl StreamPlan {
     /// No stream has more packets: reflectors take as many.
     pub const MOST: usize = 2_048;
 
-    /// Whether it stays within these limits. The rate of a train comes from stamps, and stamps may say anything.
+    /// True if the stream stays within these limits. The rate of a train comes from stamps, and stamps may say anything.
     ///
     /// ```
     /// # use lastmile::{estimate::StreamPlan, units::{Bytes, Rate}};

@@ -1,9 +1,9 @@
 //! Policers: token buckets that drop what they have no tokens for, and make nothing wait (RFC 2697's color-blind meter with a
 //! dropper, the kernel's `police`).
 //!
-//! The beginning of a burst passes, and then one packet whenever tokens for one have come. So a stream is a suspicion where all its
-//! losses are behind an unbroken beginning, by more than chance. A full queue loses alike; but what comes through it has waited, and
-//! what comes through a policer has not. A train shows that: what survives of it is as early as what came first, and as evenly
+//! The beginning of a burst passes, and then one packet whenever tokens for one have come. So a stream is a suspicion if all its
+//! losses are behind an unbroken beginning, by more than chance. A full queue loses alike; but packets through it have waited, and
+//! packets through a policer have not. A train shows that: its survivors are as early as its first packets, and as evenly
 //! spaced as tokens come. Survivors' bytes over their time are the sustained rate; each may be late by a packet's gap. A train that is
 //! little longer than the bucket loses all of its end, were it only one packet: then its beginning tells whether it waited.
 //!
@@ -44,7 +44,7 @@ pub(super) fn unbroken(record: &StreamRecord) -> StreamRecord {
     begun
 }
 
-/// Whether all losses are at a stream's end, by more than chance.
+/// True if all losses are behind a stream's unbroken beginning, by more than chance.
 pub(super) fn suspects(record: &StreamRecord) -> bool {
     let (all, lost, first) = (record.packets.len(), record.lost(), unbroken(record).packets.len());
     lost >= MIN_LOST
@@ -53,7 +53,7 @@ pub(super) fn suspects(record: &StreamRecord) -> bool {
         && stats::hypergeometric_tail(lost, lost, all - first, all) <= BY_CHANCE
 }
 
-/// Whether a train looks so, or lost just its end, and what survived of it waited for no queue. Stamps may be late by `late`.
+/// True if a train looks so, or lost just its end, and its survivors waited for no queue. Stamps may be late by `late`.
 pub(super) fn suspects_train(record: &StreamRecord, late: Span) -> bool {
     let lost = record.lost();
     let cut_short = lost > 0 && unbroken(record).packets.len() + lost == record.packets.len();
@@ -66,7 +66,7 @@ fn gap(record: &StreamRecord) -> Span {
     record.planned.last().map_or(Span::ZERO, |last| *last / n)
 }
 
-/// Whether half of what survived came later than what was first, by more than a packet's gap; where nothing did, half of the beginning.
+/// True if the median survivor, or the beginning's median packet if there is none, waited longer than a packet's gap and `late`.
 fn waited(record: &StreamRecord, late: Span) -> bool {
     let (begun, ended) = record.packets.split_at(unbroken(record).packets.len());
     let least = record.packets.iter().filter_map(PacketReport::owd).min();
@@ -146,7 +146,7 @@ impl Policer {
             truth_kind: TruthKind::Queue,
             burst: Some(self.bucket),
             streams: vec![self.stream],
-            // That is of the capacity.
+            // A lower bound is the capacity's.
             warnings: warnings.into_iter().filter(|w| w.code != WarningCode::LowerBound).collect(),
         }
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn full_queues_and_losses_by_chance_are_no_policer() {
-        // A queue of ten packets before a link of 20 Mbit/s: what comes has waited, and comes without a hole.
+        // A queue of ten packets before a link of 20 Mbit/s: its packets have waited, and come without a hole.
         let (mut free, mut came) = (0_u64, Vec::new());
         for at in (0..160).map(|k| k * 119) {
             let passes = free.saturating_sub(at) < 10 * 595;

@@ -1,11 +1,11 @@
-//! What an estimator found, or why it found nothing.
+//! Results of an estimator, and its reasons to give none.
 
 use crate::estimate::StreamPlan;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
-/// What an estimator found.
+/// Result of an estimator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Numbers, each with its quantity, in the order in which they should be shown.
@@ -14,20 +14,20 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
-/// What is estimated (RFC 5136's terms).
+/// Quantity that is estimated (RFC 5136's terms).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Quantity {
-    /// What the narrow link carries at most (WBest: effective capacity), for bursts of [`Estimate::burst`]: RFC 5136 has a
+    /// Highest rate of the narrow link (WBest: effective capacity), for bursts of [`Estimate::burst`]: RFC 5136 has a
     /// capacity over an interval of time, and behind a token bucket a longer one gives less.
     Capacity,
-    /// By Wi-Fi that sends packets one by one: what it would carry if each packet drew the shortest backoff and needed no retry. (CapProbe's
+    /// Rate of Wi-Fi that sends packets one by one, if each packet drew the shortest backoff and needed no retry. (CapProbe's
     /// value, and TFRC Probe's; the capacity has the mean of both.)
     ShortestExchange,
-    /// What the path carries however long: the least rate of any link or shaper (RFC 2697's committed information rate).
+    /// Rate that the path carries however long: the least rate of any link or shaper (RFC 2697's committed information rate).
     SustainedRate,
-    /// What of it is left now.
+    /// Part of the capacity, or of the sustained rate, that is left at the time.
     AvailableBandwidth,
     /// The rate of one flow that sends as much as goes, where that is not the available bandwidth: it may take from others.
     AchievableRate,
@@ -45,13 +45,13 @@ impl core::fmt::Display for Quantity {
     }
 }
 
-/// Which truth an estimate aims at. On a shared medium the two differ.
+/// Kind of truth that an estimate aims at. On a shared medium the two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum TruthKind {
-    /// The spare rate: what can be added without taking from others, read from the queue.
+    /// The spare rate: it can be added without taking from others, and is read from the queue.
     Queue,
-    /// The achievable rate: what one saturating flow gets.
+    /// The achievable rate: that of one saturating flow.
     Saturation,
 }
 
@@ -119,7 +119,7 @@ impl core::fmt::Display for Value {
     }
 }
 
-/// How an interval was made.
+/// Method by which an interval was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -130,16 +130,16 @@ pub enum IntervalMethod {
     MedianOrderStatistics,
     /// Resampling of gaps, or of blocks of them, with replacement.
     BootstrapGaps,
-    /// How far batches of packets that arrived together differ in the rate they show, where a path delivers in batches: docs/quantities.md
-    /// says with which coverage.
+    /// Spread of the rates that batches of packets show, on a path that delivers in batches: docs/quantities.md has its
+    /// coverage.
     BatchSpread,
     /// Student's t over the trains' own estimates: of the next 10 s, not of the trains' windows
-    /// ([`wbest`](super::wbest) says with which coverage).
+    /// ([`wbest`](super::wbest) has its coverage).
     StudentTrains,
     /// The readings of trains and pairs, each with its own error.
     PairsAndTrains,
-    /// The least delays of the pairs' first and second packets, each of which several packets had: an empty path is met again, and
-    /// differs by what stamps do.
+    /// The least delays of the pairs' first and second packets, each shown by several packets: an empty path is met again, and
+    /// differs by errors of stamps alone.
     LeastDelays,
     /// The standard errors of a regression, with Student's t.
     Regression,
@@ -163,12 +163,12 @@ pub struct Interval {
     pub high: Rate,
     /// The nominal share of measurements whose interval holds the truth.
     pub confidence: f64,
-    /// How it was made.
+    /// Method by which it was made.
     pub method: IntervalMethod,
 }
 
 impl Interval {
-    /// Whether `rate` lies within; false across layers.
+    /// True if `rate` lies within; false across layers.
     pub fn contains(&self, rate: Rate) -> bool {
         self.low <= rate && rate <= self.high
     }
@@ -186,33 +186,33 @@ impl Interval {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
-    /// What it is.
+    /// Quantity that is estimated.
     pub quantity: Quantity,
     /// The rate at the IP layer and the probe's packet size.
     pub value: Value,
-    /// Where the rate of the probe's own window lies with the stated confidence; `None` where no method with a tested
+    /// Interval that holds the rate of the probe's own window with the stated confidence; `None` if no method with a tested
     /// coverage applies.
     pub interval: Option<Interval>,
-    /// Where the mean of the next 10 s lies: of what is left alone, which others may change, and `None` where too little was
-    /// seen to tell.
+    /// Interval of the mean over the next 10 s, for an available bandwidth alone, which others may change; `None` if too little
+    /// was seen to tell.
     #[cfg_attr(feature = "serde", serde(default))]
     pub next: Option<Interval>,
-    /// Which truth it aims at.
+    /// Kind of truth that it aims at.
     pub truth_kind: TruthKind,
-    /// How much in one go it was shown with, at the IP layer. Of a capacity the burst; of an available bandwidth the train, or
-    /// `None` where the sustained rate is known and it is what is left of that; of a sustained rate the token bucket: about
-    /// its size, and where the rate is unknown the least that it may have, `None` where any may be there.
+    /// Bytes in one go that it was shown with, at the IP layer. For a capacity the burst. For an available bandwidth the train, or
+    /// `None` if it is the rest of a known sustained rate. For a sustained rate the token bucket: about its size, or the
+    /// least that it may have if the rate is unknown, or `None` if it may have any.
     #[cfg_attr(feature = "serde", serde(default))]
     pub burst: Option<Bytes>,
     /// The streams it was made from: the truth is taken over their windows.
     pub streams: Vec<u32>,
-    /// What the user should know beside the number.
+    /// Notes for the user beside the number.
     #[cfg_attr(feature = "serde", serde(default))]
     pub warnings: Vec<Warning>,
 }
 
 impl Estimate {
-    /// What it is, with the bytes in one go that it was shown with.
+    /// Name of the quantity, with the bytes in one go that it was shown with.
     ///
     /// ```
     /// use lastmile::{estimate::*, units::Bytes};
@@ -241,7 +241,7 @@ impl Estimate {
     }
 }
 
-/// What the user should know beside a number.
+/// Note for the user beside a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Warning {
@@ -251,12 +251,12 @@ pub struct Warning {
     pub text: String,
 }
 
-/// What a warning is about.
+/// Subject of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum WarningCode {
-    /// The number is a lower bound, and why.
+    /// The number is a lower bound; the text says why.
     LowerBound,
     /// Fewer streams than the method wants.
     Partial,
@@ -292,7 +292,7 @@ pub enum WarningCode {
     TooWide,
     /// A regression's line does not fit what came, or other packets contradict it.
     PoorFit,
-    /// What none of these says.
+    /// Any other subject.
     Other,
 }
 
@@ -353,7 +353,7 @@ codes! { Refusal:
 }
 
 impl WarningCode {
-    /// Whether the number may be wrong. The other codes say what was measured, and how.
+    /// True if the number may be wrong. The other codes describe the measurement.
     ///
     /// ```
     /// use lastmile::estimate::WarningCode;
@@ -365,7 +365,7 @@ impl WarningCode {
     }
 }
 
-/// Why there is no number.
+/// Reason to give no number.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -451,7 +451,7 @@ pub enum Refusal {
         /// From the first of them to the last.
         lasts: Span,
     },
-    /// Whoever measures ended it.
+    /// The measuring side ended it.
     #[error("interrupted")]
     Interrupted,
     /// A scenario's run was over before.

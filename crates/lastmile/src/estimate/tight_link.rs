@@ -1,14 +1,14 @@
-//! Where a busy link behind the narrow one spreads packet pairs: the capacity from least delays, and whether the median contradicts them.
+//! Packet pairs spread by a busy link behind the narrow one: the capacity from least delays, held against the median.
 //!
 //! Pairs leave the narrow link L / C apart. A busy link of T > C behind it brings a pair closer together where its first packet
 //! waited there, down to L / T, and apart where others came in between. The median pair (WBest eq. 3) then shows anything from T to
 //! half of C. [CapProbe's minimum filter](super::capprobe_minima) tells the pairs that waited nowhere. This rule is our own:
 //!
-//! - Where [`MET_NONE`] pairs tie for the least sum of delays, and the least delays of first and of second packets add up to it, their
+//! - If [`MET_NONE`] pairs tie for the least sum of delays, and the least delays of first and of second packets add up to it, their
 //!   dispersion is L / C.
-//! - Else the median stands where it agrees with the two least delays. Where it does not, nothing is known if many pairs are spread: more
-//!   than a third lie apart ([`contention`](super::contention)), or a tenth came closer than [`CLOSER`] of what the least delay of second
-//!   packets is above that of first ones. The narrow link itself, whoever else uses it, brings no pair closer than L / C.
+//! - Else the median stands if it agrees with the two least delays. If it does not, nothing is known if many pairs are spread: more
+//!   than a third lie apart ([`contention`](super::contention)), or a tenth came closer than [`CLOSER`] of the difference between
+//!   the least delays of second and of first packets. The narrow link itself, busy or not, brings no pair closer than L / C.
 //!
 //! `docs/quantities.md` says how often that is so.
 
@@ -17,9 +17,9 @@ use crate::observe::pairs::Pair;
 use crate::observe::stats;
 use crate::time::Span;
 
-/// What is closer together, as a share of the dispersion by the least delays: backoffs make up less than the rest.
+/// Pairs below this share of the dispersion by the least delays are closer: backoffs make up less than the rest.
 const CLOSER: f64 = 0.85;
-/// And by so many times what stamps are uncertain by.
+/// And by so many times the uncertainty of stamps.
 const NOISE: i64 = 4;
 /// Pairs closer than this share of what an empty path makes of them are a link's: a cell's shortest exchange is its shortest dispersion.
 const LINK: f64 = 0.97;
@@ -34,11 +34,11 @@ const MET_NONE_OF_FEW: usize = 6;
 const AGREE: f64 = 0.05;
 /// And where pairs tell that they crossed one behind it within this.
 const SAME: f64 = 0.001;
-/// One link behind another makes the median dispersion less than twice the narrow link's, and chance somewhat more. What spreads pairs
-/// further is a token bucket.
+/// One link behind another makes the median dispersion less than twice the narrow link's, and chance somewhat more. A token bucket
+/// spreads pairs further.
 const MOST: f64 = 3.0;
 
-/// What the least delays say of the pairs' median.
+/// Verdict of the least delays on the pairs' median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Least {
     /// Pairs that met none show this dispersion, in nanoseconds, and the median does not.
@@ -49,13 +49,13 @@ pub(super) enum Least {
     Agrees(f64),
     /// The median contradicts them, and too few pairs met none.
     Contradicts,
-    /// The least delays show this dispersion, and few pairs are spread: who is right is not known.
+    /// The least delays show this dispersion, and few pairs are spread: either may be right.
     Doubts(f64),
     /// Nothing that this rule is for.
     Nothing,
 }
 
-/// Whether many pairs came closer together than the narrow link brings them, with stamps as uncertain as `noise`.
+/// True if many pairs came closer together than the narrow link brings them, with stamps as uncertain as `noise`.
 pub(super) fn closer(pairs: &[Pair], noise: Span) -> bool {
     let Some(minima) = Minima::of(pairs, noise, TOLERANCE, false) else { return false };
     // Else nobody knows what a pair that met none has.
@@ -67,14 +67,14 @@ pub(super) fn closer(pairs: &[Pair], noise: Span) -> bool {
     close as f64 >= MANY * pairs.len() as f64
 }
 
-/// Whether `enough` pairs met none: these have the least delays of first and of second packets, and one dispersion.
+/// True if `enough` pairs met none: these have the least delays of first and of second packets, and one dispersion.
 fn met_none(minima: &Minima, enough: usize, noise: Span) -> bool {
     let within = (TOLERANCE * minima.dispersion).max(noise.as_nanos() as f64);
     minima.alike >= enough && minima.excess() <= within
 }
 
-/// What an empty path makes of a pair, in nanoseconds, where several first packets have the least delay, several second ones too, and pairs came
-/// closer together than that.
+/// True if the least delays differ by a pair's dispersion on an empty path: several first packets have the least delay, several second
+/// ones too, and pairs came closer together than that.
 fn at_link(pairs: &[Pair], minima: &Minima, noise: Span) -> bool {
     let within = (TOLERANCE * minima.least() / 4.0).max(noise.as_nanos() as f64);
     minima.empty.iter().all(|n| *n >= MET_NONE)
@@ -87,15 +87,15 @@ fn brought_together(share: f64, pairs: &[Pair], minima: &Minima, noise: Span) ->
     pairs.iter().filter(|p| (p.received.as_nanos() as f64) < most).count() >= 2
 }
 
-/// Whether pairs tell a link: they came closer together than `share` of what the least delays are apart, or than these where an empty
-/// path was met again.
+/// True if pairs tell a link: they came closer together than `share` of the least delays' difference, or than [`LINK`] of it if an
+/// empty path was met again.
 pub(super) fn is_link(share: f64, pairs: &[Pair], noise: Span) -> bool {
     let tells =
         |minima: &Minima| at_link(pairs, minima, noise) || brought_together(share, pairs, minima, noise);
     Minima::of(pairs, noise, TOLERANCE, false).is_some_and(|minima| tells(&minima))
 }
 
-/// Whether pairs came closer together than the least delays of first and of second packets are apart.
+/// True if pairs came closer together than the least delays' difference, and several first packets have the least delay.
 pub(super) fn together(pairs: &[Pair], noise: Span) -> bool {
     let empty = |minima: &Minima| minima.empty[0] >= MET_NONE && brought_together(LINK, pairs, minima, noise);
     Minima::of(pairs, noise, TOLERANCE, false).is_some_and(|minima| empty(&minima))

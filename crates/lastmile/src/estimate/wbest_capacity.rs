@@ -12,7 +12,7 @@ use crate::units::{Bytes, Rate};
 /// Nominal confidence of all intervals.
 pub(super) const CONFIDENCE: f64 = 0.9;
 
-/// How far the rates of two hosts' clocks may be apart: 100 ppm, the worst of common crystals.
+/// Largest difference between two hosts' clock rates: 100 ppm, the worst of common crystals.
 const CLOCK_RATE: f64 = 1e-4;
 
 /// The part of a packet of others, as large as its own, that a train cannot tell.
@@ -35,7 +35,7 @@ const EXACT: Span = Span::from_nanos(1);
 pub(super) struct Capacity {
     pub(super) rate: f64,
     pub(super) interval: Option<(f64, f64)>,
-    /// How the interval was made.
+    /// Method by which the interval was made.
     pub(super) method: IntervalMethod,
 }
 
@@ -56,7 +56,7 @@ impl Capacity {
         let q = if config.conservative { 0.9 } else { 0.5 };
         let rate = stats::quantile(rates, q).unwrap_or(0.0); // [WBest eq. 3]
         let interval = stats::median_interval(rates, CONFIDENCE).filter(|_| !config.conservative);
-        // What the stamps add alike to every pair is in no pair's spread: each end of a dispersion may be off by it.
+        // Errors that stamps add alike to every pair do not show in the spread: each end of a dispersion may be off by them.
         let blur = |rate: f64, by: i64| {
             let bits = config.packet_size.bits() as f64 * 1e9;
             bits / (bits / rate + by as f64).max(1.0)
@@ -71,7 +71,7 @@ impl Capacity {
         }
     }
 
-    /// From what an empty path makes of a pair of packets of `size`, in nanoseconds, which several showed.
+    /// From the dispersion of a pair of packets of `size` on an empty path, in nanoseconds, which several showed.
     pub(super) fn of_least(gap: f64, size: Bytes, noise: Span) -> Capacity {
         let by = (SAME * gap).max(if noise > EXACT { noise.as_nanos() as f64 * 2.0 } else { 1.0 });
         let rate = |gap: f64| size.bits() as f64 * 1e9 / gap.max(1.0);
@@ -79,8 +79,8 @@ impl Capacity {
         Capacity { rate: rate(gap), interval, method: IntervalMethod::LeastDelays }
     }
 
-    /// Makes the interval reach what a pair of packets of `size` would tell that came so far apart, in nanoseconds. A rate far away is
-    /// none: where hardly a packet meets an empty path, the least delays are chance.
+    /// Makes the interval reach the rate of a pair of packets of `size` that came `gap` nanoseconds apart. A rate far away does not
+    /// count: if hardly a packet meets an empty path, the least delays are chance.
     pub(super) fn reach(&mut self, gap: f64, size: Bytes) {
         let rate = size.bits() as f64 * 1e9 / gap.max(1.0);
         if (rate / self.rate.max(1.0) - 1.0).abs() <= REACH {
@@ -89,17 +89,17 @@ impl Capacity {
         }
     }
 
-    /// Whether batches told it, and not pairs.
+    /// True if batches told it, and not pairs.
     pub(super) fn is_of_batches(&self) -> bool {
         self.method == IntervalMethod::BatchSpread
     }
 
-    /// Whether the pairs were those of a cell of Wi-Fi in which packets go one by one.
+    /// True if the pairs were those of a cell of Wi-Fi in which packets go one by one.
     pub(super) fn is_of_cell(&self) -> bool {
         self.method == IntervalMethod::BootstrapGaps
     }
 
-    /// What is said of it, from the pairs, or bursts, of so many bytes of these streams.
+    /// Estimate of it, from the pairs, or bursts, of so many bytes of these streams.
     pub(super) fn estimate(&self, burst: Bytes, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
         Estimate {
             quantity: Quantity::Capacity,
@@ -182,14 +182,14 @@ fn spread_of_stamps(noise: Span) -> i64 {
     if noise > EXACT { noise.as_nanos() * 2 } else { 1 }
 }
 
-/// Whether an interval says next to nothing, against `most` in bit/s.
+/// True if an interval says next to nothing, against `most` in bit/s.
 pub(super) fn too_wide(interval: &Interval, most: f64) -> bool {
     let width = interval.high.bits_per_second().saturating_sub(interval.low.bits_per_second());
     width as f64 > TOO_WIDE * most.max(1.0)
 }
 
-/// Takes the number from intervals that say next to nothing, and says so: of what is left against `limit`, what there could be in bit/s, of a rate against
-/// itself.
+/// Takes the number from intervals that say next to nothing, and warns. An available bandwidth is held against `limit`, in bit/s, and
+/// another rate against itself.
 pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
     let bps = |rate: Rate| rate.bits_per_second() as f64;
     for estimate in found {

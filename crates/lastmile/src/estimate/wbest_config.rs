@@ -1,4 +1,4 @@
-//! What users can tell [`Wbest`](super::wbest::Wbest).
+//! Options of [`Wbest`](super::wbest::Wbest).
 
 use crate::classify;
 use crate::options::{Given, OptionError, Options};

@@ -1,6 +1,6 @@
-//! WBest's fluid model: what a train says is left of the capacity, before losses; [`wbest`](super::wbest) is the tool.
+//! WBest's fluid model: the available bandwidth by a train, before losses; [`wbest`](super::wbest) is the tool.
 //!
-//! **What is generalised.** The paper's fluid model of the last hop (eq. 13) is R_p / (R_p + C - A) = R / C: a train
+//! **Generalised.** The paper's fluid model of the last hop (eq. 13) is R_p / (R_p + C - A) = R / C: a train
 //! that comes at R_p to a busy queue shares the capacity C with C - A of other traffic and leaves at R. The paper
 //! sets R_p = C; solved for A with the R_p at which the used gaps were *really* sent it is
 //!
@@ -12,10 +12,10 @@
 //! lost. With sums over the gaps,
 //! R_p = B / D_in and R = B / D_out, it is C - (C D_out - B) / D_in: the capacity less the bits of others that were
 //! served between the first packet and the last, and those arrived while the train was sent. So on a FIFO the
-//! estimate *is* the spare rate of the train's own window, without error; what remains against the long-run mean
+//! estimate *is* the spare rate of the train's own window, without error; the difference to the long-run mean
 //! is the traffic's own variation over 35 ms.
 //!
-//! **What is left out by default.** The paper replaces each received gap that is shorter than its gap at sending by
+//! **Left out by default.** The paper replaces each received gap that is shorter than its gap at sending by
 //! the latter (section II.E, last-hop compression). Jitter makes some gaps shorter and others longer by as much,
 //! and a rule that mends one half only is a bias: with receive stamps late by up to 20 us on an idle path, -0.3 % of
 //! the capacity at 10 Mbit/s and -0.8 % at 30 Mbit/s, where sums have none. A band that the rule leaves alone (10 % of the
@@ -53,7 +53,7 @@ impl Fluid {
     }
 }
 
-/// What the original program makes of a train of packets of `size` bytes.
+/// Available bandwidth by the original program's rule, in bit/s, from a train of packets of `size` bytes.
 pub(super) fn faithful_spare(record: &StreamRecord, size: Bytes, capacity: f64) -> Option<f64> {
     let mut sum = 0.0;
     let mut gaps = 0.0;

@@ -12,7 +12,7 @@ use crate::units::Bytes;
 /// Stamps closer than this share of a gap are one batch.
 const SHARE: f64 = 0.1;
 
-/// How close the stamps of one batch are: a tenth of the mean gap at arrival, or of the usual one at sending where that is
+/// Largest gap between stamps of one batch: a tenth of the mean gap at arrival, or of the usual one at sending if that is
 /// shorter and not a burst's.
 fn close(record: &StreamRecord) -> Span {
     let came = || record.packets.iter().filter_map(|p| p.fate.arrived());
@@ -24,7 +24,7 @@ fn close(record: &StreamRecord) -> Span {
     gap.scaled(SHARE).max(Span::ZERO)
 }
 
-/// Where the batches of a stream end.
+/// Ends of a stream's batches.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::batch::Batches, report::*, time::{Span, Time}, units::Bytes};
@@ -66,12 +66,12 @@ impl Batches {
         batches
     }
 
-    /// Whether packet `i` is the last of its batch, so that its stamp may bound a gap.
+    /// True if packet `i` is the last of its batch, so that its stamp may bound a gap.
     pub fn ends_with(&self, i: usize) -> bool {
         self.last.get(i).copied().unwrap_or(false)
     }
 
-    /// Whether the gap before packet `i` is one between batches of one packet each.
+    /// True if the gap before packet `i` is one between batches of one packet each.
     pub fn gap_usable(&self, i: usize) -> bool {
         let alone = |k: usize| self.ends_with(k) && (k == 0 || self.ends_with(k - 1));
         i > 0 && alone(i) && alone(i - 1)
@@ -83,7 +83,7 @@ impl Batches {
     }
 }
 
-/// Packets that were handed over together, as what their last one says: a packet alone is its own batch.
+/// Packets that were handed over together, with the stamps of their last one: a packet alone is its own batch.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::batch::{Batch, Between}, report::*, time::{Span, Time}, units::Bytes};
@@ -133,9 +133,9 @@ impl Batch {
     }
 }
 
-/// From the end of a batch to the end of the next: what the path carried meanwhile of this stream is the latter's bytes.
+/// From the end of a batch to the end of the next: of this stream the path carried the latter's bytes meanwhile.
 ///
-/// Bytes and times are all there is: how many frames or packets a batch had is no input of any estimate (US 10,383,002).
+/// Bytes and times are all there is: the number of frames or packets in a batch is no input of any estimate (US 10,383,002).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Between {
     /// Bytes at the IP layer of the later batch.

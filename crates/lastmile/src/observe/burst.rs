@@ -1,7 +1,7 @@
-//! A burst: what a path proves of its capacity by carrying packets that left back to back, however late their
-//! arrivals are stamped.
+//! A burst: packets that left back to back prove a lower bound of the capacity, however late their arrivals are
+//! stamped.
 //!
-//! A receiver that coalesces interrupts stamps a packet up to some time c late. That ruins a pair, whose dispersion
+//! A receiver that coalesces interrupts stamps a packet up to some time c late. Such lateness ruins a pair, whose dispersion
 //! is shorter than c on a fast path, and takes no more than c from a whole burst. Let the packets that arrived be k of
 //! L bytes each, the first of them sent at s, the last stamped at r. All were served after s, one after another, by
 //! the link of capacity C, so that r is no earlier than s + p + k L / C, with p the delay of an empty path without that
@@ -19,7 +19,7 @@ use crate::units::{Bytes, Layer, Rate};
 /// Fewer packets than this are no burst.
 pub const MIN_ARRIVED: usize = 8;
 
-/// What of a burst arrived, and how long it took.
+/// Bytes of a burst that arrived, and their times.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::burst::Burst, report::*, time::{Span, Time}, units::{Bytes, Rate}};

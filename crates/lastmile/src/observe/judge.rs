@@ -8,7 +8,7 @@ use crate::observe::train;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
 
-/// Whether a stream is believed.
+/// Verdict on a stream: believed, or the reason why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -33,12 +33,12 @@ pub enum StreamVerdict {
     NoReport,
 }
 
-/// What is generally true of a stream, whatever the method.
+/// Judgement of a stream that holds for every method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// Gaps whose departures kept the schedule.
     pub gaps_held: u32,
-    /// Whether it is believed.
+    /// Verdict on the stream.
     pub verdict: StreamVerdict,
 }
 
@@ -49,9 +49,8 @@ const PAIRS_SHARE: usize = 3;
 
 /// Judges a stream by its schedule, its losses and its clocks.
 ///
-/// Believed is a train of which half can be used ([`train::enough`]), and a stream of pairs of which a
-/// third can be used, or all of which say that the path is too fast to be timed, and a burst of which a few packets
-/// arrived ([`Burst::of`]).
+/// A train is believed if half of it can be used ([`train::enough`]), a stream of pairs if a third can be used, or if
+/// enough of them say that the path is too fast to be timed, and a burst if a few packets arrived ([`Burst::of`]).
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::{StreamVerdict, judge}, report::*, time::{Span, Time}, units::Bytes};
@@ -84,7 +83,7 @@ pub fn judge(record: &StreamRecord) -> Judged {
             };
             ((1..n).filter(together).count(), Burst::of(record, None).is_some())
         }
-        // Which of its gaps a tool needs, it knows by itself.
+        // A tool knows by itself the gaps that it needs.
         Pattern::Uneven => (schedule.count(), schedule.count() * 2 > n.saturating_sub(1)),
         Pattern::Train => (schedule.count(), train::enough(record, &train::runs_of(record))),
     };

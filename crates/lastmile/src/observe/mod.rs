@@ -1,6 +1,6 @@
 //! Reports to samples: filters and statistics that estimators share.
 //!
-//! What a record says is taken apart before any formula sees it: did the departures keep the schedule
+//! A record is taken apart before any formula sees it: did the departures keep the schedule
 //! ([`schedule`]), did packets arrive in order and are the clocks whole ([`order`]), are arrivals stamped in
 //! batches ([`batch`]), do the two clocks run alike ([`skew`]). [`mod@pairs`], [`train`] and [`burst`] put that together
 //! for the three shapes of streams, and [`judge`] is the verdict that events carry.

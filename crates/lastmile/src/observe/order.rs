@@ -14,7 +14,7 @@ const BATCH: Span = Span::from_micros(250);
 /// So many packets before a step and behind it show that the delay has another level.
 const STEADY: usize = 2;
 
-/// In which order packets arrived.
+/// Order in which packets arrived.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::order::Order, report::*, time::{Span, Time}, units::Bytes};
@@ -32,7 +32,7 @@ const STEADY: usize = 2;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Whether a packet's stamp may bound a gap: it arrived, once, and before all that left behind it.
+    /// True if a packet's stamp may bound a gap: it arrived, once, and before all that left behind it.
     good: Vec<bool>,
     overtaken: usize,
     duplicates: usize,
@@ -72,7 +72,7 @@ impl Order {
         self.duplicates
     }
 
-    /// Whether the gap before packet `i` was received: both its packets arrived, in order, next to each other.
+    /// True if the gap before packet `i` was received: both its packets arrived, in order, next to each other.
     pub fn usable(&self, i: usize) -> bool {
         i.checked_sub(1).is_some_and(|before| {
             self.good.get(i).copied().unwrap_or(false) && self.good.get(before).copied().unwrap_or(false)
@@ -80,16 +80,16 @@ impl Order {
     }
 }
 
-/// Whether so many of the packets sent were overtaken that their gaps say nothing.
+/// True if so many of the packets sent were overtaken that their gaps say nothing.
 ///
 /// Of pairs that go two ways as many come spread as come in the wrong order, and only the latter are seen: an eighth of all
-/// pairs is too much. What is left of a train goes one way.
+/// pairs is too much. The rest of a train goes one way.
 pub fn reordered(pattern: Pattern, overtaken: usize, sent: usize) -> bool {
     let share = if pattern == Pattern::Pairs { 16 } else { 4 };
     overtaken * share > sent
 }
 
-/// Whether a clock was stepped while the stream ran: the driver said so, departures run backwards, the delay jumps by more
+/// True if a clock was stepped while the stream ran: the driver said so, departures run backwards, the delay jumps by more
 /// than [`ABSURD`], or arrivals run backwards and stay behind.
 ///
 /// Reordering moves packets against their neighbours and back again: some delays before and after it are alike. A step back

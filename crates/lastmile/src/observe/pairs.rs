@@ -1,4 +1,4 @@
-//! Packet pairs: what a stream of them says, and whether these hosts can time the path at all.
+//! Packet pairs: the usable pairs of a stream, and a verdict on the hosts' ability to time the path at all.
 
 use crate::observe::order::Order;
 use crate::observe::stats;
@@ -56,7 +56,7 @@ pub struct PairSet {
     pub broken: usize,
 }
 
-/// Whether these hosts can time the pairs of this path.
+/// Ability of these hosts to time the pairs of this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// Dispersion is clearly larger than what disturbs it.
@@ -111,7 +111,7 @@ impl PairSet {
         self.broken += more.broken;
     }
 
-    /// Whether the path can be timed, with stamps as uncertain as `noise`.
+    /// Verdict on timing the path, with stamps as uncertain as `noise`.
     ///
     /// A pair that leaves with a gap of its own comes out of a fast path with that same gap, and a rate computed
     /// from it is the sender's, not the path's. So dispersion must be at least twice the gap at sending and

@@ -1,4 +1,4 @@
-//! Which gaps of a stream were really sent as planned.
+//! Gaps of a stream that were really sent as planned.
 //!
 //! A descheduled sender leaves a hole and then a burst. The gaps that it did keep are still right, so that a
 //! stream is judged gap by gap, from the departures' own stamps, and never believed as a whole.
@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 use crate::report::StreamRecord;
 use crate::time::Span;
 
-/// A gap holds where it is within this share of the planned one.
+/// A gap holds if it is within this share of the planned one.
 pub const TOLERANCE: f64 = 0.1;
 
 /// The gaps of a stream that were sent as planned.
@@ -54,7 +54,7 @@ impl Schedule {
         Schedule { held: (0..record.packets.len()).map(gap_holds).collect() }
     }
 
-    /// For each packet, whether the gap before it holds; false for the first.
+    /// For each packet, true if the gap before it holds; false for the first.
     pub fn held(&self) -> &[bool] {
         &self.held
     }

@@ -111,7 +111,7 @@ pub fn share_interval(k: usize, n: usize, confidence: f64) -> Option<(f64, f64)>
     (n > 0.0).then(|| ((centre - half).max(0.0), (centre + half).min(1.0)))
 }
 
-/// How probable it is that of `drawn` out of `all`, `marked` of which are marked, at least `k` are: the hypergeometric tail, and
+/// Probability that of `drawn` out of `all`, `marked` of which are marked, at least `k` are: the hypergeometric tail, and
 /// Fisher's exact test of one side.
 ///
 /// ```
@@ -130,7 +130,7 @@ pub fn hypergeometric_tail(k: usize, drawn: usize, marked: usize, all: usize) ->
     (k..=drawn.min(marked)).filter(possible).map(of).sum()
 }
 
-/// How probable chance makes values differ as much before and behind some place in their row as these do: Pettitt's test ("A
+/// Probability that values differ by chance as much before and behind some place in their row as these do: Pettitt's test ("A
 /// non-parametric approach to the change-point problem", Applied Statistics 28, 1979).
 ///
 /// ```
@@ -140,7 +140,7 @@ pub fn hypergeometric_tail(k: usize, drawn: usize, marked: usize, all: usize) ->
 /// ```
 pub fn change_by_chance(values: &[f64]) -> f64 {
     let n = values.len();
-    // How many values are larger than the k-th, less those that are smaller: summed up to a place it is Pettitt's U.
+    // Values larger than the k-th, less those that are smaller: summed up to a place they are Pettitt's U.
     let sign = |a: f64, b: f64| i64::from(a > b) - i64::from(a < b);
     let rank = |value: &f64| values.iter().map(|other| sign(*other, *value)).sum::<i64>();
     let sums = values.iter().scan(0, |sum, value| {

@@ -1,6 +1,6 @@
 //! Packet trains: the gaps that can be believed, as sums over runs of them.
 //!
-//! Sums and not single gaps: what delays one packet at the receiver lengthens one gap and shortens the next, and
+//! Sums and not single gaps: a delay of one packet at the receiver lengthens one gap and shortens the next, and
 //! the two cancel unless a rule looks at one of them alone.
 
 use crate::observe::batch::Batches;
@@ -24,7 +24,7 @@ pub struct Run {
     pub sent: Span,
     /// From the first packet's arrival to the last's.
     pub received: Span,
-    /// Bytes at the IP layer of all its packets but the first: what the path served between these arrivals.
+    /// Bytes at the IP layer of all its packets but the first: the path served them between these arrivals.
     pub bytes: Bytes,
 }
 
@@ -35,12 +35,12 @@ impl Run {
     }
 }
 
-/// Whether the gap before packet `i` was dispersed by a busy queue, whatever the schedule says: the packet reached
+/// True if the gap before packet `i` was dispersed by a busy queue, whatever the schedule says: the packet reached
 /// the queue before the one ahead of it had left.
 ///
 /// A packet that was delayed by q more than the least delayed one leaves the queue q plus its service time after it
 /// was sent, at a rate that is the capacity; the planned gap stands for the service time, so that this holds for trains
-/// that are planned at the capacity. What the queue served between the two departures is then all that arrived between
+/// that are planned at the capacity. The queue then served between the two departures all that arrived between
 /// the two packets, also where a late sender let them go in a burst.
 fn backlogged(record: &StreamRecord, least: Option<Owd>, i: usize) -> bool {
     let delayed = || Some(record.packets.get(i.checked_sub(1)?)?.owd()? - least?);
@@ -91,7 +91,7 @@ pub fn runs_of(record: &StreamRecord) -> Vec<Run> {
     runs(&good).into_iter().filter_map(run).collect()
 }
 
-/// Whether so much of a train can be used that it is believed: half its gaps, and half its time, because gaps of a
+/// True if enough of a train can be used for it to be believed: half its gaps, and half its time, because gaps of a
 /// burst tell nothing of what else was going on.
 ///
 /// ```

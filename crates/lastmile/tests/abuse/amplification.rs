@@ -27,7 +27,7 @@ struct Crowd {
     dice: Dice,
     addresses: Vec<SocketAddr>,
     tokens: Vec<(SocketAddr, Token)>,
-    /// Addresses in whose name others send: what is sent to them, they do not answer, and nobody else hears.
+    /// Addresses in whose name others send: they never answer packets that are sent to them, and nobody else hears these.
     deaf: Vec<SocketAddr>,
     seen: Vec<Datagram>,
     sequence: u32,
@@ -36,7 +36,7 @@ struct Crowd {
     ledger: BTreeMap<SocketAddr, (Bytes, Bytes)>,
     /// Packets that are to leave.
     leaving: Vec<(Time, TransmitId)>,
-    /// What the reflector said of those it turned away.
+    /// The reflector's decisions about clients that it turned away.
     told: Vec<Decision>,
 }
 
@@ -104,7 +104,7 @@ impl Crowd {
         if self.key.is_some() { Mode::Authenticated } else { Mode::Open }
     }
 
-    /// Whoever reads a reply learns its token.
+    /// A reader of a reply learns its token.
     fn learn(&mut self, transmit: &Transmit) {
         let Some(bytes) = transmit.datagram.payload.udp() else { return };
         let hellos = Tlvs::new(tlv_area(self.mode(), bytes)).flatten().filter(|t| t.kind == TlvType::HELLO);
@@ -165,7 +165,7 @@ impl Crowd {
         }
     }
 
-    /// What ends the session of who has that token.
+    /// The packet that ends the session with that token.
     fn goodbye(&mut self, from: SocketAddr, token: Token) -> Datagram {
         let (kind, value_len) = (ReportKind::Arrivals, 48);
         let report =
@@ -194,7 +194,7 @@ impl Crowd {
         self.build(from, |b| b.tlv(&tag)?.tlv(&control), 0)
     }
 
-    /// What anybody may think of.
+    /// Sends a packet that anybody may think of, then lets some time pass.
     fn anything(&mut self) {
         let pick = self.dice.below(self.addresses.len() as u64) as usize;
         let from = self.addresses[pick];
@@ -293,7 +293,7 @@ proptest! {
         }
     }
 
-    /// Who only ever hears and repeats what others sign gains nothing by their key.
+    /// A host that only hears and repeats packets that others signed gains nothing by their key.
     #[test]
     fn with_a_key_an_address_that_never_answered_gets_no_more_than_was_sent_in_its_name(seed: u64) {
         let mut crowd = Crowd::new(true, Limits::default(), seed);
@@ -346,7 +346,7 @@ fn credit_is_spent_once_and_a_copy_of_a_request_is_not_served_again() {
     crowd.session(somebody(), 100_000);
     let request = crowd.reverse(somebody(), 1, control(10, 1));
     assert_eq!(crowd.deliver(request.clone()).len(), 10);
-    // Whether its packets have left or not, and after its log was given up too.
+    // A copy brings nothing, before and after the packets have left, and once their log was given up.
     assert_eq!(crowd.deliver(request.clone()).len(), 0);
     crowd.pass(Span::from_secs(1));
     assert_eq!(crowd.deliver(request.clone()).len(), 0);
@@ -470,7 +470,7 @@ fn sessions_are_bounded_in_all_and_per_source_and_end_with_the_lease() {
         crowd.session(SocketAddr::new(IpAddr::V4((0x0A00_0000 + host).into()), 9), 0);
     }
     assert_eq!(crowd.reflector.sessions(), 4_096);
-    // Who is turned away is told that the reflector is busy, not that his stream is unknown.
+    // A client that is turned away is told that the reflector is busy, not that its stream is unknown.
     let late = SocketAddr::new(IpAddr::V4((0x0A00_0000_u32 + 4_999).into()), 9);
     let token = crowd.own_token(late);
     let report = ReportRequest {

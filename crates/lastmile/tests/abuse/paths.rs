@@ -21,7 +21,7 @@ fn session(path: Path, keyed: bool, seed: u64) -> World<Reflector> {
     let reflector = Reflector::new(ReflectorConfig { key, ..ReflectorConfig::new([9; 32]) });
     let measurements = DIRECTIONS.map(|direction| measurement(direction, vec![pairs(6), pairs(70)])).into();
     let mut world = World::new(config, measurements, reflector, path, seed);
-    // Where six of seven exchanges fail, a session takes as long as its patience: for each of three times two streams 60 s
+    // If six of seven exchanges fail, a session takes as long as its patience: for each of three times two streams 60 s
     // at most until it is over, and as long for its report. Of 4,000 sessions the longest took 159 s.
     world.run(Span::from_secs(3 * 2 * 120));
     assert!(matches!(world.events.last(), Some(Decision::Finished { .. })));

@@ -1,5 +1,5 @@
-//! Whoever hears a whole measurement and sends it again, in the measured host's name, brings that host no byte more than
-//! he spends: within the session, after it, in turns, after a restart, with and without a key.
+//! A stranger that hears a whole measurement and sends it again, in the measured host's name, brings that host no byte more
+//! than it spends: within the session, after it, in turns, after a restart, with and without a key.
 
 use std::net::SocketAddr;
 
@@ -31,10 +31,10 @@ fn is_goodbye(datagram: &Datagram) -> bool {
 struct Tapped {
     reflector: Reflector,
     now: Time,
-    /// How long the reflector had been running when the measurement at hand began.
+    /// Uptime of the reflector when the measurement at hand began.
     ran: Span,
     heard: Vec<Datagram>,
-    /// Whether the measurement's goodbye is lost on the way, so that its session lasts as long as its lease.
+    /// True if the measurement's goodbye is lost on the way, so that its session lasts as long as its lease.
     loses_goodbye: bool,
     came: Bytes,
     went: Bytes,
@@ -88,8 +88,8 @@ impl Tapped {
         }
     }
 
-    /// Measures in the reverse direction, where one request of 212 bytes brings a whole stream; what was heard of it is
-    /// given back. Bytes that the host has sent and not got stand to its credit; those that a key paid for are settled.
+    /// Measures in the reverse direction, where one request of 212 bytes brings a whole stream; gives back the packets
+    /// heard. Bytes that the host has sent and not got stand to its credit; those that a key paid for are settled.
     fn measured(mut self, keyed: bool, run: u8) -> (Tapped, Vec<Datagram>) {
         let config = ProberConfig { key: key(keyed), ..ProberConfig::new(peer_address(), [run; 32]) };
         let measurements = vec![measurement(Direction::Reverse, vec![pairs(100), pairs(100)])];
@@ -159,7 +159,7 @@ fn twelve_measurements_in_turn_without_waiting() {
             runs.push(heard);
         }
         for _ in 0..3 {
-            // Without the hello: whoever has the rest does not need it.
+            // Without the hello: the rest works alone.
             runs.iter().for_each(|heard| tapped.replay(Span::ZERO, &heard[1..], prober_address()));
         }
     }

@@ -1,4 +1,4 @@
-//! What a session does when something is wrong: it ends, soon, and says who is to blame; and its limits are hard.
+//! Sessions in which something is wrong end soon and say who is to blame; their limits are hard.
 
 use lastmile::endpoint::measure::Decision;
 use lastmile::endpoint::measure::{Key, Measurement, ProberConfig, Reflector, ReflectorConfig};
@@ -79,7 +79,7 @@ fn a_plain_stamp_reflector_serves_round_trips_and_nothing_else() {
     assert!(record.packets.iter().all(|p| p.size == Bytes(1_488)));
 }
 
-/// TWAMP Light responders answer in a size of their own: what comes back at another size says nothing of a narrow way back.
+/// TWAMP Light responders answer in a size of their own: a reply of another size says nothing of a narrow way back.
 #[test]
 fn replies_of_another_size_than_their_requests_are_refused_with_both_sizes() {
     for (octets, size, advice) in [(44, 72, false), (110, 138, true), (1_900, 1_928, true)] {
@@ -328,7 +328,7 @@ fn a_cut_is_said_within_two_seconds() {
     let [(peer, silent, patience)] = quiet[..] else { panic!("{:?}", world.events) };
     assert_eq!(peer, peer_address());
     assert!(silent < Span::from_secs(2), "{silent}");
-    // And it ends when it said it would: what was sent, at the rate that the hello's round trip showed.
+    // And it ends when it said it would: after the time of all that was sent, at the rate that the hello's round trip showed.
     let rest = world.now - Time::ZERO - silent;
     assert!(
         patience > Span::from_secs(3) && (rest - patience).abs() < Span::from_secs(9),
@@ -568,7 +568,7 @@ fn asking_for_credit_does_not_outlast_the_time_limit() {
     time_limit_holds(Span::from_millis(8761), 14, 174, false, 2376836216345967548);
 }
 
-/// Who sends in the peer's name and cannot hear the session uses up nothing of what the user would spend.
+/// A stranger that sends in the peer's name and cannot hear the session uses up nothing of the user's limit.
 #[test]
 fn a_flood_in_the_peers_name_does_not_use_up_the_byte_limit() {
     for key in [None, key("a key of many bytes")] {
@@ -583,7 +583,7 @@ fn a_flood_in_the_peers_name_does_not_use_up_the_byte_limit() {
         };
         let (quiet, (sent, received)) = run(None, 0);
         assert_eq!((quiet.bytes(), quiet.bytes_received), (sent, received), "what was seen without a flood");
-        // What it costs, and what a prober keeps in hand for pages that have to be asked for twice.
+        // Its cost, and a prober's reserve for pages that have to be asked for twice.
         let limit = sent + received + Bytes(10_000);
         let (flooded, (_, carried)) = run(Some(limit), 100);
         assert!(carried > received + Bytes(30_000), "a flood: {carried} beside {received}");

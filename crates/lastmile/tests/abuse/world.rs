@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// What the path does to packets, in percent.
+/// Effects of the path on packets, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) delay: Span,
@@ -135,7 +135,7 @@ pub(crate) struct World<P: Node> {
 
 /// The peer's clock is ahead by so much, and nothing may mix the two up.
 pub(crate) const PEER_AHEAD: Span = Span::from_secs(5);
-/// How long a packet is held up in the queue of its sender's own interface, where any is.
+/// Time for which a packet is held up in the queue of its sender's own interface, if any is.
 const HELD_UP: Span = Span::from_millis(1);
 
 pub(crate) fn prober_address() -> SocketAddr {
@@ -330,7 +330,7 @@ impl<P: Node> World<P> {
         }
     }
 
-    /// Whether the packet was damaged.
+    /// True if the packet was damaged.
     fn spoil(&mut self, datagram: &mut Datagram) -> bool {
         let Payload::Udp(bytes) = &mut datagram.payload else { return false };
         let mut spoiled = false;
@@ -432,8 +432,8 @@ fn probe_tag(bytes: &[u8]) -> Option<StreamTag> {
     StreamTag::find(bytes).filter(|_| bytes.len() > 1_400)
 }
 
-/// The timestamp of a base packet; which of its two places it has shows in the reserved bytes of the authenticated
-/// layout.
+/// The timestamp of a base packet; the reserved bytes of the authenticated layout tell which of its two places
+/// it has.
 fn stamp(bytes: &[u8], open: usize, authenticated: usize) -> u64 {
     let keyed = bytes.len() >= 112 && bytes[4..16].iter().all(|b| *b == 0);
     let at = if keyed { authenticated } else { open };
@@ -487,7 +487,7 @@ impl Node for PlainReflector {
     }
 }
 
-/// What a host tells of a port on which nothing listens.
+/// A host's message about a port on which nothing listens.
 pub(crate) fn closed() -> Input {
     Input::Failed { port: PortId(0), id: None, reason: Failure::PortClosed }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Path {
     pub(crate) queue: f64,
     /// A token bucket between queue and link: bit/s and bytes, full at first.
     pub(crate) shaper: Option<(f64, f64)>,
-    /// What is in it, and when that was.
+    /// Bytes of tokens in it, and the time at which that was so, in nanoseconds.
     tokens: (f64, f64),
     /// A path that packets take behind this one; others do not.
     pub(crate) behind: Option<Box<Path>>,
@@ -143,7 +143,7 @@ impl Path {
         self.free = start + bytes * 8e9 / self.capacity;
     }
 
-    /// What lasts of it, in bit/s.
+    /// Sustained rate of the path, in bit/s.
     pub(crate) fn sustained(&self) -> f64 {
         self.shaper.map_or(self.capacity, |(rate, _)| rate.min(self.capacity))
     }

@@ -6,7 +6,7 @@ use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
-/// What a host sees after each round, and all of the state at the end.
+/// A host's view after each round, and all of the state at the end.
 type Seen = (Vec<(Output, Option<Time>, Vec<Decision>, Vec<Action>)>, String);
 
 /// Rounds of forty packets in 50 ms: every 23rd is lost, delays vary, and now and then something else happens.

@@ -1,4 +1,4 @@
-//! Receivers that lie of everything but losses, over a path that answers: what they gain.
+//! Gains of receivers that lie of everything but losses, over a path that answers.
 
 use lastmile::control::CONTROLLERS;
 use lastmile::time::Span;
@@ -10,7 +10,7 @@ use super::path::{Form, Liar, Lie, Path};
 const PATHS: [(f64, Rate, u64); 3] =
     [(0.05, Rate::ip(20_000_000), 500), (0.01, Rate::ip(20_000_000), 500), (0.0, Rate::ip(5_000_000), 60)];
 
-/// All but the one that no feedback moves; and where TFRC's receiver counts, what that says.
+/// All controllers but the one that no feedback moves, with variants, and the end at which losses are counted.
 fn names() -> impl Iterator<Item = (&'static str, Form)> {
     let moved = CONTROLLERS.iter().filter(|controller| controller.name != "fixed");
     let others = [

@@ -33,7 +33,7 @@ fn goodput_at_one_percent_of_loss_is_that_of_windows() {
     }
 }
 
-/// ns-2 2.35's Agent/RAP without its fine grain: what it sends of 1000 B on the wire, in kbit/s, means of five runs of 200 s.
+/// ns-2 2.35's Agent/RAP without its fine grain: its rate with packets of 1000 B on the wire, in kbit/s, means of five runs of 200 s.
 #[test]
 fn rap_sends_what_raps_own_program_sends() {
     for (loss, wanted) in [(0.003, 3998.0), (0.01, 2570.0), (0.03, 1520.0), (0.07, 1006.0)] {

@@ -21,7 +21,7 @@ fn run(path: Path, name: &str) -> (Came, Log) {
     path.watch(name, Form::Sender)
 }
 
-/// At 2 % of loss a TFRC has 1.6 Mbit/s, at 5 % 0.8; what the link carries behind losses is 9.8 and 9.5.
+/// At 2 % of loss a TFRC has 1.6 Mbit/s, at 5 % 0.8; behind these losses the link carries 9.8 and 9.5.
 #[test]
 fn random_losses_cost_it_little() {
     for (loss, least) in [(0.02, 9_200.0), (0.05, 8_700.0)] {

@@ -28,7 +28,7 @@ pub(crate) struct Path {
     pub(crate) seed: u64,
 }
 
-/// What came of a flow.
+/// Results of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Came {
     /// Mean rates after the first tenth, in kbit/s: sent, and arrived.
@@ -40,7 +40,7 @@ pub(crate) struct Came {
     pub(crate) longest: Span,
 }
 
-/// What a flow's controller decided and wanted, as it went on.
+/// Decisions and wishes of a flow's controller, as it went on.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) decisions: Vec<(Time, Decision)>,
@@ -50,14 +50,14 @@ pub(crate) struct Log {
     pub(crate) targets: Vec<f64>,
 }
 
-/// Where losses are computed.
+/// The end at which losses are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Form {
     Sender,
     Receiver,
 }
 
-/// What really lost packets, by number.
+/// True causes of lost packets, by number.
 #[derive(Debug, Default)]
 struct Causes(VecDeque<(u64, LossClass)>);
 

@@ -56,7 +56,7 @@ fn a_hand_off_upwards_is_noticed_in_a_window_and_the_rate_follows() {
     }
 }
 
-/// The window that straddles the hand-off would tell the old capacity; what arrives tells it within a second.
+/// The window that straddles the hand-off would tell the old capacity; arrivals show the new one within a second.
 #[test]
 fn a_hand_off_downwards_is_noticed_by_what_arrives() {
     for name in ["tfrc+probe", "tfrc(preset=ns-2)+probe", "sqrt+probe"] {
@@ -103,7 +103,7 @@ fn a_notice_alone_changes_no_rate() {
     );
 }
 
-/// What becomes of a pair.
+/// Fate of a pair on its way.
 #[derive(Clone, Copy, Debug)]
 enum Fortune {
     /// It meets nobody.
@@ -257,7 +257,7 @@ fn fortunes() -> impl Strategy<Value = Fortune> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Pairs held up, lost, split and reordered: what is told of the capacity is right, or a bound below it. Where no step of the
+    /// Pairs held up, lost, split and reordered: the capacity told is right, or a bound below it. If no step of the
     /// stamps is drawn anew it may be a quarter too much.
     #[test]
     fn whatever_becomes_of_pairs_no_capacity_is_wild(

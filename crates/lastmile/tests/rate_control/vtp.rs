@@ -43,7 +43,7 @@ fn following_a_falling_round_trip_swings() {
     assert!(swinging.overflowed > 4 * steady.overflowed, "{swinging:?}, {steady:?}");
 }
 
-/// What is left of 5 Mbit/s behind losses of 2 and 5 %; `none` in place of its classifier takes all for congestion.
+/// Rest of 5 Mbit/s behind losses of 2 and 5 %; `none` in place of its classifier takes all for congestion.
 #[test]
 fn wireless_losses_cost_what_they_take() {
     for (loss, kept, without) in [(0.02, 4_800.0, 3_000.0), (0.05, 4_550.0, 1_600.0)] {

@@ -55,7 +55,7 @@ fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig { epoch: EPOCH, ..ReceiverConfig::new(8) }).unwrap()
 }
 
-/// What a node wants by now: its packets, its decisions, and when it is to be woken.
+/// Output of a node by now: its packets, its decisions, and the time at which it is to be woken.
 fn drain(
     node: &mut impl Node<Event = Decision>,
     now: Time,

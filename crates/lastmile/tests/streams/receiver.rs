@@ -1,4 +1,4 @@
-//! The receiving end: what it counts, and whom it answers.
+//! The receiving end: its counts, and the senders that it answers.
 
 use super::*;
 
@@ -37,7 +37,7 @@ impl Heard {
         self.packets.iter().map(Datagram::ip_size).fold(Bytes::ZERO, |sum, size| sum + size)
     }
 
-    /// What feedback said, of each packet the last word.
+    /// The feedback's last report on each packet.
     fn told(&self) -> BTreeMap<u16, Reported> {
         let mut told = BTreeMap::new();
         for datagram in &self.packets {
@@ -314,7 +314,7 @@ fn a_scheme_is_named_once_by_a_proven_source() {
     let stranger = (from.ip(), from.port() + 1).into();
     let refused =
         ["tfrc+zbs", "vtp", "tfrc(form=receiver)+wishful", "tfrc(form=receiver)+omniscient", "x(", "+"];
-    // By whom before the first packet, after it, and after the second; and how losses are counted then.
+    // Senders and their names before the first packet, after it, and after the second; and the scheme that counts losses then.
     type Named<'a> = (SocketAddr, &'a [&'a str]);
     let cases: [([Named<'_>; 3], &str); 7] = [
         ([(from, &[]), (from, &[]), (from, &[])], USUAL),

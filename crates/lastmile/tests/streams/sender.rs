@@ -54,7 +54,7 @@ fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
     ] {
         let mut one = sender(at(60_000));
         one.handle(at(0), Input::Wake);
-        // Of each packet: what is of the past or forged is not told again a second later.
+        // A refusal for each packet: old or forged ones would not come again a second later.
         (0..=11).for_each(|tenths| one.handle(at(100 * tenths), refused(reason)));
         let (when, ended, sent) = alone(one);
         assert_eq!((when, ended), (at(2_000), why));
@@ -75,7 +75,7 @@ fn a_closed_port_ends_the_sender_unless_feedback_says_otherwise() {
 fn a_receiver_that_says_goodbye_ends_the_sender() {
     let mut told = sender(at(60_000));
     told.handle(at(0), Input::Wake);
-    // Who was never heard of may say what it likes.
+    // A goodbye of a source that was never heard of changes nothing.
     let mut bytes = Vec::new();
     write_goodbye(&mut bytes, 8);
     let datagram = Datagram::udp(ends().1, ends().0, bytes);

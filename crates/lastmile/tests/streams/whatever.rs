@@ -98,7 +98,7 @@ proptest! {
         let nack = nack.map(Span::from_millis);
         let config = ReceiverConfig { epoch: EPOCH, receipt_times, nack, ..ReceiverConfig::new(8) };
         let mut receiver = Receiver::new(config).unwrap();
-        // By address: what came and what went.
+        // Bytes that came and went, by address.
         let mut balance: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();
         let mut now = Time::ZERO;
         for (bytes, host, wait) in inputs {

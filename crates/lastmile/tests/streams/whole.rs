@@ -10,7 +10,7 @@ struct Path {
     delay: fn(u64) -> Span,
 }
 
-/// What came of a stream over a path.
+/// Results of a stream over a path.
 struct Came {
     sent: Sent,
     received: Received,

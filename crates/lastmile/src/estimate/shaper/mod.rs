@@ -1,4 +1,4 @@
-//! Token buckets: where a stream begins to come slower than bursts do, and the rate that lasts.
+//! Token buckets: the place from which a stream comes slower than bursts, and the sustained rate.
 //!
 //! A shaper of token rate r and bucket b (RFC 2697's committed information rate and burst size) on a link of capacity C lets
 //! at most min(L + C t, b + r t) through in any time t (Kanuparthy, Dovrolis, "ShaperProbe: end-to-end detection of ISP traffic
@@ -11,7 +11,7 @@
 //! some packet on to the end every gap is longer than a packet's time at the rate of bursts, by [`RATIO`] (ShaperProbe's).
 //! Other traffic leaves some gap free sooner or later; a bucket without tokens never does.
 //!
-//! A bucket may end only one to three packets before the stream does. Those gaps are a suspicion where they are longer than free
+//! A bucket may end only one to three packets before the stream does. Those gaps are a suspicion if they are longer than free
 //! ones by more packets' time than others fill, if they go on as in the gaps before, and than stamps may be late.
 //!
 //! A stream that looks so is a suspicion. A burst of packets back to back, between which next to nothing of others fits,
@@ -19,11 +19,11 @@
 //! rate, as that of pairs is the capacity (WBest, eq. 3). Trains then go at that rate behind a head that empties the bucket.
 //!
 //! A fair queue does alike: it lets a new flow's first packets pass at once, and then every other one (RFC 8290, section 5.2). Its
-//! quantum is about a packet, so that a bucket counts as one only where it clearly holds more than a pair ([`CLEAR`]). Others
+//! quantum is about a packet, so that a bucket counts as one only if it clearly holds more than a pair ([`CLEAR`]). Others
 //! may have taken tokens just before, so that short bursts look again.
 //!
-//! What does not show: a shaper that takes less than [`RATIO`] off, a bucket that outlasts the stream
-//! ([`least_unseen`]), and a policer that drops what it has no tokens for and leaves gaps of one packet's time.
+//! Three do not show: a shaper that takes less than [`RATIO`] off, a bucket that outlasts the stream
+//! ([`least_unseen`]), and a policer that drops packets it has no tokens for and leaves gaps of one packet's time.
 //!
 //! Not the knee of a distribution of delays: the order of arrivals and their gaps alone are looked at.
 
@@ -49,7 +49,7 @@ const BY_CHANCE: f64 = 0.02;
 const FEW_BY_CHANCE: f64 = 0.001;
 /// Slow gaps of a burst that tell of the rate.
 const MIN_RATES: usize = 8;
-/// Packets in a burst: what a queue of 40 packets or 60 kB holds.
+/// Packets in a burst: as many as a queue of 40 packets or 60 kB holds.
 pub(super) const BURST: usize = 40;
 /// Bursts sent until two streams agree.
 const ATTEMPTS: u32 = 3;
@@ -88,7 +88,7 @@ pub(super) fn least_unseen(packets: usize, size: Bytes) -> Option<Bytes> {
     Some(Bytes(size.0 * ahead as u64 / 2))
 }
 
-/// Where a stream began to come slower.
+/// Place from which a stream came slower.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slowdown {
     /// Packets that came before.
@@ -99,14 +99,14 @@ pub(super) struct Slowdown {
     gaps: Vec<f64>,
     /// Packets up to the first that waited for tokens, itself included, and the nanoseconds from the first to that one.
     passed: (usize, i64),
-    /// The same of what came slower, from its second packet on: the first waited for a part of its tokens only.
+    /// The same for the slower packets, from the second on: the first waited for a part of its tokens only.
     slow: (usize, i64),
 }
 
 impl Slowdown {
     /// Looks through a stream of packets of one size, where one of them takes `slot` at the rate of bursts. Arrivals within
     /// `noise` of each other are one. With `least`, the least delay of other streams' packets and by how much its stamp may be late,
-    /// what came before must itself have shown that it came faster: where `slot` is only a bound of what hosts can time.
+    /// the packets before must have shown by themselves that they came faster, since `slot` is then only a bound.
     pub(super) fn of(
         record: &StreamRecord,
         slot: Span,
@@ -153,7 +153,7 @@ impl Slowdown {
         };
         let own = record.packets.iter().filter_map(|p| p.owd()).min()?;
         let (departed, least) = (record.packets.first()?.sent, own.min(least));
-        // That packet's stamp may have been late, and then those of the first were so by more.
+        // The stamp at `before` may have been late, and those of the first packets then were so by more.
         (from..gaps.len()).find_map(|from| {
             let (before, at) = (points.get(from)?.0, points.get(..=from)?.iter().map(|point| point.2).sum());
             let took = record.packets.get(before)?.fate.arrived()? - departed - least + late;
@@ -206,23 +206,23 @@ impl Slowdown {
         stats::median(&self.gaps).unwrap_or(f64::INFINITY)
     }
 
-    /// Whether a burst bears this out.
+    /// True if a burst bears this out.
     fn agrees(&self, burst: &Slowdown) -> bool {
         let near = PLACE.0.max((self.at.max(burst.at) as f64 * PLACE.1) as usize);
         self.at.abs_diff(burst.at) <= near && SAME_GAPS.contains(&(burst.gap() / self.gap()))
     }
 }
 
-/// If others filled gaps as they did before, that they filled all after that has this probability (Laplace's rule).
+/// Probability that others filled all gaps after a place, if they filled gaps as before it (Laplace's rule).
 fn chance_of_many(before: &[f64], after: &[f64], slow: f64) -> f64 {
     let filled = before.iter().filter(|gap| **gap >= slow).count();
     let one = (filled + 1) as f64 / (before.len() + 2) as f64;
     libm::pow(one, after.len() as f64)
 }
 
-/// If others came at random and as often as before, that so many packets of a `slot` each, k where m were to be expected, came in the
-/// last gaps has at most this probability (Chernoff's bound of Poisson's distribution): e^-m (e m / k)^k. Stamps that are late
-/// by `late` stand for none.
+/// Upper bound of the probability that others, who come at random and as often as before, put k packets of a `slot` each into the
+/// last gaps, where m were expected (Chernoff's bound for Poisson's distribution): e^-m (e m / k)^k. Lateness of `late` counts for
+/// none.
 fn chance_of_few(before: &[f64], after: &[f64], slot: f64, late: Span) -> f64 {
     let more = |gaps: &[f64]| gaps.iter().map(|gap| (gap - slot).max(0.0)).sum::<f64>() / slot;
     let expected = (more(before) + 1.0) / (before.len() + 1) as f64 * after.len() as f64;
@@ -233,7 +233,7 @@ fn chance_of_few(before: &[f64], after: &[f64], slot: f64, late: Span) -> f64 {
     libm::exp(came - expected) * libm::pow(expected / came, came)
 }
 
-/// How far apart pairs must go where those of a stream, `gap` apart, took a bucket's tokens faster than these came: pairs that
+/// Time between pairs that is needed if those of a stream, `gap` apart, took a bucket's tokens faster than these came: pairs that
 /// pass at first are followed by slower ones alone. Their median, `rate` in bit/s, is then the shaper's and not that of such bursts. Twice
 /// their own time at it lets the bucket fill between pairs.
 pub(super) fn apart(pairs: &PairSet, rate: f64, gap: Span, late: Span) -> Option<Span> {
@@ -251,7 +251,7 @@ pub(super) fn apart(pairs: &PairSet, rate: f64, gap: Span, late: Span) -> Option
     (drained && gap < needed && needed <= MOST_APART).then_some(needed)
 }
 
-/// What bursts say of a suspicion.
+/// Result of the bursts about a suspicion.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Finding {
     /// There is a shaper.
@@ -262,7 +262,7 @@ pub(super) enum Finding {
     Refuted,
 }
 
-/// What the user should know of [`Finding::Unclear`].
+/// Warning text for [`Finding::Unclear`].
 pub(super) fn unclear(later: Rate) -> String {
     format!(
         "streams come slower after their first packets, later packets came at {later}: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair"
@@ -293,7 +293,7 @@ impl ShaperCheck {
         fast(self.suspected.at + MIN_RATES + MIN_SLOW, BURST, self.size, self.suspected.fast)
     }
 
-    /// What tokens for all that passed take to come, at most [`MOST_APART`]: a bucket that is not full shows at another place.
+    /// Time in which tokens come for all packets that passed, at most [`MOST_APART`]: a bucket that is not full shows at another place.
     pub(super) fn pause(&self) -> Span {
         Span::from_nanos((self.suspected.gap() * self.suspected.at as f64) as i64).min(MOST_APART)
     }
@@ -321,14 +321,14 @@ impl ShaperCheck {
         last
     }
 
-    /// Whether a burst came as no share of a fair queue does.
+    /// True if a burst's slow gaps are shorter and more even than a fair queue's.
     fn even(&self, burst: &Slowdown) -> bool {
         let gap = burst.gap();
         let same = burst.gaps.iter().skip(1).filter(|one| (*one / gap - 1.0).abs() <= EVEN).count();
         gap < SHARE * burst.fast.as_nanos() as f64 && same as f64 >= MOST * (burst.gaps.len() as f64 - 1.0)
     }
 
-    /// Whether a bucket clearly is one, or asks for another burst.
+    /// Verdict, if the bucket is clearly one or the attempts are over; `None` asks for another burst.
     fn clear(&mut self, shaper: Shaper) -> Option<Finding> {
         if shaper.bucket.0 as f64 > CLEAR * self.size.0 as f64 || shaper.even {
             return Some(Finding::Shaped(shaper));
@@ -346,7 +346,7 @@ impl ShaperCheck {
         let config = WbestConfig { packet_size: self.size, ..WbestConfig::default() };
         let mut sustained = Capacity::of(&rates, &config, noise);
         if self.coalescing > Span::ZERO {
-            // A median of gaps may be a period of interrupts; what stamps add to the sum of all is no more than one.
+            // A median of gaps may be a period of interrupts; stamps add no more than one to the sum of all.
             let (packets, span) = burst.slow;
             let of = |by: i64| bits * packets as f64 / (span.saturating_add(by) as f64).max(1.0);
             let by = self.coalescing.as_nanos();
@@ -431,20 +431,20 @@ impl Shaper {
         self.head + n
     }
 
-    /// Where the bucket holds less than a pair, pairs show neither the line nor what lasts: the capacity for bursts of [`BURST`] packets
-    /// of `size` bytes, those bytes, and the streams that show it.
+    /// Capacity for bursts of [`BURST`] packets of `size` bytes, those bytes, and the streams that show it. `None` unless the bucket
+    /// holds less than a pair: pairs then show neither the line nor the sustained rate.
     pub(super) fn of_bursts(&self, size: Bytes) -> Option<(Capacity, Bytes, Vec<u32>)> {
         let bytes = size * BURST as u64;
-        // The first packet is not timed, and for what the bucket holds nothing is waited.
+        // The first packet is not timed, and the bytes that the bucket holds do not wait.
         let faster = (bytes - size).0 as f64 / (bytes - self.bucket).0 as f64;
         let mut capacity = self.sustained;
         capacity.interval = capacity.interval.map(|(low, high)| (low, high * faster));
         (self.bucket < size * 2).then(|| (capacity, bytes, self.streams.clone()))
     }
 
-    /// What is said of it.
+    /// Estimate of the sustained rate.
     pub(super) fn estimate(&self, mut warnings: Vec<Warning>) -> Estimate {
-        // That is of the capacity.
+        // A lower bound is the capacity's.
         warnings.retain(|warning| warning.code != WarningCode::LowerBound);
         warnings.push(self.warning());
         Estimate {
@@ -469,7 +469,6 @@ impl Shaper {
         "the bound is of bursts that in part met a token bucket without tokens".to_owned()
     }
 
-    /// What the user should know.
     fn warning(&self) -> Warning {
         Warning {
             code: WarningCode::Shaper,
@@ -481,7 +480,7 @@ impl Shaper {
     }
 }
 
-/// What is said of the sustained rate where nothing showed it, in `streams` that would have shown a bucket smaller than `unseen`.
+/// Estimate of a sustained rate that did not show, in `streams` that would have shown a bucket smaller than `unseen`.
 pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
     Estimate {
         quantity: Quantity::SustainedRate,
@@ -495,7 +494,7 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
     }
 }
 
-/// How a bucket is found that bursts at the rate `bound` did not empty, and what that costs.
+/// Advice on finding a bucket that bursts at the rate `bound` did not empty, with its cost in bytes.
 pub(super) fn costs(bound: Rate, size: Bytes) -> String {
     let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
     format!(

@@ -16,7 +16,7 @@ pub(super) const ORIGIN: f64 = 0.95;
 /// Stamps and whole packets make a line uncertain by this share of the capacity, whatever its points say.
 const ROUNDED: f64 = 0.005;
 
-/// What came of one rate: the rate offered, in bit/s, that rate by the one measured, and the stream.
+/// Result at one rate: the rate offered, in bit/s, that rate by the one measured, and the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) offered: f64,
@@ -97,8 +97,8 @@ impl Line {
         (slope > 0.0).then(|| [1.0 / slope, (1.0 - q) / slope])
     }
 
-    /// Where C and A lie, from the regression's standard errors: of A by Fieller's theorem, as the rate at which the line meets 1. No end
-    /// where the slope may be none.
+    /// Intervals of C and A, from the regression's standard errors: of A by Fieller's theorem, as the rate at which the line meets 1.
+    /// Upper ends are infinite if the slope may be zero.
     pub(super) fn intervals(&self, confidence: f64) -> [[f64; 2]; 2] {
         let [capacity, available] = self.link();
         let t = stats::student_quantile((1.0 + confidence) / 2.0, self.n - 2);

@@ -14,7 +14,7 @@
 //! trains take the place of pairs at each rate: a pair meets no packet of others, or one. Of points only those count that are clearly above 1:
 //! with little traffic the others are most of the line, and their slope is that of nothing. Pairs are held against the slope too: a fair queue gives one flow
 //! what the others leave, however fast it comes, so that its line goes through the origin with the slope 1 / A; a link that is busy before
-//! a narrower one has a slope that pairs contradict from the other side. Where they do not contradict it, the line takes their slope, which they tell far better
+//! a narrower one has a slope that pairs contradict from the other side. If they do not contradict it, the line takes their slope, which they tell far better
 //! than 11 trains do (at 10 Mbit/s beside Poisson 4 the median error of A falls from 11 to 0.6 %). `faithful` leaves all of this out but for the rates.
 
 mod found;
@@ -102,7 +102,7 @@ const BURST: usize = 40;
 pub struct Topp {
     config: ToppConfig,
     base: Base,
-    /// What pairs show, in bit/s, by which stream.
+    /// Capacity by the pairs, in bit/s, and their stream.
     pairs: Option<(f64, u32)>,
     /// Set while a burst finds the range, because the pairs cannot be timed.
     asks_burst: bool,

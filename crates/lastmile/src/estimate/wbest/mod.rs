@@ -1,9 +1,9 @@
 //! WBest: effective capacity from packet pairs, available bandwidth from trains at that rate.
 //!
 //! Li, Claypool, Kinicki, "WBest: a bandwidth estimation tool for multimedia streaming application over IEEE
-//! 802.11 wireless networks" (WBest), section II, Algorithm 1. `pairs` and `trains` are its two steps; what asks bursts about
-//! pairs (`burst_check`, `aggregation`, `contention`, `batched`) and about trains (`shaper`) is ours. `docs/quantities.md` has what
-//! its interval aims at, what round trips mean, and how full queues are found.
+//! 802.11 wireless networks" (WBest), section II, Algorithm 1. `pairs` and `trains` are its two steps; the bursts about
+//! pairs (`burst_check`, `aggregation`, `contention`, `batched`) and about trains (`shaper`) are ours. `docs/quantities.md` has the
+//! aim of its interval, the meaning of round trips, and the search for full queues.
 
 mod pairs;
 mod rest;
@@ -98,11 +98,11 @@ pub struct Wbest {
     outputs: Vec<f64>,
     /// Single packets that told of the path's idle time.
     singles: Option<StreamRecord>,
-    /// How the queue serves flows, once that was asked.
+    /// The queue's service of flows, once that was asked.
     served: Option<Served>,
     /// A burst showed that scattered pairs are right.
     one_by_one: bool,
-    /// What was sent in a cell with retries.
+    /// Bursts sent in a cell with retries.
     bursts: Bursts,
     /// Trains that must still come through without losses in a full queue, after one whose losses all were.
     doubt: u32,
@@ -116,9 +116,9 @@ pub struct Wbest {
     least_delay: Option<Owd>,
     /// The most uncertain stamps so far.
     noise: Span,
-    /// What bursts showed of a capacity that pairs cannot tell, and by which streams.
+    /// Lower bound by bursts of a capacity that pairs cannot tell, and their streams.
     bound: Option<(Rate, Vec<u32>)>,
-    /// What the capacity was shown with: a pair, but where bursts bore pairs out or say more than they.
+    /// Bytes that showed the capacity: a pair's, or a burst's if bursts bore pairs out or say more than they.
     burst: Bytes,
     /// A shaper that was met; trains then go at its rate.
     shaper: Option<Shaper>,
@@ -141,7 +141,7 @@ const SEEN: usize = 8;
 /// So many trains in a row that met a full queue, as it seems, are believed to have.
 const PLATEAUS: u32 = 3;
 
-/// What the user should know where others' packets came between those of most pairs.
+/// Texts for others' packets between those of most pairs.
 const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, by a token bucket, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
 const UNCONFIRMED: &str =
     "packet pairs differ, and too few of them met an empty path to tell which of them show the capacity";
@@ -149,11 +149,11 @@ const TIGHT_LINK: &str = "a busy link behind the narrow one brought packet pairs
 const SPREAD: &str = "others' packets spread the packet pairs, at a busy link or in a cell of Wi-Fi, and too few pairs met none to tell the capacity: measure when others send less";
 const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less";
 
-/// What the user should know of a path that delivers in batches.
+/// Warning text for a path that delivers in batches.
 pub(super) const IN_BATCHES: &str =
     "packets arrive in batches, as over Wi-Fi that aggregates: measured between the ends of batches";
 
-/// What the user should know of [`WbestConfig::faithful`].
+/// Warning text for [`WbestConfig::faithful`].
 const FAITHFUL: &str =
     "by the original program's rules: nothing tells whether these hosts can time this path";
 
@@ -208,7 +208,7 @@ impl Wbest {
         self.config.train_length.max(least)
     }
 
-    /// What limits the trains: the capacity, or the rate that lasts.
+    /// Limit of the trains' rate: the capacity, or the sustained rate.
     fn limit(&self) -> &Capacity {
         self.shaper.as_ref().map_or(&self.capacity, |shaper| &shaper.sustained)
     }
@@ -224,7 +224,7 @@ impl Wbest {
         self.base.pause(self.config.pause.scaled(share).max(least));
     }
 
-    /// Whether trains at a capacity that was given show that it cannot be.
+    /// True if trains at a capacity that was given show that it cannot be.
     fn contradicts_capacity(&self) -> bool {
         self.config.capacity.is_some() && !self.config.faithful && self.available() < 1.0
     }
@@ -248,7 +248,7 @@ impl Wbest {
         self.base.found(found);
     }
 
-    /// The capacity, the sustained rate and, with `rest`, what is left, with `more` said beside what is not from pairs.
+    /// The capacity, the sustained rate and, with `rest`, the available bandwidth; all but the capacity get the warnings `more`.
     fn found(&self, rest: bool, more: &[Warning]) -> Vec<Estimate> {
         let faithful = Warning { code: WarningCode::Faithful, text: FAITHFUL.to_owned() };
         let said = self.base.said(self.config.faithful.then_some(faithful));
@@ -257,7 +257,7 @@ impl Wbest {
             let bound = self.base.estimate(Quantity::Capacity, Value::MoreThan(*bound), streams);
             found.push(Estimate { burst: Some(self.burst), ..bound });
         } else if self.config.capacity.is_none() {
-            // Of what is left there, and not of the narrow link.
+            // A tight link's warning is about the available bandwidth, not about the narrow link.
             let said = said.iter().filter(|warning| warning.code != WarningCode::TightLink).cloned();
             found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.collect()));
         }

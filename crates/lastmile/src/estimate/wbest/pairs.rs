@@ -91,7 +91,7 @@ impl Wbest {
         }
     }
 
-    /// Ends the pairs: where most met others' packets, the capacity is from those that met none.
+    /// Ends the pairs: if most met others' packets, the capacity is from those that met none.
     pub(super) fn settle(&mut self, noise: Span) {
         self.phase = Phase::Train;
         if self.config.faithful || self.config.conservative {
@@ -150,13 +150,13 @@ impl Wbest {
         }
     }
 
-    /// Whether no pair met an empty path, but by chance.
+    /// True if no pair met an empty path, but by chance.
     fn is_by_chance(&self, noise: Span) -> bool {
         let slot = bits_per_second(self.capacity.rate).time_for(self.config.packet_size);
         Idle::of(&self.pairs.usable, slot, noise).is_some_and(|idle| idle.share() <= 0.0)
     }
 
-    /// Whether too few pairs are like the median one to be what the narrow link makes of them.
+    /// True if too few pairs are like the median one for it to be the narrow link's.
     fn are_spread(&self) -> bool {
         let gaps: Vec<f64> = self.pairs.usable.iter().map(|p| p.received.as_nanos() as f64).collect();
         let [low, median, high] = [1.0 - MOST_ALIKE, 0.5, MOST_ALIKE].map(|q| stats::quantile(&gaps, q));
@@ -266,7 +266,7 @@ mod tests {
     use crate::estimate::Outcome;
     use crate::observe::testing;
 
-    /// What is said of these pairs, which a burst has borne out, and the capacity in Mbit/s.
+    /// The tool after these pairs, which a burst has borne out, and its capacity in Mbit/s.
     fn told(of: &[(u64, u64)]) -> (Wbest, f64) {
         let config = WbestConfig { pairs: of.len(), pair_attempts: 1, ..WbestConfig::default() };
         let mut wbest = Wbest::new(config, Conditions::default()).unwrap();

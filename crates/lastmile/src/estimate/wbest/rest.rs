@@ -39,7 +39,7 @@ impl Wbest {
         Idle::of(pairs, slot, self.noise).or_else(of_singles)
     }
 
-    /// A packet's time at the capacity, where pairs could tell it. Where stations aggregate, packets wait for more than others' packets.
+    /// A packet's time at the capacity, if pairs could tell it. If stations aggregate, packets wait for more than others' packets.
     fn slot(&self) -> Option<Span> {
         let timed = self.bound.is_none() && !self.capacity.is_of_batches() && !self.pairs.usable.is_empty();
         timed.then(|| bits_per_second(self.capacity.rate).time_for(self.config.packet_size))
@@ -52,7 +52,7 @@ impl Wbest {
         asked.then(|| Idle::singles(slot, || self.base.draw()))
     }
 
-    /// Whether a burst is to tell if a queue serves flows in turn.
+    /// True if a burst is to tell whether a queue serves flows in turn.
     pub(super) fn asks_fair_queue(&self) -> bool {
         let free = !self.config.faithful && self.shaper.is_none() && self.served.is_none();
         free && !self.pairs.usable.is_empty() && fair_queue::asks(&self.outputs, self.capacity.rate)
@@ -110,7 +110,7 @@ impl Wbest {
             self.noise,
         );
         let by_pairs = idle.map(|idle| bits_per_second(limit.rate * idle.share()));
-        // Two busy links slow a train twice, and eq. 13 takes off too much: what is left is less than the train got.
+        // Two busy links slow a train twice, and eq. 13 takes off too much: less is left than the train got.
         let most = match self.served {
             Some(Served::Twice(share)) => Some(bits_per_second(share)),
             _ => None,
@@ -120,14 +120,14 @@ impl Wbest {
         estimate.next = self.next(idle);
         if let Some((code, text)) = idle.and_then(|idle| self.doubt_of_rest(idle, left / limit.rate.max(1.0)))
         {
-            // The number is the most that is left; how much less it is nobody knows.
+            // The number is an upper bound here, and its error is not known.
             estimate.interval = estimate.interval.filter(|interval| !too_wide(interval, limit.rate));
             estimate.warnings.push(Warning { code, text });
         }
         estimate
     }
 
-    /// Why less may be left than trains say, this share of the capacity.
+    /// Reason to doubt that as much is left as trains say, a share of the capacity.
     fn doubt_of_rest(&self, idle: Idle, left: f64) -> Option<(WarningCode, String)> {
         let slow = self.slot().is_some_and(|slot| idle.is_busy_elsewhere(slot));
         if idle.contradicts(left) {

@@ -1,4 +1,4 @@
-//! WBest's second step: what is left, from trains at the capacity; what slows them down, and what they lose.
+//! WBest's second step: the available bandwidth from trains at the capacity; their slowdowns and losses.
 
 use super::*;
 
