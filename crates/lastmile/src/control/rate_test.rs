@@ -73,7 +73,7 @@ pub(super) struct RateTest {
     /// The latest test.
     test: Option<Test>,
     next_test: Time,
-    /// How often losses were found to be the link's.
+    /// Verdicts in a row that losses are the link's.
     link_verdicts: usize,
     inside: Counts,
     outside: Counts,

@@ -1,4 +1,4 @@
-//! A rate from a congestion window's law: what a window would send in a round-trip time, spread over it.
+//! A rate from a congestion window's law: the window in a round-trip time, spread over it.
 //!
 //! The laws are those of [`window`](super::window), which the simulator's TCP follows too. Losses of packets that were sent
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
@@ -14,7 +14,7 @@ use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// How a window becomes a rate.
+/// Conversion of a window into a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The gap between packets follows the round-trip time [RAP].
@@ -208,7 +208,7 @@ impl RateController for WindowRate {
         match signal {
             Signal::PersistentCongestion => self.congested(self.flow.now(), Congestion::Timeout),
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
-            // What flies is of the old path: its window says nothing of this one, and some laws would take minutes to cut it.
+            // Packets in flight are of the old path: their window says nothing of this one, and some laws would take minutes to cut it.
             Signal::Route { why: RouteChange::LessCapacity } => {
                 self.window.reduce_to(MIN_SSTHRESH, Congestion::Timeout);
                 self.flow.begin_recovery(self.flow.now());

@@ -4,10 +4,10 @@
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
 
-/// Deals that are remembered. What is told of packets of older ones is too late to matter.
+/// Deals that are remembered. News of packets of older deals comes too late to matter.
 const DEALS: usize = 8;
 
-/// How packets are dealt, from one of them on.
+/// The rule by which packets are dealt, from one of them on.
 #[derive(Clone, Copy, Debug)]
 struct Deal {
     /// The first packet.
@@ -44,7 +44,7 @@ impl Connections {
         Connections { histories, deals: [Deal { id: 0, number: 0, among: 1 }; DEALS], known: 1 }
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub(super) fn count(&self) -> usize {
         self.histories.len()
     }

@@ -11,7 +11,7 @@ pub struct CubicConfig {
     pub c: f64,
     /// The part of the window that a decrease keeps (section 4.6).
     pub beta: f64,
-    /// Whether a flow that loses again below its last maximum gives way (section 4.7).
+    /// True if a flow that loses again below its last maximum gives way (section 4.7).
     pub fast_convergence: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Cubic {
 struct Epoch {
     start: Time,
     k: f64,
-    /// W_est: what Reno with the same mean would have (section 4.3).
+    /// W_est: the window of Reno with the same mean (section 4.3).
     reno: f64,
 }
 
