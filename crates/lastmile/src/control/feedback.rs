@@ -177,7 +177,7 @@ pub struct Summary {
 
 /// True causes of losses: the simulator's side channel, which no network has.
 ///
-/// It is for the classifier `omniscient`, and for counting how often the others are wrong. No controller looks at it.
+/// It is for the classifier `omniscient`, and for counting wrong verdicts of the others. No controller looks at it.
 /// Packets are numbered as the sender and the receiver of RTP do: the low 16 bits are the sequence number.
 pub trait LossTruth: core::fmt::Debug + Send + Sync {
     /// Cause of the loss of packet `id`; `None` if it was not lost.

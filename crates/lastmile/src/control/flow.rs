@@ -82,7 +82,7 @@ pub struct Flow {
     size: Option<f64>,
     pub(super) numbers: Numbers,
     pub(super) spacing: Spacing,
-    /// In how many seconds packets were answered.
+    /// Seconds in which packets were answered.
     answered: Lately,
     no_feedback_at: Option<Time>,
     /// The receiver asks for no more than that.

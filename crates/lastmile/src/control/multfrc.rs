@@ -60,7 +60,7 @@ pub const ENTRY: Controller = Controller {
 struct Window {
     /// When the one before ended; none before the first of them.
     start: Option<Time>,
-    /// Their sum in seconds, and how many.
+    /// Their sum in seconds, and their number.
     rtt_sum: f64,
     samples: u32,
     /// The sources filled the rate: the window shows if there is room for more.

@@ -40,7 +40,7 @@ pub(super) struct WindowRate {
     round_start: Time,
     /// When a window that grows by the clock grew last, or was cut.
     grown: Time,
-    /// By how much silence has lowered the rate.
+    /// Factor by which silence has lowered the rate.
     backoff: f64,
     flow: Flow,
 }
@@ -120,7 +120,7 @@ impl WindowRate {
     }
 
     /// [RAP] An increase in each smoothed round-trip time, while packets arrive and the sources fill the rate. Feedback may be further
-    /// apart than that; the no-feedback timer bounds how far.
+    /// apart than that; the no-feedback timer bounds its distance.
     fn grow_by_clock(&mut self, app_limited: bool) {
         let now = self.flow.now();
         if app_limited {

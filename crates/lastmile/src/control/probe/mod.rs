@@ -91,16 +91,16 @@ struct Probing {
     controller: Box<dyn RateController>,
     min_rate: Rate,
     max_size: Bytes,
-    /// The number of the next packet to be counted, and how many were since the last pair was asked for.
+    /// The number of the next packet to be counted, and the packets since the last pair was asked for.
     next_id: u64,
     packets: u32,
-    /// Pairs asked for in the window, and whether another is due.
+    /// Pairs asked for in the window; true if another is due.
     pairs_asked: u32,
     pair_due: bool,
     tells_of_sending: bool,
     /// When the first packet of the window left, zero before that, and the bytes after it.
     sending: (Time, u64),
-    /// The size of packets now, and whether it was told.
+    /// The size of packets now; true if it was told.
     size: Bytes,
     size_told: bool,
     /// The pair of which the first packet arrived.

@@ -114,7 +114,7 @@ impl Connections {
         self.histories.iter_mut().for_each(|old| old.clone_from(history));
     }
 
-    /// p, and how many times the equation's rate at p all connections have together. p is the mean of the connections that had
+    /// p, and the rate of all connections together in units of the equation's rate at p. p is the mean of the connections that had
     /// a loss event, zero before the first, and the others have the mean rate of these. The equation is not a straight line: the
     /// second number is not quite that of the connections.
     pub(super) fn together(&self, equation: &Equation) -> (f64, f64) {

@@ -21,7 +21,7 @@ pub(super) struct Facts {
     pub(super) sifted: bool,
     /// All of the interval that it covers was data-limited.
     pub(super) data_limited: bool,
-    /// By how much feedback is further apart than a round-trip time.
+    /// Seconds by which feedback is further apart than a round-trip time.
     pub(super) spacing: f64,
     /// The usual time between feedback messages.
     pub(super) every: f64,

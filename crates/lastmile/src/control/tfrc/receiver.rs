@@ -248,7 +248,7 @@ impl Receiver {
         })
     }
 
-    /// Tells how fine this host's stamps are; a classifier may step aside.
+    /// Takes the resolution of this host's stamps; a classifier may step aside.
     pub fn suit(&mut self, resolution: Option<Span>) {
         if let Some(discriminator) = &mut self.discriminator {
             discriminator.suit(resolution).into_iter().for_each(|change| self.decisions.push(change));

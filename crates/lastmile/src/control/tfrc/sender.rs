@@ -42,7 +42,7 @@ pub(super) struct RfcSender {
     received: ReceiveSet,
     /// tld.
     last_doubled: Time,
-    /// p, for how many connections, and X_Bps of all of them.
+    /// p, the number of connections, and X_Bps of all of them.
     loss_event_rate: f64,
     connections: f64,
     equation_rate: f64,

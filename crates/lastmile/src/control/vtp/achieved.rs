@@ -48,7 +48,7 @@ impl Achieved {
         self.add(rate);
     }
 
-    /// A round goes on: what it told so far counts as the last one's, where it is that long already, in seconds.
+    /// A round goes on: its rate so far counts as the last one's, once the round is `least` seconds long.
     pub(super) fn so_far(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, least: f64) {
         let Some(before) = self.last_round else { return };
         let span = (self.clock.advance(now, arrived) - before) as f64 / 1e9;

@@ -90,7 +90,7 @@ struct Round {
     /// Bytes that arrived, and those that were lost behind the bottleneck.
     bytes: u64,
     lost: u64,
-    /// Round-trip times, summed in seconds, and how many.
+    /// Sum of round-trip times in seconds, and their number.
     rtts: (f64, u32),
     /// The sources filled the rate.
     filled: bool,

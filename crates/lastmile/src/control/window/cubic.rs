@@ -148,7 +148,7 @@ mod tests {
         assert!((window.cwnd - 28.4).abs() < 0.6, "{window:?}");
     }
 
-    /// Section 4.8: what was before a timeout is forgotten; the cubic begins, flat, where slow start ends.
+    /// Section 4.8: a timeout forgets the state before it; the cubic begins, flat, where slow start ends.
     #[test]
     fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
         let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(1000.0));
