@@ -133,7 +133,7 @@ pub struct TruthRow {
     pub truth_saturation_mean_bps: Option<u64>,
     /// The number's relative error.
     pub error: Option<f64>,
-    /// By how much the number is above that truth, which may be zero.
+    /// Excess of the number over that truth, which may be zero.
     pub error_bps: Option<i64>,
     /// Its relative error against what a saturating flow gets.
     pub error_saturation: Option<f64>,

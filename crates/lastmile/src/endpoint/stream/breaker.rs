@@ -66,7 +66,7 @@ pub(super) struct Breakers {
     report_interval: Option<f64>,
     /// When the last report came, the highest number in it, and what had been sent.
     last_report: Option<(Time, u32, (u64, u64))>,
-    /// Reports in a row that no media came, and how many of them trip the breaker.
+    /// Reports in a row that no media came, and the number of them that trips the breaker.
     silent: (u32, u32),
     intervals: VecDeque<Interval>,
     /// CB_INTERVAL.

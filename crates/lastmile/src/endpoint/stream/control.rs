@@ -92,7 +92,7 @@ pub(super) struct Control {
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
-    /// Packets to be sent back to back, and the size of each, as the controller asks; and how many such trains were sent.
+    /// Packets to be sent back to back, and the size of each, as the controller asks; and the number of such trains sent.
     pub(super) train: Option<(u16, Bytes)>,
     pub(super) trains: u32,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.

@@ -179,7 +179,7 @@ pub enum Decision {
         peer: SocketAddr,
         /// Its number.
         ssrc: u32,
-        /// Packets that were turned away since it was last told, from whatever address.
+        /// Packets that were turned away since the last notice, from any address.
         packets: u64,
     },
     /// A source named the scheme by which its losses are counted from now on (`tfrc(form=receiver)`).

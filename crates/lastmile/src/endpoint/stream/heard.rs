@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// Takes a packet in; says whether it belongs to the source's sequence.
+    /// Takes a packet in. True if it belongs to the source's sequence.
     pub(super) fn take(&mut self, at: Time, packet: &RtpPacket<'_>, size: Bytes, ecn: Ecn) -> bool {
         let RtpHeader { sequence, timestamp, .. } = packet.header;
         let Some(number) = nearest(self.highest, sequence) else { return false };

@@ -40,7 +40,7 @@ pub struct Receiver {
     config: ReceiverConfig,
     truth: Option<Arc<dyn LossTruth>>,
     sources: Vec<Source>,
-    /// Sources whose packets found no room since the last notice: the last of them and how many; and when the next notice may come.
+    /// Sources whose packets found no room since the last notice: the last of them, and the packets; and when the next notice may come.
     turned_away: Option<(SocketAddr, u32, u64)>,
     next_tell: Time,
     random: Pcg64Mcg,

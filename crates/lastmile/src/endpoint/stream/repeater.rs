@@ -1,4 +1,4 @@
-//! Packets that can be sent again (RFC 4588): a sender's last ones, and how much of them it may repeat.
+//! Packets that can be sent again (RFC 4588): a sender's last ones, and its budget for repeats.
 
 use std::collections::VecDeque;
 

@@ -22,7 +22,7 @@ pub(super) fn micros(at: Time) -> u32 {
 #[derive(Debug)]
 pub(super) struct Counting {
     receiver: Receiver,
-    /// The check of the scheme's name by which they are counted, and whether the source named it.
+    /// The check of the scheme's name by which they are counted; true if the source named it.
     scheme: (u16, bool),
     truth: Option<Arc<dyn LossTruth>>,
     /// The newest time that a packet brought, as it was written and unwrapped, in microseconds.

@@ -46,7 +46,7 @@ pub struct ReflectorConfig {
     /// Resolution of this host's stamps.
     pub resolution: Span,
     /// Answer packets that are smaller than any reply could be with a whole base packet, as RFC 8762, 4.6 has it: with up to
-    /// 1.7 times as many bytes as came, to whatever address stands in them.
+    /// 1.7 times as many bytes as came, to any address that stands in them.
     pub answer_small: bool,
 }
 
@@ -309,7 +309,7 @@ impl Reflector {
         self.turned_away = Some(peer);
     }
 
-    /// Does what a packet asks for besides a reply; says whether it may have that too.
+    /// Grants a packet's wishes besides a reply. True if it may have a reply too.
     fn serve(&mut self, now: Time, packet: &Received, wishes: &Wishes, bytes: &mut [u8]) -> bool {
         let proven = packet.standing == Standing::Served;
         match (&wishes.tag, &wishes.report, &wishes.control) {
