@@ -1,4 +1,4 @@
-//! The binomial laws as rate controllers: what `iiad` and `sqrt` have in common.
+//! The binomial laws as rate controllers: the part common to `iiad` and `sqrt`.
 //!
 //! Bansal, Balakrishnan, "Binomial congestion control algorithms", INFOCOM 2001.
 

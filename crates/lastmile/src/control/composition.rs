@@ -8,7 +8,7 @@ use super::{CONTROLLERS, WRAPPERS};
 use crate::classify::CLASSIFIERS;
 use crate::options::{Choice, OptionError, Scalar, split_outside};
 
-/// A controller, what stands around it, and the classifier in front of it, each with the options given to it.
+/// A controller, its wrapper, and the classifier in front of it, each with the options given to it.
 ///
 /// ```
 /// use lastmile::control::Composition;
@@ -28,25 +28,25 @@ use crate::options::{Choice, OptionError, Scalar, split_outside};
 pub struct Composition {
     /// The scheme that sets the rate.
     pub controller: Choice,
-    /// What stands around it, such as capacity probing.
+    /// The wrapper around the controller, such as capacity probing.
     pub wrapper: Option<Choice>,
-    /// What tells it which losses are no congestion.
+    /// The classifier that tells the controller which losses are no congestion.
     pub classifier: Option<Choice>,
 }
 
 impl Composition {
-    /// That controller alone.
+    /// `controller` alone, without wrapper and classifier.
     pub fn of(controller: Choice) -> Composition {
         Composition { controller, wrapper: None, classifier: None }
     }
 
-    /// Whether the receiver counts losses and judges them: `tfrc(form=receiver)`.
+    /// True if the receiver counts and judges losses: `tfrc(form=receiver)`.
     pub fn at_receiver(&self) -> bool {
         let form = self.controller.options.get("form");
         self.controller.name == "tfrc" && form == Some(&Scalar::Text("receiver".to_owned()))
     }
 
-    /// Whether it goes by the simulator's side channel ([`LossTruth`](super::LossTruth)).
+    /// True if the classifier reads the simulator's side channel ([`LossTruth`](super::LossTruth)).
     pub fn needs_truth(&self) -> bool {
         self.classifier.as_ref().is_some_and(|classifier| classifier.name == "omniscient")
     }
@@ -109,7 +109,7 @@ impl FromStr for Composition {
     }
 }
 
-/// The same names in the order in which they compose, where that is another: the controller, what stands around it, the classifier.
+/// The same names in the order in which they compose, if `text` has another: the controller, its wrapper, the classifier.
 fn ordered(text: &str) -> Option<String> {
     let rank = |part: &&str| {
         let name = part.split('(').next().unwrap_or_default().trim();

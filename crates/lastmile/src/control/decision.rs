@@ -1,4 +1,4 @@
-//! What a controller decides: events, and what it asks of its host.
+//! Decisions of a controller: events, and requests to its host.
 
 use std::collections::VecDeque;
 
@@ -49,9 +49,9 @@ pub enum Decision {
     CapacityUnknown,
     /// The capacity changed as in a hand-off to another network.
     HandOff {
-        /// Before.
+        /// The capacity before.
         from: Rate,
-        /// Now; downwards, what came of packets may be less than that.
+        /// The capacity after; downwards, the rate of arrivals, which may be less.
         to: Rate,
     },
     /// No feedback came for too long, and the rate was cut.
@@ -59,7 +59,7 @@ pub enum Decision {
         /// The rate from now on.
         rate: Rate,
     },
-    /// What the classifier in front decided: losses judged, fall-backs.
+    /// A decision of the classifier in front: losses judged, fall-backs.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Classify(classify::Decision),
 }
@@ -70,17 +70,17 @@ impl From<classify::Decision> for Decision {
     }
 }
 
-/// What a controller asks its host to do. Asking for packets back to back is possible in no other way.
+/// A request of a controller to its host. There is no other way to ask for packets back to back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
     /// Send packets to measure with.
     Probe {
-        /// How many.
+        /// Number of packets.
         packets: u16,
-        /// How large each is at the IP layer.
+        /// Size of each packet at the IP layer.
         size: Bytes,
-        /// Between them; nothing for back to back.
+        /// Time between packets; `None` for back to back.
         gap: Option<Span>,
     },
     /// Make packets of at most this size at the IP layer.
@@ -93,7 +93,7 @@ pub enum Action {
     ForgetLosses,
 }
 
-/// How many decisions wait for a host that does not fetch them; the oldest verdict on losses is dropped, or else the oldest.
+/// Decisions kept for a host that does not fetch them. One more displaces the oldest verdict on losses, or else the oldest decision.
 const WAITING: usize = 64;
 
 /// Decisions that wait to be fetched. Takes no memory after it was made.

@@ -9,7 +9,7 @@ use crate::telemetry::Visitor;
 use crate::time::Time;
 use crate::units::Bytes;
 
-/// How far behind the newest loss that was judged verdicts are remembered, in packets.
+/// Memory for verdicts, in packets behind the newest judged loss.
 const REMEMBERED: u64 = 512;
 
 /// Verdicts on the losses of late, a bit for each packet: hosts may tell of a loss twice, or after later ones.
@@ -17,17 +17,17 @@ const REMEMBERED: u64 = 512;
 struct Recent {
     /// The newest packet whose loss was judged.
     newest: Option<u64>,
-    /// Whether a packet's loss was judged, and whether that was the wireless link's.
+    /// Two bits for each packet: its loss was judged; the wireless link lost it.
     bits: [[u64; (REMEMBERED / 64) as usize]; 2],
 }
 
 impl Recent {
-    /// Where a packet's bits are.
+    /// Word and mask of a packet's bits.
     fn place(id: u64) -> (usize, u64) {
         ((id % REMEMBERED / 64) as usize, 1 << (id % 64))
     }
 
-    /// The verdict on a loss; `None` if it was not judged yet. What is too old to be remembered was congestion.
+    /// The verdict on a loss; `None` if it was not judged yet. Losses too old to be remembered count as congestion.
     fn verdict(&self, id: u64) -> Option<LossClass> {
         let newest = self.newest.filter(|newest| id <= *newest)?;
         let (word, bit) = Recent::place(id);
@@ -41,7 +41,7 @@ impl Recent {
     }
 
     fn remember(&mut self, id: u64, class: LossClass) {
-        // What the packets in between take the place of is too old.
+        // The places of the packets in between hold verdicts that are too old.
         let from = self.newest.map_or(id, |newest| newest.saturating_add(1));
         for id in from.max(id.saturating_sub(REMEMBERED - 1))..=id {
             let (word, bit) = Recent::place(id);
@@ -91,7 +91,7 @@ impl Discriminated {
         Discriminated { rate_test: RateTest::new(setting.min), ..self }
     }
 
-    /// How losses were judged so far.
+    /// Losses judged so far, by verdict.
     pub fn counts(&self) -> LossCounts {
         self.discriminator.counts()
     }
@@ -120,7 +120,7 @@ impl Discriminated {
                 }
             }
         }
-        // What is lost at the end is judged by the last state known.
+        // Losses at the end are judged by the last state known.
         self.settle(feedback, feedback.reports.len(), &mut waiting);
     }
 
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(none.counts().congestion, 1);
     }
 
-    /// A loss that is told after a later one is judged, once; what was judged long ago is congestion when it is told again.
+    /// A loss that is told after a later one is judged, once; a loss judged long ago is congestion when it is told again.
     #[test]
     fn verdicts_of_late_are_remembered() {
         let mut recent = Recent::default();

@@ -1,4 +1,4 @@
-//! What a host tells a rate controller: packets that were sent, what became of them, and signals.
+//! Input of a rate controller: packets sent, their fates, and signals.
 //!
 //! Sizes are those of IP packets. Times of this host are [`Time`]; those of the other side are `Time<Rx>`, which subtract
 //! only from each other.
@@ -8,7 +8,7 @@ use crate::node::Ecn;
 use crate::time::{Rx, Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// What a packet was sent for.
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PacketClass {
     /// Media, for the first time.
@@ -22,11 +22,11 @@ pub enum PacketClass {
     Padding,
     /// Part of a probing train that the controller asked for.
     Probe {
-        /// Which train.
+        /// The train's number.
         train: u32,
         /// Its place in the train, from zero.
         index: u16,
-        /// How many packets the train has.
+        /// Packets in the train.
         len: u16,
     },
 }
@@ -48,7 +48,7 @@ pub struct Sent {
     pub size: Bytes,
     /// When the pacer released it.
     pub at: Time,
-    /// What it was sent for.
+    /// Its purpose.
     pub class: PacketClass,
     /// Bytes in flight right after it left; zero where the host does not count them.
     pub in_flight: Bytes,
@@ -66,7 +66,7 @@ impl Sent {
     }
 }
 
-/// How a host came to think that a packet is lost.
+/// Evidence that a packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostBy {
     /// Later packets arrived.
@@ -75,7 +75,7 @@ pub enum LostBy {
     Timeout,
 }
 
-/// What became of a packet that was sent.
+/// Fate of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrived.
@@ -87,9 +87,9 @@ pub enum Fate {
     },
     /// It did not arrive.
     Lost {
-        /// How that is known.
+        /// Evidence of the loss.
         by: LostBy,
-        /// What lost it: congestion, until a classifier in front says otherwise.
+        /// Cause of the loss: congestion, until a classifier in front says otherwise.
         class: LossClass,
     },
     /// It arrived after it had been reported lost.
@@ -111,16 +111,16 @@ impl Fate {
     }
 }
 
-/// A packet and what became of it.
+/// A packet and its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The packet.
     pub sent: Sent,
-    /// What became of it.
+    /// The packet's fate.
     pub fate: Fate,
 }
 
-/// Where feedback came from.
+/// Protocol that carried feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The simulator's own packets.
@@ -137,7 +137,7 @@ pub enum Source {
     ReceiverReport,
 }
 
-/// How much a host knows of its packets: each level has all of those before it.
+/// A host's knowledge of its packets: each level includes those before it.
 ///
 /// ```
 /// use lastmile::control::Information;
@@ -148,9 +148,9 @@ pub enum Source {
 pub enum Information {
     /// Sums over many packets: receiver reports, a QUIC stack that tells only of bytes.
     Sums,
-    /// What became of each packet, without times of arrival: ACKs.
+    /// Fate of each packet, without times of arrival: ACKs.
     Fates,
-    /// When each packet arrived: RFC 8888, TWCC, our own reports. How fine that has to be is each classifier's to say.
+    /// Arrival time of each packet: RFC 8888, TWCC, our own reports. Each classifier says how fine the times have to be.
     Times,
 }
 
@@ -164,7 +164,7 @@ impl core::fmt::Display for Information {
     }
 }
 
-/// What a receiver counted itself.
+/// Counts that a receiver made itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// IP bytes that arrived within [`over`](Summary::over).
@@ -175,15 +175,15 @@ pub struct Summary {
     pub loss_event_rate: f64,
 }
 
-/// What really lost packets: the simulator's side channel, which no network has.
+/// True causes of losses: the simulator's side channel, which no network has.
 ///
-/// It is for the classifier `omniscient`, and for counting how often the others are wrong. No controller looks at it.
+/// It is for the classifier `omniscient`, and for counting wrong verdicts of the others. No controller looks at it.
 /// Packets are numbered as the sender and the receiver of RTP do: the low 16 bits are the sequence number.
 pub trait LossTruth: core::fmt::Debug + Send + Sync {
-    /// What lost the packet of that number, if it was lost.
+    /// Cause of the loss of packet `id`; `None` if it was not lost.
     fn cause(&self, id: u64) -> Option<LossClass>;
 
-    /// The loss of the packet of that number was judged: whoever knows better may count.
+    /// The loss of packet `id` was judged to be `class`: an implementation may count wrong verdicts.
     fn judged(&self, id: u64, class: LossClass) {
         let _ = (id, class);
     }
@@ -195,22 +195,22 @@ pub trait LossTruth: core::fmt::Debug + Send + Sync {
 /// host made it.
 #[derive(Debug)]
 pub struct Feedback<'a> {
-    /// What became of packets, in the order of sending. A packet stands in `Lost` once later ones have arrived, or by the
-    /// host's timeout; one that nothing is known of yet stands in none.
+    /// Fates of packets, in the order of sending. A packet is `Lost` once later ones have arrived, or by the host's timeout;
+    /// a packet without news has no report.
     pub reports: &'a mut [Report],
-    /// The order in which they arrived, as places in `reports`; empty where that is the order of sending.
+    /// The order in which they arrived, as places in `reports`; empty if they arrived in the order of sending.
     pub arrival_order: &'a [u32],
-    /// How fine the times of arrival are; nothing where there are none.
+    /// Resolution of the times of arrival; `None` without such times.
     pub resolution: Option<Span>,
     /// When the other side sent this message, by its clock.
     pub remote_sent: Option<Time<Rx>>,
-    /// How long the other side held this message back after the newest arrival that it tells of.
+    /// Time from the newest arrival in this message to its sending, at the other side.
     pub hold: Span,
-    /// Where it came from.
+    /// Protocol that carried the message.
     pub source: Source,
-    /// What the receiver counted itself, if it did.
+    /// Counts that the receiver made itself, if any.
     pub receiver: Option<Summary>,
-    /// What really lost the packets: in a simulation, and only for those who are meant to know.
+    /// True causes of the losses: from a simulation, and only for those who are meant to know.
     pub truth: Option<&'a dyn LossTruth>,
 }
 
@@ -276,10 +276,10 @@ pub enum RouteChange {
     LessCapacity,
 }
 
-/// What a host tells beside packets and feedback.
+/// Input beside packets and feedback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Signal {
-    /// What the sources can use.
+    /// Rates that the sources can use.
     Demand {
         /// Below this they have nothing useful to send.
         min: Rate,
@@ -309,7 +309,7 @@ pub enum Signal {
     Excess {
         /// The share of packets lost lately.
         loss: f64,
-        /// Whether the breaker trips.
+        /// True if the breaker trips.
         trips: bool,
     },
     /// Packets may be so large.

@@ -1,5 +1,5 @@
-//! What every controller repeats, so that its file holds nothing but its own law: which packets left and were reported, how
-//! large they are, when feedback is overdue, which losses are one congestion, limits, and the decisions that wait.
+//! State and rules that every controller needs, so that its file holds nothing but its own law: packets sent and reported, their
+//! size, overdue feedback, losses that are one congestion, limits, and the decisions that wait.
 
 use super::lately::Lately;
 use super::spacing::Spacing;
@@ -19,13 +19,13 @@ fn initial_window(mss: f64) -> f64 {
     (4.0 * mss).min((2.0 * mss).max(4380.0))
 }
 
-/// That window in a round-trip time, as bytes a second. A round-trip time of less than a millisecond is not believed for this: a peer
+/// The initial window in a round-trip time, as bytes a second. A round-trip time below a millisecond is not believed for this: a peer
 /// that claims to have held its feedback back for all of the time would be sent any rate at once.
 pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
     initial_window(mss) / rtt.max(1e-3)
 }
 
-/// What a report tells of its packet.
+/// Novelty of a packet's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum News {
     /// No later packet was reported before.
@@ -82,7 +82,7 @@ pub struct Flow {
     size: Option<f64>,
     pub(super) numbers: Numbers,
     pub(super) spacing: Spacing,
-    /// In how many seconds packets were answered.
+    /// Seconds in which packets were answered.
     answered: Lately,
     no_feedback_at: Option<Time>,
     /// The receiver asks for no more than that.
@@ -129,7 +129,7 @@ impl Flow {
         self.setting.packet_size.0 as f64
     }
 
-    /// Where the user has it start, in bytes a second.
+    /// The start rate that the user set, in bytes a second.
     pub fn start_rate(&self) -> Option<f64> {
         self.setting.start.map(|start| start.bits_per_second() as f64 / 8.0)
     }
@@ -149,12 +149,12 @@ impl Flow {
         initial_window(self.full_size())
     }
 
-    /// That window in a round-trip time of so many seconds, in bytes a second.
+    /// The initial window in a round-trip time of `rtt` seconds, in bytes a second.
     pub fn initial_rate(&self, rtt: f64) -> f64 {
         initial_rate(self.full_size(), rtt)
     }
 
-    /// So many bytes a second as a rate that the user and the receiver allow; what is no number becomes the least.
+    /// A rate of so many bytes a second, within the limits of the user and the receiver; NaN becomes the least.
     pub fn rate(&self, bytes_per_second: f64) -> Rate {
         self.setting.below(self.cap, bytes_per_second)
     }
@@ -172,7 +172,7 @@ impl Flow {
         self.size = Some(self.size.map_or(bytes, |size| size + (bytes - size) / 32.0));
     }
 
-    /// Whether the host tells of packets that leave.
+    /// True once the host told of a packet that left.
     pub fn tells_of_sending(&self) -> bool {
         self.numbers.sent.is_some()
     }
@@ -234,7 +234,7 @@ impl Flow {
         self.no_feedback_at
     }
 
-    /// Whether feedback is overdue: then the law lowers its rate, and says so with [`no_feedback`](Flow::no_feedback).
+    /// True if feedback is overdue: then the law lowers its rate, and says so with [`no_feedback`](Flow::no_feedback).
     pub fn is_overdue(&mut self, now: Time) -> bool {
         self.at(now);
         self.no_feedback_at.is_some_and(|at| self.now >= at)
@@ -256,7 +256,7 @@ impl Flow {
         begins
     }
 
-    /// Whether a packet that was sent at that time left before the last recovery began.
+    /// True if a packet sent at `sent_at` left before the last recovery began.
     pub fn in_recovery(&self, sent_at: Time) -> bool {
         self.recovery_start.is_some_and(|start| sent_at < start)
     }
@@ -266,7 +266,7 @@ impl Flow {
         self.decisions.push(decision);
     }
 
-    /// What was decided, until there is nothing more.
+    /// Takes the oldest decision that waits.
     pub fn poll_decision(&mut self) -> Option<Decision> {
         self.decisions.pop()
     }

@@ -1,8 +1,8 @@
 //! From feedback to a rate: one file or folder per scheme, and the one interface by which hosts reach them.
 //!
 //! A [`RateController`] is hosted by the simulator, by this project's RTP, and by other people's stacks: webrtc-rs, QUIC,
-//! GStreamer. A host tells it of packets ([`Sent`]), of what became of them ([`Feedback`]) and of the rest ([`Signal`]), and
-//! reads a rate ([`Output`]). Which ones exist is [`CONTROLLERS`]; a name may have a loss classifier in front, as in
+//! GStreamer. A host tells it of packets ([`Sent`]), of their fates ([`Feedback`]) and of the rest ([`Signal`]), and
+//! reads a rate ([`Output`]). [`CONTROLLERS`] lists the schemes; a name may have a loss classifier in front, as in
 //! `tfrc+zbs` ([`Composition`]). `docs/rate-control.md` has what each needs and how each departs from its source.
 
 mod binomial;
@@ -37,16 +37,16 @@ use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// What a controller wants of its host at the moment. Rates are those of IP packets.
+/// Rates and limits that a controller gives its host. Rates are those of IP packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Output {
-    /// What encoders and other sources should make, all of a transport's streams together.
+    /// Target of encoders and other sources, all of a transport's streams together.
     pub target: Rate,
-    /// At which rate the pacer may release packets.
+    /// Rate at which the pacer may release packets.
     pub pacing: Rate,
     /// Bytes that may be in flight, where the scheme limits them.
     pub window: Option<Bytes>,
-    /// What to fill up with padding while sources make less.
+    /// Rate to fill up to with padding while sources make less.
     pub padding: Rate,
     /// The controller would learn from more packets than the sources make.
     pub keep_probing: bool,
@@ -94,25 +94,25 @@ pub trait RateController: core::fmt::Debug + Send + Sync {
     /// When [`on_timeout`](Self::on_timeout) is to be called; may change with every other call.
     fn poll_timeout(&self) -> Option<Time>;
 
-    /// That time has come.
+    /// The time of [`poll_timeout`](Self::poll_timeout) has come.
     fn on_timeout(&mut self, now: Time);
 
-    /// What it asks of its host, until there is nothing more.
+    /// Takes the next request to the host; `None` if there is none.
     fn poll_action(&mut self) -> Option<Action> {
         None
     }
 
-    /// What it decided, until there is nothing more. Who does not ask loses the oldest.
+    /// Takes the next decision; `None` if there is none. A host that does not ask loses the oldest.
     fn poll_decision(&mut self) -> Option<Decision> {
         None
     }
 
-    /// How losses were judged so far, where a classifier stands in front.
+    /// Losses judged so far, by verdict, if a classifier stands in front.
     fn verdicts(&self) -> Option<Verdicts> {
         None
     }
 
-    /// What it wants right now.
+    /// Rates and limits at this moment.
     fn output(&self) -> Output;
 
     /// Shows what it knows.
@@ -133,32 +133,32 @@ impl Clone for Box<dyn RateController> {
 pub struct Controller {
     /// Its name.
     pub name: &'static str,
-    /// What it goes by, in one line.
+    /// Its rule, in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its origin: paper or standard.
     pub paper: &'static str,
     /// The loss classifier that its source puts in front of it; a composition may name another, or `none`.
     pub classifier: Option<&'static str>,
-    /// What it has to be told of packets to work as its source says.
+    /// Information about packets that it needs to work as its source says.
     pub needs: Information,
-    /// What it does where its host knows less.
+    /// Its behaviour with less information.
     pub below: &'static str,
-    /// What it can be told.
+    /// Its options.
     pub options: &'static [Opt],
     /// Makes one; [`build`] says whose option is wrong.
     pub make: fn(&Given, &Setting) -> Made,
 }
 
-/// What can stand around any scheme.
+/// A registered wrapper, which can stand around any scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Wrapper {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its function, in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its origin: paper or standard.
     pub paper: &'static str,
-    /// What it can be told.
+    /// Its options.
     pub options: &'static [Opt],
     /// Options with which it decides something within a second.
     pub brief: &'static [(&'static str, &'static str)],
@@ -177,7 +177,7 @@ impl Entry for Wrapper {
 }
 
 options::registry! {
-    /// What can stand around a scheme: `tfrc+probe`, `tfrc+probe+zbs`.
+    /// Wrappers that can stand around a scheme: `tfrc+probe`, `tfrc+probe+zbs`.
     pub static WRAPPERS: Wrapper;
     probe,
 }
@@ -226,7 +226,7 @@ pub fn build(composition: &Composition, setting: &Setting) -> Result<Box<dyn Rat
     let controller =
         (scheme.make)(&composition.controller.options, setting).map_err(|error| error.of(scheme.name))?;
     if composition.at_receiver() {
-        // Its classifier stands there: whether there is one is known here too.
+        // Its classifier stands there: an unknown one is refused here too.
         build_receiver(composition, None)?;
     }
     let usual = scheme.classifier.map(Choice::named);

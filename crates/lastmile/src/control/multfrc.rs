@@ -1,7 +1,7 @@
 //! MULTFRC: as many TFRC connections as leave no queue, so that losses of a wireless link cost nothing.
 //!
 //! Chen, Zakhor, "Rate control for streaming video over wireless", INFOCOM 2004, and IEEE Trans. Multimedia 8(5), 2006. Their
-//! text was not at hand: the rule and its constants are recalled. What they leave open is in `docs/rate-control.md`. It is not
+//! text was not at hand: the rule and its constants are recalled. `docs/rate-control.md` has the open points. MULTFRC is not
 //! the IRTF's MulTFRC, which weighs a single flow.
 //!
 //! The connections share one stream of packets and all that TFRC knows but their loss histories (`tfrc/connections.rs`).
@@ -60,10 +60,10 @@ pub const ENTRY: Controller = Controller {
 struct Window {
     /// When the one before ended; none before the first of them.
     start: Option<Time>,
-    /// Their sum in seconds, and how many.
+    /// Their sum in seconds, and their number.
     rtt_sum: f64,
     samples: u32,
-    /// The sources filled the rate: whether there is room for more is known.
+    /// The sources filled the rate: the window shows if there is room for more.
     filled: bool,
 }
 
@@ -109,7 +109,7 @@ impl Multfrc {
         }
     }
 
-    /// The connection controller: inversely increase, additively decrease. What stamps cannot tell is no queue.
+    /// The connection controller: inversely increase, additively decrease. A delay within the stamps' resolution is no queue.
     fn decide(&mut self, resolution: Span) {
         let MultfrcConfig { alpha, beta, gamma, .. } = self.config;
         let next = Window { start: Some(self.now), ..Window::default() };

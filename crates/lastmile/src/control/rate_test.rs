@@ -2,7 +2,7 @@
 //!
 //! Queues that stay short (CoDel, FQ-CoDel, CAKE, PIE) drop packets at delays that no classifier by delay takes for congestion. Once one
 //! packet in fifty is judged to be lost by the link, the pacer sends three quarters of what arrives for a moment, again and again, until
-//! it is known whether as many are lost meanwhile. The rule is ours.
+//! tests have shown if as many are lost meanwhile. The rule is ours.
 
 use super::receive_rate::ReceiveRate;
 use super::spacing::Spacing;
@@ -23,7 +23,7 @@ const TEST_LENGTH: f64 = 2.5;
 const DRAINING: f64 = 0.4;
 /// A test that sees fewer packets tells nothing.
 const MIN_PACKETS: f64 = 8.0;
-/// The time from a test to the next, by how often losses were found to be the link's.
+/// The time from a test to the next, by verdicts in a row that losses are the link's.
 const INTERVALS: [Span; 4] =
     [Span::from_secs(1), Span::from_secs(10), Span::from_secs(20), Span::from_secs(40)];
 /// Losses are a queue's if tests should have seen so many and saw less than that part. With losses of the link's, one verdict of 400 says so.
@@ -73,7 +73,7 @@ pub(super) struct RateTest {
     /// The latest test.
     test: Option<Test>,
     next_test: Time,
-    /// How often losses were found to be the link's.
+    /// Verdicts in a row that losses are the link's.
     link_verdicts: usize,
     inside: Counts,
     outside: Counts,

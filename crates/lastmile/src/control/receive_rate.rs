@@ -10,7 +10,7 @@ const MARKS: usize = 16;
 pub(super) struct ReceiveRate {
     /// Bytes so far.
     total: u64,
-    /// When feedback was given, in nanoseconds, and how many bytes had come by then; oldest first.
+    /// When feedback was given, in nanoseconds, and the bytes that had come by then; oldest first.
     marks: [(u64, u64); MARKS],
     known: usize,
 }

@@ -1,4 +1,4 @@
-//! What a user sets for whichever controller runs: its limits and where it starts.
+//! User settings of any controller: limits and start.
 
 use crate::options::OptionError;
 use crate::units::{Bytes, Layer, Rate};
@@ -14,7 +14,7 @@ use crate::units::{Bytes, Layer, Rate};
 pub struct Setting {
     /// Never less; above zero.
     pub min: Rate,
-    /// Where to start; nothing for what the scheme starts with.
+    /// Start rate; `None` for the scheme's own.
     pub start: Option<Rate>,
     /// Never more.
     pub max: Rate,
@@ -54,7 +54,7 @@ impl Setting {
         Ok(())
     }
 
-    /// The rate of so many bytes a second, within the limits; what is no number becomes the least.
+    /// The rate of so many bytes a second, within the limits; NaN becomes the least.
     pub(crate) fn within(&self, bytes_per_second: f64) -> Rate {
         let bits = bytes_per_second * 8.0;
         let (min, max) = (self.min.bits_per_second(), self.max.bits_per_second());

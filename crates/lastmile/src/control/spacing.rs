@@ -1,4 +1,4 @@
-//! How far apart feedback comes, as seen: what timers that wait for it have to allow for.
+//! Time between feedback messages, as seen, which timers that wait for feedback have to allow for.
 //!
 //! RFC 5348 has feedback once in a round-trip time, and waits for four of them (section 4.3). Feedback every 50 ms on a path of
 //! 2 ms would let that timer fire between any two.
@@ -7,7 +7,7 @@ use crate::time::{Span, Time};
 
 /// No feedback is waited for longer than that on account of its spacing.
 const MOST: Span = Span::from_secs(1);
-/// What it is taken for at first: twice the 100 ms at which transport-wide feedback comes usually.
+/// Initial value: twice the 100 ms at which transport-wide feedback comes usually.
 const FIRST: Span = Span::from_millis(200);
 
 /// The time between feedback messages: the longest of late, less an eighth of the time since. Reports out of

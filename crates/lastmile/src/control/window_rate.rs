@@ -1,4 +1,4 @@
-//! A rate from a congestion window's law: what a window would send in a round-trip time, spread over it.
+//! A rate from a congestion window's law: the window in a round-trip time, spread over it.
 //!
 //! The laws are those of [`window`](super::window), which the simulator's TCP follows too. Losses of packets that were sent
 //! before a decrease took effect belong to the congestion that caused it (RFC 5681, section 3.2); where feedback stops, the rate
@@ -14,7 +14,7 @@ use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// How a window becomes a rate.
+/// Conversion of a window into a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The gap between packets follows the round-trip time [RAP].
@@ -40,7 +40,7 @@ pub(super) struct WindowRate {
     round_start: Time,
     /// When a window that grows by the clock grew last, or was cut.
     grown: Time,
-    /// By how much silence has lowered the rate.
+    /// Factor by which silence has lowered the rate.
     backoff: f64,
     flow: Flow,
 }
@@ -120,7 +120,7 @@ impl WindowRate {
     }
 
     /// [RAP] An increase in each smoothed round-trip time, while packets arrive and the sources fill the rate. Feedback may be further
-    /// apart than that; the no-feedback timer bounds how far.
+    /// apart than that; the no-feedback timer bounds its distance.
     fn grow_by_clock(&mut self, app_limited: bool) {
         let now = self.flow.now();
         if app_limited {
@@ -208,7 +208,7 @@ impl RateController for WindowRate {
         match signal {
             Signal::PersistentCongestion => self.congested(self.flow.now(), Congestion::Timeout),
             Signal::Route { why: RouteChange::MoreCapacity } => self.window.ssthresh = f64::INFINITY,
-            // What flies is of the old path: its window says nothing of this one, and some laws would take minutes to cut it.
+            // Packets in flight are of the old path: their window says nothing of this one, and some laws would take minutes to cut it.
             Signal::Route { why: RouteChange::LessCapacity } => {
                 self.window.reduce_to(MIN_SSTHRESH, Congestion::Timeout);
                 self.flow.begin_recovery(self.flow.now());

@@ -6,14 +6,14 @@ use super::{AnyEndpoint, Decision, Endpoint, Event};
 use crate::node::{Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::time::Time;
 
-/// What one of a host's endpoints decided.
+/// A decision of one of a host's endpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
     /// The endpoint's number; its host's if there is none.
     pub number: Option<u32>,
-    /// How many decisions it had made before.
+    /// Decisions that the endpoint made before.
     pub seq: u64,
-    /// What it decided.
+    /// The decision.
     pub what: Decision,
 }
 
@@ -64,7 +64,7 @@ impl Endpoints {
         Endpoints(endpoints.into_iter().map(seat).collect())
     }
 
-    /// Whether the endpoint of that port has finished.
+    /// True if the endpoint of that port has finished, or there is none.
     pub fn is_finished(&self, port: PortId) -> bool {
         self.0.get(usize::from(port.0)).is_none_or(|seat| seat.endpoint.is_finished())
     }

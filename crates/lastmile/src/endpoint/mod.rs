@@ -1,4 +1,4 @@
-//! Endpoints: what sends and answers at hosts, by role. A role is what two endpoints do together.
+//! Endpoints: nodes that send and answer at hosts, by role. A role is the joint task of two endpoints.
 //!
 //! Each role has a folder here with its nodes and the decisions that they make, and at most one in each of the other
 //! crates. Beside the folders it is named in the list below alone; simulator, lab, recordings and the program know
@@ -18,7 +18,7 @@ pub use host::{Decided, Endpoints};
 /// Declares what each role decides as one type.
 macro_rules! roles {
     ($($(#[$doc:meta])* $role:ident($module:ident)),+ $(,)?) => {
-        /// What an endpoint of any role decided.
+        /// A decision of an endpoint of any role.
         ///
         /// ```
         /// use lastmile::{endpoint::{Decision, measure}, time::Span};
@@ -33,7 +33,7 @@ macro_rules! roles {
         }
 
         impl Decision {
-            /// What one role decided, if it was that one.
+            /// The decision of one role, if it was that one.
             pub fn of<E: 'static>(&self) -> Option<&E> {
                 match self {
                     $(Decision::$role(decision) => (decision as &dyn Any).downcast_ref()),+
@@ -70,10 +70,10 @@ pub type Event = event::Event<Decision>;
 
 /// A node that stands at a host.
 pub trait Endpoint: Node {
-    /// Whether all is done and said. One that only answers others never is.
+    /// True if all is done and said. An endpoint that only answers others never is finished.
     fn is_finished(&self) -> bool;
 
-    /// The endpoint of one role that [`any`] was given, for whoever looks at its state after a run. Others give nothing.
+    /// The endpoint of one role that [`any`] was given, for a look at its state after a run. Others give nothing.
     fn into_any(self: Box<Self>) -> Option<Box<dyn Any + Send>> {
         None
     }
@@ -97,7 +97,7 @@ impl<N: Endpoint, T: FnMut(Time, &Input)> Endpoint for Recorded<N, T> {
     }
 }
 
-/// An endpoint of whatever role: what drivers and hosts are given.
+/// An endpoint of any role, boxed for drivers and hosts.
 pub type AnyEndpoint = Box<dyn Endpoint<Event = Decision> + Send>;
 
 /// An endpoint of one role as one of any.

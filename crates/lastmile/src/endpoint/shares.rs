@@ -1,4 +1,4 @@
-//! The share of one source in places that all share: an endpoint that serves anybody is not for whoever comes first.
+//! The share of one source in places that all share: an endpoint that serves anybody is not for the first comer alone.
 
 use core::net::IpAddr;
 
@@ -7,7 +7,7 @@ use crate::time::Span;
 /// The least time between two notices of sources that were turned away.
 pub(super) const TELL: Span = Span::from_secs(10);
 
-/// One source: an IPv4 address or an IPv6 /64, since whoever has one address of a /64 has all.
+/// One source: an IPv4 address or an IPv6 /64, since the owner of one address of a /64 has all.
 pub(super) fn source_prefix(source: IpAddr) -> u64 {
     match source.to_canonical() {
         IpAddr::V4(v4) => u64::from(u32::from(v4)),
@@ -15,9 +15,9 @@ pub(super) fn source_prefix(source: IpAddr) -> u64 {
     }
 }
 
-/// Whether a source that has `held` of a thing of which `used` of `limit` are taken may have `more`: never more than what
-/// is left to all others. So one source gets half at most, and where many want all, there is still room for one who
-/// comes late (the dynamic thresholds of Choudhury and Hahne, 1998).
+/// True if a source that holds `held` may have `more`, with `used` of `limit` taken: it never holds more than is left to all
+/// others. So one source gets half at most, and a latecomer finds room even if many want all
+/// (the dynamic thresholds of Choudhury and Hahne, 1998).
 pub(super) fn fair(limit: usize, used: usize, held: usize, more: usize) -> bool {
     held + more <= limit.saturating_sub(used)
 }

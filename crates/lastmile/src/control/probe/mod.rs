@@ -1,8 +1,8 @@
 //! TFRC Probe: packet pairs within a flow tell the path's capacity, and a hand-off when that changes at once.
 //!
 //! Chen, Sun, Yang, Sanadidi, Gerla, "Monitoring access link capacity using TFRC probe" (TFRC Probe), sections 3.2 and 6, around
-//! any controller. Where its Algorithm 1 is meant otherwise than it is printed, and the downward rule, which is ours:
-//! `docs/rate-control.md`.
+//! any controller. `docs/rate-control.md` has the points where its Algorithm 1 means something else than it prints, and the
+//! downward rule, which is ours.
 
 mod window;
 
@@ -60,13 +60,13 @@ fn bytes(sent: &Sent) -> u64 {
     sent.size.0.clamp(1, 65_535)
 }
 
-/// Slow arrivals in a row: how fast packets left, and how fast they came.
+/// Slow arrivals in a row: times and bytes of sending and of arrival.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
     /// When the first left and arrived, and when the last arrived.
     first: (Time, Time<Rx>),
     last: Time<Rx>,
-    /// How many came after the first, each slower than a fifth of the old capacity, and their bytes.
+    /// Packets after the first, each slower than the old capacity by more than `factor`, and their bytes.
     packets_arrived: u32,
     bytes: u64,
     /// Bytes of all that left after it, lost ones too.
@@ -91,27 +91,27 @@ struct Probing {
     controller: Box<dyn RateController>,
     min_rate: Rate,
     max_size: Bytes,
-    /// The number of the next packet to be counted, and how many were since the last pair was asked for.
+    /// The number of the next packet to be counted, and the packets since the last pair was asked for.
     next_id: u64,
     packets: u32,
-    /// Pairs asked for in the window, and whether another is due.
+    /// Pairs asked for in the window; true if another is due.
     pairs_asked: u32,
     pair_due: bool,
     tells_of_sending: bool,
     /// When the first packet of the window left, zero before that, and the bytes after it.
     sending: (Time, u64),
-    /// The size of packets now, and whether it was told.
+    /// The size of packets now; true if it was told.
     size: Bytes,
     size_told: bool,
     /// The pair of which the first packet arrived.
     first: Option<First>,
     window: Window,
-    /// What the last window told; and that one after it told of far less.
+    /// The capacity that the last window told; and that one after it told of far less.
     last_capacity: Option<Capacity>,
     fell_once: bool,
     arrivals: Option<Arrivals>,
-    /// What a hand-off downwards left, in bytes a second, until the next estimate; and until when half of that, while what the
-    /// old rate put into the queue drains.
+    /// Cap after a hand-off downwards, in bytes a second, until the next estimate; half of it until the time given, while the old
+    /// rate's queue drains.
     cap: Option<(f64, Option<Time>)>,
     /// Nothing tells the capacity: that was said.
     told_unknown: bool,
@@ -144,7 +144,7 @@ impl Probing {
         }
     }
 
-    /// A packet left. Where most pairs are lost a window ends with fewer, or without telling anything.
+    /// A packet left. If most pairs are lost, a window ends with fewer, or tells nothing.
     fn count(&mut self, now: Time, sent: &Sent) {
         if sent.id < self.next_id {
             return;
@@ -251,7 +251,7 @@ impl Probing {
 
     /// Our own rule downwards: a window that straddles the hand-off still tells the old capacity, whose delays were less, and of
     /// pairs into a full queue one packet is lost. But then every packet comes no faster than the new path can, and together they
-    /// come slower than they left. Others' traffic leaves a pair among them that is fast. What comes is at most the new capacity:
+    /// come slower than they left. Others' traffic leaves a fast pair among them. The rate of arrivals is at most the new capacity:
     /// the next window tells it.
     fn on_arrival(&mut self, now: Time, sent: &Sent, at: Time<Rx>) {
         let (Some(arrivals), Some(old)) = (&mut self.arrivals, self.last_capacity) else {
@@ -289,7 +289,7 @@ impl Probing {
         });
     }
 
-    /// [equation 4] P = R_send t / (8 n S). What is sent may be less than what may be.
+    /// [equation 4] P = R_send t / (8 n S). The rate sent may be less than the rate allowed.
     fn resize(&mut self, now: Time) {
         let ProbeConfig { every, samples, interval, min_size, full_size, .. } = self.config;
         let most = self.max_size.0;

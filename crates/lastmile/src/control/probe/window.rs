@@ -20,8 +20,8 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// Whether it is more by that factor than a capacity for packets of another size may be: a link takes a time of its own for
-    /// each packet, so that size alone may change the capacity by as much as itself.
+    /// True if it is above `factor` times `than`, allowing for packet sizes: a link takes a time of its own for each packet, so that
+    /// size alone may change the capacity by as much as itself.
     pub(super) fn is_more(&self, than: &Capacity, factor: f64) -> bool {
         let by_size = (self.size.0 as f64 / than.size.0 as f64).max(1.0);
         !than.at_least && self.rate > factor * than.rate * by_size
@@ -37,9 +37,9 @@ pub(super) struct Window {
     pub(super) pairs: u32,
     /// The least delay sum T1 + T2 in nanoseconds, from an unknown zero.
     pub(super) least: i64,
-    /// How many pairs their stamps cannot tell from that one, and the sum of their dispersions T2 - T1 in nanoseconds.
+    /// Pairs that stamps cannot tell from the least one, and the sum of their dispersions T2 - T1 in nanoseconds.
     best: (u32, i64),
-    /// How fine stamps of arrival are, at their coarsest.
+    /// Coarsest resolution of the stamps of arrival.
     pub(super) resolution: Span,
     /// Pairs that this host itself spread, and the sum of their dispersions.
     pub(super) spread: (u32, i64),

@@ -4,10 +4,10 @@
 use super::equation::Equation;
 use super::history::{LossHistory, Now, Run};
 
-/// Deals that are remembered. What is told of packets of older ones is too late to matter.
+/// Deals that are remembered. News of packets of older deals comes too late to matter.
 const DEALS: usize = 8;
 
-/// How packets are dealt, from one of them on.
+/// The rule by which packets are dealt, from one of them on.
 #[derive(Clone, Copy, Debug)]
 struct Deal {
     /// The first packet.
@@ -44,7 +44,7 @@ impl Connections {
         Connections { histories, deals: [Deal { id: 0, number: 0, among: 1 }; DEALS], known: 1 }
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub(super) fn count(&self) -> usize {
         self.histories.len()
     }
@@ -114,7 +114,7 @@ impl Connections {
         self.histories.iter_mut().for_each(|old| old.clone_from(history));
     }
 
-    /// p, and how many times the equation's rate at p all connections have together. p is the mean of the connections that had
+    /// p, and the rate of all connections together in units of the equation's rate at p. p is the mean of the connections that had
     /// a loss event, zero before the first, and the others have the mean rate of these. The equation is not a straight line: the
     /// second number is not quite that of the connections.
     pub(super) fn together(&self, equation: &Equation) -> (f64, f64) {

@@ -1,4 +1,4 @@
-//! Which intervals were data-limited: the sender had less to send than it might have [RFC 5348, 8.2.1].
+//! Data-limited intervals: the sender had less to send than it might have [RFC 5348, 8.2.1].
 
 use crate::time::{Span, Time};
 
@@ -24,7 +24,7 @@ impl DataLimited {
         }
     }
 
-    /// Whether all of the round-trip time before the packet sent at `new` was data-limited.
+    /// True if all of the round-trip time before the packet sent at `new` was data-limited.
     pub(super) fn interval(&mut self, now: Time, new: Time, rtt: Span) -> bool {
         (self.new, self.next) = (new, now);
         let old = new - rtt;

@@ -17,7 +17,7 @@ const EVENTS: u64 = 16;
 pub(super) struct Run {
     /// The first one's number.
     pub(super) first: u64,
-    /// How many; at least one.
+    /// Packets in the run, at least one.
     pub(super) len: u64,
     /// When the first and the last were sent, or would have arrived.
     pub(super) times: (u64, u64),
@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// What is needed to judge whether a loss begins a loss event.
+/// State needed to judge if a loss begins a loss event.
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
     /// R.
@@ -82,10 +82,10 @@ pub(super) struct LossHistory {
     undo: Option<Undo>,
 }
 
-/// How to take the current loss event back.
+/// State needed to take the current loss event back.
 #[derive(Clone, Debug)]
 struct Undo {
-    /// What was before it.
+    /// The state before it.
     intervals: LossIntervals,
     began: Option<Event>,
     /// The packets that made it, and which of them came late, a bit each.
@@ -244,7 +244,7 @@ impl LossHistory {
             self.began = Some(Event { number, time: run.time(place), round: now.round });
             // Only an event that a whole run began can be taken back.
             self.undo = (place == 0).then_some(Undo { intervals, began: before, run, came: 0 });
-            // What lies further back in a long run has no weight any more.
+            // Losses further back in a long run have no weight any more.
             let tail = run.times.1.saturating_sub(rtt.saturating_mul(EVENTS));
             let late = run.later_than(tail, place + 1).unwrap_or(run.len);
             (from, event) = (late.min(run.len.saturating_sub(EVENTS)).max(place + 1), Some(number));
@@ -350,7 +350,7 @@ mod tests {
         assert_ne!(h.intervals, before.intervals);
         h.fill(71);
         assert_eq!((h.intervals, h.began), (before.intervals, before.began));
-        // What was never lost, or is long past, changes nothing.
+        // A packet that was never lost, or lost long ago, changes nothing.
         h.fill(55);
         h.fill(20);
         assert_eq!((h.intervals, h.began), (before.intervals, before.began));

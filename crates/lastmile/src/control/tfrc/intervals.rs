@@ -1,6 +1,6 @@
 //! Loss intervals and their weighted average, with history discounting (RFC 5348, sections 5.4 and 5.5).
 
-/// n: how many intervals count.
+/// n: the number of intervals that count.
 pub(super) const N: usize = 8;
 
 /// w_0 to w_7 [RFC 5348, 5.4].

@@ -1,10 +1,10 @@
-//! What TFRC's two sender laws have in common: RFC 5348's, and that of ns-2.
+//! The interface of TFRC's two sender laws: RFC 5348's, and that of ns-2.
 
 use super::equation::Equation;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 
-/// What a feedback packet says (RFC 5348, sections 3.2.2 and 4.3), in seconds and in the bytes that are paced.
+/// Content of a feedback packet (RFC 5348, sections 3.2.2 and 4.3), in seconds and in the bytes that are paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Facts {
     /// R_sample; none where this feedback measured none.
@@ -13,7 +13,7 @@ pub(super) struct Facts {
     pub(super) received: Option<f64>,
     /// p.
     pub(super) loss_event_rate: f64,
-    /// How many times the equation's rate is meant: one, or that of several connections.
+    /// Factor on the equation's rate: one, or that of several connections.
     pub(super) times: f64,
     /// It reports a new loss event, or a higher p.
     pub(super) worse: bool,
@@ -21,7 +21,7 @@ pub(super) struct Facts {
     pub(super) sifted: bool,
     /// All of the interval that it covers was data-limited.
     pub(super) data_limited: bool,
-    /// By how much feedback is further apart than a round-trip time.
+    /// Seconds by which feedback is further apart than a round-trip time.
     pub(super) spacing: f64,
     /// The usual time between feedback messages.
     pub(super) every: f64,
@@ -45,7 +45,7 @@ pub(super) trait Law: core::fmt::Debug + Send + Sync {
     /// A packet left.
     fn on_packet(&mut self) {}
 
-    /// How many rounds had begun when a packet was sent, where they keep loss events apart.
+    /// Rounds that had begun when a packet was sent; `None` if rounds do not keep loss events apart.
     fn round(&self, _sent: Time) -> Option<u64> {
         None
     }

@@ -11,7 +11,7 @@
 //! | `history`, `intervals` | 5: loss events, intervals, discounting |
 //! | `connections` | those of several connections over one stream, for MULTFRC |
 //! | `receiver` | 6: the receiver; `control::receive_rate` has X_recv, `control::receive_clock` the clock that it is on |
-//! | `data_limited`, `receive_set` | 8.2: what limited the sender, X_recv_set |
+//! | `data_limited`, `receive_set` | 8.2: data-limited intervals, X_recv_set |
 
 mod connections;
 mod data_limited;
@@ -143,7 +143,7 @@ impl Tfrc {
         self.law.rtt()
     }
 
-    /// s: what of a packet is paced.
+    /// s: the bytes of a packet that are paced.
     fn segment(&self) -> f64 {
         (self.flow.packet_size() - self.parameters.header).max(1.0)
     }
@@ -157,7 +157,7 @@ impl Tfrc {
         self.flow.rate(paced_bytes / self.paced())
     }
 
-    /// Takes in what became of each packet; whether a loss event began, and how many times the equation's rate is meant.
+    /// Takes in the fate of each packet. True if a loss event began, and the factor on the equation's rate.
     fn on_reports(&mut self, feedback: &Feedback<'_>, rtt: Span) -> (bool, f64) {
         let mut numbers = self.flow.numbers;
         for Report { sent, fate } in feedback.reports.iter() {

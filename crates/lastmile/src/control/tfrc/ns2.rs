@@ -13,8 +13,8 @@
 //! - The packet that begins a loss event is not of the interval that it begins, while that is open.
 //! - The round-trip times' memory is 0.95; the instantaneous rate follows their square roots outside slow start.
 //!
-//! That packets are lost at the first one out of sequence, are paced without 32 bytes of header, and history is discounted to
-//! one half is the preset's business. Left out: the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's
+//! The preset adds the rest: packets are lost at the first one out of sequence and paced without 32 bytes of header, and history
+//! is discounted to one half. Left out: the tolerance of 5 % in the equation's inverse; a receiver takes RFC 5348's
 //! equation for the first interval.
 
 use super::equation::Equation;
@@ -68,7 +68,7 @@ pub(super) struct Ns2Sender {
     memory: f64,
     mss: f64,
     phase: Phase,
-    /// rate_, oldrate_ and delta_: the rate, what was reached of it in slow start, and what a packet adds.
+    /// rate_, oldrate_ and delta_: the rate, the part of it reached in slow start, and a packet's step.
     rate: f64,
     reached_rate: f64,
     step: f64,
@@ -81,7 +81,7 @@ pub(super) struct Ns2Sender {
     round: u64,
     began: [Time; ROUNDS],
     segment: f64,
-    /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time: ns-2's always does.
+    /// Seconds added to the nofeedback timer for feedback less than once in a round-trip time, which ns-2's never is.
     spacing: f64,
     no_feedback_at: Option<Time>,
 }
@@ -183,7 +183,7 @@ impl Law for Ns2Sender {
             }
             Phase::SlowStart => {
                 self.slow_start(now, limit, rtt, facts.data_limited);
-                // ns-2 sends a packet at once. What the pacer has at hand leaves at the rate that this packet would reach.
+                // ns-2 sends a packet at once. Packets at the pacer leave at the rate that this packet would reach.
                 self.on_packet();
             }
             Phase::Avoidance if fair > self.rate => {

@@ -7,18 +7,18 @@ use super::sender::{RfcParameters, RfcSender};
 use crate::units::Bytes;
 
 crate::names! {
-    /// Whose TFRC.
+    /// Version of TFRC.
     pub enum Preset {
         /// RFC 5348's.
         #[default]
         Rfc = "rfc",
-        /// That of ns-2 2.35, which the papers were made with.
+        /// That of ns-2 2.35, with which the papers were made.
         Ns2 = "ns-2",
     }
 }
 
 crate::names! {
-    /// Who counts losses.
+    /// Side that counts losses.
     pub enum Form {
         /// The sender, from reports of each packet (RFC 5348, section 7).
         #[default]

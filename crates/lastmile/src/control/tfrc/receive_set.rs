@@ -14,7 +14,7 @@ pub(super) struct ReceiveSet {
 }
 
 impl ReceiveSet {
-    /// That value alone.
+    /// A set of that value alone.
     pub(super) fn of(now: Time, value: f64) -> ReceiveSet {
         ReceiveSet { entries: [(now, value); KEPT], known: 1 }
     }

@@ -33,12 +33,12 @@ pub struct ReceiverPacket {
     pub ecn: Ecn,
 }
 
-/// What goes into a feedback packet (RFC 5348, section 3.2.2).
+/// Content of a feedback packet (RFC 5348, section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiverFeedback {
     /// The newest packet's number and stamp: `t_recvdata`.
     pub newest: (u64, Time<Tx>),
-    /// How long ago it arrived: `t_delay`.
+    /// Time since the newest packet arrived: `t_delay`.
     pub delay: Span,
     /// X_recv, as bytes and the time in which they came, and p.
     pub summary: Summary,
@@ -65,7 +65,7 @@ pub struct Receiver {
     history: LossHistory,
     receive: ReceiveRate,
     discriminator: Option<Discriminator>,
-    /// How often to give feedback; none for once in a round-trip time.
+    /// Time between feedback packets; `None` for once in a round-trip time.
     every: Option<Span>,
     /// R_m.
     rtt: Option<Span>,
@@ -248,19 +248,19 @@ impl Receiver {
         })
     }
 
-    /// Tells how fine this host's stamps are; a classifier may step aside.
+    /// Takes the resolution of this host's stamps; a classifier may step aside.
     pub fn suit(&mut self, resolution: Option<Span>) {
         if let Some(discriminator) = &mut self.discriminator {
             discriminator.suit(resolution).into_iter().for_each(|change| self.decisions.push(change));
         }
     }
 
-    /// What it decided, until there is nothing more: losses judged, loss events, fall-backs.
+    /// Takes the next decision: losses judged, loss events, fall-backs; `None` if there is none.
     pub fn poll_decision(&mut self) -> Option<Decision> {
         self.decisions.pop()
     }
 
-    /// How losses were judged so far, where a classifier does.
+    /// Losses judged so far, by verdict, and their classifier; `None` without one.
     pub fn verdicts(&self) -> Option<Verdicts> {
         Some(self.discriminator.as_ref()?.verdicts())
     }
@@ -270,7 +270,7 @@ impl Receiver {
         self.history.loss_event_rate()
     }
 
-    /// How losses were judged so far.
+    /// Losses judged so far, by verdict and true cause; `None` without a classifier.
     pub fn counts(&self) -> Option<LossCounts> {
         Some(self.discriminator.as_ref()?.counts())
     }

@@ -12,10 +12,10 @@ const T_MBI: f64 = 64.0;
 /// The nofeedback timer before the first round-trip sample [RFC 5348, 4.2].
 const FIRST_TIMER: Span = Span::from_secs(2);
 
-/// Where a classifier has taken losses out of p, less than this part of X arriving while packets are lost to congestion is a step down.
+/// A step down, while packets are lost to congestion and a classifier has taken losses out of p: less than this part of X arrives.
 const STEP_DOWN: f64 = 0.75;
 
-/// What users can change of the law.
+/// Parameters of the law that users can change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RfcParameters {
     /// q, and q2 of the oscillation prevention.
@@ -42,14 +42,14 @@ pub(super) struct RfcSender {
     received: ReceiveSet,
     /// tld.
     last_doubled: Time,
-    /// p, for how many connections, and X_Bps of all of them.
+    /// p, the number of connections, and X_Bps of all of them.
     loss_event_rate: f64,
     connections: f64,
     equation_rate: f64,
     segment: f64,
-    /// What the nofeedback timer allows for where feedback comes less than once in a round-trip time.
+    /// Seconds added to the nofeedback timer for feedback less than once in a round-trip time.
     spacing: f64,
-    /// After a step down: what X may be, and since when.
+    /// After a step down: the bound on X, and its time.
     ramp: Option<(f64, Time)>,
     no_feedback_at: Option<Time>,
 }
@@ -140,7 +140,7 @@ impl Law for RfcSender {
         } else {
             // Step 4.
             let limit = match facts.received {
-                // Whoever never says what arrives is never sent more.
+                // Without reports of arrivals the rate does not rise.
                 None if self.received.max().is_infinite() => self.allowed,
                 None => 2.0 * self.received.max(),
                 Some(received) if facts.data_limited && facts.worse => {

@@ -1,4 +1,4 @@
-//! The controller: what a data-limited sender keeps, and packets that nobody sent.
+//! The controller: the rate that a data-limited sender keeps, and packets that nobody sent.
 
 use super::*;
 use crate::units::Bytes;
@@ -34,7 +34,7 @@ fn a_data_limited_sender_keeps_twice_what_it_sent() {
     sending(&mut tfrc, 0..50, 10, true);
     let limited = tfrc.output().pacing.bits_per_second() as f64;
     assert!((limited / 1_600_000.0 - 1.0).abs() < 0.05, "{limited}");
-    // It falls to one packet in a round: what it may send stays.
+    // It falls to one packet in a round: the allowed rate stays.
     sending(&mut tfrc, 500..550, 1, true);
     let kept = tfrc.output().pacing.bits_per_second() as f64;
     assert!((kept / limited - 1.0).abs() < 0.01, "{kept} after {limited}");

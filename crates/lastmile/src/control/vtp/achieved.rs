@@ -1,4 +1,4 @@
-//! VTP's achieved rate: what the bottleneck carried of a flow, round by round [VTP, section 3.2].
+//! VTP's achieved rate: a flow's rate through the bottleneck, round by round [VTP, section 3.2].
 
 use crate::control::receive_clock::ReceiveClock;
 use crate::time::{Rx, Time};
@@ -10,7 +10,7 @@ pub(super) struct Achieved {
     memory: f64,
     /// AR, with what was lost behind the bottleneck.
     pub(super) rate: Option<f64>,
-    /// What arrived alone, of the last round; infinite before one ended.
+    /// Rate of arrivals alone, of the last round; infinite before one ended.
     pub(super) received: f64,
     /// AR of the last round alone.
     last: f64,
@@ -48,7 +48,7 @@ impl Achieved {
         self.add(rate);
     }
 
-    /// A round goes on: what it told so far counts as the last one's, where it is that long already, in seconds.
+    /// A round goes on: its rate so far counts as the last one's, once the round is `least` seconds long.
     pub(super) fn so_far(&mut self, now: Time, arrived: Option<Time<Rx>>, bytes: u64, least: f64) {
         let Some(before) = self.last_round else { return };
         let span = (self.clock.advance(now, arrived) - before) as f64 / 1e9;
@@ -57,7 +57,7 @@ impl Achieved {
         }
     }
 
-    /// What a cut leaves: AR, or the last round's where that is less than half of it. After a large step down AR is of the old rate for
+    /// Rate that a cut leaves: AR, or the last round's if that is less than half of it. After a large step down AR is of the old rate for
     /// many rounds, each as long as the full queue; a round with random losses differs from AR by less.
     pub(super) fn for_cut(&self) -> Option<f64> {
         self.rate.map(|rate| if self.last < rate / 2.0 { self.last } else { rate })

@@ -1,8 +1,8 @@
 //! VTP: the rate falls to what the path carried, stays there for what TCP would have given up, and then rises as TCP's does.
 //!
 //! Yang, Chen, Sun, Gerla, Sanadidi, "Smooth and efficient real-time video transport in presence of wireless errors" (VTP),
-//! sections 3.2, 3.3 and 4. What the paper leaves open (the start, a second loss, silence, both readings of the hold)
-//! is decided in `docs/rate-control.md`.
+//! sections 3.2, 3.3 and 4. `docs/rate-control.md` decides the points left open there (the start, a second loss, silence,
+//! both readings of the hold).
 
 mod achieved;
 
@@ -20,7 +20,7 @@ use crate::time::{Rx, Span, Time};
 use crate::units::Rate;
 
 crate::names! {
-    /// How long the rate stays down after a congestion loss.
+    /// Rule for the time that the rate stays down after a congestion loss.
     pub enum Hold {
         /// Until the bytes that were not sent are as many as TCP would not have sent [VTP, figure 2: A1 = A2].
         #[default]
@@ -31,7 +31,7 @@ crate::names! {
 }
 
 crate::names! {
-    /// What a congestion loss cuts to what the path carried.
+    /// Quantity that a congestion loss cuts to what the path carried.
     pub enum Cut {
         /// The rate [VTP, section 5.3].
         #[default]
@@ -71,7 +71,7 @@ pub const ENTRY: Controller = Controller {
     make: |given: &Given, setting| -> Made { Ok(Box::new(Vtp::new(VtpConfig::read(given)?, setting))) },
 };
 
-/// What the rate is doing.
+/// Phase of the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// It doubles each round.
@@ -82,7 +82,7 @@ enum Phase {
     Avoidance,
 }
 
-/// What was learnt since a round began.
+/// Measurements since a round began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// A packet sent at that time or later ends the round.
@@ -90,7 +90,7 @@ struct Round {
     /// Bytes that arrived, and those that were lost behind the bottleneck.
     bytes: u64,
     lost: u64,
-    /// Round-trip times, summed in seconds, and how many.
+    /// Sum of round-trip times in seconds, and their number.
     rtts: (f64, u32),
     /// The sources filled the rate.
     filled: bool,
@@ -130,8 +130,8 @@ impl Vtp {
         }
     }
 
-    /// Puts the rate within what can be sent, what is allowed, and twice what arrives, whatever a classifier says of losses
-    /// (as RFC 5348, section 4.3, has it).
+    /// Limits the rate to the slowest at least, and to the user's maximum and twice the arrivals at most, whatever a classifier says
+    /// of losses (as RFC 5348, section 4.3, has it).
     fn set(&mut self, rate: f64) {
         let max = self.flow.max_rate().min(2.0 * self.achieved.received);
         self.rate = if rate.is_nan() { 0.0 } else { rate }.min(max).max(self.flow.slowest_rate());
@@ -191,7 +191,7 @@ impl Vtp {
         let window = before * rtt; // [equation 2] in bytes
         let pipe = achieved * self.min_rtt;
         self.set(achieved);
-        // What a window gives up while the queue drains is part of A2; after that a round is the least round-trip time.
+        // Bytes that a window gives up while the queue drains are part of A2; after that a round is the least round-trip time.
         let is_window = self.config.cut == Cut::Window;
         let (drained, round) = if is_window { (window - pipe, self.min_rtt) } else { (0.0, rtt) };
         let seconds = match self.config.hold {
@@ -373,7 +373,7 @@ mod tests {
         vtp
     }
 
-    /// How long the rate stays down, in milliseconds, and the rate.
+    /// Time for which the rate stays down, in milliseconds, and the rate.
     fn cut(options: &str, rtt: f64) -> (Option<f64>, f64) {
         let mut vtp = full(options, rtt);
         vtp.congested(at(990.0));

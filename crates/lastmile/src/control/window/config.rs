@@ -10,7 +10,7 @@ use super::{
     WestwoodConfig, WindowLaw,
 };
 
-/// Which law a window follows, with its numbers. Parses from the law's name, with the defaults.
+/// A window's law, with its numbers. Parses from the law's name, with the defaults.
 ///
 /// ```
 /// use lastmile::control::window::{BinomialConfig, LawConfig};

@@ -11,7 +11,7 @@ pub struct CubicConfig {
     pub c: f64,
     /// The part of the window that a decrease keeps (section 4.6).
     pub beta: f64,
-    /// Whether a flow that loses again below its last maximum gives way (section 4.7).
+    /// True if a flow that loses again below its last maximum gives way (section 4.7).
     pub fast_convergence: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Cubic {
 struct Epoch {
     start: Time,
     k: f64,
-    /// W_est: what Reno with the same mean would have (section 4.3).
+    /// W_est: the window of Reno with the same mean (section 4.3).
     reno: f64,
 }
 
@@ -148,7 +148,7 @@ mod tests {
         assert!((window.cwnd - 28.4).abs() < 0.6, "{window:?}");
     }
 
-    /// Section 4.8: what was before a timeout is forgotten; the cubic begins, flat, where slow start ends.
+    /// Section 4.8: a timeout forgets the state before it; the cubic begins, flat, where slow start ends.
     #[test]
     fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
         let (mut cubic, mut window) = (Cubic::new(CubicConfig::default()), Window::new(1000.0));

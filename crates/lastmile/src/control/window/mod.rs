@@ -1,7 +1,7 @@
-//! Increase and decrease laws of a congestion window: what TCP's congestion control is once sequence numbers,
-//! timers and retransmission are taken away.
+//! Increase and decrease laws of a congestion window: TCP's congestion control without sequence numbers, timers and
+//! retransmission.
 //!
-//! Whoever owns the packets owns the [`Window`], in segments, and has a law move it: by what was acknowledged
+//! The packets' owner owns the [`Window`], in segments, and has a law move it: for acknowledged data
 //! ([`WindowLaw::on_ack`]) and when congestion was found ([`WindowLaw::on_congestion`]), at most once per window
 //! of data for anything but timeouts. Limits (receiver window, bytes at hand) and the inflation of the window
 //! during fast recovery (RFC 5681, section 3.2) are the owner's business. The simulator's TCP and the rate
@@ -38,7 +38,7 @@ pub use westwood::{Westwood, WestwoodConfig};
 /// The smallest slow-start threshold, in segments (RFC 5681, equation 4).
 pub const MIN_SSTHRESH: f64 = 2.0;
 
-/// How congestion was found.
+/// Sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
     /// A segment was lost while later ones arrived: three duplicate ACKs, or as much in SACK blocks.
@@ -49,17 +49,17 @@ pub enum Congestion {
     Ecn,
 }
 
-/// What one ACK says.
+/// Content of one ACK.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
-    /// By how many segments the window may count it: one for each ACK by RFC 5681, the segments that it
+    /// Segments that the window may count for it: one for each ACK by RFC 5681, the segments that it
     /// newly acknowledges where bytes are counted (RFC 3465).
     pub segments: f64,
     /// The round-trip time that it measured.
     pub rtt: Option<Span>,
     /// When it came.
     pub now: Time,
-    /// Whether all that was in flight at the last such ACK is acknowledged: once per round-trip time.
+    /// True if all that was in flight at the last such ACK is acknowledged: once per round-trip time.
     pub round_ended: bool,
 }
 
@@ -83,7 +83,7 @@ impl Window {
         Window { cwnd: initial.max(1.0), ssthresh: f64::INFINITY }
     }
 
-    /// Whether the window grows by slow start.
+    /// True if the window grows by slow start.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -110,7 +110,7 @@ impl Window {
     }
 }
 
-/// How a window grows and shrinks.
+/// A law by which a window grows and shrinks.
 ///
 /// ```
 /// use lastmile::{control::window::*, time::Time};

@@ -1,4 +1,4 @@
-//! What the laws' tests share.
+//! Helpers that the laws' tests share.
 
 use super::{Acked, Congestion, Window, WindowLaw};
 use crate::time::{Span, Time};

@@ -24,7 +24,7 @@ impl Default for VegasConfig {
     }
 }
 
-/// Vegas. Its own retransmission by fine-grained timers is not part of the law: whoever sends the segments has it.
+/// Vegas. Its own retransmission by fine-grained timers is not part of the law: the segments' sender has it.
 ///
 /// ```
 /// use lastmile::{control::window::*, time::{Span, Time}};
@@ -75,7 +75,7 @@ impl WindowLaw for Vegas {
         if window.in_slow_start() {
             self.grows = !self.grows;
             if queued > self.config.gamma {
-                // What is queued is beyond the path's own capacity.
+                // Queued segments are beyond the path's own capacity.
                 window.cwnd = (window.cwnd - queued + self.config.gamma).max(MIN_SSTHRESH);
                 window.ssthresh = window.cwnd;
             }
@@ -103,7 +103,7 @@ impl WindowLaw for Vegas {
 mod tests {
     use super::*;
 
-    /// A path with 40 segments of its own in 100 ms: what exceeds them is queue.
+    /// A path with 40 segments of its own in 100 ms: the excess is queue.
     #[test]
     fn settles_between_alpha_and_beta_segments_of_queue() {
         let (mut vegas, mut window) = (Vegas::new(VegasConfig::default()), Window::new(2.0));

@@ -37,7 +37,7 @@ impl TokenBucket {
         TokenBucket { rate, burst, tokens: burst, filled: Time::ZERO }
     }
 
-    /// Whether `bytes` may be sent at `now`; takes them if so.
+    /// True if `bytes` may be sent at `now`; takes them if so.
     pub fn take(&mut self, now: Time, bytes: Bytes) -> bool {
         self.fill(now);
         if self.tokens < bytes {
@@ -47,7 +47,7 @@ impl TokenBucket {
         true
     }
 
-    /// What may be sent at `now`.
+    /// Bytes that may be sent at `now`.
     pub fn left(&mut self, now: Time) -> Bytes {
         self.fill(now);
         self.tokens
@@ -64,7 +64,7 @@ impl TokenBucket {
     }
 }
 
-/// How much a reflector may send.
+/// Limits on a reflector's bytes, sessions and memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// On average to one source (an IPv4 address, an IPv6 /64).
@@ -140,7 +140,7 @@ impl Budget {
         }
     }
 
-    /// Whether `bytes` may go to `source` at `now`; takes them from both buckets if so.
+    /// True if `bytes` may go to `source` at `now`; takes them from both buckets if so.
     pub(crate) fn take(&mut self, now: Time, source: IpAddr, bytes: Bytes) -> bool {
         let slot = self.slot(source);
         if self.total.left(now) < bytes || !self.sources[slot].take(now, bytes) {
@@ -149,7 +149,7 @@ impl Budget {
         self.total.take(now, bytes)
     }
 
-    /// What may go to `source` at `now`.
+    /// Bytes that may go to `source` at `now`.
     pub(crate) fn left(&mut self, now: Time, source: IpAddr) -> Bytes {
         let slot = self.slot(source);
         self.total.left(now).min(self.sources[slot].left(now))

@@ -1,4 +1,4 @@
-//! What the two ends of a measurement decide, and where the records of single packets go.
+//! Decisions of the two ends of a measurement, and the sink for records of single packets.
 //!
 //! Two tiers: [`Decision`]s are few and come from [`poll`](crate::node::Node::poll); records of single packets
 //! go to a [`PacketSink`] that the endpoint is generic over, whose disabled form, `()`, compiles to nothing.
@@ -11,7 +11,7 @@ use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::Bytes;
 
-/// What a measurement cost so far.
+/// Cost of a measurement so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cost {
@@ -44,7 +44,7 @@ impl Cost {
     }
 }
 
-/// What was decided.
+/// A decision of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -57,7 +57,7 @@ pub enum Decision {
     PeerReady {
         /// Its address.
         peer: SocketAddr,
-        /// Whether it speaks more than plain STAMP.
+        /// True if it speaks more than plain STAMP.
         lastmile: bool,
         /// Round-trip time of the exchange.
         rtt: Span,
@@ -66,7 +66,7 @@ pub enum Decision {
     StreamJudged {
         /// The stream's number within its session.
         stream: u32,
-        /// Which way it went.
+        /// The stream's direction.
         direction: Direction,
         /// Its shape.
         pattern: Pattern,
@@ -76,7 +76,7 @@ pub enum Decision {
         lost: u32,
         /// Gaps whose departures kept the schedule.
         gaps_held: u32,
-        /// Whether the stream is believed, and if not, why.
+        /// The verdict: believed, or the reason why not.
         verdict: StreamVerdict,
     },
     /// A method came to a result.
@@ -87,7 +87,7 @@ pub enum Decision {
         direction: Direction,
         /// The result.
         estimate: Estimate,
-        /// What all of the session cost up to here.
+        /// Cost of the whole session up to here.
         cost: Cost,
     },
     /// A method came to no result that could be believed.
@@ -98,14 +98,14 @@ pub enum Decision {
         direction: Direction,
         /// Why.
         refusal: Refusal,
-        /// What all of the session cost up to here.
+        /// Cost of the whole session up to here.
         cost: Cost,
     },
     /// A warning that does not change the result's standing.
     Warned(Warning),
     /// A clock that stamps packets was stepped.
     ClockStepped {
-        /// How far, forward where positive.
+        /// Size of the step, positive if forward.
         by: Span,
     },
     /// A reflector opened a session.
@@ -130,7 +130,7 @@ pub enum Decision {
         no_session: u64,
         /// For want of room for stamps or waiting packets, or for more of that source.
         no_room: u64,
-        /// Because what may be sent to that source, or to all, is spent.
+        /// Because the budget of that source, or of all, is spent.
         over_budget: u64,
         /// Because a reverse stream is not paid for, or larger than any may be.
         unpaid: u64,
@@ -154,12 +154,12 @@ pub enum Decision {
     },
     /// The endpoint has nothing more to do.
     Finished {
-        /// What the session cost.
+        /// Cost of the session.
         cost: Cost,
     },
 }
 
-/// Where records of single streams and packets go. Endpoints are generic over it; `()` keeps nothing and costs
+/// Sink for records of single streams and packets. Endpoints are generic over it; `()` keeps nothing and costs
 /// nothing.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! The prober's packets: how its requests and probes are put on the wire, and its replies read.
+//! The prober's packets: it writes requests and probes, and reads replies.
 
 use core::fmt;
 
@@ -60,7 +60,7 @@ pub(super) fn derive_u64(seed: &[u8; 32], label: &str, number: u64) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// What a prober asks for.
+/// A request of the prober.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Hello {
@@ -101,7 +101,7 @@ pub(super) enum Request {
     RoundTrip,
 }
 
-/// What a reply says.
+/// Content of a reply.
 #[derive(Debug)]
 pub(super) enum Reply<'a> {
     Hello(HelloReply),
@@ -158,7 +158,7 @@ impl Codec {
         self.next_sequence
     }
 
-    /// Whether a packet with that sequence number was made: who cannot hear this session guesses one in some millions.
+    /// True if a packet with that sequence number was made: a sender that cannot hear this session guesses one in some millions.
     pub(super) fn made(&self, sequence: u32) -> bool {
         (self.first_sequence..self.next_sequence).contains(&sequence)
     }
@@ -271,7 +271,7 @@ impl Codec {
 
     /// Reads a reply in the session's mode.
     ///
-    /// What is not for this session, altered, or not understood is an error: to be dropped and counted.
+    /// A packet that is not for this session, altered, or not understood is an error: to be dropped and counted.
     pub(super) fn decode<'a>(&self, datagram: &'a [u8]) -> Result<Replied<'a>, WireError> {
         let mode = match &self.key {
             Some(key) => {
@@ -323,13 +323,13 @@ impl Codec {
         Bytes(base + hmac + 4 + 12 + report_len(entries) as u64) + self.ip.udp_overhead()
     }
 
-    /// What comes back for `n` packets of `bytes` in all at the IP layer: as much, and an HMAC TLV that some
+    /// Bytes of the replies to `n` packets of `bytes` in all at the IP layer: as much, and an HMAC TLV that some
     /// reflectors add.
     pub(super) fn reply_size(&self, bytes: Bytes, n: usize) -> Bytes {
         if self.key.is_some() { bytes + Bytes(20) * n as u64 } else { bytes }
     }
 
-    /// Whether packets of `size` bytes at the IP layer hold all that a probe of `direction` must carry.
+    /// Size at the IP layer of the smallest probe that holds all that a probe of any direction must carry.
     pub(super) fn smallest_probe(&self) -> Bytes {
         let tlvs = if self.key.is_some() { 112 + 36 + 12 + 20 } else { 44 + 36 + 12 };
         Bytes(tlvs + 4) + self.ip.udp_overhead()

@@ -88,7 +88,7 @@ impl ReverseRequest {
         Bytes(self.schedule.as_ref().map_or(0, |s| (TLV_HEADER_LEN + s.value_len()) as u64))
     }
 
-    /// Whether it asks for the packet with that index.
+    /// True if it asks for the packet with that index.
     pub(super) fn holds(&self, index: u16) -> bool {
         index.checked_sub(self.first).is_some_and(|i| i < self.count)
     }

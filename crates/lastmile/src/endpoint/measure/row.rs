@@ -49,7 +49,7 @@ pub struct Row {
     pub rate_bps: Option<u64>,
     /// A lower bound, where the path is faster than these hosts can time.
     pub more_than_bps: Option<u64>,
-    /// How much in one go it was shown with, or the bucket of a shaper.
+    /// Bytes of the burst that showed the number, or a shaper's bucket.
     pub burst_bytes: Option<u64>,
     /// The layer of all rates.
     pub layer: &'static str,
@@ -57,7 +57,7 @@ pub struct Row {
     pub interval: Option<IntervalRow>,
     /// The interval of the mean of the next 10 s.
     pub next: Option<IntervalRow>,
-    /// Which truth the number aims at.
+    /// Kind of truth that the number aims at.
     pub truth_kind: Option<TruthKind>,
     /// The estimate's warnings as one text.
     pub warning: Option<String>,
@@ -82,11 +82,11 @@ pub struct IntervalRow {
     pub high_bps: u64,
     /// The probability that it holds the truth.
     pub confidence: f64,
-    /// How it was made.
+    /// Method that made it.
     pub method: IntervalMethod,
 }
 
-/// What the session cost up to this result. Bytes are IP bytes sent by the initiator but for `bytes_received`.
+/// Cost of the session up to this result. Bytes are IP bytes sent by the initiator but for `bytes_received`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CostRow {
     /// From the first packet sent to the result.
@@ -111,11 +111,11 @@ pub struct CostRow {
 /// run, see `truth_over`): the one that the row's `truth_kind` names, and in any case what a saturating flow gets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TruthRow {
-    /// What the path carries while nobody else sends.
+    /// Rate that the path carries while nobody else sends.
     pub truth_capacity_bps: u64,
-    /// The same of what lasts, behind token buckets.
+    /// The same in the long run, behind token buckets.
     pub truth_sustained_bps: u64,
-    /// By Wi-Fi that sends packets one by one what it would carry if each drew the shortest backoff.
+    /// The same of Wi-Fi that sends packets one by one, if each drew the shortest backoff.
     pub truth_shortest_bps: Option<u64>,
     /// The spare rate over the estimate's window.
     pub truth_window_bps: Option<u64>,
@@ -125,15 +125,15 @@ pub struct TruthRow {
     pub truth_next_bps: Option<u64>,
     /// Why that is not known.
     pub truth_next_missing: Option<NextMissing>,
-    /// Which of the two a spare rate is held against.
+    /// Time over which the truth of a spare rate is taken.
     pub truth_over: TruthOver,
-    /// What a saturating flow gets over the estimate's window.
+    /// Rate of a saturating flow over the estimate's window.
     pub truth_saturation_window_bps: Option<u64>,
-    /// What it gets over the run.
+    /// Rate of a saturating flow over the run.
     pub truth_saturation_mean_bps: Option<u64>,
     /// The number's relative error.
     pub error: Option<f64>,
-    /// By how much the number is above that truth, which may be zero.
+    /// Excess of the number over that truth, which may be zero.
     pub error_bps: Option<i64>,
     /// Its relative error against what a saturating flow gets.
     pub error_saturation: Option<f64>,
@@ -233,7 +233,7 @@ impl Row {
         rows.iter().map(|row| (row.asked.as_str(), &row.options)).collect()
     }
 
-    /// Whether no stream had been sent when this was decided.
+    /// True if no stream had been sent when this was decided.
     pub fn is_before_streams(&self) -> bool {
         self.cost.probe_bytes == 0 && self.cost.streams + self.cost.streams_discarded == 0
     }

@@ -1,4 +1,4 @@
-//! What a reflector keeps of a peer that proved its address: credit, and the logs of streams.
+//! State that a reflector keeps of a peer that proved its address: credit, and the logs of streams.
 //!
 //! Everything is bounded: sessions, logs of a session, packets of a log, stamps of all logs together; and no source may
 //! have more of it than it leaves to all others. A peer that wants more loses its own oldest log, or is answered "busy".
@@ -8,8 +8,8 @@
 //! Otherwise a packet that is replayed later, or the same number used by the peer's next run from the same port, would
 //! put wrong stamps into a report or be paid for twice.
 //!
-//! A session ends with its lease, or when its peer says goodbye. Of the latter is kept, for each source, when the newest
-//! token was made that was ended so: what was heard of that session must not begin another while the token lives.
+//! A session ends with its lease, or when its peer says goodbye. After goodbyes each source keeps the time at which the newest
+//! token so ended was made: packets overheard in that session must not begin another while the token lives.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl Log {
 /// Why a stream's log cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoLog {
-    /// It was given up before: what comes now is a copy or too late.
+    /// It was given up before: later packets are copies or too late.
     Past,
     /// The stream is longer than a log, or changed its shape.
     Unfit,
@@ -137,7 +137,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// What may still be sent to it without sending more than came from it.
+    /// Bytes that may still be sent to it without sending more than came from it.
     pub(super) fn credit(&self) -> Bytes {
         self.received - self.sent
     }
@@ -213,7 +213,7 @@ pub(super) struct Sessions {
     stamps: usize,
 }
 
-/// What the sessions of one source have together.
+/// State that the sessions of one source share.
 #[derive(Debug, Default)]
 struct Share {
     sessions: usize,
@@ -237,18 +237,18 @@ impl Sessions {
         self.by_peer.len()
     }
 
-    /// Whether there is nothing that time will end.
+    /// True if there is nothing that time will end.
     pub(super) fn is_empty(&self) -> bool {
         self.by_source.is_empty()
     }
 
-    /// Whether a token made then is of a session of that source that has ended before its time, or as old.
+    /// True if a token made at `issued` is no newer than that of a session of that source that has ended before its time.
     pub(super) fn is_spent(&self, peer: SocketAddr, issued: Time) -> bool {
         let share = self.by_source.get(&source_prefix(peer.ip()));
         share.and_then(|share| share.spent).is_some_and(|spent| issued <= spent)
     }
 
-    /// Whether there is room for one more stamp of that peer's source.
+    /// True if there is room for one more stamp of that peer's source.
     pub(super) fn has_room(&self, peer: SocketAddr, limits: &Limits) -> bool {
         let held = self.by_source.get(&source_prefix(peer.ip())).map_or(0, |share| share.stamps);
         fair(limits.stamps, self.stamps, held, 1)
@@ -280,7 +280,7 @@ impl Sessions {
         self.change(peer, |session| session.release(stream));
     }
 
-    /// The peer's program runs anew: what it left behind is over.
+    /// The peer's program runs anew: the state that it left behind is over.
     pub(super) fn renew(&mut self, peer: SocketAddr, token: Token, issued: Time) {
         self.change(peer, |session| {
             (session.token, session.issued, session.over) = (token, issued, 0);

@@ -22,7 +22,7 @@ const CLOCK_RATES: f64 = 500e-6;
 /// A host may take its stamps by so much too early or too late.
 const CLOCK_SLACK: Span = Span::from_millis(5);
 
-/// Whether so many packets of a stream were held up in the queue of the sender's own interface that it is a part of the
+/// True if so many packets of a stream were held up in the queue of the sender's own interface that it is a part of the
 /// path that shows, and no accident of one of them: a fifth, since of pairs only half can be.
 pub(super) fn queue_shows(held_up: usize, packets: usize) -> bool {
     held_up > 0 && held_up * 5 >= packets
@@ -49,7 +49,7 @@ pub(super) struct StreamInFlight {
     /// When a packet last arrived here, and the longest time between two of them.
     pub(super) last_arrival: Option<Time>,
     pub(super) longest_gap: Span,
-    /// Packets that were held up in the queue of this host's own interface; reverse: whether the peer says so of its own.
+    /// Packets that were held up in the queue of this host's own interface; reverse: true if the peer says so of its own.
     pub(super) queued: usize,
     pub(super) queued_there: bool,
     /// Packets that left or could not.
@@ -100,7 +100,7 @@ impl StreamInFlight {
         self.starts + self.plan.duration()
     }
 
-    /// Whether the queue of the sender's own interface was a part of the path that shows.
+    /// True if the queue of the sender's own interface was a part of the path that shows.
     pub(super) fn queue_shows(&self) -> bool {
         self.queued_there || queue_shows(self.queued, self.len())
     }
@@ -120,8 +120,8 @@ impl StreamInFlight {
         }
     }
 
-    /// What no clock can have shown: the earliest and the latest stamp of the other side that contradict each other, by
-    /// how much they claim to lie apart, and how much they could, where the report came at `now`.
+    /// Stamps of the other side that no clock can have shown: the time between the newest and the first that contradicts it, and
+    /// the time that passed from that packet's planned departure until the report came at `now`.
     ///
     /// Whatever the other clock's offset is, every stamp of its was made after the plan's time of that packet, or of
     /// the request for it, and before the report came: one that is so much older than the newest left no later than that.

@@ -1,4 +1,4 @@
-//! What a sender makes of what comes back: feedback, reports, requests for lost packets, goodbyes.
+//! Answers that a sender takes in: feedback, reports, requests for lost packets, goodbyes.
 
 use super::breaker::{Heard, Verdict};
 use super::event::{Decision, End};
@@ -93,7 +93,7 @@ impl Sender {
         self.check(now, block);
     }
 
-    /// A report of TFRC's receiver came. Where it counts losses by another scheme than this end's, that is named to it at once, and
+    /// A report of TFRC's receiver came. If the receiver counts losses by another scheme than this end's, this end names its own at once, and
     /// again in each report until it is heeded.
     fn on_summary(&mut self, now: Time, report: &TfrcReport) {
         let Some(control) = &mut self.control else { return };
@@ -156,7 +156,7 @@ impl Sender {
         (self.last_feedback, self.receiver, self.refused) = (now, Some(receiver), None);
     }
 
-    /// What is known of a packet that was sent lately.
+    /// State of a packet that was sent lately.
     fn awaited(&mut self, low: u16) -> Option<&mut Awaited> {
         let number = nearest(self.sent.packets.checked_sub(1)?, low)?;
         self.awaited.1.get_mut(usize::try_from(number.checked_sub(self.awaited.0)?).ok()?)
@@ -169,7 +169,7 @@ impl Sender {
         Some(now - left - newest.0).filter(|rtt| *rtt > Span::ZERO)
     }
 
-    /// Takes note that a packet arrived, of those that were sent; whether that was not known.
+    /// Takes note that a packet arrived, of those that were sent. True if that was not known.
     fn acknowledge(&mut self, low: u16, ecn: Ecn) -> bool {
         let Some(packet) = self.awaited(low) else { return false };
         // A copy of it may come without the mark.

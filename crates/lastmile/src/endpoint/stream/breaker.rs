@@ -1,8 +1,8 @@
 //! RTP circuit breakers (RFC 8083, sections 4.2 and 4.3): reports say that the path does not carry the media, or loses so much
 //! that a TCP in its place would send less than a tenth.
 //!
-//! Who has a rate controller first cuts its rate to a tenth, as section 4.3 allows, and ends if that does not help: a capacity
-//! that falls to less than half trips the breaker of who reacts within a second too.
+//! A sender with a rate controller first cuts its rate to a tenth, as section 4.3 allows, and ends if that does not help: a capacity
+//! that falls to less than half trips the breaker of a controller that reacts within a second too.
 //!
 //! The third one, without any report, is the sender's own wait. The fourth, media that is of no use, is the application's.
 
@@ -19,7 +19,7 @@ const MAX_KEPT: usize = 1_024;
 /// The shortest interval between reports that is believed.
 const SHORTEST: f64 = 0.001;
 
-/// What a report says, and what was sent until it came.
+/// Content of a report, and the packets sent until it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     /// Share of packets lost since the report before, in 256ths.
@@ -32,7 +32,7 @@ pub(super) struct Heard {
     pub(super) sent: (u64, u64),
 }
 
-/// What the breakers have to say.
+/// Verdicts of the breakers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// So many reports say that no media came.
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
     Resolved,
 }
 
-/// What was heard between two reports.
+/// Seconds, losses, packets and bytes between two reports.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     seconds: f64,
@@ -66,7 +66,7 @@ pub(super) struct Breakers {
     report_interval: Option<f64>,
     /// When the last report came, the highest number in it, and what had been sent.
     last_report: Option<(Time, u32, (u64, u64))>,
-    /// Reports in a row that no media came, and how many of them trip the breaker.
+    /// Reports in a row that no media came, and the number of them that trips the breaker.
     silent: (u32, u32),
     intervals: VecDeque<Interval>,
     /// CB_INTERVAL.
@@ -116,7 +116,7 @@ impl Breakers {
         if over { Some(Verdict::Resolved) } else { trip }
     }
 
-    /// Whether a tenth of the rate may be tried, which then begins: not where it did not help, or not for long.
+    /// Begins a try of a tenth of the rate. False if the last try did not help, or not for long.
     pub(super) fn reduce(&mut self, now: Time) -> bool {
         let may = self.last_reduced.is_none_or(|before| now >= before + RECURS);
         (self.last_reduced, self.reduced) = (Some(now), Some(0));
@@ -143,7 +143,7 @@ impl Breakers {
     /// Section 4.3: congestion, by the simplified equation. All losses count, whatever lost them.
     fn congestion(&mut self, interval: Interval, advanced: bool) -> Option<Verdict> {
         let (every, rtt) = (self.report_interval?, self.rtt?);
-        // Who sends less than a packet in each max(Tdr, Tr) is not asked.
+        // A stream of less than a packet in each max(Tdr, Tr) is not judged.
         if !advanced || (interval.packets as f64) * every.max(rtt) < interval.seconds {
             return None;
         }
@@ -219,7 +219,7 @@ mod tests {
             self.breakers.on_report(self.now, &heard)
         }
 
-        /// The same, of what trips a breaker.
+        /// The same, but only verdicts that trip a breaker.
         fn trips(&mut self, every: i64, told: (u8, bool), rtt: i64, packets: u64) -> Option<Verdict> {
             let excess = |verdict: &Verdict| matches!(verdict, Verdict::Excess { .. });
             self.report(every, told, rtt, packets).filter(|verdict| !excess(verdict))

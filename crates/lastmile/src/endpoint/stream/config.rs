@@ -1,4 +1,4 @@
-//! What a sender needs to know: of its peer, its frames, and what sets its rate.
+//! Configuration of a sender: its peer, its frames, and its rate.
 
 use core::net::SocketAddr;
 
@@ -11,10 +11,10 @@ use crate::options::{Choice, ChoiceError, OptionError};
 use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// Packets of a frame: what is sent at once can be awaited.
+/// Most packets of a frame: all can be awaited if sent at once.
 pub const MAX_FRAME_PACKETS: u64 = MAX_AWAITED as u64;
 
-/// What a sender needs to know.
+/// Configuration of a sender.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SenderConfig {
@@ -22,9 +22,9 @@ pub struct SenderConfig {
     pub peer: SocketAddr,
     /// The source's number, which nobody should guess.
     pub ssrc: u32,
-    /// What sets the rate.
+    /// Its rate: fixed, or by a controller.
     pub rate: SenderRate,
-    /// What makes its frames.
+    /// Source of its frames.
     #[cfg_attr(feature = "serde", serde(default))]
     pub source: SourceConfig,
     /// Frames in a second.
@@ -42,15 +42,15 @@ pub struct SenderConfig {
     /// Send no more than that, media and reports together.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_bytes: Option<Bytes>,
-    /// How packets that the receiver asks for again are repeated; nothing where none is.
+    /// Repeats of packets that the receiver asks for again; `None` for no repeats.
     #[cfg_attr(feature = "serde", serde(default))]
     pub retransmission: Option<Retransmission>,
-    /// Whether it ends where RFC 8083 says that the path cannot carry it.
+    /// True if it ends where RFC 8083 says that the path cannot carry it.
     #[cfg_attr(feature = "serde", serde(default))]
     pub circuit_breakers: bool,
 }
 
-/// What makes a sender's frames.
+/// Source of a sender's frames.
 ///
 /// ```
 /// use lastmile::endpoint::stream::SourceConfig;
@@ -75,13 +75,13 @@ impl SourceConfig {
     }
 }
 
-/// How lost packets are sent again (RFC 4588), as a stream of their own beside that of the media.
+/// Repeats of lost packets (RFC 4588), as a stream of their own beside that of the media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Retransmission {
     /// The source's number of packets that are repeated: another one than the media's.
     pub ssrc: u32,
-    /// How long after it left a packet can be repeated.
+    /// Time after its departure within which a packet can be repeated.
     pub within: Span,
     /// The most bytes that are repeated, as a share of the media's.
     pub share: f64,
@@ -99,7 +99,7 @@ impl Retransmission {
     }
 }
 
-/// What sets a sender's rate.
+/// Rate of a sender: fixed, or by a controller.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(untagged))]
 pub enum SenderRate {
@@ -132,11 +132,11 @@ pub struct ControlConfig {
     pub control: Composition,
     /// Never less.
     pub min: Rate,
-    /// Where to start; nothing for what the scheme starts with.
+    /// Start rate; `None` for the scheme's own.
     pub start: Option<Rate>,
     /// Never more.
     pub max: Rate,
-    /// Whether packets carry the time of sending and the round-trip time, for feedback once in a round-trip time. Those of
+    /// True if packets carry the time of sending and the round-trip time, for feedback once in a round-trip time. Those of
     /// `tfrc(form=receiver)` do in any case.
     #[cfg_attr(feature = "serde", serde(default))]
     pub timed: bool,
@@ -149,7 +149,7 @@ impl ControlConfig {
         ControlConfig { control, min, start, max, timed: false }
     }
 
-    /// Whether packets carry the time, and the scheme by which the receiver is to count losses, where it is asked to.
+    /// True if packets carry the time; and the scheme by which the receiver is to count losses, if it is asked to.
     pub(super) fn carries(&self) -> (bool, Option<Scheme>) {
         let scheme = self.control.at_receiver().then(|| Scheme::new(self.control.to_string()));
         (self.timed || scheme.is_some(), scheme)
@@ -215,7 +215,7 @@ impl SenderConfig {
         source::build(&self.source.choice(controlled), &setting)
     }
 
-    /// Whether a frame has [`MAX_FRAME_PACKETS`] at most, and takes time: what comes from a file has to be asked.
+    /// True if a frame has [`MAX_FRAME_PACKETS`] at most, and takes time: a check for values from a file.
     pub fn is_possible(&self) -> bool {
         let frame = self.fixed().bits_per_second() as f64 / 8.0 / self.frame_rate;
         let packet = self.packet_size.0.min(65_535);

@@ -20,10 +20,10 @@ use crate::wire::{FeedbackBlock, SendTime, TfrcReport};
 const RESOLUTION: Span = Span::from_nanos(976_563);
 /// A packet is lost once so many later ones arrived.
 const LATER: u64 = 3;
-/// What a held-up sender may catch up.
+/// Time that a held-up sender may catch up.
 const CREDIT: Span = Span::from_millis(10);
 
-/// What is known of a packet that left.
+/// Knowledge of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     Nothing,
@@ -92,7 +92,7 @@ pub(super) struct Control {
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
-    /// Packets to be sent back to back, and the size of each, as the controller asks; and how many such trains were sent.
+    /// Packets to be sent back to back, and the size of each, as the controller asks; and the number of such trains sent.
     pub(super) train: Option<(u16, Bytes)>,
     pub(super) trains: u32,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
@@ -112,7 +112,7 @@ pub(super) struct Control {
     last_target: Rate,
     /// The simulator's side channel.
     truth: Option<Arc<dyn LossTruth>>,
-    /// Whether packets carry the time, and the scheme by which the receiver is asked to count losses, where it is.
+    /// True if packets carry the time; and the scheme by which the receiver is asked to count losses, if it is.
     timed: bool,
     pub(super) scheme: Option<Scheme>,
     /// The round-trip time that they carry, and which of the receiver's loss histories.
@@ -171,14 +171,14 @@ impl Control {
         (at_least(self.below(target), self.min_rate), at_least(pacing, opening))
     }
 
-    /// What a packet that leaves then carries beside the header.
+    /// Content beside the header of a packet that leaves at `due`; `None` if packets carry no time.
     pub(super) fn stamp(&self, due: Time) -> Option<SendTime> {
         let (rtt, summary, history) = (self.rtt, self.scheme.is_some(), self.history);
         let round = || (self.controller.output().round % 16) as u8;
         self.timed.then(|| SendTime { at: micros(due), round: round(), rtt, summary, history })
     }
 
-    /// What was decided since it was last asked.
+    /// Appends the decisions since the last call.
     pub(super) fn decisions(&mut self, out: &mut VecDeque<Output<Decision>>) {
         let decided = core::iter::from_fn(|| self.controller.poll_decision().map(Decision::Control));
         out.extend(decided.map(Output::Event));
@@ -189,7 +189,7 @@ impl Control {
         }
     }
 
-    /// What the controller wants the source to make, below the ceiling.
+    /// Rate that the controller wants the source to make, below the ceiling.
     pub(super) fn target(&self) -> Rate {
         self.below(self.controller.output().target)
     }
@@ -227,7 +227,7 @@ impl Control {
         }
     }
 
-    /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp); whether it tells anything new. What repeats
+    /// Feedback came, written at `at` (the middle 32 bits of an NTP timestamp). True if it tells anything new: feedback that repeats
     /// itself, or tells of no arrival and no loss, keeps no controller from backing off.
     pub(super) fn on_feedback(
         &mut self,
@@ -304,7 +304,7 @@ impl Control {
             };
             self.reports.push(Report { sent: *sent, fate });
         }
-        // What feedback has left behind: nothing more will be said of it.
+        // Feedback has left these packets behind: nothing more will be said of them.
         let begin = self.numbers[stream].id(block.begin).filter(|_| stream == 0).unwrap_or(0);
         let told = |known: &Known| !matches!(known, Known::Missing | Known::Came(..));
         while self.first < begin.min(highest) && self.flight.front().is_some_and(|(_, known)| told(known)) {
@@ -341,8 +341,8 @@ impl Control {
         true
     }
 
-    /// A report of TFRC's receiver came; whether it tells of what was sent, and was asked for. When its newest packet left, this
-    /// end knows better than its echo.
+    /// A report of TFRC's receiver came. True if it tells of packets that were sent, and was asked for. This end knows better than the
+    /// report's echo when its newest packet left.
     pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) -> bool {
         let newer = |id: &u64| self.scheme.is_some() && self.highest.is_none_or(|before| *id > before);
         let number = self.numbers[0].id(report.sequence).filter(newer);
@@ -352,7 +352,7 @@ impl Control {
         self.highest = Some(number);
         self.reports.clear();
         self.min_rate = None;
-        // With times of receipt what became of each packet is known; what lost them is the receiver's to judge.
+        // With times of receipt the fate of each packet is known; the receiver judges what lost them.
         let at = self.receipts.alone((report.source, report.sequence));
         let media = &self.numbers[0];
         let timed = self.flight.iter().take_while(|(sent, _)| sent.id < number).filter_map(|(sent, _)| {

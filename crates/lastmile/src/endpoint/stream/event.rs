@@ -1,4 +1,4 @@
-//! What the two ends of a media stream decide.
+//! Decisions of the two ends of a media stream.
 
 use core::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use crate::control::{self, Composition};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
 
-/// What a sender has sent, and what it was told of it. Bytes are those of IP packets.
+/// Counts of a sender's packets, and of the feedback on them. Bytes are those of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sent {
@@ -52,7 +52,7 @@ pub struct Sent {
     pub impossible_reports: u64,
 }
 
-/// What a receiver has received of one source, and said of it. Bytes are those of IP packets.
+/// Counts of a receiver's packets from one source, and of its feedback. Bytes are those of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Received {
@@ -86,7 +86,7 @@ pub struct Received {
     pub last: Time,
 }
 
-/// What was decided.
+/// A decision of an end of a media stream.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -97,7 +97,7 @@ pub struct Received {
 pub enum Decision {
     /// A sender began to send.
     MediaStarted {
-        /// To whom.
+        /// The receiver's address.
         peer: SocketAddr,
         /// Its source's number.
         ssrc: u32,
@@ -109,11 +109,11 @@ pub enum Decision {
         /// The rate of IP packets from now on.
         target: Rate,
     },
-    /// What a sender has sent so far, each second and when it sends no more.
+    /// Progress of a sender, each second and when it sends no more.
     MediaProgress {
         /// The rate of IP packets that it is to have.
         target: Rate,
-        /// What it sent, and what it was told of that.
+        /// Its counts so far.
         sent: Sent,
     },
     /// A receiver's report came that can be true.
@@ -129,7 +129,7 @@ pub enum Decision {
     CircuitBroken {
         /// Which: congestion, or the media timeout.
         why: End,
-        /// Whether the stream ends, or sends at a tenth of its rate to see whether that helps.
+        /// True if the stream ends; else it tries a tenth of its rate.
         ends: bool,
         /// The rate of media lately, and the most that the breaker lets pass: ten times what TCP would send.
         rates: Option<(Rate, Rate)>,
@@ -142,7 +142,7 @@ pub enum Decision {
     MediaEnded {
         /// Why.
         why: End,
-        /// What it sent.
+        /// Its counts.
         sent: Sent,
     },
     /// A receiver knows a source: two packets came in sequence.
@@ -152,13 +152,13 @@ pub enum Decision {
         /// Its number.
         ssrc: u32,
     },
-    /// What has come of a source so far, each second in which something came.
+    /// Progress of a source, each second in which something came.
     SourceProgress {
         /// Its address.
         peer: SocketAddr,
         /// Its number.
         ssrc: u32,
-        /// What came of it.
+        /// Its counts so far.
         received: Received,
     },
     /// A source has left, or is silent.
@@ -169,7 +169,7 @@ pub enum Decision {
         ssrc: u32,
         /// Why it is no longer listened to.
         why: Left,
-        /// What came of it.
+        /// Its counts.
         received: Received,
     },
     /// A receiver has no room for packets of sources that it does not know: there are too many sources, or too many of that address. Told
@@ -179,7 +179,7 @@ pub enum Decision {
         peer: SocketAddr,
         /// Its number.
         ssrc: u32,
-        /// Packets that were turned away since it was last told, from whatever address.
+        /// Packets that were turned away since the last notice, from any address.
         packets: u64,
     },
     /// A source named the scheme by which its losses are counted from now on (`tfrc(form=receiver)`).
@@ -193,12 +193,12 @@ pub enum Decision {
     },
     /// Reports of TFRC's receiver tell by which scheme it counts losses: not by the sender's, which is named to it; or by that after all.
     SchemeHeeded {
-        /// Whether it is the sender's.
+        /// True if it is the sender's.
         heeded: bool,
     },
-    /// How losses were judged in all: told by whoever judges, right before the stream's end.
+    /// All losses judged, by verdict: told by the end that judges, right before the stream's end.
     LossesJudged(Verdicts),
-    /// What the rate controller decided, or the classifier in front of it: losses judged, loss events, fall-backs.
+    /// A decision of the rate controller, or of the classifier in front of it: losses judged, loss events, fall-backs.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Control(control::Decision),
 }
@@ -226,7 +226,7 @@ pub enum End {
     PeerLeft,
     /// The next packet would go beyond the limit of bytes.
     ByteLimit,
-    /// Whoever ran it ended the run.
+    /// The sender's user ended the run.
     Interrupted,
 }
 
@@ -241,6 +241,6 @@ pub enum Left {
     Silent,
     /// Another source took its place.
     Displaced,
-    /// Whoever ran the receiver ended the run.
+    /// The receiver's user ended the run.
     Interrupted,
 }

@@ -97,7 +97,7 @@ impl Frames {
         true
     }
 
-    /// How many packets wait.
+    /// Packets that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -110,7 +110,7 @@ impl Frames {
         Some(packet)
     }
 
-    /// Whether a train of packets of that size begins with the packet that waits for longest: it has that size, or is smaller
+    /// True if a train of packets of that size begins with the packet that waits for longest: it has that size, or is smaller
     /// and none that waits has it.
     pub(super) fn begins(&self, size: u64) -> bool {
         let first = self.waiting.front().map_or(0, |packet| packet.size);

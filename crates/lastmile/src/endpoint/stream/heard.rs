@@ -1,4 +1,4 @@
-//! What a receiver knows of one source: its sequence numbers (RFC 3550, appendix A.1 and A.8), and what was said of it.
+//! State of one source at a receiver: its sequence numbers (RFC 3550, appendix A.1 and A.8), and the reports on it.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::wire::{
     write_tfrc_report,
 };
 
-/// How far a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
+/// Most that a number may be ahead of the highest one, and behind it (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u64 = 3_000;
 const MAX_MISORDER: u64 = 100;
 /// Packets of one feedback packet, which then fits any path; with their times of receipt, fewer.
@@ -25,7 +25,7 @@ const MAX_TIMED: u64 = 192;
 /// Bytes of times of receipt, so that all of a datagram fits 1400.
 const MAX_TIMES: usize = 900;
 
-/// What is known of a source.
+/// State of a source.
 pub(super) struct Source {
     pub(super) port: PortId,
     pub(super) peer: SocketAddr,
@@ -40,7 +40,7 @@ pub(super) struct Source {
     /// It repeats packets of another one (RFC 4588), and of which, once that is known.
     pub(super) repeats: bool,
     pub(super) original: Option<u32>,
-    /// What it is asked for again, where it is.
+    /// Packets to ask for again, if repeats are asked for.
     pub(super) missing: Option<Missing>,
     /// IP bytes that came from it, of media or not, and that went back.
     pub(super) balance: (Bytes, Bytes),
@@ -52,7 +52,7 @@ pub(super) struct Source {
     told: (u64, u64),
     /// Interarrival jitter in 16ths of a tick, and the last packet's transit time.
     jitter: (u32, Option<u32>),
-    /// What had been expected and received at the last report.
+    /// Packets expected and received at the last report.
     reported: (u64, u64),
     /// The last sender report, and when it came.
     pub(super) sender_report: Option<(u32, Time)>,
@@ -61,7 +61,7 @@ pub(super) struct Source {
     pub(super) last_heard: Time,
     /// The round-trip time that its packets told of.
     pub(super) rtt: Option<Span>,
-    /// What is counted of a source that asks for it in place of congestion control feedback.
+    /// Counts of a source that asks for them in place of congestion control feedback.
     pub(super) counting: Option<Counting>,
 }
 
@@ -102,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Whether feedback goes to it: once it is known; at once where it asks for reports of what is counted, since at 300 B/s its
+    /// True if feedback goes to it: once it is known; at once if it asks for reports of counts, since at 300 B/s its
     /// next packet is far (RFC 5348, section 6.3).
     pub(super) fn is_answered(&self) -> bool {
         self.known || self.counting.is_some()
@@ -113,14 +113,14 @@ impl Source {
         self.counting.as_ref().map_or(self.next_feedback, Counting::due)
     }
 
-    /// Tells what whoever counts losses has decided.
+    /// Appends the decisions of the counting receiver.
     pub(super) fn decisions(&mut self, out: &mut VecDeque<Output<Decision>>) {
         if let Some(counting) = &mut self.counting {
             out.extend(counting.decisions().map(Output::Event));
         }
     }
 
-    /// Takes a packet in; says whether it belongs to the source's sequence.
+    /// Takes a packet in. True if it belongs to the source's sequence.
     pub(super) fn take(&mut self, at: Time, packet: &RtpPacket<'_>, size: Bytes, ecn: Ecn) -> bool {
         let RtpHeader { sequence, timestamp, .. } = packet.header;
         let Some(number) = nearest(self.highest, sequence) else { return false };
@@ -177,7 +177,7 @@ impl Source {
         true
     }
 
-    /// Whether so much is to be told that it fills a feedback packet.
+    /// True if so much is to be told that it fills a feedback packet.
     pub(super) fn is_full(&self, config: &ReceiverConfig) -> bool {
         config.receipt_times && self.highest + 1 >= self.told.1 + MAX_TIMED / 2
     }
@@ -187,12 +187,12 @@ impl Source {
         self.missing.as_ref().filter(|_| self.known)?.wake()
     }
 
-    /// Whether it was asked for this packet, and that has not come.
+    /// True if this packet was asked for and has not come.
     pub(super) fn awaits(&self, low: u16) -> bool {
         self.missing.as_ref().is_some_and(|missing| missing.asked().any(|asked| asked == low))
     }
 
-    /// Whether this packet was missing, and what it carries is of use.
+    /// True if this packet was missing, and its content is of use.
     pub(super) fn repeated(&mut self, now: Time, low: u16) -> bool {
         let highest = self.highest;
         self.missing.as_mut().is_some_and(|missing| missing.repeated(now, low, highest))
@@ -231,7 +231,7 @@ impl Source {
     fn write_receipt_times(&self, out: &mut Vec<u8>, begin: u64, config: &ReceiverConfig) {
         let mut room = MAX_TIMES;
         let mut next = None;
-        // From the newest back: what there is no room for was told before.
+        // From the newest back: those without room were told before.
         let newest = self.arrivals.range(begin..).rev().take_while(|&(&number, _)| {
             let run = next.replace(number) != Some(number + 1);
             let takes = if run { 16 } else { 4 };

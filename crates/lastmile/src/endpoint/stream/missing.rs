@@ -18,10 +18,10 @@ const MAX_ASKED: usize = 128;
 /// The packets of one source.
 #[derive(Debug)]
 pub(super) struct Missing {
-    /// How long a packet is of use.
+    /// Time for which a packet is of use.
     within: Span,
     packets: BTreeMap<u64, Asked>,
-    /// How long answers take, smoothed.
+    /// Time that answers take, smoothed.
     answer: Option<Span>,
 }
 
@@ -60,7 +60,7 @@ impl Missing {
         self.packets.iter().filter(|(_, asked)| asked.last_asked.is_some()).map(|(number, _)| *number as u16)
     }
 
-    /// One was sent again; whether it was missing, and is of use. `highest` is the highest number that came.
+    /// One was sent again. True if it was missing, and is of use. `highest` is the highest number that came.
     pub(super) fn repeated(&mut self, now: Time, low: u16, highest: u64) -> bool {
         let Some(asked) = nearest(highest, low).and_then(|number| self.packets.remove(&number)) else {
             return false;
@@ -72,7 +72,7 @@ impl Missing {
         now <= asked.missing_since + self.within
     }
 
-    /// The numbers to ask for now but for `others`, and how many of them are asked for the first time. What is of no use any more is
+    /// The numbers to ask for now but for `others`, and the count of those asked for the first time. Packets of no use any more are
     /// forgotten.
     pub(super) fn due(&mut self, now: Time, others: &[u16]) -> (Vec<u16>, u64) {
         let (within, again) = (self.within, self.again());

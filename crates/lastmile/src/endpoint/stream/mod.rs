@@ -42,7 +42,7 @@ const MEDIA: u8 = 96;
 const RETRANSMITTED: u8 = 97;
 /// Packets of which feedback is awaited: more than any path holds within its interval.
 const MAX_AWAITED: usize = 16_384;
-/// How often both ends report.
+/// Time between reports, of both ends.
 const REPORT_EVERY: Span = Span::from_secs(1);
 
 /// A moment on the media's clock, modulo 2^32.

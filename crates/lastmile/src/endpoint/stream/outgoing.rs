@@ -1,4 +1,4 @@
-//! What a sender sends: frames cut into packets, paced, and its reports.
+//! Packets that a sender sends: frames cut into packets, paced, and its reports.
 
 use core::net::SocketAddr;
 

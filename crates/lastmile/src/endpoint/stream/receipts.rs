@@ -4,13 +4,13 @@ use super::CLOCK_RATE;
 use crate::time::{Rx, Span, Time};
 use crate::wire::ReceiptTimes;
 
-/// What a tick of the media's clock lasts: how fine these times are.
+/// A tick of the media's clock: the resolution of these times.
 pub(super) const TICK: Span = Span::from_nanos(11_112);
 /// A time of receipt that is farther than this from what feedback says of the same packet stands on another clock than before:
 /// two units of feedback.
 const APART: Span = Span::from_micros(1_953);
 
-/// What the receiver says of times of receipt, and how its clocks stand to each other.
+/// Times of receipt that the receiver tells, and the relation between its clocks.
 #[derive(Debug, Default)]
 pub(super) struct ReceiptClock {
     /// By source and number, those of the datagram that is being read.

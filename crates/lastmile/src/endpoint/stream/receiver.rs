@@ -25,7 +25,7 @@ use crate::wire::{
     write_name, write_receiver_report,
 };
 
-/// Sources at a time. Where there are as many, one that comes takes the place of one that is not proven, or was silent for longer
+/// Sources at a time. With all places taken, one that comes takes the place of one that is not proven, or was silent for longer
 /// than it had been heard and at least for `ROOM_AFTER`. The address that has most of these loses one, so that a flood from one address
 /// displaces itself. Chance picks among that address's own, the last `FRESH` of them excepted: in turn, none would still be there
 /// when its second packet comes. Of the other places no address has more than it leaves to all.
@@ -40,7 +40,7 @@ pub struct Receiver {
     config: ReceiverConfig,
     truth: Option<Arc<dyn LossTruth>>,
     sources: Vec<Source>,
-    /// Sources whose packets found no room since the last notice: the last of them and how many; and when the next notice may come.
+    /// Sources whose packets found no room since the last notice: the last of them, and the packets; and when the next notice may come.
     turned_away: Option<(SocketAddr, u32, u64)>,
     next_tell: Time,
     random: Pcg64Mcg,
@@ -51,7 +51,7 @@ impl Receiver {
     /// A receiver that knows no source.
     ///
     /// # Errors
-    /// What is to count losses cannot be had.
+    /// The receiver that counts losses cannot be made.
     pub fn new(config: ReceiverConfig) -> Result<Receiver, ChoiceError> {
         refuse_without_truth(config.control.as_ref())?;
         Receiver::with(config, None)
@@ -60,7 +60,7 @@ impl Receiver {
     /// A receiver that a simulation tells what really lost packets.
     ///
     /// # Errors
-    /// What is to count losses cannot be had.
+    /// The receiver that counts losses cannot be made.
     pub fn informed(config: ReceiverConfig, truth: Arc<dyn LossTruth>) -> Result<Receiver, ChoiceError> {
         Receiver::with(config, Some(truth))
     }
@@ -86,7 +86,7 @@ impl Receiver {
                 let place = (port, datagram.from, datagram.to);
                 let mut source = Source::new((now, at), place, &packet.header, &self.config);
                 source.balance.0 += size;
-                // What repeats packets of a proven source is told of from its first packet on.
+                // A source that repeats packets of a proven one gets feedback from its first packet on.
                 let proven = |other: &Source| other.known && other.peer == source.peer;
                 source.known = source.repeats && self.sources.iter().any(proven);
                 if !source.repeats && SendTime::of(&packet).is_some_and(|stamp| stamp.summary) {
@@ -122,7 +122,7 @@ impl Receiver {
         self.on_repeated(now, datagram.from, &packet);
     }
 
-    /// What counts the losses of one more source.
+    /// Counting of the losses of one more source.
     fn counting(&self) -> Option<Counting> {
         let scheme = self.config.scheme();
         let receiver = self.config.counting(&scheme).ok()?;
@@ -178,18 +178,18 @@ impl Receiver {
         all.filter(move |(_, source)| !source.repeats && !resolved(source.ssrc)).map(|(place, _)| place)
     }
 
-    /// Where a source stands.
+    /// Place of a source in the list.
     fn source(&self, peer: SocketAddr, ssrc: u32) -> Option<usize> {
         self.sources.iter().position(|source| (source.peer, source.ssrc) == (peer, ssrc))
     }
 
-    /// Whether a source gives up its place to another one.
+    /// True if a source gives up its place to another one.
     fn leaves(source: &Source, now: Time) -> bool {
         let keeps = (source.last_heard - source.received.first).max(ROOM_AFTER);
         !source.known || source.last_heard + keeps <= now
     }
 
-    /// Whether one more source of that address may stay.
+    /// True if one more source of that address may stay.
     fn may_stay(&self, now: Time, peer: SocketAddr) -> bool {
         let own = source_prefix(peer.ip());
         let stay = self.sources.iter().filter(|source| !Receiver::leaves(source, now));
@@ -197,7 +197,7 @@ impl Receiver {
         fair(MAX_SOURCES, stay.count(), held, 1)
     }
 
-    /// Whether one more source may come from there, for which another may have to leave.
+    /// True if one more source may come from there; another may have to leave for it.
     fn has_room(&mut self, now: Time, peer: SocketAddr) -> bool {
         let room = self.may_stay(now, peer);
         if room && self.sources.len() >= MAX_SOURCES {
@@ -235,7 +235,7 @@ impl Receiver {
         self.turned_away = Some((peer, ssrc, before + packets));
     }
 
-    /// Tells whose packets found no room since it was last told, if it is time.
+    /// Tells of packets that found no room since the last notice, if it is time.
     fn tell(&mut self, now: Time) {
         if let Some((peer, ssrc, packets)) = self.turned_away.take_if(|_| now >= self.next_tell) {
             self.out.push_back(Output::Event(Decision::SourceTurnedAway { peer, ssrc, packets }));
@@ -244,7 +244,7 @@ impl Receiver {
     }
 
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
-        // What came is counted once, however many reports of however many sources stand in it.
+        // The datagram's bytes are counted once, for all its reports and sources.
         let mut came = datagram.ip_size();
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
@@ -309,7 +309,7 @@ impl Receiver {
         }
     }
 
-    /// Sends a source what it has paid for; whether it has.
+    /// Sends `bytes` if the source has paid for them. True if it has.
     fn send(&mut self, now: Time, place: usize, bytes: Vec<u8>) -> bool {
         let source = &mut self.sources[place];
         let datagram = Datagram::udp(source.own, source.peer, bytes);

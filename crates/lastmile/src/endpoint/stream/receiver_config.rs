@@ -1,4 +1,4 @@
-//! What a receiver needs to know: how often it gives feedback, and what counts losses.
+//! Configuration of a receiver: time between feedback messages, and count of losses.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -8,10 +8,10 @@ use crate::control::{self, Composition, tfrc};
 use crate::options::{Choice, ChoiceError};
 use crate::time::{Epoch, Span};
 
-/// How often feedback may come.
+/// Possible times between feedback messages.
 const INTERVALS: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(5);
 
-/// How often a receiver gives feedback: `50 ms`, or `rtt`.
+/// Time between a receiver's feedback messages: `50 ms`, or `rtt`.
 ///
 /// ```
 /// use lastmile::endpoint::stream::FeedbackInterval;
@@ -83,23 +83,23 @@ impl FeedbackInterval {
     }
 }
 
-/// What a receiver needs to know.
+/// Configuration of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReceiverConfig {
     /// Its own source's number.
     pub ssrc: u32,
-    /// How often it gives feedback.
+    /// Time between feedback messages.
     pub feedback: FeedbackInterval,
     /// When the run started, for the stamps in feedback.
     pub epoch: Epoch,
-    /// Whether feedback has times of arrival in units of the media's clock as well (RFC 3611, section 4.3).
+    /// True if feedback has times of arrival in units of the media's clock as well (RFC 3611, section 4.3).
     #[cfg_attr(feature = "serde", serde(default))]
     pub receipt_times: bool,
-    /// How long after it was missed a packet is still of use, and asked for again; nothing where none is.
+    /// Time for which a missed packet is of use, and asked for again; `None` to ask for none.
     #[cfg_attr(feature = "serde", serde(default))]
     pub nack: Option<Span>,
-    /// How fine its stamps of arrival are.
+    /// Resolution of its stamps of arrival.
     pub resolution: Span,
     /// `tfrc(form=receiver)` with its options and the classifier in front, of sources that ask for reports and have named no
     /// scheme; nothing for RFC 5348's.
@@ -120,13 +120,13 @@ impl ReceiverConfig {
         }
     }
 
-    /// By which scheme losses are counted until a source names one.
+    /// Scheme by which losses are counted until a source names one.
     pub(super) fn scheme(&self) -> Composition {
         let usual = || Composition::of(Choice::named("tfrc").with("form", "receiver"));
         self.control.clone().unwrap_or_else(usual)
     }
 
-    /// What counts losses by that scheme.
+    /// Receiver that counts losses by that scheme.
     pub(super) fn counting(&self, scheme: &Composition) -> Result<tfrc::Receiver, ChoiceError> {
         let every = match self.feedback {
             FeedbackInterval::Every(span) => Some(span),

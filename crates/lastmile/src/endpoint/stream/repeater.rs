@@ -1,4 +1,4 @@
-//! Packets that can be sent again (RFC 4588): a sender's last ones, and how much of them it may repeat.
+//! Packets that can be sent again (RFC 4588): a sender's last ones, and its budget for repeats.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::wire::write_retransmission;
 /// Packets that are kept at most, and their bytes.
 const MAX_KEPT: usize = 4_096;
 const MAX_KEPT_BYTES: usize = 8_000_000;
-/// What may be repeated at once, where the share allows it.
+/// Bytes that may be repeated at once, if the share allows it.
 const BURST: Bytes = Bytes(65_536);
 /// A packet is not repeated again within this, or the round-trip time where that is longer.
 const SHORTEST: Span = Span::from_millis(20);

@@ -1,4 +1,4 @@
-//! The sending end: its state, and when it does what. What it makes of answers is in `answers`, what it sends in `outgoing`.
+//! The sending end: its state and its times. `answers` takes in answers, `outgoing` makes packets.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: three times the interval at which any receiver reports (RFC 8083, section
 /// 4.1: the RTCP timeout).
 const SILENCE: Span = Span::from_secs(15);
-/// How long after the one before the second and the third packet leave at the latest.
+/// Longest gaps before the second and the third packet.
 const OPENING: [Span; 2] = [Span::from_millis(10), Span::from_millis(30)];
 /// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
@@ -30,7 +30,7 @@ const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if it is told so again so much later, and nothing was
 /// heard of the receiver between: one error may be of the past, or forged.
 const REFUSED: Span = Span::from_secs(1);
-/// What the last report takes, by IPv6: on media alone, and on packets that were sent again too.
+/// Size of the last report, by IPv6: on media alone, and on packets that were sent again too.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
 /// A packet that was sent.
@@ -39,7 +39,7 @@ pub(super) struct Awaited {
     pub(super) size: Bytes,
     /// When it was to leave.
     pub(super) at: Time,
-    /// How it arrived, if that is known.
+    /// ECN codepoint as it arrived; `None` until its arrival is known.
     pub(super) arrived: Option<Ecn>,
 }
 
@@ -162,25 +162,25 @@ impl Sender {
         }
     }
 
-    /// What it has sent so far.
+    /// Counts so far.
     pub fn sent(&self) -> Sent {
         self.sent
     }
 
-    /// How often a sender of a fixed rate that nobody hears, for all that is known, halves its frames.
+    /// Halvings of a fixed-rate sender's frames: the first after `PATIENCE` without feedback, then one each second.
     pub(super) fn halvings(&self, now: Time) -> u32 {
         let unheard = now - self.last_feedback - PATIENCE[usize::from(self.receiver.is_some())];
         (unheard.as_secs_f64() + 1.0).clamp(0.0, 32.0) as u32
     }
 
-    /// Whether that may be sent, and a last report after it.
+    /// True if `size` bytes and a last report after them stay within the byte limit.
     pub(super) fn affords(&self, size: Bytes) -> bool {
         let sent = self.sent.bytes + self.sent.retransmitted_bytes + self.sent.report_bytes;
         let last = LAST_REPORT[usize::from(self.repeater.is_some())];
         self.config.max_bytes.is_none_or(|most| sent + size + last <= most)
     }
 
-    /// What a report takes at most that is not the last.
+    /// Largest size of a report that is not the last.
     fn report_size(&self) -> Bytes {
         let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
         LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name)
@@ -191,7 +191,7 @@ impl Sender {
         self.control.as_ref()?.scheme.as_ref()?.unheeded()
     }
 
-    /// Whether nothing is sent any more.
+    /// True if nothing is sent any more.
     pub(super) fn ended(&self) -> bool {
         self.ended.is_some()
     }
@@ -203,7 +203,7 @@ impl Sender {
 
     pub(super) fn end(&mut self, now: Time, why: End) {
         if self.ended.is_none() {
-            // What was planned leaves before the goodbye, unless nobody will be there to send it.
+            // Planned packets leave before the goodbye, unless nobody will be there to send them.
             let at = if why == End::Interrupted { now } else { now.max(self.planned_until) };
             self.report(at, true);
             self.progress();
@@ -235,7 +235,7 @@ impl Sender {
     fn on_time(&mut self, now: Time) {
         if !self.started && now >= self.config.start && self.ended.is_none() {
             self.started = true;
-            // One that comes late begins now: what it missed, sent at once, would be a burst that nobody asked for.
+            // One that comes late begins now: the frames it missed, sent at once, would be a burst that nobody asked for.
             (self.config.start, self.last_feedback, self.frames.next) = (now, now, now);
             if let Some(control) = &mut self.control {
                 let (min, max) = self.frames.range();

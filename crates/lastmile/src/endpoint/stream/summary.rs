@@ -1,6 +1,6 @@
 //! Receiver-based TFRC between the ends of a stream: packets bring the sender's time and round-trip time, and reports of X_recv
-//! and the loss event rate go back. The law and the loss history are those of [`control::tfrc`](crate::control::tfrc). By which scheme
-//! losses are counted the sender names, where reports say that they are counted by another.
+//! and the loss event rate go back. The law and the loss history are those of [`control::tfrc`](crate::control::tfrc). The sender
+//! names its scheme if reports say that the receiver counts losses by another.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ pub(super) fn micros(at: Time) -> u32 {
     (at.as_nanos() / 1_000) as u32
 }
 
-/// What a receiver counts of one source.
+/// A receiver's counts of one source.
 #[derive(Debug)]
 pub(super) struct Counting {
     receiver: Receiver,
-    /// The check of the scheme's name by which they are counted, and whether the source named it.
+    /// The check of the scheme's name by which they are counted; true if the source named it.
     scheme: (u16, bool),
     truth: Option<Arc<dyn LossTruth>>,
     /// The newest time that a packet brought, as it was written and unwrapped, in microseconds.
     sent: Option<(u32, u64)>,
     /// The same of the newest packet's round.
     round: (u8, u64),
-    /// How fine stamps of arrival are.
+    /// Resolution of the stamps of arrival.
     resolution: Span,
     /// The highest number that came, and which loss history it was of.
     newest: Option<(u64, bool)>,
@@ -47,7 +47,7 @@ impl Counting {
         Counting { receiver, scheme, truth, sent: None, round: (0, 0), resolution, newest: None }
     }
 
-    /// Whether the source may still name a scheme: each names one.
+    /// True if the source may still name a scheme: each names one.
     pub(super) fn is_open(&self) -> bool {
         !self.scheme.1
     }
@@ -101,12 +101,12 @@ impl Counting {
         })
     }
 
-    /// What was decided since it was last asked.
+    /// Takes the decisions since the last call.
     pub(super) fn decisions(&mut self) -> impl Iterator<Item = Decision> {
         core::iter::from_fn(|| self.receiver.poll_decision().map(Decision::Control))
     }
 
-    /// How losses were judged, where a classifier does.
+    /// Losses judged so far, by verdict; `None` without a classifier.
     pub(super) fn verdicts(&self) -> Option<Verdicts> {
         self.receiver.verdicts()
     }
@@ -117,7 +117,7 @@ impl Counting {
 pub(super) struct Scheme {
     name: String,
     check: u16,
-    /// Whether the newest report was counted by it.
+    /// True if the newest report was counted by it.
     pub(super) heeded: Option<bool>,
 }
 
@@ -126,7 +126,7 @@ impl Scheme {
         Scheme { check: scheme_check(&name), name, heeded: None }
     }
 
-    /// A report came. Whether the scheme is heeded, where that is news: at first a scheme is thought to be.
+    /// A report came. `Some` if the receiver began or ceased to heed the scheme: at first it is thought to heed it.
     pub(super) fn heard(&mut self, report: &TfrcReport) -> Option<bool> {
         // Until a second packet came a receiver takes no name.
         if report.sequence == 0 {
@@ -137,7 +137,7 @@ impl Scheme {
         (before != heeded).then_some(heeded)
     }
 
-    /// What is to be named to the receiver.
+    /// The scheme's name while reports are counted by another.
     pub(super) fn unheeded(&self) -> Option<&str> {
         (self.heeded == Some(false)).then_some(&self.name)
     }

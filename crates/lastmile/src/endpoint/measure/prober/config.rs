@@ -1,4 +1,4 @@
-//! What a session is to measure, with whom, and within which limits.
+//! Configuration of a session: its measurements, peer and limits.
 
 use core::net::SocketAddr;
 
@@ -13,13 +13,13 @@ use crate::units::Bytes;
 pub struct Measurement {
     /// The method's registered name.
     pub method: String,
-    /// Which way its streams go.
+    /// Direction of its streams.
     pub direction: Direction,
     /// Its state machine.
     pub estimator: Box<dyn Estimator>,
 }
 
-/// What a prober needs to know.
+/// Configuration of a prober.
 ///
 /// Its written form, of the feature `serde`, leaves out what a file must not or need not hold: key, epoch and seed.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct ProberConfig {
 
 impl ProberConfig {
     /// Measures towards `peer` with no key and no limits. `seed` has to come from the system's random source where
-    /// strangers can send packets: who knows it can forge the peer's answers.
+    /// strangers can send packets: a stranger with the seed could forge the peer's answers.
     pub fn new(peer: SocketAddr, seed: [u8; 32]) -> ProberConfig {
         ProberConfig {
             peer,

@@ -43,7 +43,7 @@ const AGAIN: Span = Span::from_secs(1);
 /// Requests beyond [`PATIENCE`] are sent ever more rarely, up to this: on a slow path they only add to the queue.
 const RAREST: Span = Span::from_secs(8);
 
-/// What the session is doing.
+/// Phase of the session.
 enum Phase {
     /// Waiting for the peer's first answer.
     Hello,
@@ -72,7 +72,7 @@ enum Phase {
 struct Waiting {
     tries: Vec<Try>,
     until: Time,
-    /// How often the peer answered that it is not ready.
+    /// Answers of the peer that it is not ready.
     unready: u32,
     /// It was said that the peer is quiet.
     quiet: bool,
@@ -98,7 +98,7 @@ pub struct Prober<S: PacketSink = ()> {
     failure: Option<Failure>,
     /// Packets from the peer that are no STAMP, and the UDP payloads of the smallest and the largest.
     foreign: Option<(u64, usize, usize)>,
-    /// How often in a row the peer knew nothing of a stream, and was said hello again.
+    /// Answers in a row that the peer knows nothing of a stream, each followed by a hello.
     renewed: u32,
     /// The largest packets that pass, as far as is known.
     fits: Bytes,
@@ -107,9 +107,9 @@ pub struct Prober<S: PacketSink = ()> {
     /// Our token and the credit that the peer counted before the last payment.
     before_paying: (Token, u64),
     rtt: Span,
-    /// What the path has been seen to carry at least.
+    /// Highest rate at which the path was seen to carry bytes.
     seen: Rate,
-    /// IP bytes sent since the peer last answered: what may still stand in a queue.
+    /// IP bytes sent since the peer last answered: they may still stand in a queue.
     unanswered: Bytes,
     started: Option<Time>,
     next_stream: u32,
@@ -203,7 +203,7 @@ impl<S: PacketSink> Prober<S> {
         Bytes(payload.len() as u64) + IpVersion::of(self.config.peer).udp_overhead()
     }
 
-    /// Whether `more` bytes, of both directions together, stay within the byte limit.
+    /// Refuses `more` bytes, of both directions together, beyond the byte limit.
     fn afford(&self, more: Bytes) -> Result<(), Refusal> {
         let spent = self.committed.max(self.cost.bytes() + self.cost.bytes_received);
         match self.config.max_bytes {
@@ -289,7 +289,7 @@ impl<S: PacketSink> Prober<S> {
         asked + self.patience(self.unanswered).max(PATIENCE)
     }
 
-    /// How long so many bytes may take at the rate seen so far; half as much again, for what else is on the path.
+    /// Time that so many bytes may take at the rate seen so far; half as much again, for other traffic on the path.
     fn patience(&self, bytes: Bytes) -> Span {
         if self.seen.bits_per_second() == 0 {
             return Span::ZERO;
@@ -299,8 +299,8 @@ impl<S: PacketSink> Prober<S> {
 
     /// When a stream counts as over, whatever is missing of it.
     ///
-    /// What is received here may stand in a queue long after it was sent. As long as packets come it is waited for the
-    /// next: three times the longest gap seen. Before there is one, what is known of the path has to do.
+    /// Packets received here may stand in a queue long after they were sent. As long as packets come, the next one is waited
+    /// for: three times the longest gap seen. Before there is one, the rate seen on the path has to do.
     fn over_at(&self, stream: &StreamInFlight) -> Time {
         let planned = stream.ends() + GRACE + self.rtt * 2;
         match (stream.direction, stream.last_arrival) {

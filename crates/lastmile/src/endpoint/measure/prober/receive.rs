@@ -1,4 +1,4 @@
-//! What the session makes of what arrives: replies, packets of streams, reports, departures.
+//! Input of a session: replies, packets of streams, reports, departures.
 
 use super::steps::largest;
 use super::{Phase, Prober, Try};
@@ -31,7 +31,7 @@ impl<S: PacketSink> Prober<S> {
             Phase::KeyCheck => self.codec.decode_open(bytes),
             _ => self.codec.decode(bytes),
         };
-        // What cannot be read, or answers nothing that was asked, is not from our peer or not for us.
+        // A packet that cannot be read, or answers nothing that was asked, is not from our peer or not for us.
         let Ok(replied) = replied else { return self.on_foreign(bytes) };
         if !self.codec.made(replied.sequence) {
             return;
@@ -107,7 +107,7 @@ impl<S: PacketSink> Prober<S> {
     }
 
     fn ready(&mut self, at: Time, answered: &Try, lastmile: bool) {
-        // The least: what a full queue adds is no property of the path, and is waited for anyway.
+        // The least: a full queue's delay is no property of the path, and is waited for anyway.
         let rtt = (at - answered.sent).max(Span::ZERO);
         self.rtt = if self.peer.is_some() { self.rtt.min(rtt) } else { rtt };
         if matches!(self.phase, Phase::Hello) {

@@ -24,8 +24,8 @@ const WELCOME: Span = Span::from_secs(10);
 const PAYMENTS: usize = 10;
 /// Size of packets that are sent only to pay.
 const CREDIT_SIZE: Bytes = Bytes(1_488);
-/// What is tried in turn where larger packets vanish: what most VPNs leave, what every path with IPv6 carries
-/// (RFC 8200, 5), and what every host with IPv4 takes (RFC 791, 3.1).
+/// Sizes tried in turn where larger packets vanish: most VPNs leave the first, every path with IPv6 carries the second
+/// (RFC 8200, 5), and every host with IPv4 takes the third (RFC 791, 3.1).
 const FITTING: [Bytes; 3] = [Bytes(1_400), Bytes(1_280), Bytes(576)];
 /// So many packets that all vanish are no chance.
 const VANISHED: u64 = 5;
@@ -53,7 +53,7 @@ impl<S: PacketSink> Prober<S> {
                 }
                 self.phase = Phase::Step;
             }
-            // What the measurement before found out.
+            // A size that the measurement before found out.
             Step::Send(plan) if largest(&plan) > self.fits && measurement.estimator.shrink(self.fits) => {}
             Step::Send(plan) => {
                 let direction = measurement.direction;
@@ -73,7 +73,7 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
-    /// Small packets pass and none of `planned` bytes does: whether the method goes on with smaller ones.
+    /// Small packets pass and none of `planned` bytes does. True if the method goes on with smaller ones.
     pub(super) fn shrunk(&mut self, planned: Bytes) -> bool {
         let Some(size) = FITTING.into_iter().find(|size| *size < planned) else { return false };
         let shrinks = self.measurements.front_mut().is_some_and(|m| m.estimator.shrink(size));
@@ -83,7 +83,7 @@ impl<S: PacketSink> Prober<S> {
         shrinks
     }
 
-    /// Whether a stream may be sent: the peer can take it, and the limits hold beyond it.
+    /// Refuses a stream that the peer cannot take, or that goes beyond the limits.
     pub(super) fn admit(&self, now: Time, direction: Direction, plan: &StreamPlan) -> Result<(), Refusal> {
         if !plan.bounded() {
             return Err(Refusal::too_long(plan));
@@ -148,7 +148,7 @@ impl<S: PacketSink> Prober<S> {
         }
     }
 
-    /// Whether what takes so long ends within the time limit.
+    /// Refuses a task that ends after the time limit.
     fn in_time(&self, now: Time, lasts: Span) -> Result<(), Refusal> {
         match (self.config.max_time, self.started) {
             (Some(limit), Some(started)) if now + lasts > started + limit => {
@@ -378,7 +378,7 @@ impl<S: PacketSink> Prober<S> {
         self.waiting = None;
     }
 
-    /// What is wrong is wrong for every method that is left.
+    /// Refuses all methods that are left, for a reason that holds for each.
     pub(super) fn refuse_all(&mut self, now: Time, refusal: &Refusal) {
         if matches!(self.phase, Phase::Finished) {
             return;

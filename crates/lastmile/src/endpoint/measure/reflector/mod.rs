@@ -1,9 +1,9 @@
 //! The reflector: answers STAMP packets, and serves deferred reports and reverse streams to proven peers.
 //!
 //! Anybody's plain STAMP packet is reflected without keeping anything. Only a peer that echoes the token of an
-//! earlier [hello](crate::wire::private), and so receives what is sent to its address, gets a session. What is sent
-//! to an unauthenticated peer never exceeds what came from it, byte for byte at the IP layer: replies have their
-//! request's size (but for `answer_small`, which nobody has unasked), and reverse streams are paid by credit. [`Limits`] bound the rest.
+//! earlier [hello](crate::wire::private), and so receives packets sent to its address, gets a session. Bytes sent
+//! to an unauthenticated peer never exceed those that came from it, counted at the IP layer: replies have their
+//! request's size (but for `answer_small`, which is off by default), and reverse streams are paid by credit. [`Limits`] bound the rest.
 
 mod reverse;
 mod small;
@@ -30,7 +30,7 @@ use crate::wire::{
     TlvValue, Tlvs, looks_reflected, reflect_in_place, sequence_of, tlv_area, tlv_area_mut,
 };
 
-/// What a reflector needs to know.
+/// Configuration of a reflector.
 #[derive(Clone, Debug)]
 pub struct ReflectorConfig {
     /// The shared key. With a key, packets without it are dropped (but for hellos, which are told so).
@@ -46,7 +46,7 @@ pub struct ReflectorConfig {
     /// Resolution of this host's stamps.
     pub resolution: Span,
     /// Answer packets that are smaller than any reply could be with a whole base packet, as RFC 8762, 4.6 has it: with up to
-    /// 1.7 times as many bytes as came, to whatever address stands in them.
+    /// 1.7 times as many bytes as came, to any address that stands in them.
     pub answer_small: bool,
 }
 
@@ -55,7 +55,7 @@ impl ReflectorConfig {
     pub const LEASE: Span = Span::from_secs(30);
 
     /// Serves anybody, without a key, within the default limits. `seed` has to come from the system's random source
-    /// where strangers can send packets, and to differ at each start: who knows it can forge proofs of address.
+    /// where strangers can send packets, and to differ at each start: a stranger with the seed could forge proofs of address.
     pub fn new(seed: [u8; 32]) -> ReflectorConfig {
         ReflectorConfig {
             key: None,
@@ -74,7 +74,7 @@ pub const MAX_REVERSE_SIZE: Bytes = Bytes(1_500);
 /// Sessions are looked through for ended leases this often.
 const SWEEP: Span = Span::from_secs(1);
 
-/// What happened to the packets that came.
+/// Counts of the packets that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Counters {
@@ -96,7 +96,7 @@ pub struct Counters {
     pub no_session: u64,
     /// Turned away: no room for stamps or waiting packets, or for more of that source.
     pub no_room: u64,
-    /// Turned away: what may be sent to that source, or to all, is spent.
+    /// Turned away: the budget of that source, or of all, is spent.
     pub over_budget: u64,
     /// Turned away: a reverse stream that is not paid for, or larger than any may be.
     pub unpaid: u64,
@@ -117,28 +117,28 @@ pub struct Reflector {
     next_id: u64,
     /// Packets of reverse streams that have not left.
     leaving: BTreeMap<u64, Leaving>,
-    /// How many of them go to each source.
+    /// Number of these packets for each source.
     leaving_to: BTreeMap<u64, usize>,
     /// UDP payload of the smallest packet that a reverse stream can have.
     least_payload: usize,
     next_sweep: Option<Time>,
-    /// What was counted when it was last told of those who are turned away, and when it may be told again.
+    /// The counts at the last notice of peers turned away, and the earliest time of the next notice.
     told: (Counters, Time),
-    /// Who was turned away last.
+    /// The peer turned away last, if any was since that notice.
     turned_away: Option<SocketAddr>,
     /// Sources of too small packets that were told of, and when it is told of one more however many these are.
     small_told: (VecDeque<u64>, Time),
     out: VecDeque<Output<Decision>>,
 }
 
-/// Whether a peer has shown that it receives what is sent to its address.
+/// Standing of a peer, by its proof that it receives packets sent to its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     /// It has a session.
     Served,
-    /// It has shown it, and there is no room for its session.
+    /// It has given the proof, and there is no room for its session.
     NoRoom,
-    /// It has not.
+    /// It has not given it.
     Unproven,
 }
 
@@ -186,7 +186,7 @@ impl Reflector {
         }
     }
 
-    /// What happened so far.
+    /// Counts so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -309,7 +309,7 @@ impl Reflector {
         self.turned_away = Some(peer);
     }
 
-    /// Does what a packet asks for besides a reply; says whether it may have that too.
+    /// Grants a packet's wishes besides a reply. True if it may have a reply too.
     fn serve(&mut self, now: Time, packet: &Received, wishes: &Wishes, bytes: &mut [u8]) -> bool {
         let proven = packet.standing == Standing::Served;
         match (&wishes.tag, &wishes.report, &wishes.control) {
@@ -470,7 +470,7 @@ impl Reflector {
     }
 }
 
-/// Whether an unauthenticated packet carries a hello.
+/// True if an unauthenticated packet carries a hello.
 fn has_hello(bytes: &[u8]) -> bool {
     Tlvs::new(tlv_area(Mode::Open, bytes))
         .map_while(Result::ok)

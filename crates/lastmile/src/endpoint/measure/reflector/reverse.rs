@@ -14,10 +14,10 @@ use crate::wire::{PacketBuilder, Padding, ReflectedControl, ReflectorPacket, Wir
 
 /// A reverse stream is handed over this long before its first packet, so that a sending thread is awake.
 const LEAD: Span = Span::from_millis(2);
-/// What one request asks for lasts no longer, so that a stream whose peer fell silent ends by itself.
+/// Longest duration of one request's packets, so that a stream whose peer fell silent ends by itself.
 const LONGEST_BURST: Span = Span::from_secs(1);
 
-/// What became of a request for a reverse stream.
+/// Outcome of a request for a reverse stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reversed {
     /// Its packets are on their way.
@@ -29,11 +29,11 @@ pub(super) enum Reversed {
     Refused,
     /// There is no room for its packets or their stamps.
     NoRoom,
-    /// What may go to this source, or to all, is spent.
+    /// The budget of this source, or of all, is spent.
     OverBudget,
 }
 
-/// A request for a reverse stream, and who asks.
+/// A request for a reverse stream, and its packet.
 pub(super) struct Asked<'a> {
     pub(super) packet: &'a Received,
     pub(super) tag: &'a StreamTag,

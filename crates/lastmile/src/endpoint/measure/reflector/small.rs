@@ -1,9 +1,9 @@
 //! Packets of TWAMP Light that are smaller than the base packet of STAMP.
 //!
-//! RFC 8762, 4.6 has a reflector answer them with a whole base packet of 44 octets. That is more than came, to an address that
-//! anybody may have written, so it is done only where it was asked for. A reply of TWAMP (RFC 5357, 4.2.1) ends with the
-//! TTL, at 41 octets: a packet of so many, which senders that pad by the 27 octets of RFC 5357, 4.1.2 send, is answered in
-//! its own size.
+//! RFC 8762, 4.6 has a reflector answer them with a whole base packet of 44 octets. This reply is longer than its request, and
+//! goes to an address that anybody may have written, so it is given only where the configuration asks for it. A reply of TWAMP
+//! (RFC 5357, 4.2.1) ends with the TTL, at 41 octets: a packet of so many, which senders that pad by the 27 octets of RFC 5357,
+//! 4.1.2 send, is answered in its own size.
 
 use core::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What a request asks for by its TLVs, and the TLVs of its reply.
+//! Wishes of a request in its TLVs, and the TLVs of its reply.
 
 use super::{MAX_PACKETS, Received, Reflector, Standing};
 use crate::endpoint::measure::packets::VERSION;
@@ -21,7 +21,7 @@ pub(super) struct Placed<T> {
     at: usize,
 }
 
-/// What a packet asks for, besides being reflected. Of several TLVs of one type the first counts.
+/// Wishes of a packet, besides being reflected. Of several TLVs of one type the first counts.
 #[derive(Default)]
 pub(super) struct Wishes {
     pub(super) hello: Option<Placed<HelloRequest>>,
@@ -42,7 +42,7 @@ fn keep<T: TlvValue + Copy>(slot: &mut Option<Placed<T>>, value: &[u8], at: usiz
     Verdict::of(&read)
 }
 
-/// Reads the TLVs and sets their flags; what depends on the session is filled in later.
+/// Reads the TLVs and sets their flags; values that depend on the session are filled in later.
 pub(super) fn read(reflector: &Reflector, mode: Mode, bytes: &mut [u8], received: (Ecn, u8)) -> Wishes {
     let mut wishes = Wishes::default();
     if bytes.len() == mode.base_len() {
@@ -101,7 +101,7 @@ pub(super) fn read(reflector: &Reflector, mode: Mode, bytes: &mut [u8], received
     wishes
 }
 
-/// Whether the TLVs' values may be used: their HMAC fits, or none is needed (RFC 8972, 4.8).
+/// True if the TLVs' values may be used: their HMAC fits, or none is needed (RFC 8972, 4.8).
 fn may_use(reflector: &Reflector, mode: Mode, bytes: &[u8]) -> bool {
     let area = tlv_area(mode, bytes);
     let sequence = sequence_of(bytes).unwrap_or_default();
@@ -141,7 +141,7 @@ pub(super) fn flag_not_conformant(mode: Mode, bytes: &mut [u8], control: &Placed
 }
 
 impl Reflector {
-    /// What a hello is answered: `token` and `credit` are the peer's, where it may have any.
+    /// Answer to a hello: `token` and `credit` are the peer's, where it may have any.
     pub(super) fn offer(
         &self,
         request: &HelloRequest,

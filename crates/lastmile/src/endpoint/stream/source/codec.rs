@@ -71,7 +71,7 @@ struct Codec {
     rate: Option<(Rate, Time)>,
     /// Frames of the transient that are still to come.
     burst_left: u32,
-    /// What rounding left of a byte.
+    /// Part of a byte left by rounding.
     rest: f64,
 }
 

@@ -1,8 +1,8 @@
-//! What makes a stream's frames, without content: one file per synthetic source, and the one interface by which a sender has
+//! Sources of a stream's frames, without content: one file per synthetic source, and the one interface by which a sender has
 //! them.
 //!
-//! A [`FrameSource`] is asked for a frame whenever one is due, and told what it should make; it says when the next one is due.
-//! Which ones exist is [`SOURCES`]. `docs/streams.md` has what each does and what its source says of it.
+//! A [`FrameSource`] is asked for a frame whenever one is due, and given a target; it says when the next one is due.
+//! [`SOURCES`] lists the sources. `docs/streams.md` has the behaviour of each, and its paper's words.
 
 use core::fmt::Debug;
 
@@ -18,7 +18,7 @@ pub use trace::{MAX_FRAMES, TraceError, read_sizes};
 use limits::Limits;
 use steady::Steady;
 
-/// What makes frames.
+/// A source of frames.
 ///
 /// A new target counts from the next frame on, and at the latest 100 ms after it was given, at 20 frames in a second or more.
 ///
@@ -30,8 +30,8 @@ use steady::Steady;
 /// # Ok::<(), lastmile::options::ChoiceError>(())
 /// ```
 pub trait FrameSource: Debug + Send {
-    /// Makes the frame that is due, of which `target` is what the source should make of IP packets. `waiting` of frames before
-    /// has not left yet.
+    /// Makes the frame that is due. `target` is the rate of IP packets that the source should make. `waiting` bytes of earlier frames
+    /// have not left yet.
     fn frame(&mut self, now: Time, target: Rate, waiting: Bytes) -> Frame;
 
     /// The least and the most that it can make.
@@ -52,7 +52,7 @@ pub struct Frame {
     pub next: Span,
 }
 
-/// What every source is told.
+/// Settings of every source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting<'a> {
     /// Frames in a second.
@@ -79,13 +79,13 @@ impl Setting<'_> {
 pub struct Source {
     /// Its name.
     pub name: &'static str,
-    /// What it makes, in one line.
+    /// Its frames, in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its origin: paper or standard.
     pub paper: &'static str,
-    /// Whether it needs the sizes of a trace.
+    /// True if it needs the sizes of a trace.
     pub needs_sizes: bool,
-    /// What it can be told.
+    /// Its options.
     pub options: &'static [Opt],
     /// Makes one; [`build`] says whose option is wrong.
     pub make: fn(&Given, &Setting<'_>) -> Made,

@@ -3,7 +3,7 @@
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
-/// How often frames are made, and what is left of bytes that are not whole.
+/// Frame rate, frames so far, and the part of a byte left by rounding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steady {
     frame_rate: f64,

@@ -30,13 +30,13 @@ pub const ENTRY: Source = Source {
     make,
 };
 
-/// What is wrong with a line of a trace.
+/// An error in a line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TraceError {
     /// The line, from 1 on.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub reason: &'static str,
 }
 
@@ -97,7 +97,7 @@ struct Trace {
     limits: Limits,
     steady: Steady,
     place: usize,
-    /// What rounding left of a byte.
+    /// Part of a byte left by rounding.
     rest: f64,
 }
 
