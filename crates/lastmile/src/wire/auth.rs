@@ -22,7 +22,7 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// What the HMAC TLV says about a packet's TLVs.
+/// Result of checking a packet's HMAC TLV over its TLVs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlvIntegrity {
     /// There is nothing to protect: no TLV, or a single Extra Padding (RFC 8972, 4.8).

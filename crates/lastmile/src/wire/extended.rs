@@ -62,7 +62,7 @@ impl<'a> ExtendedReport<'a> {
         Ok(report)
     }
 
-    /// Who reports.
+    /// SSRC of the reporting source.
     pub fn ssrc(&self) -> u32 {
         self.ssrc
     }

@@ -5,7 +5,7 @@
 //! received packet into its reply in place ([`reflect_in_place`], then [`reflect_tlvs`]), so that the reply has
 //! the request's size by construction. Nothing here panics on what a peer sent.
 //!
-//! What comes from where:
+//! Sources of the formats:
 //!
 //! | part | source |
 //! |---|---|
@@ -147,7 +147,7 @@ pub enum WireError {
     Value {
         /// The field.
         what: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// The packet's HMAC does not fit its bytes: wrong key, or altered on the way.
@@ -162,7 +162,7 @@ pub enum WireError {
     /// The caller's buffer is too small for what it asked to have encoded.
     #[error("the caller's buffer has {have} bytes, {what} needs {need}")]
     Buffer {
-        /// What was to be encoded.
+        /// The part to be encoded.
         what: &'static str,
         /// Bytes it needs.
         need: usize,

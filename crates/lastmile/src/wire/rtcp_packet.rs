@@ -1,4 +1,4 @@
-//! What all RTCP packets have: their header, their length and padding (RFC 3550, section 6.4.1).
+//! Common parts of all RTCP packets: header, length and padding (RFC 3550, section 6.4.1).
 
 use super::rtp::{VERSION, version};
 use super::{WireError, be16};

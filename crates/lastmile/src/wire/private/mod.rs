@@ -11,7 +11,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! How they are used together:
+//! Use together:
 //!
 //! - **Forward stream without replies**: each probe has Stream, Return Path (no reply), and Extra Padding up to the
 //!   probe's size. The arrivals are then fetched page by page with Report requests, each as large as the page.
