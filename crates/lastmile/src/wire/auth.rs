@@ -106,7 +106,7 @@ impl HmacKey {
         }
     }
 
-    /// Renews the HMAC TLV of a TLV area after its flags and values were changed; says whether there is one.
+    /// Renews the HMAC TLV of a TLV area after its flags and values were changed; false if there is none.
     ///
     /// `sequence` is the one of the packet that goes out.
     pub fn resign_tlvs(&self, sequence: u32, area: &mut [u8]) -> bool {

@@ -139,7 +139,7 @@ impl<'a> Feedback<'a> {
     }
 }
 
-/// The first block of some, and what follows it.
+/// The first block of some, and the bytes after it.
 fn block(bytes: &[u8]) -> Option<(FeedbackBlock<'_>, &[u8])> {
     let head: &[u8; 8] = bytes.first_chunk()?;
     let reports = usize::from(super::be16(head, 6));
@@ -159,7 +159,7 @@ impl FeedbackBlock<'_> {
     }
 }
 
-/// Appends feedback on one source: its packets from `begin` on, of which the first [`MAX_REPORTED`] are written, at a time
+/// Appends feedback on one source: its packets from `begin` on, the first [`MAX_REPORTED`] at most, at a time
 /// given as the middle 32 bits of an NTP timestamp.
 pub fn write_feedback(out: &mut Vec<u8>, own: u32, ssrc: u32, begin: u16, reports: &[Reported], at: u32) {
     let reports = &reports[..reports.len().min(MAX_REPORTED)];
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(ago(Span::from_millis(250)), Some(Span::from_millis(250)));
         assert_eq!(ago(Span::from_secs(8)), None);
         assert_eq!(ago(Span::from_nanos(-1)), None);
-        // [3.1] What is too long ago is said to be, and what came after the report is not known.
+        // [3.1] An arrival too long ago is written as such; one after the report is written as unknown.
         let bits = |span| Reported::arrived(Ecn::NotEct, Some(span)).bits();
         assert_eq!(
             (bits(Span::from_secs(8)), bits(Span::from_nanos(-1))),

@@ -3,7 +3,7 @@
 //! Sans-IO and on plain integers: a datagram's bytes come in, values go out, and the other way round. Parsing
 //! borrows from the datagram and never allocates; encoding goes into the caller's buffer; a reflector turns a
 //! received packet into its reply in place ([`reflect_in_place`], then [`reflect_tlvs`]), so that the reply has
-//! the request's size by construction. Nothing here panics on what a peer sent.
+//! the request's size by construction. Nothing here panics on a peer's bytes.
 //!
 //! Sources of the formats:
 //!
@@ -92,7 +92,7 @@ pub use tlv::{
     reflect_tlvs,
 };
 
-/// Why bytes are not what they should be.
+/// Why bytes cannot be read or written.
 ///
 /// Variants blame the peer unless their text names the caller. All of them mean: drop the packet or the TLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! RTP packets (RFC 3550, section 5): the fixed header, what may stand between it and the payload, and padding.
+//! RTP packets (RFC 3550, section 5): the fixed header, the optional fields before the payload, and padding.
 
 use super::WireError;
 

@@ -32,7 +32,7 @@ impl TlvFlags {
     pub const MALFORMED: Self = Self(0x40);
     /// I: the TLVs failed HMAC verification.
     pub const INTEGRITY: Self = Self(0x20);
-    /// C: the reflector did not do what the Reflected Test Packet Control TLV asked, because of a limit of its own
+    /// C: the reflector did not follow the Reflected Test Packet Control TLV, because of a limit of its own
     /// (draft-ietf-ippm-asymmetrical-pkts-14, 3).
     pub const NOT_CONFORMANT: Self = Self(0x10);
     /// Flags of a sender's TLVs.
@@ -347,7 +347,7 @@ pub fn reflect_tlvs(area: &mut [u8], mut judge: impl FnMut(TlvMut<'_>) -> Verdic
 
 /// A reflector's pass over TLVs whose HMAC does not fit: I on every one, and no value is looked at (RFC 8972, 4.8).
 ///
-/// Also for a reflector without a key that meets an HMAC TLV, since it must not use what it cannot verify.
+/// Also for a reflector without a key that meets an HMAC TLV, since it must not use TLVs that it cannot verify.
 pub fn fail_integrity(area: &mut [u8]) {
     let mut cursor = Cursor::default();
     loop {

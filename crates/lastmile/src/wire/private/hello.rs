@@ -16,7 +16,7 @@ impl Abilities {
     pub const ARRIVAL_REPORTS: Self = Self(1);
     /// Sends streams on request (Reflected Test Packet Control with a Stream tag).
     pub const REVERSE_STREAMS: Self = Self(1 << 1);
-    /// Sees the ECN field of what arrives, and sets it as Class of Service asks.
+    /// Sees the ECN field of arriving packets, and sets it as Class of Service asks.
     pub const ECN: Self = Self(1 << 2);
     /// Receive times are the kernel's or the network card's.
     pub const KERNEL_RECEIVE_TIMES: Self = Self(1 << 3);
@@ -24,7 +24,7 @@ impl Abilities {
     pub const DEPARTURE_REPORTS: Self = Self(1 << 4);
     /// Has a key and speaks authenticated mode.
     pub const AUTHENTICATED: Self = Self(1 << 5);
-    /// Sees the TTL or Hop Limit of what arrives.
+    /// Sees the TTL or Hop Limit of arriving packets.
     pub const HOP_LIMIT: Self = Self(1 << 6);
     /// Sends reverse streams of uneven spacing, by a Schedule beside the request.
     pub const SCHEDULES: Self = Self(1 << 7);
@@ -105,7 +105,7 @@ pub struct Offer {
     pub resolution_ns: u32,
     /// Bytes that the reflector may send to this peer beyond plain replies, because the peer has sent as many.
     pub credit: u64,
-    /// Bytes left of what the operator allows to this peer.
+    /// Bytes left of the operator's allowance for this peer.
     pub budget: u64,
 }
 

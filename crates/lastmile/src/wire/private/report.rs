@@ -76,7 +76,7 @@ pub enum ReportKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReportStatus {
-    /// The page holds what is known.
+    /// The page holds all known times.
     Ok = 0,
     /// The reflector has seen nothing of this stream, or does not accept the token.
     UnknownStream = 1,
