@@ -6,9 +6,9 @@
 //!
 //! 1. `now` never goes back. A datagram's own stamp `at` may lie before `now`: the kernel stamps a packet when
 //!    it arrives, the driver reads it later.
-//! 2. After every `handle`, `poll` is called **at the same `now`** until it answers `Wait`. What `poll`
-//!    returns may change only after `handle`, or at the time that `Wait` named; then the driver calls `handle`
-//!    with [`Input::Wake`]. So the list of inputs, each with its `now`, determines all outputs: this is what
+//! 2. After every `handle`, `poll` is called **at the same `now`** until it answers `Wait`. The answers of `poll`
+//!    may change only after `handle`, or at the time that `Wait` named; then the driver calls `handle`
+//!    with [`Input::Wake`]. So the list of inputs, each with its `now`, determines all outputs: this
 //!    makes a recording replayable.
 //! 3. [`Transmit::at`] may lie ahead, by up to one probe stream: the driver keeps the packet until then. Equal
 //!    `at` means back to back, in the order in which they were polled. A node may hand over a whole stream at

@@ -442,7 +442,7 @@ pub trait Options: Default {
     }
 }
 
-/// The configuration of what has no options.
+/// The configuration of an entry without options.
 ///
 /// ```
 /// use lastmile::options::{Choice, NoOptions, Options};
@@ -556,7 +556,7 @@ macro_rules! options {
     };
 }
 
-/// Declares the files of algorithms and lists what they register: each `name` is a module with a constant `ENTRY`.
+/// Declares the files of algorithms and lists their entries: each `name` is a module with a constant `ENTRY`.
 macro_rules! registry {
     ($(#[$about:meta])* $vis:vis static $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
         $($(#[$module])* pub mod $name;)*

@@ -1,4 +1,4 @@
-//! The types that an option's value can have, and how each is read from what users give.
+//! The types that an option's value can have, and the reading of each from users' texts.
 
 use core::fmt;
 use core::ops::RangeInclusive;
