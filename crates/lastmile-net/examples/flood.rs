@@ -76,7 +76,7 @@ fn packets(peer: SocketAddr, lasts: Duration) -> Result<(), Box<dyn Error>> {
                 received += n as u64;
                 open = open.saturating_sub(n);
             }
-            // What did not come by now is lost.
+            // Packets that did not come by now are lost.
             Err(_) => {
                 lost += open as u64;
                 open = 0;

@@ -1,5 +1,5 @@
-//! Sends packet pairs to any STAMP reflector and says how many came back: `round_trip PEER [KEYFILE]`. Fails where
-//! not all did. What `make interop` runs against another program's reflector.
+//! Sends packet pairs to any STAMP reflector and prints the number that came back: `round_trip PEER [KEYFILE]`. Fails
+//! unless all did. `make interop` runs it against another program's reflector.
 
 use std::error::Error;
 use std::net::SocketAddr;

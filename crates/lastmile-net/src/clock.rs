@@ -85,7 +85,7 @@ impl Sample {
 /// The wall clock was set while packets were being stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallStep {
-    /// How far the wall clock jumped, in nanoseconds; positive is forwards.
+    /// Jump of the wall clock, in nanoseconds; positive is forwards.
     pub by_ns: i64,
     /// The step happened after this monotonic time ...
     pub after: u64,
@@ -176,7 +176,7 @@ impl WallClock {
 
     /// The monotonic time of a wall-clock stamp that the kernel made before the last refresh.
     ///
-    /// After a step a stamp may be of either side. The reading that contradicts what is known (made after it was
+    /// After a step a stamp may be of either side. A reading that contradicts the known facts (made after it was
     /// read, or before the step by the clock after it) is ruled out; if both are possible, the newer clock is used.
     pub fn to_mono(&self, wall_ns: u64) -> u64 {
         let with = |offset: i64| (wall_ns as i64).saturating_sub(offset).max(0) as u64;
@@ -194,7 +194,7 @@ impl WallClock {
         (mono_ns as i64).saturating_add(self.offset).max(0) as u64
     }
 
-    /// How wrong the conversion may be, in nanoseconds: half the time between the samples of the two clocks.
+    /// Greatest error of the conversion, in nanoseconds: half the time between the samples of the two clocks.
     pub fn uncertainty(&self) -> u64 {
         self.error / 2
     }

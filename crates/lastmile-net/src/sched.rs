@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 use std::marker::PhantomData;
 
-/// How long before a deadline a real-time thread stops sleeping and spins, in nanoseconds.
+/// Time before a deadline at which a real-time thread stops sleeping and spins, in nanoseconds.
 pub const SPIN_NS: u64 = 60_000;
 /// The scheduler slice that [`short_slice`] is usually asked for: the shortest that Linux grants.
 pub const SLICE_NS: u64 = 100_000;
@@ -56,7 +56,7 @@ impl Drop for RealTime {
     }
 }
 
-/// Whether this process may have real-time priority, tried on a thread of its own.
+/// True if this process may have real-time priority; tried on a thread of its own.
 pub fn may_be_realtime() -> bool {
     std::thread::spawn(|| RealTime::fifo(1).is_ok()).join().unwrap_or(false)
 }
@@ -102,7 +102,7 @@ pub fn short_slice(slice_ns: u64) -> io::Result<u64> {
     Ok(attributes()?.runtime)
 }
 
-/// Whether this process may lock memory without limit; nothing stays locked. Tried rather than computed from user,
+/// Checks that this process may lock memory without limit; nothing stays locked. Tried rather than computed from user,
 /// capabilities and namespaces: more than the limit is locked and released, without touching a page of it.
 ///
 /// # Errors
@@ -192,7 +192,7 @@ pub fn sleep_until(deadline: u64, spin_ns: u64) -> u64 {
     }
 }
 
-/// How late a set of timers was, in nanoseconds.
+/// Lateness of a set of timers, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     /// Timers.

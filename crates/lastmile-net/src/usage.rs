@@ -1,4 +1,4 @@
-//! What child processes cost: for benchmarks that compare programs.
+//! The cost of child processes: for benchmarks that compare programs.
 
 use std::io;
 

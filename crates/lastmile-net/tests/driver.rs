@@ -1,4 +1,4 @@
-//! What the driver promises a node: departures as planned, each answered once, and an end when told.
+//! The driver's promises to a node: departures as planned, each answered once, and an end when told.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -17,7 +17,7 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_net::driver::{Driver, DriverConfig};
 use lastmile_net::udp::{UdpConfig, UdpSocket};
 
-/// Sends one stream and ends: what is tested is the session, not an estimate.
+/// Sends one stream and ends: this tests the session, not an estimate.
 struct OneStream(Option<StreamPlan>);
 
 impl Estimator for OneStream {

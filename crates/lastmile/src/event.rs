@@ -1,6 +1,6 @@
 //! [`Event`]: a decision with its place in the run. The file of a run's events is one stream in this one order.
 //!
-//! What is decided is the deciding node's own business ([`Node::Event`](crate::node::Node::Event)). Logs, JSONL, tables,
+//! Each node has its own type of decision ([`Node::Event`](crate::node::Node::Event)). Logs, JSONL, tables,
 //! plots and snapshots are functions of the events, and nothing else prints.
 
 use crate::time::Time;
@@ -16,13 +16,13 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Event<E> {
-    /// When, on the clock of the node that decided.
+    /// Time of the decision, on the clock of the node that decided.
     pub at: Time,
-    /// Which node, as numbered by the run.
+    /// Number of the node in the run.
     pub node: u32,
-    /// How many events this node had before.
+    /// Events of this node before this one.
     pub seq: u64,
-    /// What was decided.
+    /// The decision.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub what: E,
 }
@@ -39,7 +39,7 @@ impl<E> Event<E> {
         (self.at, self.node, self.seq)
     }
 
-    /// The same event, of which only what was decided is another: of one role among those of all.
+    /// The same event with its decision mapped to another type, such as one role's decision to one of any role.
     ///
     /// ```
     /// # use lastmile::{event::Event, time::Time};

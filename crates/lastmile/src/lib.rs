@@ -1,4 +1,4 @@
-//! Measures what a network path can carry and what of it is left, for paths whose last hop is wireless: estimators, the
+//! Measures a network path's capacity and available bandwidth, for paths with a wireless last hop: estimators, the
 //! two endpoints of a measurement, their wire format, loss classification and rate control.
 //!
 //! The crate is sans-IO. Nothing in it reads a clock, opens a socket, starts a thread or draws global randomness. It is
@@ -17,16 +17,16 @@
 //!
 //! # What a driver owes
 //!
-//! Whoever runs a [`Node`] keeps the rules at the head of [`node`]. Those that cost a result when they are broken:
+//! The driver of a [`Node`] keeps the rules at the head of [`node`]. Those that cost a result when they are broken:
 //!
 //! - **Deadlines.** [`Transmit::at`] is when a packet has to leave, often tens of microseconds after the one before. A
 //!   sleep ends late: wake up early and spin the rest, and let nothing else run in between. Packets of one deadline leave
-//!   back to back. A driver that is late loses time and bytes, and no truth: the endpoint judges each stream by when its
-//!   packets left, sends a broken one again, and refuses a number where too many broke.
-//! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring when a packet really left and came (on Linux the stamps
+//!   back to back. A late driver costs time and bytes, but no correctness: the endpoint judges each stream by its
+//!   packets' departures, sends a broken one again, and gives no number where too many broke.
+//! - **Honest times.** [`Input::Sent`] and [`Input::Datagram`] bring a packet's true departure and arrival (on Linux the stamps
 //!   SOF_TIMESTAMPING_TX_SCHED, before the queue of this host's own interface, and RX_SOFTWARE). The kernel's
-//!   stamps are right to some 2 us; a time taken after the system call is not, and on a busy host by milliseconds. Say how
-//!   far yours are off ([`estimate::Conditions`]), and fast paths are refused rather than guessed.
+//!   stamps are right to some 2 us; a time taken after the system call is off by more, on a busy host by milliseconds. Give
+//!   your stamps' error ([`estimate::Conditions`]), and fast paths are refused rather than guessed.
 //! - **A seed that nobody can guess**, from the system's random source, for [`ProberConfig`] and [`ReflectorConfig`]; a
 //!   simulation gives a constant.
 //! - **ECN and "don't fragment"**, where the method asks for them: std's sockets can neither set nor read them.
@@ -43,18 +43,18 @@
 //!
 //! # What a host owes
 //!
-//! Whoever hosts a [`RateController`](control::RateController) tells it the truth about times and packets:
+//! The host of a [`RateController`](control::RateController) tells it the truth about times and packets:
 //!
-//! - **Stamps.** [`Sent::at`](control::Sent::at) is when a packet really left, by the clock of all the calls' `now`. Arrivals are by the
-//!   receiver's clock, whose offset does not matter. [`Feedback::hold`](control::Feedback::hold) is what the receiver waited before it
-//!   reported; where it is left at zero, that time counts as part of the round trip.
+//! - **Stamps.** [`Sent::at`](control::Sent::at) is a packet's true departure, by the clock of all the calls' `now`. Arrivals are by the
+//!   receiver's clock, at any offset. [`Feedback::hold`](control::Feedback::hold) is the time that the receiver waited before it
+//!   reported; if it is left at zero, that time counts as part of the round trip.
 //! - **One fate for each packet**, in the order of sending: `Lost` once later packets arrived or a timeout of the host's says so, after
 //!   that at most `Late`. Packets whose fate is open stand in no report.
 //! - **Pending feedback before timers.** All feedback that waits is handed over before
 //!   [`on_timeout`](control::RateController::on_timeout). Otherwise the no-feedback timer lowers a rate that the feedback would have kept. A
 //!   timer that is called too early does nothing.
 //! - **Idle sources.** [`Sent::app_limited`](control::Sent::app_limited) marks packets that left while the sources had no more to
-//!   send. Without the mark, the rate rises above what packets have tried.
+//!   send. Without the mark, the rate rises above all rates that packets have tried.
 //! - **The rate, read anew.** [`output`](control::RateController::output) may change with every call: `target` is for sources, `pacing` for
 //!   the pacer.
 //!
@@ -65,7 +65,7 @@
 //! A classifier needs times of arrival of a certain resolution: `spike` 1 ms, `biaz` a quarter of the least time between arrivals, `spike-rtt`
 //! none. [`Feedback::resolution`](control::Feedback::resolution) says how fine the host's are, or that there are none. While they are too
 //! coarse, `spike` judges, or `spike-rtt`, and the decision `FellBack` says so. A host that claims finer stamps than it has gets verdicts
-//! that mean nothing. `docs/rate-control.md` has what each classifier needs.
+//! that mean nothing. `docs/rate-control.md` lists the needs of each classifier.
 //!
 //! # Where things are
 //!
@@ -75,9 +75,9 @@
 //! | [`endpoint`] | the roles, a folder each: [`endpoint::measure`] has [`Prober`] and [`Reflector`] |
 //! | [`estimate`] | the methods: `estimate::METHODS` lists them |
 //! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate: `control::build` makes a rate controller for any host |
-//! | [`wire`], [`report`] | bytes, and what is known of a packet |
+//! | [`wire`], [`report`] | bytes, and the known fates and times of packets |
 //! | [`pace`] | a rate to departure times |
-//! | [`telemetry`] | what an algorithm knows at the moment |
+//! | [`telemetry`] | the present state of an algorithm |
 //! | [`units`], [`time`] | rates that know their layer, clocks that do not mix |
 pub mod classify;
 pub mod control;
@@ -96,7 +96,7 @@ pub mod wire;
 
 mod text;
 
-/// What the keys of JSON documents mean, of programs and libraries alike: a later change of meaning counts it up.
+/// Version of the meaning of keys in JSON documents, of programs and libraries alike: a change of meaning counts it up.
 pub const SCHEMA: u32 = 2;
 
 pub use endpoint::Endpoint;

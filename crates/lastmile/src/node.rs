@@ -6,20 +6,20 @@
 //!
 //! 1. `now` never goes back. A datagram's own stamp `at` may lie before `now`: the kernel stamps a packet when
 //!    it arrives, the driver reads it later.
-//! 2. After every `handle`, `poll` is called **at the same `now`** until it answers `Wait`. What `poll`
-//!    returns may change only after `handle`, or at the time that `Wait` named; then the driver calls `handle`
-//!    with [`Input::Wake`]. So the list of inputs, each with its `now`, determines all outputs: this is what
+//! 2. After every `handle`, `poll` is called **at the same `now`** until it answers `Wait`. The answers of `poll`
+//!    may change only after `handle`, or at the time that `Wait` named; then the driver calls `handle`
+//!    with [`Input::Wake`]. So the list of inputs, each with its `now`, determines all outputs: this
 //!    makes a recording replayable.
 //! 3. [`Transmit::at`] may lie ahead, by up to one probe stream: the driver keeps the packet until then. Equal
 //!    `at` means back to back, in the order in which they were polled. A node may hand over a whole stream at
 //!    once, so that a sending thread meets its deadlines without asking the node again.
 //! 4. For every `Transmit` but [untracked](TransmitId::UNTRACKED) ones the driver answers once, with [`Input::Sent`] and the time at which the packet really
 //!    left (where the kernel stamps it: when it entered the queue of its interface, which is part of the path), or with
-//!    [`Input::Failed`]. A packet that was held up in that queue is told of by [`Input::Queued`] just before. Whether a stream kept
-//!    its schedule is judged by the endpoint, from these, and never by the driver.
+//!    [`Input::Failed`]. [`Input::Queued`] comes just before for a packet that was held up in that queue. From these the
+//!    endpoint, and never the driver, judges a stream's schedule.
 //! 5. Inputs at equal times are handled in the order of their sequence numbers in the driver's queue.
 //!
-//! What a node decides is its own: [`Node::Event`]. The contract says only when it is told.
+//! A node's decisions are of its own type, [`Node::Event`]. The contract says only when they are told.
 //!
 //! ```
 //! use lastmile::node::*;
@@ -59,7 +59,7 @@ use core::net::SocketAddr;
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 
-/// An interface or socket of a node, numbered from zero by whoever wires the node up.
+/// An interface or socket of a node, numbered from zero by the program that wires the node up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct PortId(pub u16);
@@ -119,13 +119,13 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark this packet instead of dropping it.
+    /// True if a queue may mark this packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
 }
 
-/// What a packet carries.
+/// The contents of a packet.
 ///
 /// ```
 /// use lastmile::node::{Model, Payload};
@@ -136,9 +136,9 @@ impl Ecn {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// The payload of a UDP datagram: what endpoints make and take.
+    /// The payload of a UDP datagram, as endpoints send and receive it.
     Udp(Vec<u8>),
-    /// A whole IP packet with its headers: what foreign programs send through the lab.
+    /// A whole IP packet with its headers, as foreign programs send it through the lab.
     Ip(Vec<u8>),
     /// A packet of the simulator's own traffic, which has a size and no bytes.
     Model(Model),
@@ -149,7 +149,7 @@ pub enum Payload {
 pub struct Model {
     /// Size in bytes with the IP header.
     pub ip_size: u32,
-    /// Sequence numbers and the like, in whatever layout its own source and sink agreed on.
+    /// Sequence numbers and the like, in a layout that its own source and sink agreed on.
     pub words: [u64; 4],
 }
 
@@ -172,7 +172,7 @@ impl Payload {
     }
 }
 
-/// A packet: addresses, what of the IP header matters, and its payload.
+/// A packet: addresses, the IP header fields that matter, and its payload.
 ///
 /// ```
 /// use lastmile::node::Datagram;
@@ -182,9 +182,9 @@ impl Payload {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Where it comes from. A node that leaves the port or the address unspecified lets the driver fill it in.
+    /// Source address. A node that leaves the port or the address unspecified lets the driver fill it in.
     pub from: SocketAddr,
-    /// Where it goes.
+    /// Destination address.
     pub to: SocketAddr,
     /// The label of the flow it belongs to.
     pub flow: Flow,
@@ -194,7 +194,7 @@ pub struct Datagram {
     pub dscp: u8,
     /// The hop limit (IPv4: TTL) as received; zero where it is unknown or left to the driver.
     pub hop_limit: u8,
-    /// What it carries.
+    /// Its contents.
     pub payload: Payload,
 }
 
@@ -218,7 +218,7 @@ impl Datagram {
     }
 }
 
-/// What happened, as told to [`Node::handle`].
+/// An event at a node, as told to [`Node::handle`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
@@ -235,7 +235,7 @@ pub enum Input {
     Sent {
         /// The packet's name.
         id: TransmitId,
-        /// When it really left: where the kernel stamps it, when it entered the queue of its interface.
+        /// When it really left. With kernel stamps: when it entered the queue of its interface.
         at: Time,
     },
     /// A packet of this node was held up in the queue of this host's own interface: the interface is slow or shaped, or
@@ -243,7 +243,7 @@ pub enum Input {
     Queued {
         /// The packet's name.
         id: TransmitId,
-        /// How long it waited there.
+        /// Its wait there.
         wait: Span,
     },
     /// A packet of this node did not leave, or the network reported it undeliverable.
@@ -252,18 +252,18 @@ pub enum Input {
         port: PortId,
         /// The packet's name, where the driver can tell.
         id: Option<TransmitId>,
-        /// What is wrong.
+        /// The fault.
         reason: Failure,
     },
     /// The clock that stamps this node's packets was stepped, and stamps taken around now may be off by as much.
     ClockStepped {
-        /// How far it jumped, forward where positive.
+        /// Its jump, positive forward.
         by: Span,
     },
     /// The time that [`Output::Wait`] named has come.
     Wake,
-    /// Whoever runs the node ends the run now: the last thing that it is told. It may still say what it has found; what
-    /// it wants to send is not sent.
+    /// The run ends: the node's last input. It may still report its findings; packets that it wants to send are
+    /// not sent.
     Interrupted,
 }
 
@@ -293,13 +293,13 @@ pub struct Transmit {
     pub id: TransmitId,
     /// When it shall leave; a time that has passed means at once.
     pub at: Time,
-    /// By which port.
+    /// The port to send by.
     pub port: PortId,
     /// The packet.
     pub datagram: Datagram,
 }
 
-/// What [`Node::poll`] answers.
+/// An answer of [`Node::poll`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output<E = Infallible> {
     /// A packet to send, at once or at a planned time.
@@ -311,7 +311,7 @@ pub enum Output<E = Infallible> {
 }
 
 impl<E> Output<E> {
-    /// The same with what was decided as another type.
+    /// The same with its decision mapped to another type.
     ///
     /// ```
     /// use lastmile::node::Output;
@@ -329,7 +329,7 @@ impl<E> Output<E> {
 
 /// Everything that handles packets. The rules of its use stand at the head of [this module](self).
 pub trait Node {
-    /// What it decides, for logs, tables and plots; [`Infallible`] where it decides nothing.
+    /// Type of its decisions, for logs, tables and plots; [`Infallible`] if it decides nothing.
     type Event;
 
     /// Takes in what happened at `now`.
@@ -350,7 +350,7 @@ impl<N: Node + ?Sized> Node for Box<N> {
     }
 }
 
-/// A node that also tells `T` everything it is told: the whole of what determines its outputs (rule 2).
+/// A node that also tells `T` all its inputs, which determine its outputs (rule 2).
 ///
 /// ```
 /// # use lastmile::{node::{Input, Node, Output, Recorded}, time::Time};

@@ -1,4 +1,4 @@
-//! [`PacketReport`] and [`StreamRecord`]: what is known of packets after the feedback came.
+//! [`PacketReport`] and [`StreamRecord`]: the fates and times of packets, as known from feedback.
 //!
 //! Every kind of feedback (our deferred arrival reports, reflected STAMP packets, RTCP, the simulator's truth)
 //! becomes these, and estimators and classifiers see nothing else.
@@ -7,7 +7,7 @@ use crate::node::Ecn;
 use crate::time::{Owd, Rx, Span, Time, Tx};
 use crate::units::Bytes;
 
-/// What became of a packet, on the receiver's clock.
+/// The fate of a packet, on the receiver's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Fate {
@@ -35,7 +35,7 @@ impl Fate {
     }
 }
 
-/// One packet: when it really left, and what became of it.
+/// One packet: its true departure and its fate.
 ///
 /// ```
 /// use lastmile::{node::Ecn, report::{Fate, PacketReport}, time::Time, units::Bytes};
@@ -53,7 +53,7 @@ pub struct PacketReport {
     pub size: Bytes,
     /// When it left, from the driver's `Sent`, not from the plan.
     pub sent: Time<Tx>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// The ECN codepoint as it arrived.
     pub ecn: Ecn,
@@ -66,7 +66,7 @@ impl PacketReport {
     }
 }
 
-/// Which way the packets of a stream went.
+/// The direction of a stream's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Direction {
@@ -145,13 +145,13 @@ impl core::fmt::Display for Pattern {
 pub struct StreamRecord {
     /// The stream's number within its session.
     pub stream: u32,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// Its shape.
     pub pattern: Pattern,
     /// When each packet was to leave, counted from the first.
     pub planned: Vec<Span>,
-    /// What became of each packet, in the order of sending.
+    /// A report on each packet, in the order of sending.
     pub packets: Vec<PacketReport>,
     /// Resolution of the departures' stamps.
     pub tx_resolution: Span,

@@ -1,6 +1,6 @@
-//! [`Visitor`]: is shown what an algorithm knows at the moment, for live views, series and debugging.
+//! [`Visitor`]: is shown the present state of an algorithm, for live views, series and debugging.
 //!
-//! What was *decided* comes as events. This is what *is*: a loss event rate, a share of time, a smoothed round-trip time.
+//! Decisions come as events. State is a loss event rate, a share of time, a smoothed round-trip time.
 
 /// Is shown an algorithm's state, one value at a time, in an order that does not change.
 ///
@@ -24,6 +24,6 @@ pub trait Visitor {
     /// A number with its unit; an empty unit for counts and shares of one.
     fn number(&mut self, name: &'static str, unit: &'static str, value: f64);
 
-    /// Which of several states it is in.
+    /// The present one of several states.
     fn state(&mut self, name: &'static str, value: &'static str);
 }

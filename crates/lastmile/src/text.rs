@@ -17,7 +17,7 @@ pub struct ParseUnitError {
     wanted: Wanted,
 }
 
-/// What a text was to be: a description, and what to type in the place of a bare number, which stands for `{}`.
+/// The quantity asked for: its description, and the text to type instead of a bare number, which replaces `{}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted(pub(crate) &'static str, pub(crate) &'static str);
 

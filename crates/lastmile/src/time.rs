@@ -1,10 +1,10 @@
 //! Time: [`Time`] since the run's start, signed [`Span`], and clock domains as types.
 //!
 //! Every estimator of the papers takes stamps of two clocks that nobody synchronised. The classic error is
-//! to subtract one from the other and to believe the difference. Here a [`Time`] says whose clock it was
+//! to subtract one from the other and to believe the difference. Here a [`Time`] names the clock that it was
 //! read from: [`Local`] (the clock of the endpoint that runs this code), or, within a probing stream, [`Tx`]
-//! (the clock of whoever sent the packet) and [`Rx`] (of whoever received it). Across the two only a
-//! relative one-way delay exists, [`Owd`], and of that only changes mean anything.
+//! (the clock of the packet's sender) and [`Rx`] (that of its receiver). Across the two only a
+//! relative one-way delay exists, [`Owd`], and only its changes mean anything.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -170,16 +170,16 @@ mod sealed {
     impl Sealed for super::Rx {}
 }
 
-/// Whose clock a [`Time`] was read from. Implemented by [`Local`], [`Tx`] and [`Rx`] only.
+/// The clock that a [`Time`] was read from. Implemented by [`Local`], [`Tx`] and [`Rx`] only.
 pub trait Clock: sealed::Sealed + 'static {}
 
 /// The clock of the endpoint that runs this code: the only one that drivers and `poll` speak of.
 #[derive(Clone, Copy, Debug)]
 pub enum Local {}
-/// The clock of whoever sent the packets of a stream.
+/// The clock of the sender of a stream's packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Tx {}
-/// The clock of whoever received the packets of a stream.
+/// The clock of the receiver of a stream's packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Rx {}
 

@@ -141,7 +141,7 @@ impl IpVersion {
 /// Bytes of an Ethernet header, as the original tools count a frame (no FCS, preamble or gap).
 pub const ETHERNET_HEADER: Bytes = Bytes(14);
 
-/// Where packets are counted: which headers belong to their size.
+/// The layer at which packets are counted: the headers that belong to their size.
 ///
 /// ```
 /// use lastmile::units::{Bytes, IpVersion, Layer};
@@ -217,7 +217,7 @@ impl Rate {
         Rate::new(bits_per_second, Layer::Ip)
     }
 
-    /// What carried `bytes` of `layer` in `span`; `None` where `span` is not positive.
+    /// The rate that carries `bytes` of `layer` in `span`; `None` where `span` is not positive.
     ///
     /// ```
     /// # use lastmile::{time::Span, units::{Bytes, Layer, Rate}};

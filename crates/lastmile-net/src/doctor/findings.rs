@@ -1,10 +1,10 @@
-//! Judging the facts: what is fine, what costs accuracy, what makes something impossible, and what to change.
+//! Verdicts on the facts: good, less accurate or impossible, with advice on changes.
 use super::{InterfaceFacts, Machine, Namespaces, PACKETS, SLEEPS};
 use crate::sched::Lateness;
 use crate::sys::user_namespace_remedy;
 use std::fmt;
 
-/// How good a finding is.
+/// Verdict on a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Nothing to do.
@@ -28,13 +28,13 @@ impl fmt::Display for Verdict {
 /// One line of the doctor's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was examined; stable, for programs.
+    /// Name of the examined fact; stable, for programs.
     pub name: &'static str,
-    /// How good it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was found, for people.
+    /// The finding in words, for people.
     pub found: String,
-    /// What to change; `None` exactly if the verdict is good.
+    /// Advice on a change; `None` exactly if the verdict is good.
     pub advice: Option<String>,
 }
 

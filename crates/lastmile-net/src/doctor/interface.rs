@@ -1,4 +1,4 @@
-//! What a network interface does to the timing of packets, asked of its driver.
+//! Effects of a network interface on the timing of packets, asked of its driver.
 use crate::sys::{interface_ioctl, request};
 use nix::libc;
 use std::io;
@@ -23,9 +23,9 @@ pub struct InterfaceFacts {
     pub gro: Option<bool>,
     /// Large receive offload is on: the device itself merges packets.
     pub lro: Option<bool>,
-    /// How long the device may wait before it reports a received packet, in microseconds.
+    /// Longest wait of the device before it reports a received packet, in microseconds.
     pub rx_usecs: Option<u32>,
-    /// How many packets the device may gather before it reports them.
+    /// Packets that the device may gather before it reports them.
     pub rx_frames: Option<u32>,
     /// The device chooses the two itself.
     pub adaptive_rx: Option<bool>,
@@ -41,7 +41,7 @@ struct Value {
     data: u32,
 }
 
-/// `struct ethtool_coalesce`: 23 words, of which the first five are used here, and `use_adaptive_rx_coalesce`.
+/// `struct ethtool_coalesce`: 23 words. Used here: the first three, and `use_adaptive_rx_coalesce`.
 #[repr(C)]
 #[derive(Default)]
 struct Coalesce {
@@ -63,7 +63,7 @@ struct TsInfo {
     _rest: [u32; 9],
 }
 
-/// An ethtool request. `T` begins with the command, which says how much the kernel reads and writes.
+/// An ethtool request. `T` begins with the command, which fixes the bytes that the kernel reads and writes.
 ///
 /// # Safety
 /// `T` must be the C struct that belongs to its command.

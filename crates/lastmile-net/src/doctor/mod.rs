@@ -1,4 +1,4 @@
-//! What this machine can do for measuring, found out by trying, and what to change about it.
+//! Abilities of this machine for measuring, found out by trials, and advice on changes.
 //!
 //! [`Machine::examine`] collects the facts; [`Machine::findings`] judges them. Nothing is changed: priorities are
 //! tried on threads of their own, namespaces vanish with the trial, packets go over loopback only.
@@ -27,7 +27,7 @@ const SLEEP_NS: u64 = 1_000_000;
 /// Packets of the stamp trial.
 const PACKETS: usize = 10;
 
-/// How the lab may get its namespaces here.
+/// The lab's way to its namespaces on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespaces {
     /// At once: root, or a process with CAP_SYS_ADMIN.
@@ -38,7 +38,7 @@ pub enum Namespaces {
     Forbidden,
 }
 
-/// What came of ten packets sent back to back over loopback.
+/// Results of sending ten packets back to back over loopback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StampTrial {
     /// Packets with a transmit stamp, of 10.
@@ -68,7 +68,7 @@ pub struct Machine {
     pub rtprio_limit: u64,
     /// Microseconds of each period that real-time threads may use before they are throttled; -1 is all.
     pub rt_runtime_us: Option<i64>,
-    /// That period, microseconds.
+    /// Length of that period, microseconds.
     pub rt_period_us: Option<i64>,
     /// The scheduler slice granted, in nanoseconds, of 100 000 asked for; 0 if the kernel has none to give.
     pub slice_ns: u64,
@@ -78,7 +78,7 @@ pub struct Machine {
     pub stamps: StampTrial,
     /// Namespaces for the lab.
     pub namespaces: Namespaces,
-    /// Whether /dev/net/tun can be used, or why not.
+    /// `Ok` if /dev/net/tun can be used; otherwise the system's error in words.
     pub tun: Result<(), String>,
     /// Lateness of 200 sleeps of 1 ms on an ordinary thread, prepared as measuring threads are.
     pub lateness: Lateness,
@@ -180,7 +180,7 @@ fn try_namespaces() -> Namespaces {
         command.pre_exec(|| check(libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)).map(drop));
     }
     match command.status() {
-        // Whether `true` could then be found says nothing about namespaces.
+        // A missing program `true` says nothing about namespaces.
         Err(e) if e.kind() != io::ErrorKind::NotFound => Namespaces::Forbidden,
         _ => Namespaces::User,
     }

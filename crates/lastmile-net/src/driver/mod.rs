@@ -24,7 +24,7 @@ use crate::sched::{self, RealTime};
 use crate::udp::{PathFault, RecvBatch, SocketEvent, UdpSocket, wait_readable};
 use sender::{Departed, PRIORITY, Sender};
 
-/// How a driver keeps its deadlines.
+/// Configuration of a driver: its deadlines and its time zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriverConfig {
     /// Ask for SCHED_FIFO and spin the last 60 us before each departure. Refused without the privilege.
@@ -34,10 +34,10 @@ pub struct DriverConfig {
     pub started: Option<u64>,
 }
 
-/// A packet that stands in this host's own queue for longer is told of without waiting for its end there (ns).
+/// Longest wait for a packet's stamp, ns. A packet that stands in this host's own queue for longer is told as sent.
 const STAMP_WAIT_NS: u64 = 200_000_000;
-/// What takes longer than this from the queue's entry to the device was held up there, and not by the way through the
-/// kernel, which takes microseconds (ns).
+/// Time from the queue's entry to the device from which a packet counts as held up in the queue, ns. The way through
+/// the kernel takes microseconds.
 const HELD_NS: u64 = 100_000;
 
 /// Drives one node on one or more sockets; port `i` of the node is socket `i`.
@@ -47,8 +47,8 @@ pub struct Driver {
     wall: WallClock,
     sender: Sender,
     realtime: Option<RealTime>,
-    /// Packets whose departure the node waits for. Each is answered once, by whatever is known of it first: its
-    /// stamp, a failure, or the end of the patience with its stamp.
+    /// Packets whose departure the node waits for. Each is answered once, by the first of these: its stamp, a
+    /// failure, the end of the wait for its stamp.
     awaited: BTreeSet<u64>,
     /// Packets that user space sent and that may still get a stamp: when user space saw them leave, in that order.
     unstamped: VecDeque<(u64, u64)>,
@@ -90,7 +90,7 @@ impl Driver {
         })
     }
 
-    /// When the run started, in wall time: what endpoints stamp their packets by.
+    /// When the run started, in wall time: endpoints stamp their packets by it.
     pub fn epoch(&self) -> Epoch {
         Epoch::from_unix_nanos(self.wall.to_wall(self.started))
     }
@@ -105,12 +105,12 @@ impl Driver {
         self.started
     }
 
-    /// Whether this thread has real-time priority.
+    /// True if this thread has real-time priority.
     pub fn is_realtime(&self) -> bool {
         self.realtime.is_some()
     }
 
-    /// What ends [`run`](Driver::run)'s wait at once, for whoever sets `stop` on another thread.
+    /// A handle that ends [`run`](Driver::run)'s wait at once, for a thread that sets `stop`.
     pub fn waker(&self) -> Waker {
         Waker(Arc::clone(self.sender.ready()))
     }
@@ -119,10 +119,11 @@ impl Driver {
         Time::from_nanos(monotonic.saturating_sub(self.started))
     }
 
-    /// Runs `node` until `done` says so or `stop` is set, of which it is told; its decisions go to `on_event`.
+    /// Runs `node` until `done` says so or `stop` is set; a node that is not done is then interrupted. Its decisions go
+    /// to `on_event`.
     ///
     /// # Errors
-    /// Only faults of this host. What the network reports goes to the node.
+    /// Only faults of this host. Reports of the network go to the node.
     pub fn run<N: Node>(
         &mut self,
         node: &mut N,
@@ -132,7 +133,7 @@ impl Driver {
     ) -> io::Result<()> {
         let mut batch = RecvBatch::default();
         let mut events = Vec::new();
-        // The first wake begins whatever the node begins by itself.
+        // The first wake starts a node that begins by itself.
         self.tell(self.now(), Input::Wake, node, on_event);
         self.flush();
         while !done(node) && !stop.load(Ordering::Relaxed) {
@@ -159,7 +160,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells `node` that it is interrupted, after a run that was done before the node was. What it sends at once still leaves.
+    /// Tells `node` that it is interrupted, after a run that was done before the node was. Packets that it sends at once still leave.
     pub fn interrupt<N: Node>(&mut self, node: &mut N, on_event: &mut impl FnMut(&Event<N::Event>)) {
         self.tell(self.now(), Input::Interrupted, node, on_event);
         self.flush();
@@ -176,7 +177,7 @@ impl Driver {
         wait_readable(&fds, Some(deadline))
     }
 
-    /// Tells the node and does what it answers, all at one time: rule 2 of the loop.
+    /// Tells the node and carries out its answers, all at one time: rule 2 of the loop.
     fn tell<N: Node>(
         &mut self,
         now: Time,
@@ -268,7 +269,7 @@ impl Driver {
         }
     }
 
-    /// What user space knows of a departure: a failure is final, a success waits for the kernel's stamp.
+    /// Takes in a departure as user space saw it: a failure is final, a success waits for the kernel's stamp.
     fn departed<N: Node>(
         &mut self,
         result: Departed,

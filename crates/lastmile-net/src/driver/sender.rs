@@ -1,8 +1,8 @@
-//! The order in which packets leave, the thread that meets their times, and what becomes of them in user space.
+//! The order in which packets leave, the thread that meets their times, and their fates in user space.
 //!
-//! All packets stand in one queue. Whoever sends, the thread that meets departure times or the driver's own with what is due at
-//! once, takes from the front of it and keeps the others out until it has sent: no packet overtakes another one, however long
-//! either thread is held up.
+//! All packets stand in one queue. Two threads send: one meets departure times, and the driver's own sends packets that are
+//! due at once. Each takes from the front and keeps the other out until it has sent: no packet overtakes another one,
+//! however long either thread is held up.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,14 +21,14 @@ use crate::udp::{BATCH, Outgoing, SendError, UdpSocket};
 /// Real-time priority of measuring threads: enough to precede all ordinary work.
 pub(super) const PRIORITY: i32 = 10;
 
-/// What became of a packet in user space.
+/// The fate of a packet in user space.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Departed {
     Left { id: u64, at: u64 },
     Failed { port: PortId, id: u64, reason: Failure },
 }
 
-/// Sends packets that leave together; says what became of those that the node waits for.
+/// Sends packets that leave together; returns the fates of those that the node waits for.
 fn transmit(sockets: &[UdpSocket], packets: &[Transmit]) -> Vec<Departed> {
     let mut departed = Vec::new();
     let mut rest = packets;
@@ -123,8 +123,8 @@ impl Outbox {
         })
     }
 
-    /// Sends all that is due by then, or by now where that is later, in order and with as few system calls as possible. What is
-    /// overdue leaves too: the endpoint sees from the stamps that its schedule was missed.
+    /// Sends all that is due by then, or by now where that is later, in order and with as few system calls as possible. Overdue
+    /// packets leave too: the endpoint sees from the stamps that its schedule was missed.
     fn send_due(&self, queue: &mut Queue, by: Time) {
         let due = by.max(Time::from_nanos(monotonic().saturating_sub(self.started)));
         while let Some(entry) = queue.planned.first_entry().filter(|entry| entry.key().0 <= due) {
@@ -221,7 +221,7 @@ impl Sender {
         }
     }
 
-    /// Sends what is due from this thread.
+    /// Sends due packets from this thread.
     pub(super) fn flush(&self) {
         self.outbox.send_due(&mut lock(&self.outbox.queue), Time::ZERO);
     }

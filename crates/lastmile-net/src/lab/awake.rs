@@ -1,4 +1,4 @@
-//! How much of a core a pump may be awake, and how long the scheduler made it wait.
+//! The share of a core that a pump may be awake, and the time that the scheduler made it wait.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,10 +8,10 @@ use nix::libc;
 /// The share of its time that the pump may be awake, in thousandths: the kernel stops a real-time thread that takes
 /// more than 95 % of a second for the rest of it (sched_rt_runtime_us), 50 ms in which packets are late.
 const AWAKE_PERMILLE: i64 = 880;
-/// How far ahead of that share it may be, in thousandths of nanoseconds: 100 ms awake without a pause.
+/// Greatest lead over that share, in thousandths of nanoseconds: 100 ms awake without a pause.
 const AHEAD_MOST: i64 = 100_000_000 * (1_000 - AWAKE_PERMILLE);
 
-/// How much more of a core the pump may take before it has to sleep: a bucket that fills while it sleeps and empties
+/// Time that the pump may be awake before it has to sleep: a bucket that fills while it sleeps and empties
 /// while it is awake. The kernel counts by periods of its own, so no second of any phase may hold more than its share.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -22,7 +22,7 @@ pub(super) struct Budget {
     slept: u64,
 }
 
-/// What is left of a [`Budget`].
+/// The rest of a [`Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// It may spin for as long as it likes.
@@ -58,7 +58,7 @@ impl Budget {
     }
 }
 
-/// How long the calling thread has been running, in nanoseconds.
+/// CPU time of the calling thread, in nanoseconds.
 pub(super) fn thread_time() -> u64 {
     let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `at` is valid for writing. The clock is there since Linux 2.6; without it the answer stays zero.
@@ -66,8 +66,8 @@ pub(super) fn thread_time() -> u64 {
     at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64
 }
 
-/// How long a thread has been ready to run and had no core: the second number of Linux's
-/// Documentation/scheduler/sched-stats, in nanoseconds since the thread's start.
+/// Time that a thread was ready to run and had no core, in nanoseconds since the thread's start: the second number of
+/// Linux's Documentation/scheduler/sched-stats.
 pub(super) struct RunDelay(Option<File>);
 
 impl RunDelay {

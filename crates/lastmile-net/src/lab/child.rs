@@ -1,6 +1,6 @@
-//! Programs inside a host of the lab, none of which can outlive it.
+//! Programs inside a host of the lab; none can outlive it.
 //!
-//! PR_SET_PDEATHSIG alone kills only the program itself, not what it has started. So the program runs in a process
+//! PR_SET_PDEATHSIG alone kills only the program itself, not its children. So the program runs in a process
 //! namespace: when the namespace's first process dies, the kernel kills everything in it, daemons included. Between
 //! us and the program stand two small processes:
 //!
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Longest piece of a line that [`forward`] keeps together.
 const LINE_MAX: u64 = 64 * 1024;
 
-/// What a program reads as its standard input.
+/// A program's standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProgramInput {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum ProgramInput {
     Nothing,
     /// The lab's own standard input.
     Inherited,
-    /// The terminal at the lab's standard input, in front of which the program is from then on: keys such as Ctrl-C are its own.
+    /// The terminal at the lab's standard input. The program is then in front of it: keys such as Ctrl-C are its own.
     Terminal,
 }
 

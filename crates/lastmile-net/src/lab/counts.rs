@@ -1,4 +1,4 @@
-//! What the pump counts: how late packets were, and what the machine did meanwhile.
+//! The pump's counts: the lateness of packets, and the time that the machine lost meanwhile.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use lastmile::time::Span;
 
 use super::scale;
 
-/// How late packets were, to the microsecond, whatever their number.
+/// Lateness of packets, counted to the microsecond up to 10 ms; its size does not depend on the packets' number.
 #[derive(Clone, Debug)]
 pub struct LatenessCounts {
     /// Packets late by so many whole microseconds; the last bin has all beyond.
@@ -65,7 +65,7 @@ impl LatenessCounts {
     }
 }
 
-/// What the processors of this machine have done since it started, in the kernel's ticks.
+/// Time of this machine's processors since it started, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorTime {
     stolen: u64,
@@ -79,8 +79,8 @@ impl ProcessorTime {
         ProcessorTime::parse(&text).unwrap_or(ProcessorTime { stolen: 0, all: 0 })
     }
 
-    /// The line `cpu` of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal; what follows
-    /// is part of the first two.
+    /// The line `cpu` of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal; the fields
+    /// after these are part of the first two.
     fn parse(text: &str) -> Option<ProcessorTime> {
         let mut fields = text.lines().next()?.split_ascii_whitespace();
         fields.next().filter(|name| *name == "cpu")?;

@@ -1,8 +1,8 @@
-//! What its lateness did to the results of a measurement in the lab: the same streams with every probe in time, through the
+//! The effect of lateness on the results of a measurement in the lab: the same streams with every probe in time, through the
 //! same estimator.
 //!
-//! A probe is late where it enters (its sender's kernel stamp against the entry) and where it leaves. Where the scenario's
-//! traffic sends whatever becomes of it, what the path would have done is simulated: the same seed, and each probe enters
+//! A probe is late where it enters (its sender's kernel stamp against the entry) and where it leaves. If the scenario's
+//! traffic does not depend on its own fate, the path is simulated: the same seed, and each probe enters
 //! when it was due; so a packet of others that slipped in ahead of a late probe is seen. TCP and stations that contend
 //! answer to a microsecond with another run of luck, which is nobody's error: there both latenesses are taken out of the
 //! probe's arrival in full, as if it had waited for nobody meanwhile.
@@ -21,32 +21,32 @@ use super::entry::{Entry, MAX_NOTED, Probe};
 use super::pump::Pump;
 use super::roles::{Told, told};
 
-/// How far an estimate may move, as a share of the capacity, when lateness is taken out of it.
+/// Greatest change of an estimate, as a share of the capacity, when lateness is taken out of it.
 pub const MOVED_MOST: f64 = 0.02;
 
 /// The streams of each conversation, as they were recorded or would have been.
 type Records = Vec<Vec<StreamRecord>>;
 
-/// What moved how far.
+/// The greatest change of an estimate by lateness.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
-    /// The furthest that an estimate moved between how its probes came and how they would have come in time, as a share
-    /// of the capacity; infinite where only one of both is a number.
+    /// Greatest change of an estimate from its probes as they came to its probes in time, as a share
+    /// of the capacity; infinite if more than a number changes, as from a number to a refusal.
     pub share: f64,
-    /// Between two simulations of the run, in which the probes enter when they did and when they were due; `None` where
-    /// the scenario's traffic answers to what is sent beside it.
+    /// The same between two simulations of the run, in which the probes enter when they did and when they were due; `None`
+    /// if the scenario's traffic answers to other traffic.
     pub simulated: Option<f64>,
-    /// What the estimate was that moved furthest, and what it would have been.
+    /// The estimate that moved furthest, in words: its value, and the one with every probe in time.
     pub what: String,
 }
 
-/// What lateness did to a run's measurements.
+/// The effect of lateness on a run's measurements.
 pub(super) struct Judged {
     pub(super) moved: Moved,
-    /// How late packets entered: probes by their senders' stamps, others by how long they may have waited.
+    /// Lateness of entering packets: probes by their senders' stamps, others by the longest time that they may have waited.
     pub(super) entered: LatenessCounts,
-    /// Whether that is all: of round trips nothing can be said, nor of endpoints that measure nothing, nor of what was too
-    /// much to note.
+    /// True if this judges the whole run. It cannot judge round trips, endpoints that measure nothing, and packets too many
+    /// to note.
     pub(super) whole: bool,
 }
 
@@ -56,10 +56,10 @@ pub(super) struct Ran<'a> {
     pub(super) seed: u64,
     /// The hosts that were outside.
     pub(super) hosts: &'a [usize],
-    /// Whose packets were recorded.
+    /// Conversations with recorded packets.
     pub(super) told: Vec<Told<'a>>,
     pub(super) records: Records,
-    /// What entered, in the order of entry, and how late probes left.
+    /// Packets that entered, in the order of entry, and the lateness of probes that left.
     pub(super) entries: &'a [Entry],
     pub(super) exits: &'a [(Probe, Span)],
     /// When it ended.
@@ -89,7 +89,7 @@ impl<'a> Ran<'a> {
         }
     }
 
-    /// Holds its results against what they would have been in time.
+    /// Compares its results with those of probes in time.
     pub(super) fn judged(&self) -> Result<Judged, RunError> {
         let probes = self.probes();
         let mut entered = LatenessCounts::default();
@@ -123,7 +123,8 @@ impl<'a> Ran<'a> {
         Ok(Judged { moved, entered, whole })
     }
 
-    /// Where each probe is in the records. Replies of a round trip carry no number by which they could be told.
+    /// Places of the probes in the records: session, record, packet. Replies of a round trip carry no number by which they
+    /// could be told.
     fn probes(&self) -> HashMap<Probe, (usize, usize, usize)> {
         let mut probes = HashMap::new();
         for (s, (talk, records)) in self.told.iter().zip(&self.records).enumerate() {
@@ -222,7 +223,7 @@ mod tests {
     use lastmile_sim::scenario::builtin;
     use lastmile_sim::scenario::roles::measure::sessions;
 
-    /// WBest on the scenario `path`, and each of its probes late by what `late` says of its stream and place.
+    /// WBest on the scenario `path`, with each probe late by `late` of its stream and place.
     fn judged(name: &str, late: impl Fn(u32, usize) -> Span) -> Moved {
         let mut scenario = builtin(name).unwrap();
         // Streams are numbered from 1: pairs, a train that is not believed, and the one train that counts.
@@ -262,7 +263,7 @@ mod tests {
             exits: &[],
             end: Time::ZERO + scenario.duration,
         };
-        // What was recorded is what late probes gave.
+        // The records are those of the late probes.
         ran.records = ran.simulated(&ran.probes(), |_| Span::ZERO).unwrap();
         let judged = ran.judged().unwrap();
         assert!(judged.whole && judged.entered.packets() == entries.len() as u64);

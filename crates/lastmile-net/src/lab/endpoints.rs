@@ -19,16 +19,16 @@ use crate::udp::UdpSocket;
 pub(super) struct Standing {
     /// Each with its place in the order of the scenario's tables.
     pub(super) placed: Vec<(usize, Placed)>,
-    /// That of each.
+    /// The socket of each.
     pub(super) sockets: Vec<UdpSocket>,
     pub(super) driver: DriverConfig,
-    /// What one of the endpoints is recorded by.
+    /// The recorder of one of the endpoints, until that is made.
     pub(super) recorded: Arc<Mutex<Option<Recorded>>>,
     /// Told of each decision at once.
     pub(super) tell: Sender<Event>,
 }
 
-/// What all hosts wait for: the last endpoint that does not only answer others.
+/// The end of the last endpoint that does not only answer others: all hosts wait for it.
 #[derive(Default)]
 pub(super) struct Waited {
     hosts: AtomicUsize,
@@ -57,7 +57,7 @@ impl Waited {
 }
 
 impl Standing {
-    /// Whether the run waits for any of them.
+    /// True if the run waits for any of them.
     pub(super) fn is_waited_for(&self) -> bool {
         self.placed.iter().any(|(_, placed)| !placed.answers)
     }

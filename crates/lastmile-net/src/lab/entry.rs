@@ -1,4 +1,4 @@
-//! What entered the lab, noted for [`due`](super::due), and how long a packet may have waited before it was read.
+//! Packets that entered the lab, noted for [`due`](super::due), and the time that each may have waited before it was read.
 
 use std::net::IpAddr;
 
@@ -14,9 +14,9 @@ pub(super) const MAX_NOTED: usize = 250_000;
 /// A packet of one of our streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Probe {
-    /// Whence.
+    /// Source address.
     pub(super) from: IpAddr,
-    /// Whither: two sessions of one host number their streams alike.
+    /// Destination address: two sessions of one host number their streams alike.
     pub(super) to: IpAddr,
     /// Its stream.
     pub(super) stream: u32,
@@ -36,13 +36,13 @@ impl Probe {
 pub(super) struct Entry {
     /// The engine's node of the host that sent it.
     pub(super) node: NodeId,
-    /// Whither, and how it is marked.
+    /// Its addresses, marks and size, without its bytes.
     pub(super) header: Datagram,
     /// When it entered.
     pub(super) at: Time,
-    /// How long it may have waited before.
+    /// Longest time that it may have waited before.
     pub(super) waited: Span,
-    /// What it is, if it belongs to a stream.
+    /// Its place, if it belongs to a stream.
     pub(super) probe: Option<Probe>,
 }
 
@@ -56,12 +56,12 @@ impl Unseen {
         self.0 = self.0.max(at);
     }
 
-    /// How long a packet may have waited that was read then.
+    /// Longest wait, in nanoseconds, of a packet that was read then.
     pub(super) fn waited(self, at: u64) -> u64 {
         at.saturating_sub(self.0)
     }
 
-    /// A packet was taken in, which took so long: what came behind it in a burst is not late by that.
+    /// A packet was taken in, which took so long: the packets behind it in a burst are not late by that.
     pub(super) fn took(&mut self, ns: u64) {
         self.0 += ns;
     }
@@ -84,7 +84,7 @@ mod tests {
             waited
         };
         assert!((0..40).all(|_| read(&mut unseen) == 6_000));
-        // What the pump does otherwise before it reads on is lateness: here 50 us.
+        // Other work of the pump before it reads on is lateness: here 50 us.
         unseen.0 -= 50_000;
         assert_eq!(read(&mut unseen), 56_000);
         // A device that was empty is not so again in the past.

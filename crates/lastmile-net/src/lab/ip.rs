@@ -6,7 +6,7 @@ pub const UDP: u8 = 17;
 /// IANA protocol number of TCP.
 pub const TCP: u8 = 6;
 
-/// What the lab needs to know of a raw IP packet.
+/// The header fields of a raw IP packet that the lab needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpPacket {
     /// Source address.
@@ -23,7 +23,7 @@ pub struct IpPacket {
     pub dscp: u8,
     /// Length of the whole packet as its header says, in bytes; never more than was read.
     pub total_len: usize,
-    /// Where the transport header starts, in bytes from the packet's start; at most `total_len`.
+    /// Offset of the transport header, in bytes from the packet's start; at most `total_len`.
     pub transport: usize,
 }
 
@@ -139,8 +139,8 @@ pub fn set_ecn(packet: &mut [u8], ecn: u8) -> bool {
     }
 }
 
-/// Whether the address is one host's: not multicast, broadcast or unspecified. A host's kernel sends some of those
-/// by itself (router solicitations), and they belong to no flow.
+/// True if the address is one host's: not multicast, broadcast or unspecified. A host's kernel sends packets to some of
+/// those by itself (router solicitations), and they belong to no flow.
 pub fn is_unicast(addr: IpAddr) -> bool {
     !addr.is_multicast()
         && addr != IpAddr::V4(Ipv4Addr::BROADCAST)

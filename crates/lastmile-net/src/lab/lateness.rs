@@ -1,13 +1,13 @@
-//! How late a lab was, packet by packet, whether its results may be believed, and whether that was the machine's fault.
+//! Lateness of a lab, packet by packet, the verdict on its results, and the machine's part in it.
 //!
-//! A run is judged by what its lateness can do to its results. Of our own measurements that is how far their numbers move
-//! when the lateness is taken out ([`MOVED_MOST`]). What programs see of a path does not change by
-//! what is short beside the path's own times: there a packet counts as late beyond what its path allows (a packet's
-//! time at the slowest hop, or 5 % of that hop's queue), and 1 % of these refuse the run.
+//! A run is judged by the possible effect of its lateness on its results. For our own measurements this is the change of
+//! their numbers when the lateness is taken out ([`MOVED_MOST`]). For programs, lateness that is short beside the
+//! path's own times changes nothing: a packet counts as late beyond its path's allowance (a packet's
+//! time at the slowest hop, or 5 % of that hop's queue), and more than 1 % of late packets refuse the run.
 //!
-//! A run that carried no packet from or to the outside has no lateness of packets. Its own traffic is the simulator's, and
-//! got what it gets in virtual time whatever the clock did; how late the pump handled what was due (each arrival, departure
-//! and timer) says whether it went on in real time, under the same rule.
+//! A run that carried no packet from or to the outside has no lateness of packets. Its own traffic is the simulator's, with
+//! the results of virtual time whatever the clock did. The same rule then applies to the moments at which something was due
+//! (each arrival, departure and timer): the pump's lateness in handling them tells if the run went on in real time.
 
 use core::fmt;
 
@@ -22,18 +22,18 @@ use crate::sched::{self, RealTime, SPIN_NS};
 
 /// The share of packets that may be later than their path allows before a run is refused.
 pub const LATE_SHARE: f64 = 0.01;
-/// How late the timers of a machine may be that is on time.
+/// Lateness of timers, at the 99th percentile, from which a machine is not on time.
 const LATE: Span = Span::from_micros(100);
-/// How many times its own share of the time the hypervisor's ticks make late at most: packets come in trains, and what is
-/// due within a tick is served after it. What is later than that is late for another reason too. Our choice: a tick of
+/// Greatest ratio of the share of late packets to the hypervisor's share of the time that this share explains: packets come
+/// in trains, and those due within a tick are served after it. A greater ratio has another cause too. Our choice: a tick of
 /// 10 ms, the finest that the kernel tells, is 0.25 % of two seconds of two processors, and may explain 10 % of a run's
 /// packets.
 const STOLEN_REACH: f64 = 40.0;
-/// How many sleeps of half a millisecond say whether a machine is on time when there is no lab.
+/// Sleeps of half a millisecond in the check of a machine without a lab.
 const CONTROL_SLEEPS: usize = 2_000;
 
-/// Whether this machine is on time when there is no lab: a second of deadlines on a thread of its own, with real-time
-/// priority where it may have that. Otherwise what is wrong with it.
+/// Checks that this machine is on time when there is no lab: a second of deadlines on a thread of its own, with real-time
+/// priority where it may have that. The error says how late it is.
 ///
 /// # Errors
 /// More than [`LATE_SHARE`] of the deadlines were missed by 100 us or more.
@@ -43,7 +43,7 @@ pub fn machine_is_on_time() -> Result<(), String> {
         let spin = if priority.is_ok() { SPIN_NS } else { 0 };
         sched::measure_lateness(CONTROL_SLEEPS, 500_000, spin)
     });
-    // The 99th percentile is what a share of 1 % is late by.
+    // A share of 1 % is later than the 99th percentile.
     let late = measured.join().map_or(0, |lateness| lateness.p99);
     match late < LATE.as_nanos() as u64 {
         true => Ok(()),
@@ -75,7 +75,7 @@ impl fmt::Display for LatenessRefusal {
 }
 
 impl LatenessRefusal {
-    /// Of those reasons that there are, each beside its code.
+    /// A refusal with the given reasons, each beside its code; `None` without any.
     fn of(reasons: [Option<String>; 3]) -> Option<LatenessRefusal> {
         let (code, text): (Vec<&str>, Vec<String>) =
             CODES.iter().zip(reasons).filter_map(|(code, text)| Some((*code, text?))).unzip();
@@ -83,13 +83,13 @@ impl LatenessRefusal {
     }
 }
 
-/// How late the lab was.
+/// Lateness of a lab's run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LabLateness {
     /// Packets carried, in and out.
     pub packets: u64,
-    /// The moments at which something was due in the engine, where no packet was carried: what follows is their lateness
-    /// then. Zero where packets were.
+    /// The moments at which something was due in the engine, if no packet was carried: the fields below are then their
+    /// lateness. Zero if packets were carried.
     pub events: u64,
     /// Median lateness, of packets in and out.
     #[serde(rename = "p50_ns")]
@@ -100,13 +100,13 @@ pub struct LabLateness {
     /// The latest packet.
     #[serde(rename = "worst_ns")]
     pub worst: Span,
-    /// What the paths allow: the least that any does on which packets were carried.
+    /// Allowed lateness: the least of all paths on which packets were carried.
     #[serde(rename = "allowed_ns")]
     pub allowed: Span,
-    /// Packets late by as much or more.
+    /// Packets, or moments, late by `allowed` or more.
     pub late: u64,
-    /// How far the measurements' numbers move when lateness is taken out of them, at most, as a share of the capacity; null
-    /// where nothing was measured, or more than a number moves.
+    /// Greatest change of the measurements' numbers when lateness is taken out of them, as a share of the capacity; null
+    /// if nothing was measured, or if more than a number changes, as from a number to a refusal.
     pub moved: Option<f64>,
     /// Packets that a host's device had no room for: lost where the scenario loses nothing.
     pub device_drops: u64,
@@ -116,21 +116,21 @@ pub struct LabLateness {
     /// The share of a core that the pump took.
     #[serde(rename = "core_share")]
     pub core: f64,
-    /// Whether the pump had real-time priority.
+    /// True if the pump had real-time priority.
     pub realtime: bool,
     /// Why results of this run must not be believed, if so.
     pub refused: Option<LatenessRefusal>,
-    /// Whether what was stolen explains the lateness.
+    /// True if the stolen time explains the lateness.
     #[serde(skip)]
     explained: bool,
 }
 
-/// Whether a share of time that was stolen explains that a share of the packets was late.
+/// True if the stolen share of time explains the share of late packets.
 fn explains(stolen: f64, late: f64) -> bool {
     late <= STOLEN_REACH * stolen
 }
 
-/// Whose fault it is that a run was late.
+/// The cause of a late run, in words.
 fn whose(stolen: f64, late: f64) -> String {
     match explains(stolen, late) {
         true => format!("its hypervisor took {:.1} % of this machine's time meanwhile", stolen * 100.0),
@@ -139,7 +139,7 @@ fn whose(stolen: f64, late: f64) -> String {
 }
 
 impl LabLateness {
-    /// Whether a refused run was late because the machine's hypervisor took its time away, which nothing that runs on
+    /// True if a refused run was late because the machine's hypervisor took its time away, which nothing that runs on
     /// the machine can help.
     pub fn is_hypervisors(&self) -> bool {
         self.refused.is_some() && self.device_drops == 0 && self.explained

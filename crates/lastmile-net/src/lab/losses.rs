@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{DEVICE, LabError, NetNs};
 
-/// What a host's own device and sockets lost.
+/// Losses of a host's own device and sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostLosses {
     /// The host's name.
@@ -70,7 +70,7 @@ impl HostLosses {
         }
     }
 
-    /// Each kind of which there is any, in words with its number.
+    /// Each kind of loss that occurred, in words with its number.
     pub fn said(&self) -> Vec<String> {
         [
             (self.device, "at its device's full queue"),
@@ -88,11 +88,11 @@ impl HostLosses {
     }
 }
 
-/// Packets to be sent that the host's device dropped. What it drops of those received is the lab's own, which wakes the device by
-/// packets that are none.
+/// Packets to be sent that the host's device dropped. Its drops of received packets are not counted: the lab itself causes
+/// them, by waking the device with packets that are none.
 fn device(dev: &str) -> Option<u64> {
     let line = dev.lines().find_map(|line| line.trim().strip_prefix(DEVICE)?.strip_prefix(':'))?;
-    // Eight columns of what was received come before bytes, packets, errors and drops of what was sent.
+    // Eight columns on reception come before bytes, packets, errors and drops on transmission.
     line.split_whitespace().nth(11)?.parse().ok()
 }
 

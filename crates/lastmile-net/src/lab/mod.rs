@@ -34,24 +34,24 @@ use std::io;
 /// Name of the device in every host.
 const DEVICE: &str = "lab0";
 
-/// Why the lab cannot be built here, and what to change.
+/// Why the lab cannot be built here, with advice on changes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// Namespaces are forbidden.
     #[error("the lab needs network namespaces, which this user may not create ({source}): {remedy}")]
     NeedNamespaces {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What to change.
+        /// Advice on a change.
         remedy: &'static str,
     },
     /// No TUN driver, or no right to use it.
     #[error("the lab needs TUN devices, and /dev/net/tun cannot be used ({source}): {remedy}")]
     NeedTun {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What to change.
+        /// Advice on a change.
         remedy: &'static str,
     },
     /// A step of setting up a host failed.
@@ -59,9 +59,9 @@ pub enum LabError {
     Setup {
         /// The host's name.
         host: String,
-        /// What was being done.
+        /// The step.
         step: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The host's thread has died: a job panicked in it.
@@ -77,7 +77,7 @@ pub enum LabError {
         host: String,
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -47,7 +47,7 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     if can_unshare_net() {
         return Ok(());
     }
-    // Where AppArmor restricts user namespaces, they come without any rights inside.
+    // AppArmor, if it restricts user namespaces, leaves them without any rights inside.
     Err(LabError::NeedNamespaces {
         source: io::ErrorKind::PermissionDenied.into(),
         remedy: user_namespace_remedy(),
@@ -115,7 +115,7 @@ impl NetNs {
         &self.name
     }
 
-    /// Runs `f` on the namespace's thread and waits for what it returns: sockets opened by `f` live in this
+    /// Runs `f` on the namespace's thread and waits for its result: sockets opened by `f` live in this
     /// namespace and may be used anywhere. A panic in `f` continues in the caller.
     ///
     /// # Errors

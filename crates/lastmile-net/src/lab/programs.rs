@@ -16,9 +16,9 @@ use super::lateness::LabLateness;
 use super::run::{Lab, LabPlan, LabRun, LabRunError, WATCH, unknown};
 use super::terminal::Terminal;
 
-/// What programs get to end in when the lab does.
+/// Time that programs get to end in when the lab does.
 const GRACE: Duration = Duration::from_millis(500);
-/// What a shell, and a program's keeper, adds to the number of the signal that ended it.
+/// Added to the number of the signal that ended a program, by a shell and by the program's keeper.
 const SIGNALLED: i32 = 128;
 
 /// A program to run in a host.
@@ -30,24 +30,24 @@ pub struct Program {
     pub command: Vec<String>,
 }
 
-/// How to run programs.
+/// Configuration of a run of programs.
 #[derive(Default)]
 pub struct ProgramsConfig {
     /// Draws the traffic's random numbers.
     pub seed: u64,
     /// Given the simulation before it runs.
     pub prepare: Option<Prepare>,
-    /// Told what happens in each step of time.
+    /// Told the network's numbers in each step of time.
     pub series: Option<SeriesPlan>,
-    /// Whether what programs print goes to standard error, so that standard output is the caller's alone.
+    /// True if programs' output goes to standard error, so that standard output is the caller's alone.
     pub apart: bool,
-    /// Whether the last program reads the caller's standard input; a terminal is its own until it ends.
+    /// True if the last program reads the caller's standard input; a terminal is its own until it ends.
     pub input: bool,
-    /// How long programs may run.
+    /// Longest time that programs may run.
     pub longest: Option<Duration>,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramEnd {
     /// The host's name.
@@ -58,9 +58,9 @@ pub struct ProgramEnd {
     pub exit_code: i32,
     /// The signal, if one ended it.
     pub signal: Option<&'static str>,
-    /// Whether the lab asked it to end: after the last program, when the time was up, or when it was interrupted itself.
+    /// True if the lab asked it to end: after the last program, when the time was up, or when the lab was interrupted.
     pub stopped: bool,
-    /// How long it ran.
+    /// Time that it ran, seconds.
     pub seconds: f64,
 }
 
@@ -72,7 +72,7 @@ impl ProgramEnd {
         ProgramEnd { host, command, exit_code, signal, stopped, seconds }
     }
 
-    /// Whether it ended by itself, and not well.
+    /// True if it ended by itself with an exit code other than 0.
     pub fn failed(&self) -> bool {
         !self.stopped && self.exit_code != 0
     }
@@ -111,8 +111,8 @@ impl Running {
     }
 }
 
-/// Runs programs inside a scenario's hosts until the last one named has ended, `stop` is set or the time is up. Gives how each
-/// of them ended and what came of the lab. The scenario's traffic goes on for as long, whatever the scenario's duration. Programs
+/// Runs programs inside a scenario's hosts until the last one named has ended, `stop` is set or the time is up. Gives the end
+/// of each and the lab's results. The scenario's traffic goes on for as long, whatever the scenario's duration. Programs
 /// know the hosts by their names.
 ///
 /// # Errors

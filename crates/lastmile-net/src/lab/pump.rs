@@ -1,17 +1,17 @@
 //! The pump: drives the simulator's engine on the wall clock, between the hosts' TUN devices.
 //!
 //! Engine time never runs ahead of the wall. A packet enters at the time at which it was read, or at the engine's
-//! time if that is later, and leaves when the engine's model says, so that lateness does not add up. How late the
-//! pump was is measured for every packet both ways: going out, the time written less the time due; coming in, the
+//! time if that is later, and leaves when the engine's model says, so that lateness does not add up. The pump's
+//! lateness is measured for every packet both ways: going out, the time written less the time due; coming in, the
 //! time since the device was last seen empty, because a packet may have waited there for as long. A pump that was
-//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. What it took to read the
+//! descheduled reads a packet pair as simultaneous and would otherwise call itself on time. The time for reading the
 //! packets before it is not counted: a burst takes its time on any host's own device. A sleeping pump does not
-//! see its devices; what the scheduler made it wait after its wake-up was due is added in its place. Each moment at which
-//! something is due in the engine is handled by itself, and how late that was is counted too: where no packet enters or
-//! leaves, it is all that the clock can be held against.
+//! see its devices; the scheduler's delay of its wake-up is added instead. Each moment at which
+//! something is due in the engine is handled by itself, and its lateness is counted too: if no packet enters or
+//! leaves, it is the only measure of lateness.
 //!
-//! Waking up makes a packet 50 to 200 us late. Only packets of our own measurements are met awake; of others the path's
-//! own times are what counts (`scale`), and a pump that stayed awake for them would take a core.
+//! Waking up makes a packet 50 to 200 us late. The pump stays awake only for packets of our own measurements. Others are
+//! judged by the path's own times (`scale`), and a pump that stayed awake for them would take a core.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -42,18 +42,18 @@ const PRIORITY: i32 = 20;
 /// A wait that ends sooner than this may have found a packet that had come before it began.
 const AT_ONCE_NS: u64 = 10_000;
 /// Packets that are read from one device before it is the turn of the others and of the engine: a host that sends
-/// without end must not hold up what is due.
+/// without end must not hold up due events.
 const READ_MOST: usize = 32;
-/// Moments of the engine that are handled before it is the turn of the devices and of whoever wants the pump to stop: an
-/// engine that cannot keep up with the clock never comes to an end of what is due.
+/// Moments of the engine that are handled before it is the turn of the devices and of a request to stop: an
+/// engine that cannot keep up with the clock always has another one due.
 const MOMENTS_MOST: usize = 256;
-/// How far behind the clock a run may come to its end.
+/// Greatest lag behind the clock at a run's end; beyond it the run is given up.
 const BEHIND_MOST: Span = Span::from_secs(1);
 /// While packets of our own measurements come, the pump does not sleep for so long after each: a sleeping core takes 50 to
 /// 200 us to wake up, which would be added to a packet's time of entry.
 const ALERT_NS: u64 = 25_000_000;
 /// The ways out are taken once so long before something is due, so that the first of two packets is not later than the second by
-/// what cold caches cost: 2.5 us, which is 2 % of what two packets are apart at 100 Mbit/s.
+/// the cost of cold caches: 2.5 us, which is 2 % of the gap of two packets at 100 Mbit/s.
 const WARM_NS: u64 = 15_000;
 
 /// Why a pump stopped by itself.
@@ -92,14 +92,14 @@ pub struct Pump {
     ports: Vec<Port>,
     /// When it ends by itself.
     end: Option<Time>,
-    /// What endpoints outside of the engine decide, for those who look on.
+    /// Decisions of endpoints outside of the engine, for observers.
     decisions: Option<Receiver<Event>>,
     started: u64,
     egress: Vec<Egress>,
     late_out: LatenessCounts,
     late_in: LatenessCounts,
     late_events: LatenessCounts,
-    /// What entered, and how late probes left, where that is to be noted.
+    /// True if entering packets and the lateness of leaving probes are noted.
     noting: bool,
     entries: Vec<Entry>,
     exits: Vec<(Probe, Span)>,
@@ -112,7 +112,7 @@ pub struct Pump {
     budget: Budget,
     /// The share of a core that the run took.
     core: f64,
-    /// What this machine's processors had done when the pump was made.
+    /// The processors' times when the pump was made.
     began: ProcessorTime,
 }
 
@@ -150,13 +150,13 @@ impl Pump {
         self
     }
 
-    /// Has those who look on told of the decisions that come this way; see [`Engine::tell_decision`].
+    /// Has observers told of the decisions that come this way; see [`Engine::tell_decision`].
     pub fn telling(mut self, decisions: Receiver<Event>) -> Pump {
         self.decisions = Some(decisions);
         self
     }
 
-    /// Has it note what enters, and how late probes leave.
+    /// Has it note entering packets, and the lateness of leaving probes.
     pub(super) fn noting(mut self) -> Pump {
         self.noting = true;
         self
@@ -168,32 +168,32 @@ impl Pump {
         self.started
     }
 
-    /// How late packets were written.
+    /// Lateness of packets when they were written.
     pub fn late_out(&self) -> &LatenessCounts {
         &self.late_out
     }
 
-    /// How long packets may have waited to be read.
+    /// Longest times that packets may have waited to be read.
     pub fn late_in(&self) -> &LatenessCounts {
         &self.late_in
     }
 
-    /// How late each moment was handled at which something was due in the engine.
+    /// Lateness of handling each moment at which something was due in the engine.
     pub fn late_events(&self) -> &LatenessCounts {
         &self.late_events
     }
 
-    /// What entered, in the order of entry, where it was to be noted.
+    /// Packets that entered, in the order of entry; empty unless they are noted.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// How late probes left, where it was to be noted.
+    /// Lateness of probes that left; empty unless it is noted.
     pub(super) fn exits(&self) -> &[(Probe, Span)] {
         &self.exits
     }
 
-    /// Between which hosts' numbers and addresses packets entered.
+    /// The hosts' numbers and the addresses between which packets entered.
     pub(super) fn pairs(&self) -> &BTreeSet<(usize, IpAddr)> {
         &self.pairs
     }
@@ -218,12 +218,13 @@ impl Pump {
         &self.watched.simulation().engine
     }
 
-    /// What is pumped, for what came of it.
+    /// The simulation that is pumped, for its results.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
 
-    /// Pumps until `stop` is set, or the time comes at which it ends by itself. Asks for real-time priority and goes on without it; says whether it was granted.
+    /// Pumps until `stop` is set, or the time comes at which it ends by itself. Asks for real-time priority and goes on
+    /// without it; returns true if it was granted.
     ///
     /// # Errors
     /// The engine or a device failed.
@@ -236,7 +237,7 @@ impl Pump {
         let spin = if realtime.is_some() { SPIN_NS } else { 0 };
         let began = monotonic();
         if self.ports.is_empty() {
-            // Nobody else goes by this clock: what this thread took to start makes nothing late.
+            // Nobody else goes by this clock: the start of this thread makes nothing late.
             self.started = began;
         }
         self.ports.iter_mut().for_each(|port| port.unseen.empty(began));
@@ -259,13 +260,13 @@ impl Pump {
         Ok(realtime.is_some())
     }
 
-    /// Lets happen what is due by the clock, each moment by itself; false if there is more.
+    /// Lets the engine do all that is due by the clock, each moment by itself; false if there is more.
     fn advance(&mut self) -> Result<bool, PumpError> {
         let now = self.now().min(self.end.unwrap_or(Time::MAX));
         for _ in 0..MOMENTS_MOST {
             match self.watched.engine_mut().next_event() {
                 Some(at) if at <= now => {
-                    // At zero every node is asked for the first time: nothing was due, and what that takes is the start itself.
+                    // At zero every node is asked for the first time: nothing was due, and the time for that is the start itself.
                     if at > Time::ZERO {
                         let late = self.now() - at;
                         self.late_events.add(late.as_nanos().max(0) as u64);
@@ -286,7 +287,7 @@ impl Pump {
         }
     }
 
-    /// Tells those who look on of the decisions that have come.
+    /// Tells observers of the decisions that have come.
     pub fn tell(&mut self) {
         let Some(decisions) = &self.decisions else { return };
         for event in decisions.try_iter() {
@@ -298,7 +299,7 @@ impl Pump {
         Time::from_nanos(monotonic() - self.started)
     }
 
-    /// Takes in what waits; false if there may be more.
+    /// Takes in waiting packets; false if there may be more.
     fn read(&mut self, buffer: &mut [u8]) -> Result<bool, PumpError> {
         let mut all = true;
         for host in 0..self.ports.len() {
@@ -387,7 +388,7 @@ impl Pump {
             let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
             let woken = monotonic();
             self.budget.slept(woken - now);
-            // The wait ended with the packet or with the time, but for what the scheduler took to let this thread go on.
+            // The wait ended with the packet or with the time, but for the scheduler's delay of this thread.
             let empty = match readable {
                 true => woken.saturating_sub(queued.read().saturating_sub(before)),
                 false => woken,
@@ -400,7 +401,7 @@ impl Pump {
                 return Ok(());
             }
         }
-        // The devices are read while spinning, so that what comes in is seen at once.
+        // The devices are read while spinning, so that packets are seen at once.
         let entries = self.late_in.packets();
         let mut cold = true;
         loop {
@@ -424,7 +425,7 @@ impl Pump {
     }
 }
 
-/// A raw packet as the engine carries it; `None` for what is not whole, or no host's business.
+/// A raw packet as the engine carries it; `None` if it is not whole, or not for one host.
 fn datagram(packet: &[u8]) -> Option<Datagram> {
     let header = ip::parse(packet)?;
     if !ip::is_unicast(header.dst) {

@@ -29,7 +29,7 @@ use super::{DEVICE, LabError, names};
 use crate::driver::DriverConfig;
 use crate::udp::{OpenError, UdpConfig, UdpSocket};
 
-/// How often is looked whether a lab has ended or shall end.
+/// Interval of checks that a lab has ended or shall end.
 pub(super) const WATCH: Duration = Duration::from_millis(20);
 
 /// Why a lab did not run.
@@ -64,51 +64,51 @@ pub enum LabRunError {
     Panicked,
 }
 
-/// What a run in the lab gave.
+/// Results of a run in the lab.
 #[derive(Debug)]
 pub struct LabRun {
-    /// What came of the endpoints, role by role.
+    /// Results of the endpoints, role by role.
     pub found: Found,
-    /// What the scenario's traffic got, and what its links and WLANs carried, up to the run's end.
+    /// Results of the scenario's traffic, links and WLANs, up to the run's end.
     pub network: NetworkOutcome,
     /// When it ended, in the engine's time.
     pub end: Time,
     /// All decisions, in order, on the engine's time.
     pub events: Vec<Event>,
-    /// How late the lab was.
+    /// Lateness of the lab.
     pub lateness: LabLateness,
-    /// What each host that was a namespace lost itself.
+    /// Losses of each host that was a namespace.
     pub hosts: Vec<HostLosses>,
-    /// How far that moved what was measured; `None` where nothing was, or the run was stopped.
+    /// Change of the measured numbers by the lateness; `None` if nothing was measured, or the run was stopped.
     pub moved: Option<Moved>,
 }
 
-/// How to run a lab.
+/// Configuration of a run in the lab.
 #[derive(Default)]
 pub struct LabConfig {
     /// Draws the traffic's random numbers and the phases.
     pub seed: u64,
     /// Real-time priority for all endpoints; the pump asks for it in any case.
     pub realtime: bool,
-    /// Told what one endpoint is given; given the simulation before it runs, and told of all decisions by
+    /// Told the inputs of one endpoint; given the simulation before it runs, and told of all decisions by
     /// its engine, soon after they were made.
     pub hooks: Hooks,
 }
 
-/// What a lab is to be.
+/// Plan of a lab.
 #[derive(Default)]
 pub struct LabPlan<'a> {
     /// Draws the traffic's random numbers.
     pub seed: u64,
-    /// The hosts that are to be namespaces, with what is outside of the engine in them.
+    /// The hosts that are to be namespaces, with endpoints or programs outside of the engine.
     pub hosts: &'a [usize],
-    /// What shall look on for the scenario's roles.
+    /// Observers for the scenario's roles.
     pub running: Option<&'a mut Running>,
     /// Given the simulation before it runs.
     pub prepare: Option<Prepare>,
-    /// Told what happens in each step of time.
+    /// Told the network's numbers in each step of time.
     pub series: Option<SeriesPlan>,
-    /// When it ends by itself; if never, with whoever started it.
+    /// When it ends by itself; `None`: only its starter ends it.
     pub end: Option<Time>,
 }
 
@@ -119,7 +119,7 @@ pub struct Lab {
     /// When the engine's time zero is, in nanoseconds of CLOCK_MONOTONIC.
     started: u64,
     stop: Arc<AtomicBool>,
-    /// Where endpoints in the hosts send what they decide.
+    /// Endpoints in the hosts send their decisions here.
     decisions: Sender<Event>,
     pump: Option<JoinHandle<Result<(Pump, bool), PumpError>>>,
 }
@@ -152,7 +152,7 @@ impl Lab {
         let mut simulation = build(scenario, seed, attached).map_err(RunError::from)?;
         // The wall clock is the limit.
         simulation.engine.set_budget(Budget { events: u64::MAX, ..scenario.budget });
-        // With endpoints of ours, what their lateness did is looked at.
+        // The effect of lateness is judged for endpoints of ours.
         let own = running.is_some() && !scenario.roles.is_empty();
         if let Some(running) = running {
             running.attach(scenario, &mut simulation);
@@ -204,12 +204,12 @@ impl Lab {
         opened.map_err(|source| LabRunError::Socket { host: spec.name.clone(), source })
     }
 
-    /// Whether the pump has ended by itself: at its end, or else with an error.
+    /// True if the pump has ended by itself: at its end, or else with an error.
     pub(super) fn has_ended(&self) -> bool {
         self.pump.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops the pump and gives it back, with whether it had real-time priority.
+    /// Stops the pump and gives it back; true if it had real-time priority.
     pub(super) fn finish(&mut self) -> Result<(Pump, bool), LabRunError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.pump.take().map(JoinHandle::join) {
@@ -222,7 +222,7 @@ impl Lab {
         }
     }
 
-    /// What came of a lab whose pump has been stopped, but for what its endpoints found.
+    /// Results of a lab whose pump has been stopped, without those of its endpoints.
     pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> Result<LabRun, LabRunError> {
         let hosts = self.hosts.iter().map(|(_, host)| HostLosses::of(host)).collect::<Result<_, _>>()?;
         Ok(LabRun {
@@ -253,8 +253,8 @@ pub(super) fn unknown(scenario: &Scenario, name: &str) -> LabRunError {
 
 /// Runs a scenario in the lab, with its own endpoints on real sockets. As in the simulator, every endpoint begins at its own
 /// start, beside the others; the run ends with the last of them or with the scenario's duration. A scenario that has none
-/// runs for its duration, without any host outside of the engine; its traffic gets what it gets in the simulator. A run
-/// that is stopped gives what there is until then.
+/// runs for its duration, without any host outside of the engine; its traffic gets the same as in the simulator. A run
+/// that is stopped gives its results until then.
 ///
 /// # Errors
 /// See [`LabRunError`]. A run that was too late is no error: [`LabLateness::refused`] says so.

@@ -1,4 +1,4 @@
-//! How late a packet may be: what is short beside the path's own times changes nothing that a program sees of it.
+//! The allowed lateness of a packet: lateness that is short beside the path's own times changes nothing that a program sees.
 
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
@@ -9,7 +9,7 @@ use lastmile_sim::scenario::Scenario;
 
 /// The share of the time in its longest queue that a packet may be late.
 const QUEUE_SHARE: f64 = 0.05;
-/// What an ordinary machine's timers do in any case.
+/// Lateness of an ordinary machine's timers in any case.
 const AT_LEAST: Span = Span::from_micros(100);
 /// Beyond this lateness is not counted by size.
 pub(super) const AT_MOST: Span = Span::from_millis(10);
@@ -18,8 +18,8 @@ const PACKET: Bytes = Bytes(1500);
 /// Header, FCS and LLC of a frame around it.
 const MAC_BYTES: u64 = 36;
 
-/// How late a packet may be between two hosts: the time that the path's slowest hop takes for a packet of 1500 B, or 5 % of
-/// what its queue holds, whichever is more; from 0.1 to 10 ms.
+/// Allowed lateness of a packet between two hosts: the time that the path's slowest hop takes for a packet of 1500 B, or
+/// 5 % of the time that its full queue takes, whichever is more; from 0.1 to 10 ms.
 pub(super) fn allowed(scenario: &Scenario, from: usize, to: usize) -> Span {
     let path = scenario.path(from, to).unwrap_or_default();
     let hops = path.into_iter().map(|index| match scenario.links.get(index) {

@@ -40,7 +40,7 @@ pub(super) fn take() -> io::Result<()> {
     // SAFETY: the sets are local, and `sigemptyset` fills them before they are read.
     let done = unsafe {
         let (mut blocked, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        // Who does this from behind would be stopped by it.
+        // SIGTTOU would stop a process that does this from behind.
         libc::sigemptyset(&mut blocked);
         libc::sigaddset(&mut blocked, libc::SIGTTOU);
         libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before);

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 const TUNSETIFF: u64 = 0x4004_54ca;
 const TUNSETSNDBUF: u64 = 0x4004_54d4;
 
-/// How long an address may take to become usable.
+/// Longest wait for an address to become usable.
 const ADDRESS_WAIT: Duration = Duration::from_secs(2);
 
-/// How to make a TUN device.
+/// Configuration of a TUN device.
 #[derive(Clone, Debug)]
 pub struct TunConfig {
     /// Name inside the namespace; every host may use the same one.
@@ -117,7 +117,7 @@ impl Tun {
 
 impl Tun {
     /// Takes the way of [`write`](Self::write) through the kernel up to where a packet that is none is thrown away, so that the
-    /// next one finds code and memory in the caches: it is microseconds that a write after a pause takes longer.
+    /// next one finds code and memory in the caches: a write after a pause takes microseconds longer.
     pub(super) fn warm(&self) {
         // No version of IP: the driver refuses it once it is copied.
         let _ = (&self.file).write(&[0; 1_500]);
@@ -147,7 +147,7 @@ fn open(name: &str) -> io::Result<File> {
     req.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF takes an `ifreq`, valid for reading and writing.
     check(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &raw mut req) })?;
-    // What we write is limited only by the receivers' own buffers.
+    // Only the receivers' own buffers limit our writes.
     let all: libc::c_int = libc::c_int::MAX;
     // SAFETY: TUNSETSNDBUF reads an int.
     check(unsafe { libc::ioctl(file.as_raw_fd(), TUNSETSNDBUF as _, &raw const all) })?;
@@ -172,7 +172,7 @@ fn size(config: &TunConfig) -> io::Result<()> {
 
 /// Keeps the host's kernel from putting packets of its own on the link: no link-local address, no duplicate
 /// detection, no router solicitations, no multicast reports. As well as can be: /proc/sys may be read-only in a
-/// container, and the pump drops what is not unicast anyway.
+/// container, and the pump drops all but unicast anyway.
 fn quiet_ipv6(name: &str) {
     for (key, value) in [
         ("accept_dad", "0"),

@@ -1,4 +1,4 @@
-//! The written form of what the library keeps free of any form: inputs, packets, the header.
+//! The written form of inputs, packets and the header, which the library keeps free of any form.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub(super) struct HeaderForm {
     config: serde_json::Value,
 }
 
-/// The part of the first line that every version keeps, to tell what the file is before reading the rest.
+/// The part of the first line that every version keeps, to tell the kind of file before reading the rest.
 #[derive(Deserialize)]
 pub(super) struct Kind {
     pub(super) lastmile: String,
@@ -58,7 +58,7 @@ pub(super) struct LineForm {
     pub(super) now: Option<Time>,
     pub(super) input: Option<InputForm>,
     pub(super) event: Option<Event>,
-    /// A record of the role's own; the key says what measurements have.
+    /// A record of the role's own; the key is named after those of measurements.
     pub(super) stream: Option<serde_json::Value>,
     pub(super) end: Option<Counts>,
 }
@@ -116,7 +116,7 @@ pub(super) struct PacketForm {
     /// A whole IP packet in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     ip: Option<String>,
-    /// Bytes of `udp` or `ip`, of which trailing zeros are left out: most of a probe is padding.
+    /// Bytes of `udp` or `ip`, which leave out trailing zeros: most of a probe is padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     len: Option<usize>,
     /// A packet of the simulator that has no bytes.

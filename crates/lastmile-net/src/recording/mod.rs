@@ -1,10 +1,10 @@
-//! Recordings: everything that one node was told, and what it decided, as JSON lines.
+//! Recordings: all inputs and decisions of one node, as JSON lines.
 //!
 //! The inputs of a [`Node`](lastmile::node::Node), each with its time, determine its outputs, so a recording can be
 //! replayed in virtual time and must give the same events again. [`Recorder`] writes, [`Reader`] reads. The format is
 //! specified in `docs/recording.md`; [`VERSION`] grows with every change that an older reader would misread.
 //!
-//! It lives here rather than in the program so that whoever embeds [`driver`](crate::driver) can record too.
+//! It lives here rather than in the program so that a program that embeds [`driver`](crate::driver) can record too.
 //!
 //! ```
 //! use lastmile::node::Input;
@@ -47,10 +47,10 @@ pub const VERSION: u32 = 1;
 /// No line is longer, in bytes. A reader keeps no more than one line, so a file of one endless line costs no more.
 pub const MAX_LINE: usize = 4 << 20;
 
-/// The largest payload in bytes: what fits an IP packet.
+/// The largest payload in bytes: the longest IP packet.
 pub const MAX_PAYLOAD: usize = 65_535;
 
-/// Who supplied time and carried the packets.
+/// The supplier of time and carrier of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {
@@ -72,10 +72,10 @@ impl fmt::Display for World {
     }
 }
 
-/// The first line of a recording: what is needed, beside the inputs, to build the node again. Never holds a key.
+/// The first line of a recording: all that is needed, beside the inputs, to build the node again. Never holds a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// Where it ran.
+    /// The world in which the node ran.
     pub world: World,
     /// The role of the node, by the name that the writing command gave it; empty where it names none.
     pub role: String,
@@ -83,7 +83,7 @@ pub struct Header {
     pub seed: [u8; 32],
     /// When the run started, in wall time.
     pub epoch: Epoch,
-    /// The node's configuration, in whatever form the writing command chose.
+    /// The node's configuration, in a form that the writing command chose.
     pub config: serde_json::Value,
 }
 
@@ -92,19 +92,19 @@ pub struct Header {
 pub enum Entry {
     /// The recorded node was told this.
     Input {
-        /// When, on its clock.
+        /// Time of the input, on the node's clock.
         now: Time,
-        /// What.
+        /// The input.
         input: Input,
     },
     /// A decision, of this node or, in a simulation, of any.
     Event(Event),
-    /// What the node's role keeps beside its decisions, in the role's own form: of a measurement, a stream as it was handed
-    /// to an estimator.
+    /// A record that the node's role keeps beside its decisions, in the role's own form: for a measurement, a stream as it
+    /// was handed to an estimator.
     Record(serde_json::Value),
 }
 
-/// How many entries of each kind there are: the last line of a recording.
+/// Numbers of entries of each kind: the last line of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {

@@ -9,7 +9,7 @@ use lastmile::endpoint::Event;
 use super::form::{HeaderForm, KIND, Kind, LineForm};
 use super::{Counts, Entry, Header, MAX_LINE, VERSION};
 
-/// What is wrong with a recording, and where. All but [`Io`](RecordingError::Io) blame the file.
+/// A fault of a recording, with its place. All but [`Io`](RecordingError::Io) blame the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -18,17 +18,17 @@ pub enum RecordingError {
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("{file}:{line}: {what}")]
     Malformed {
         /// The file.
         file: String,
         /// The line, counted from one.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// Of a version that this program does not know.
@@ -53,7 +53,7 @@ pub struct Reader<R> {
     header: Option<Header>,
     line: u64,
     text: Vec<u8>,
-    /// The text holds a line that was read to see whether it is a header, and is not.
+    /// The text holds a first line that was read as a header, and is none.
     pending: bool,
     counts: Counts,
     done: bool,
@@ -129,8 +129,8 @@ impl<R: BufRead> Reader<R> {
         self.line
     }
 
-    /// At the end: where the file was cut and how that is known. `None` where the last line proved that nothing is missing,
-    /// and for plain event files that end with a line, of which nobody knows.
+    /// At the end: the place at which the file was cut, and the evidence. `None` if the last line proved that nothing is
+    /// missing, and for plain event files that end with a whole line, in which a cut cannot be seen.
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }
@@ -162,7 +162,7 @@ impl<R: BufRead> Reader<R> {
                 Ok(Some(entry))
             }
             Ok(None) => self.at_end(),
-            // Where the line was never ended, its end is what is missing.
+            // An error in a line without its end is a cut.
             Err(what) if self.is_torn() => {
                 self.note_cut(&what);
                 Ok(None)
@@ -171,7 +171,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Whether the line ends before what it says does.
+    /// True if the line lacks its newline and is no whole JSON value.
     fn is_torn(&self) -> bool {
         let whole = || serde_json::from_slice::<serde::de::IgnoredAny>(&self.text).is_ok();
         self.line > 1 && self.text.last() != Some(&b'\n') && !whole()
@@ -217,7 +217,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads a line into `text`, its end included; whether there is one.
+    /// Reads a line into `text`, its end included; false if there is none.
     fn next_line(&mut self) -> Result<bool, RecordingError> {
         self.text.clear();
         let io = |file: &String, source| RecordingError::Io { file: file.clone(), source };

@@ -310,7 +310,7 @@ proptest! {
         let file = write(&plain_header(), &entries);
         // The last line's own end may be missing: all of its content is there.
         let cut = cut.index(file.len() - 1);
-        // What was written before is read, and nothing else.
+        // The entries before the cut are read, and nothing else.
         if let Ok((_, got, cut)) = read_cut(&file[..cut]) {
             prop_assert!(cut.is_some() && got.len() <= entries.len() && got[..] == entries[..got.len()]);
         }

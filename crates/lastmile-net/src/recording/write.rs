@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::form::{HeaderForm, InputForm, LineOut};
 use super::{Counts, Header, MAX_LINE};
 
-/// Writes a recording, each line at once and as a whole: what was recorded is there whatever ends the program. Whoever must
+/// Writes a recording, each line at once and as a whole: the lines are there whatever ends the program. A program that must
 /// not wait for a disk between two packets gives a writer that hands lines on to another thread.
 ///
-/// What goes wrong is kept and told by [`finish`](Recorder::finish): a node that is being recorded cannot do anything
+/// The first error is kept and returned by [`finish`](Recorder::finish): a node that is being recorded cannot do anything
 /// about a full disk, and a file without its last line is known as truncated.
 pub struct Recorder<W: Write> {
     out: W,
@@ -35,7 +35,7 @@ impl<W: Write> Recorder<W> {
         recorder.failed.take().map_or(Ok(recorder), Err)
     }
 
-    /// Writes what the node was told at `now`.
+    /// Writes an input of the node at `now`.
     pub fn input(&mut self, now: Time, input: &Input) {
         match InputForm::of(input) {
             Some(input) => {
@@ -52,7 +52,7 @@ impl<W: Write> Recorder<W> {
         self.line(&LineOut::<_, ()>::Event { event });
     }
 
-    /// Writes what the node's role keeps beside its decisions.
+    /// Writes a record that the node's role keeps beside its decisions.
     pub fn record(&mut self, record: &impl Serialize) {
         self.counts.records += 1;
         self.line(&LineOut::<(), _>::Stream { stream: record });
@@ -98,7 +98,7 @@ impl<W: Write> Recorder<W> {
     }
 }
 
-/// A [`Recorder`] that several owners write to: the recorded node's closure, the driver's event sink, and whatever keeps
+/// A [`Recorder`] that several owners write to: the recorded node's closure, the driver's event sink, and the keeper of
 /// records inside the endpoint. Their entries stand in the order in which they came.
 ///
 /// ```
@@ -131,7 +131,7 @@ impl SharedRecorder {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes what the node was told at `now`.
+    /// Writes an input of the node at `now`.
     pub fn input(&self, now: Time, input: &Input) {
         self.with(|r| r.input(now, input));
     }
@@ -141,12 +141,12 @@ impl SharedRecorder {
         self.with(|r| r.event(event));
     }
 
-    /// Writes what the node's role keeps beside its decisions.
+    /// Writes a record that the node's role keeps beside its decisions.
     pub fn record(&self, record: &impl Serialize) {
         self.with(|r| r.record(record));
     }
 
-    /// Writes the last line. Whatever another owner adds afterwards makes the file invalid.
+    /// Writes the last line. An entry that another owner adds afterwards makes the file invalid.
     ///
     /// # Errors
     /// The first thing that went wrong since the recording began.

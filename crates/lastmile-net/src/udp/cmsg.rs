@@ -46,12 +46,12 @@ pub(super) fn plain<T: Plain>(data: &[u8]) -> Option<T> {
 impl Control {
     pub(super) const EMPTY: Self = Self { words: [0; WORDS], len: 0 };
 
-    /// Bytes in use (what `msg_controllen` must say when sending).
+    /// Bytes in use: `msg_controllen` when sending.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes there are (what `msg_controllen` must say when receiving).
+    /// Bytes of the whole buffer: `msg_controllen` when receiving.
     pub(super) fn capacity(&self) -> usize {
         size_of::<[u64; WORDS]>()
     }

@@ -1,4 +1,4 @@
-//! What went wrong with a packet: at once, or reported later by a router or the peer.
+//! Errors about a packet: at once, or reported later by a router or the peer.
 use super::cmsg::plain;
 use super::stamps::Stamped;
 use nix::libc;
@@ -27,9 +27,9 @@ pub enum SendError {
     /// Anything else.
     #[error("sending to {to}: {source}")]
     Io {
-        /// Where the packet was to go.
+        /// Destination of the packet.
         to: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -47,7 +47,7 @@ impl SendError {
     }
 }
 
-/// What an ICMP message says about a packet of ours.
+/// The fault that an ICMP message reports about a packet of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathFault {
@@ -77,11 +77,11 @@ pub enum PathFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct PathError {
-    /// Where the packet was going.
+    /// Destination of the packet.
     pub to: Option<SocketAddr>,
-    /// Who says so.
+    /// Sender of the ICMP message.
     pub from: Option<IpAddr>,
-    /// What.
+    /// The fault.
     pub fault: PathFault,
 }
 
@@ -109,7 +109,7 @@ impl PathError {
 const SCM_TSTAMP_SND: u32 = 0;
 const SCM_TSTAMP_SCHED: u32 = 1;
 
-/// What one entry of a socket's error queue is about.
+/// One entry of a socket's error queue.
 pub(super) enum Entry {
     Stamp { key: u32, what: Stamped },
     Icmp { from: Option<IpAddr>, fault: PathFault },

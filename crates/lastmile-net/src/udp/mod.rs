@@ -5,8 +5,8 @@
 //! and no ECN mark. Adding the missing half beside it would make two system-call paths for one socket.
 //!
 //! - Receive stamps are made by the kernel when the packet comes up from the device, transmit stamps when it enters
-//!   the interface's queue (qdisc) and when it leaves that for the device. What counts as the departure is the former:
-//!   a late one is a busy host's, and what the queue adds is part of the path, as the queues behind it are. All
+//!   the interface's queue (qdisc) and when it leaves that for the device. The former counts as the departure:
+//!   a late one is a busy host's, and the queue's delay is part of the path, as that of the queues behind it is. All
 //!   come as CLOCK_REALTIME and are converted at once through a [`WallClock`].
 //! - GSO is never used and GRO is off: each packet has its own stamp and its own ECN mark.
 //! - The DF bit is always set, and path-MTU messages from the network are reported but not obeyed, since anybody
@@ -49,7 +49,7 @@ const SCM_TS_OPT_ID: libc::c_int = 81;
 /// Longest wait for the kernel to begin stamping; where loopback is down this cannot be seen and is waited for.
 const STAMPING_STARTS_NS: u64 = 20_000_000;
 
-/// How to open a probe socket.
+/// Configuration of a probe socket.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// Local address and port; port 0 picks a free one. Decides between IPv4 and IPv6 (never both: one socket per
@@ -91,7 +91,7 @@ pub enum OpenError {
     Bind {
         /// The address asked for.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No such interface, or no right to bind to it.
@@ -99,7 +99,7 @@ pub enum OpenError {
     Interface {
         /// The name asked for.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel lacks an option that measuring needs.
@@ -107,7 +107,7 @@ pub enum OpenError {
     Unsupported {
         /// The option.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No socket at all: out of descriptors or memory, or the address family is switched off.
@@ -115,7 +115,7 @@ pub enum OpenError {
     Socket(#[from] io::Error),
 }
 
-/// What [`UdpSocket::recv_events`] reports.
+/// An event that [`UdpSocket::recv_events`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
     /// The packet was handed to the device.
@@ -124,7 +124,7 @@ pub enum SocketEvent {
         id: u64,
         /// Monotonic time at which it entered the interface's queue, by the kernel's stamp.
         at: u64,
-        /// How long it waited there, in nanoseconds.
+        /// Its wait there, in nanoseconds.
         queued: u64,
     },
     /// An ICMP error came back.
@@ -241,7 +241,7 @@ impl UdpSocket {
         set(STAMPS_RX | STAMPS_TX | libc::SOF_TIMESTAMPING_OPT_ID)
     }
 
-    /// When a packet entered the interface's queue that has not been told of as [`SocketEvent::Sent`]: it waits there
+    /// When a packet that has not been told as [`SocketEvent::Sent`] entered the interface's queue: it waits there
     /// still, or the device makes no stamps.
     pub fn entered_queue(&self, id: u64) -> Option<u64> {
         self.tracker().entered(id)
@@ -300,9 +300,9 @@ struct Kernel {
     _keeper: Option<UdpSocket>,
 }
 
-/// What has to be tried and prepared once per process, on a loopback socket of its own:
-/// - whether the kernel takes SCM_TS_OPT_ID (older ones refuse unknown control messages);
-/// - the kernel stamps received packets only while some socket asks for it, and switches this on and off a little
+/// Trials and preparations once per process, on a loopback socket of its own:
+/// - A trial shows if the kernel takes SCM_TS_OPT_ID (older ones refuse unknown control messages).
+/// - The kernel stamps received packets only while some socket asks for it, and switches this on and off a little
 ///   later than asked. One socket stays open, so that no probe socket loses its first stamps.
 fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();

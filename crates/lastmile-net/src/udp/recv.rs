@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 /// A received packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Who sent it.
+    /// Sender's address.
     pub from: SocketAddr,
     /// The local address it was sent to, for replies from the same address.
     pub to: Option<IpAddr>,
@@ -108,7 +108,7 @@ impl Default for RecvBatch {
 }
 
 impl UdpSocket {
-    /// Reads the packets that have come, up to [`BATCH`], without waiting; returns how many. The stamps are
+    /// Reads the packets that have come, up to [`BATCH`], without waiting; returns their number. The stamps are
     /// converted through `wall`, which is refreshed first; look at [`WallClock::take_step`] afterwards.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl UdpSocket {
     }
 
     /// Reads transmit stamps and ICMP errors that have come, up to [`BATCH`], without waiting; appends them to
-    /// `out` and returns how many entries the kernel had. Must be called whenever the socket is readable, until it
+    /// `out` and returns the number of entries that the kernel had. Must be called whenever the socket is readable, until it
     /// returns 0: entries left behind keep it readable.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ impl UdpSocket {
                 Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOMEM | libc::ENOTSOCK) => {
                     return Err(e);
                 }
-                // An ICMP error waiting on the socket is returned once by whatever call comes next.
+                // An ICMP error waiting on the socket is returned once, by the next call.
                 _ => {}
             }
         }

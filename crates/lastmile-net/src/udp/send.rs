@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::sync::PoisonError;
 
-/// How often a send is tried again because an ICMP error about an earlier packet was in its way.
+/// Retries of a send because an ICMP error about an earlier packet was in its way.
 const RETRIES: usize = 8;
 
 /// One packet to send.
@@ -28,7 +28,7 @@ pub struct Outgoing<'a> {
     pub ecn: u8,
     /// Differentiated services code point, 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Whether its departure is to be stamped, which costs a wake-up; replies need none.
+    /// True if its departure is to be stamped, which costs a wake-up; replies need no stamp.
     pub stamp: bool,
     /// UDP payload.
     pub payload: &'a [u8],
@@ -88,7 +88,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// How far a [`UdpSocket::send`] got.
+/// Result of a [`UdpSocket::send`].
 #[derive(Debug, Default)]
 #[must_use]
 pub struct SendResult {
@@ -141,7 +141,7 @@ impl UdpSocket {
             }
             tries += 1;
             match result {
-                // An ICMP error waiting on the socket is returned once, by whatever call comes next, and says
+                // An ICMP error waiting on the socket is returned once, by the next call, and says
                 // nothing about this packet. A real one comes again.
                 Err(e) if tries <= RETRIES && !is_own(&e) => {}
                 other => return other,

@@ -1,11 +1,11 @@
-//! Which packet a transmit stamp belongs to, and what its two stamps say.
+//! Assigns transmit stamps to packets, two for each.
 //!
 //! A packet is stamped when it enters the queue of its interface and when it leaves that for the device. It counts as sent
-//! when it entered; both are told together, since only the second says how long it waited.
+//! when it entered; both are told together, since only the second shows the wait between them.
 //!
 //! The kernel returns a 32-bit key with each stamp. Since Linux 6.13 the sender may name the key per packet
 //! (SCM_TS_OPT_ID), which is exact whatever happens. Before, the key is the kernel's own count of packets sent on
-//! the socket, and whether a failed send advances it depends on kernel version and cause. So after a failure the
+//! the socket; a failed send advances it or not, depending on kernel version and cause. So after a failure the
 //! count is not guessed: stamping is switched off until the stamps under way have come in, and then the count is
 //! set to zero. A few packets stay without a stamp, none gets another's.
 use super::SocketEvent;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 
 /// Packets that may wait for their stamps; older ones are given up (their stamps were lost in a full queue).
 const PENDING_MAX: usize = 8192;
-/// How long stamps may be under way, in nanoseconds: far longer than any driver's transmit queue.
+/// Longest time that stamps may be under way, in nanoseconds: far longer than any driver's transmit queue.
 const DRAIN_NS: u64 = 200_000_000;
 
-/// What the socket must do before the next send.
+/// The socket's task before the next send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arm {
     /// Nothing.
@@ -36,7 +36,7 @@ struct Pending {
     entered: Option<u64>,
 }
 
-/// What a stamp was made for: the field `ee_info` that comes with it (include/uapi/linux/errqueue.h).
+/// The occasion of a stamp: the field `ee_info` that comes with it (include/uapi/linux/errqueue.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamped {
     /// SCM_TSTAMP_SCHED: the packet entered the queue.
@@ -64,7 +64,7 @@ impl Tracker {
         self.named
     }
 
-    /// Asks what to do before a send at time `now`.
+    /// The socket's task before a send at time `now`.
     pub(super) fn before_send(&mut self, now: u64) -> Arm {
         match self.draining {
             None => Arm::Keep,
@@ -78,7 +78,7 @@ impl Tracker {
         }
     }
 
-    /// Registers a packet that is about to be sent; the key is what SCM_TS_OPT_ID must say.
+    /// Registers a packet that is about to be sent; returns the key for SCM_TS_OPT_ID.
     pub(super) fn register(&mut self, id: u64) -> u32 {
         let key = self.next;
         self.next = self.next.wrapping_add(1);
@@ -121,7 +121,7 @@ impl Tracker {
         }
     }
 
-    /// When the packet `id`, of which nothing more is known, entered the queue.
+    /// When the packet `id`, not yet told as sent, entered the queue.
     pub(super) fn entered(&self, id: u64) -> Option<u64> {
         self.pending.iter().find(|p| p.id == id)?.entered
     }

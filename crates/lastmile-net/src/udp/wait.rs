@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Sleeps until one of `fds` has something to read (packets, stamps or errors), or until the monotonic time
-/// `deadline`; `None` waits for ever. Returns for each descriptor whether it has something.
+/// `deadline`; `None` waits for ever. Returns true for each descriptor that has something.
 ///
 /// # Errors
 /// Only if the system is out of memory or a descriptor is invalid. A signal ends the wait early with nothing ready.

@@ -28,9 +28,9 @@ use lastmile_sim::scenario::Scenario;
 
 use patience::{Late, patiently};
 
-/// What a run in the lab came to.
+/// Verdict on a run in the lab.
 pub(crate) enum Verdict {
-    /// It was on time, and this is what the check says.
+    /// It was on time; the result of the check.
     Scored(Result<String, String>),
     /// It was too late to be judged.
     Late(Late),
@@ -38,7 +38,7 @@ pub(crate) enum Verdict {
     Impossible(String),
 }
 
-/// One scenario and what must come out of it.
+/// One scenario and the results that it must give.
 struct Story {
     name: &'static str,
     scenario: String,
@@ -158,7 +158,7 @@ fn makers(noise: Span) -> Makers {
     })
 }
 
-/// The errors of a story's estimates, or what is wrong with them.
+/// The errors of a story's estimates, or the first fault in words.
 fn check(story: &Story, outcomes: &[Outcome], in_lab: bool) -> Result<String, String> {
     let name = |o: &Outcome| format!("{} to {}, {} {}", o.from, o.to, o.direction, o.method);
     let known = |o: &&Outcome| o.estimate.as_ref().is_none_or(|e| e.value != Value::Unknown);
@@ -215,7 +215,7 @@ fn spans(events: &[Event]) -> Vec<(u32, f64, f64)> {
     spans
 }
 
-/// Whether both sessions ran with their hosts' numbers, as the reflector did, each from its start on, at the same time.
+/// Checks that both sessions ran with their hosts' numbers, as the reflector did, each from its start on, at the same time.
 fn are_beside_each_other(events: &[Event]) -> Result<String, String> {
     let spans = spans(events);
     let wrong = || format!("{spans:?}");
@@ -324,7 +324,7 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
         (Some(verdict), _) => verdict,
         (None, Some(refusal)) => Verdict::Late(Late { why: refusal.to_string(), hypervisors: false }),
         (None, None) => {
-            // What was accepted is what probes in time would have given, in two simulations as well.
+            // An accepted result is also that of probes in time, in two simulations as well.
             let simulated = run.moved.and_then(|moved| moved.simulated).unwrap_or(0.0);
             let judged = judge(&run.found.measure.outcomes);
             Verdict::Scored(match simulated <= MOVED_MOST {
@@ -335,7 +335,7 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
     }
 }
 
-/// What a lab that was too late comes to.
+/// The verdict on a lab that was too late.
 pub(crate) fn late(lateness: &LabLateness) -> Option<Verdict> {
     let why = lateness.refused.as_ref()?.to_string();
     Some(Verdict::Late(Late { why, hypervisors: lateness.is_hypervisors() }))
@@ -415,7 +415,7 @@ fn medians_agree() -> Verdict {
     })
 }
 
-/// Tells one story: whether it counted, or what was wrong. `None` once this machine turns out to have no lab.
+/// Tells one story: true if it counted, or its fault in words. `None` once this machine turns out to have no lab.
 fn tell(name: &str, run: impl Fn() -> Verdict) -> Option<Result<bool, String>> {
     let judged = patiently(name, || match run() {
         Verdict::Late(late) => Err(late),
@@ -465,5 +465,5 @@ fn wallclock_lab() {
     let late = told.iter().filter(|t| **t == Ok(false)).count();
     eprintln!("lab: {} stories, {late} too late, {} wrong", told.len(), wrong.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // That no more than a third of the lab runs is refused is for the whole suite to check: scripts/test.sh does.
+    // scripts/test.sh checks over the whole suite that no more than a third of the lab runs is refused.
 }

@@ -8,7 +8,7 @@ use lastmile_net::lab::lateness::machine_is_on_time;
 
 /// Runs on a machine that is on time before a story counts as refused.
 const TRIES: u32 = 3;
-/// How long all stories of a test program together may run in vain and wait for a machine that is not on time, in
+/// Longest time that all stories of a test program together may run in vain and wait for a machine that is not on time, in
 /// milliseconds: the suite has to end.
 const PATIENCE_MS: u64 = 60_000;
 
@@ -16,18 +16,18 @@ static SPENT_MS: AtomicU64 = AtomicU64::new(0);
 
 /// A run that was too late to be judged.
 pub(crate) struct Late {
-    /// What was late.
+    /// The cause, in words.
     pub(crate) why: String,
-    /// Whether the run knows already that it was the machine's hypervisor.
+    /// True if the run knows already that it was the machine's hypervisor.
     pub(crate) hypervisors: bool,
 }
 
-/// Whether there is patience left.
+/// True while there is patience left.
 fn is_patient(since: Instant) -> bool {
     SPENT_MS.load(Ordering::Relaxed) + (since.elapsed().as_millis() as u64) < PATIENCE_MS
 }
 
-/// Runs a story until it was on time, and gives what came of it. `None` once it was late too often, which is printed:
+/// Runs a story until it was on time, and gives its result. `None` once it was late too often, which is printed:
 /// as refused if the lab was late on a machine that is on time without it, as unfit if there was no such machine.
 pub(crate) fn patiently<T>(name: &str, mut run: impl FnMut() -> Result<T, Late>) -> Option<T> {
     let mut refused = 0;

@@ -1,4 +1,4 @@
-//! Two programs that know nothing of the lab: what they see of the path is what the engine says that it is.
+//! Two programs that know nothing of the lab: they see the path that the engine models.
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use super::{Verdict, failed, late};
 const PATH: &str = "name = \"programs\"\nduration = \"20 s\"\n[host.sender]\n[host.receiver]\n\
                     [[link]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n";
 const ROUND_TRIP: Span = Span::from_micros(2 * 5_800);
-/// What an interpreter takes to answer, at its best of many times.
+/// Longest round trip with an interpreter that answers, at its best of many times.
 const SLOWEST: Span = Span::from_micros(2 * 5_800 + 2_500);
 
 const SERVER: &str = r#"

@@ -1,5 +1,5 @@
-//! A scenario's own traffic in the lab gets what it gets in the simulator, to the last packet and bit, as long as nobody
-//! from outside sends among it: the engine is the same, and lateness changes what is on time, not what happens. So these
+//! A scenario's own traffic in the lab gets the same as in the simulator, to the last packet and bit, as long as nobody
+//! from outside sends among it: the engine is the same, and lateness does not change its results. So these
 //! need no machine that is on time, and gate everywhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ fn steady(duration: &str, stop: &str) -> Scenario {
     Scenario::parse("steady", &text).expect("scenario")
 }
 
-/// What 1 Mbit/s of 1000 B sends in `seconds`, from a phase that was drawn.
+/// True if the flow sent as 1 Mbit/s of 1000 B does in `seconds`, from a phase that was drawn.
 fn sends_for(flow: &FlowOutcome, seconds: f64) -> bool {
     (flow.sent as f64 - seconds * 125.0).abs() <= 1.0
 }

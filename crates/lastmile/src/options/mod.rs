@@ -1,8 +1,8 @@
 //! Options that an algorithm declares in its own file, and the values that users give to them.
 //!
 //! [`options!`](crate::options!) makes of one declaration the algorithm's configuration, its defaults, and the table of
-//! [`Opt`]s from which commands, scenario files, recordings and documents take names, kinds, ranges and help. What users
-//! ask for is a [`Choice`]: a registered name with the options given to it, such as `wbest(trains=4)`.
+//! [`Opt`]s from which commands, scenario files, recordings and documents take names, kinds, ranges and help. Users ask
+//! for a [`Choice`]: a registered name with the options given to it, such as `wbest(trains=4)`.
 
 mod names;
 mod types;
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 pub use types::{OptionType, possible, read_within, within};
 
-/// What kind of value an option takes.
+/// The kind of value that an option takes.
 ///
 /// ```
 /// use lastmile::options::Kind;
@@ -36,7 +36,7 @@ pub enum Kind {
     Rate,
     /// A length of time.
     Span,
-    /// How much may wait in a queue: packets or bytes.
+    /// A queue's limit: packets or bytes.
     Limit,
     /// A registered loss classifier, with options of its own.
     Classifier,
@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How such a value is written.
+    /// An example of such a value, as users write it.
     pub fn example(self) -> &'static str {
         match self {
             Kind::Flag => "true",
@@ -98,7 +98,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// What a text without quotes means.
+    /// Reads a text without quotes: a flag, count or finite number if it is one, otherwise the text itself.
     pub fn parse(text: &str) -> Scalar {
         let text = text.trim();
         let number = || text.parse().ok().filter(|n: &f64| n.is_finite()).map(Scalar::Number);
@@ -146,7 +146,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// That name with its defaults.
+    /// This name, with no options given.
     pub fn named(name: impl Into<String>) -> Choice {
         Choice { name: name.into(), options: Given::new() }
     }
@@ -226,7 +226,7 @@ pub fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> 
     parts.filter(move |_| !none)
 }
 
-/// What is wrong with an option, and what is possible instead.
+/// Refusal of an option: the fault, and the values or names that are possible instead.
 ///
 /// ```
 /// use lastmile::options::OptionError;
@@ -236,13 +236,13 @@ pub fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.spelled(str::to_owned))]
 pub struct OptionError {
-    /// Whose option it is.
+    /// The name of the option's owner, such as a method; empty if not known.
     pub owner: String,
     /// The option.
     pub option: String,
-    /// What is wrong with it; follows its name in a sentence. Other options' names stand in backticks.
+    /// The fault; follows the option's name in a sentence. Other options' names stand in backticks.
     pub reason: String,
-    /// The owner's options, where this is none of them.
+    /// The owner's options, if this is none of them.
     pub unknown: Option<Vec<&'static str>>,
 }
 
@@ -284,7 +284,7 @@ pub enum ChoiceError {
     /// Nothing of that name is registered.
     #[error("there is no {what} {name:?}; known: {}", known.join(", "))]
     Unknown {
-        /// What was looked for: a method, a loss classifier.
+        /// Kind of entry looked for, such as "method".
         what: &'static str,
         /// The name asked for.
         name: String,
@@ -296,9 +296,9 @@ pub enum ChoiceError {
     Option(#[from] OptionError),
 }
 
-/// What can be registered: it has a name and declares its options.
+/// An entry of a [`Registry`]: it has a name and declares its options.
 pub trait Entry {
-    /// What errors call it, such as "method".
+    /// Kind of entry, as errors call it, such as "method".
     const WHAT: &'static str;
     /// Its name.
     fn name(&self) -> &'static str;
@@ -306,7 +306,7 @@ pub trait Entry {
     fn options(&self) -> &'static [Opt];
 }
 
-/// What is registered under a name: what comes with this crate, and what a program adds to it.
+/// Entries by name: those of this crate, and those that a program adds.
 ///
 /// ```
 /// use lastmile::control::CONTROLLERS;
@@ -374,14 +374,14 @@ pub enum AddError {
     /// Two entries have one name.
     #[error("there are two {what}s called {name:?}")]
     Twice {
-        /// What they are, such as "method".
+        /// Kind of entry, such as "method".
         what: &'static str,
         /// Their name.
         name: &'static str,
     },
 }
 
-/// All options of an entry: what was given, and the defaults of the others that have one.
+/// All options of an entry: those given, and the defaults of the others that have one.
 pub fn used(options: &[Opt], given: &Given) -> Given {
     let value = |opt: &Opt| given.get(opt.name).cloned().or_else(|| opt.default());
     options.iter().filter_map(|opt| Some((opt.name.to_owned(), value(opt)?))).collect()
@@ -392,11 +392,11 @@ pub fn used(options: &[Opt], given: &Given) -> Given {
 pub struct Opt {
     /// Its name, words joined by underscores.
     pub name: &'static str,
-    /// What it takes.
+    /// Kind of its values.
     pub kind: Kind,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub help: &'static str,
-    /// Where it and its default come from.
+    /// Source of the option and its default: a paper, an RFC.
     pub source: &'static str,
     /// See [`Opt::default`].
     #[doc(hidden)]
@@ -428,7 +428,7 @@ pub trait Options: Default {
     /// Its options, in the order of their declaration.
     const OPTIONS: &'static [Opt];
 
-    /// Sets one; says what is wrong with the value, or that there is no such option.
+    /// Sets one option; refuses a wrong value and an unknown option.
     fn set(&mut self, option: &str, value: &Scalar) -> Result<(), OptionError>;
 
     /// Refuses a value out of its option's range, for configurations that were not read.
@@ -442,7 +442,7 @@ pub trait Options: Default {
     }
 }
 
-/// The configuration of what has no options.
+/// The configuration of an entry without options.
 ///
 /// ```
 /// use lastmile::options::{Choice, NoOptions, Options};
@@ -466,7 +466,7 @@ impl Options for NoOptions {
 }
 
 /// Declares a configuration and with it the options of an algorithm: for each its help in one line, its name, its type
-/// with the range of its values in brackets, its default, and where that comes from. Further lines of help are for
+/// with the range of its values in brackets, its default, and the source of that. Further lines of help are for
 /// readers of the code.
 ///
 /// ```
@@ -527,7 +527,7 @@ macro_rules! options {
                 option: &str,
                 value: &$crate::options::Scalar,
             ) -> Result<(), $crate::options::OptionError> {
-                // Where there are no options nothing is read.
+                // Without options nothing reads `value`.
                 _ = value;
                 let error = |reason: String| $crate::options::OptionError::new(option, reason);
                 match option {
@@ -556,7 +556,7 @@ macro_rules! options {
     };
 }
 
-/// Declares the files of algorithms and lists what they register: each `name` is a module with a constant `ENTRY`.
+/// Declares the files of algorithms and lists their entries: each `name` is a module with a constant `ENTRY`.
 macro_rules! registry {
     ($(#[$about:meta])* $vis:vis static $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
         $($(#[$module])* pub mod $name;)*

@@ -1,4 +1,4 @@
-//! The types that an option's value can have, and how each is read from what users give.
+//! The types that an option's value can have, and the reading of each from users' texts.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -10,21 +10,21 @@ use crate::units::{Bytes, Rate};
 
 /// A type that an option's value can have.
 pub trait OptionType: Sized {
-    /// What its values are called.
+    /// Kind of its values.
     const KIND: Kind;
     /// The type of a range of them.
     type Bound: PartialOrd + fmt::Display;
 
-    /// Reads what was given; otherwise says what is wrong or possible.
+    /// Reads a given value; the error says which values are possible.
     fn read(given: &Scalar) -> Result<Self, String>;
 
-    /// How it is written, if there is a value.
+    /// The value as users write it, if there is one.
     fn show(&self) -> Option<Scalar>;
 
-    /// What a range has to hold, if there is a value that ranges apply to.
+    /// The value to compare with a range, if ranges apply to it.
     fn bound(&self) -> Option<&Self::Bound>;
 
-    /// What is possible where no range is named.
+    /// The possible values where no range is declared, in words.
     fn any() -> String {
         format!("such as {}", Self::KIND.example())
     }
@@ -144,7 +144,7 @@ pub fn within<T: OptionType>(
     }
 }
 
-/// Says what a range holds; used by [`options!`](crate::options!).
+/// A range's values in words; used by [`options!`](crate::options!).
 #[doc(hidden)]
 pub fn possible<T: OptionType>(range: Option<RangeInclusive<T::Bound>>) -> String {
     range.map_or_else(T::any, |range| format!("{} to {}", range.start(), range.end()))

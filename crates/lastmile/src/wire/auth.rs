@@ -22,7 +22,7 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// What the HMAC TLV says about a packet's TLVs.
+/// Result of checking a packet's HMAC TLV over its TLVs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlvIntegrity {
     /// There is nothing to protect: no TLV, or a single Extra Padding (RFC 8972, 4.8).
@@ -106,7 +106,7 @@ impl HmacKey {
         }
     }
 
-    /// Renews the HMAC TLV of a TLV area after its flags and values were changed; says whether there is one.
+    /// Renews the HMAC TLV of a TLV area after its flags and values were changed; false if there is none.
     ///
     /// `sequence` is the one of the packet that goes out.
     pub fn resign_tlvs(&self, sequence: u32, area: &mut [u8]) -> bool {

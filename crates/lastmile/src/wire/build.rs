@@ -5,7 +5,7 @@ use super::{
     sequence_of, tlv_area,
 };
 
-/// What Extra Padding is filled with (RFC 8972, 4.1: pseudorandom recommended, zeros allowed).
+/// Contents of Extra Padding (RFC 8972, 4.1: pseudorandom recommended, zeros allowed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
     /// Zeros: cheapest, and compressible on the way.
@@ -43,7 +43,7 @@ pub struct PacketBuilder<'a> {
 }
 
 impl<'a> PacketBuilder<'a> {
-    /// Begins a Session-Sender's packet; what the buffer held is gone. Its TLVs carry U.
+    /// Begins a Session-Sender's packet and discards the buffer's contents. Its TLVs carry U.
     pub fn sender(buffer: &'a mut Vec<u8>, mode: Mode, packet: &SenderPacket) -> Self {
         Self::begin(buffer, mode, TlvFlags::SENDER, |out| packet.write(mode, out))
     }

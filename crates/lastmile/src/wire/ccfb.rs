@@ -15,7 +15,7 @@ const AROUND: usize = 12;
 const TOO_LONG_AGO: u16 = 0x1ffe;
 const UNKNOWN: u16 = 0x1fff;
 
-/// What is reported of one packet.
+/// Report on one packet.
 ///
 /// ```
 /// use lastmile::{node::Ecn, time::Span, wire::Reported};
@@ -25,16 +25,16 @@ const UNKNOWN: u16 = 0x1fff;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reported {
-    /// Whether it has arrived.
+    /// True if it has arrived.
     pub received: bool,
     /// Its ECN codepoint as it arrived.
     pub ecn: Ecn,
-    /// How long before the report it arrived, in 1/1024 s: 8189 at most, 8190 for longer. Not known where it arrived after it.
+    /// Time from its arrival to the report, in 1/1024 s: 8189 at most, 8190 for longer. `None` if it arrived after the report.
     pub ago: Option<u16>,
 }
 
 impl Reported {
-    /// A packet that arrived so long before the report. `None`: nobody knows when.
+    /// A packet that arrived this long before the report; `None` if the time of arrival is unknown.
     pub fn arrived(ecn: Ecn, ago: Option<Span>) -> Reported {
         let units =
             ago.filter(|ago| *ago >= Span::ZERO).map(|ago| i128::from(ago.as_nanos()) * 1024 / 1_000_000_000);
@@ -42,7 +42,7 @@ impl Reported {
         Reported { received: true, ecn, ago }
     }
 
-    /// How long before the report it arrived, to 1/1024 s.
+    /// Time from its arrival to the report, to 1/1024 s; `None` if unknown or beyond 8189/1024 s.
     pub fn before_report(&self) -> Option<Span> {
         let known = self.ago.filter(|ago| *ago < TOO_LONG_AGO);
         known.map(|ago| Span::from_nanos(i64::from(ago) * 1_000_000_000 / 1024))
@@ -86,7 +86,7 @@ pub struct Feedback<'a> {
     blocks: &'a [u8],
 }
 
-/// What a feedback packet says of one source.
+/// A feedback packet's reports on one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedbackBlock<'a> {
     /// The source.
@@ -118,7 +118,7 @@ impl<'a> Feedback<'a> {
         Ok(feedback)
     }
 
-    /// Who reports.
+    /// SSRC of the reporting source.
     pub fn ssrc(&self) -> u32 {
         self.ssrc
     }
@@ -139,7 +139,7 @@ impl<'a> Feedback<'a> {
     }
 }
 
-/// The first block of some, and what follows it.
+/// The first block of some, and the bytes after it.
 fn block(bytes: &[u8]) -> Option<(FeedbackBlock<'_>, &[u8])> {
     let head: &[u8; 8] = bytes.first_chunk()?;
     let reports = usize::from(super::be16(head, 6));
@@ -149,7 +149,7 @@ fn block(bytes: &[u8]) -> Option<(FeedbackBlock<'_>, &[u8])> {
 }
 
 impl FeedbackBlock<'_> {
-    /// What is said of each packet, by its sequence number.
+    /// Each packet's sequence number and report.
     pub fn reports(&self) -> impl Iterator<Item = (u16, Reported)> {
         let begin = self.begin;
         let metrics = self.metrics.as_chunks::<2>().0.iter();
@@ -159,7 +159,7 @@ impl FeedbackBlock<'_> {
     }
 }
 
-/// Appends feedback on one source: its packets from `begin` on, of which the first [`MAX_REPORTED`] are written, at a time
+/// Appends feedback on one source: its packets from `begin` on, the first [`MAX_REPORTED`] at most, at a time
 /// given as the middle 32 bits of an NTP timestamp.
 pub fn write_feedback(out: &mut Vec<u8>, own: u32, ssrc: u32, begin: u16, reports: &[Reported], at: u32) {
     let reports = &reports[..reports.len().min(MAX_REPORTED)];
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(ago(Span::from_millis(250)), Some(Span::from_millis(250)));
         assert_eq!(ago(Span::from_secs(8)), None);
         assert_eq!(ago(Span::from_nanos(-1)), None);
-        // [3.1] What is too long ago is said to be, and what came after the report is not known.
+        // [3.1] An arrival too long ago is written as such; one after the report is written as unknown.
         let bits = |span| Reported::arrived(Ecn::NotEct, Some(span)).bits();
         assert_eq!(
             (bits(Span::from_secs(8)), bits(Span::from_nanos(-1))),

@@ -62,7 +62,7 @@ impl<'a> ExtendedReport<'a> {
         Ok(report)
     }
 
-    /// Who reports.
+    /// SSRC of the reporting source.
     pub fn ssrc(&self) -> u32 {
         self.ssrc
     }
@@ -81,7 +81,7 @@ impl<'a> ExtendedReport<'a> {
     }
 }
 
-/// The first block of some: its type, its bytes, and what follows it.
+/// The first block of some: its type, its bytes, and the bytes after it.
 fn block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let head: &[u8; 4] = bytes.first_chunk()?;
     let (content, after) = bytes.split_at_checked(4 * (usize::from(super::be16(head, 2)) + 1))?;

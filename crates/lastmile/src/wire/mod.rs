@@ -3,9 +3,9 @@
 //! Sans-IO and on plain integers: a datagram's bytes come in, values go out, and the other way round. Parsing
 //! borrows from the datagram and never allocates; encoding goes into the caller's buffer; a reflector turns a
 //! received packet into its reply in place ([`reflect_in_place`], then [`reflect_tlvs`]), so that the reply has
-//! the request's size by construction. Nothing here panics on what a peer sent.
+//! the request's size by construction. Nothing here panics on a peer's bytes.
 //!
-//! What comes from where:
+//! Sources of the formats:
 //!
 //! | part | source |
 //! |---|---|
@@ -92,7 +92,7 @@ pub use tlv::{
     reflect_tlvs,
 };
 
-/// Why bytes are not what they should be.
+/// Why bytes cannot be read or written.
 ///
 /// Variants blame the peer unless their text names the caller. All of them mean: drop the packet or the TLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +147,7 @@ pub enum WireError {
     Value {
         /// The field.
         what: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// The packet's HMAC does not fit its bytes: wrong key, or altered on the way.
@@ -162,7 +162,7 @@ pub enum WireError {
     /// The caller's buffer is too small for what it asked to have encoded.
     #[error("the caller's buffer has {have} bytes, {what} needs {need}")]
     Buffer {
-        /// What was to be encoded.
+        /// The part to be encoded.
         what: &'static str,
         /// Bytes it needs.
         need: usize,

@@ -22,7 +22,7 @@ pub const RETRANSMISSION_HEADER_LEN: usize = 2;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack<'a> {
-    /// Who asks.
+    /// SSRC of the receiver that asks.
     pub sender: u32,
     /// The source of the packets.
     pub ssrc: u32,
@@ -108,7 +108,7 @@ pub fn write_retransmission(
     Ok(())
 }
 
-/// What a packet that is sent again carries: the original's number and payload. Nothing where it is too short.
+/// The original's sequence number and payload in a packet that is sent again; `None` if it is too short.
 pub fn original<'a>(packet: &RtpPacket<'a>) -> Option<(u16, &'a [u8])> {
     let (number, payload) = packet.payload.split_first_chunk::<RETRANSMISSION_HEADER_LEN>()?;
     Some((u16::from_be_bytes(*number), payload))

@@ -66,7 +66,7 @@ impl TimestampFormat {
     }
 }
 
-/// Error Estimate: how far a clock may be off, whether it is synchronised, and in which format it is written.
+/// Error Estimate: a clock's greatest error, its synchronisation bit, and the format of its timestamps.
 ///
 /// ```text
 ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5

@@ -1,7 +1,7 @@
 //! RTCP packets (RFC 3550, section 6): sender and receiver reports, the source's name, goodbye.
 //!
-//! A datagram holds several packets one after the other. [`Rtcp::all`] reads them; what this program does not know comes
-//! as [`Rtcp::Other`] and is skipped. Congestion control feedback (RFC 8888) is in [`ccfb`](super::Feedback).
+//! A datagram holds several packets one after the other. [`Rtcp::all`] reads them; unknown types come as
+//! [`Rtcp::Other`], to be skipped. Congestion control feedback (RFC 8888) is in [`ccfb`](super::Feedback).
 
 use super::WireError;
 use super::ccfb::{FEEDBACK_FORMAT, Feedback};
@@ -20,7 +20,7 @@ const CNAME: u8 = 1;
 /// Bytes of one report block.
 const BLOCK_LEN: usize = 24;
 
-/// What a sender says of its own packets (section 6.4.1).
+/// A sender's report on its own packets (section 6.4.1).
 ///
 /// ```
 /// use lastmile::wire::{Rtcp, SenderInfo, write_sender_report};
@@ -41,7 +41,7 @@ pub struct SenderInfo {
     pub bytes: u32,
 }
 
-/// What a receiver says of one source (section 6.4.1).
+/// A receiver's report on one source (section 6.4.1).
 ///
 /// ```
 /// use lastmile::wire::{ReportBlock, Rtcp, write_receiver_report};
@@ -82,18 +82,18 @@ pub struct ReportBlock {
 pub enum Rtcp<'a> {
     /// A sender report.
     Sender {
-        /// Who reports.
+        /// SSRC of the reporting source.
         ssrc: u32,
-        /// What it sent.
+        /// Report on the packets that it sent.
         info: SenderInfo,
-        /// What it received.
+        /// Reports on the sources that it receives.
         blocks: ReportBlocks<'a>,
     },
     /// A receiver report.
     Receiver {
-        /// Who reports.
+        /// SSRC of the reporting source.
         ssrc: u32,
-        /// What it received.
+        /// Reports on the sources that it receives.
         blocks: ReportBlocks<'a>,
     },
     /// Congestion control feedback (RFC 8888).

@@ -1,4 +1,4 @@
-//! What all RTCP packets have: their header, their length and padding (RFC 3550, section 6.4.1).
+//! Common parts of all RTCP packets: header, length and padding (RFC 3550, section 6.4.1).
 
 use super::rtp::{VERSION, version};
 use super::{WireError, be16};
@@ -6,7 +6,7 @@ use super::{WireError, be16};
 /// Transport layer feedback (RFC 4585, section 9), whose formats stand in files of their own.
 pub(super) const TRANSPORT_FEEDBACK: u8 = 205;
 
-/// The first packet of a datagram, without padding, and what follows it.
+/// The first packet of a datagram, without padding, and the bytes after it.
 pub(super) fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let what = "an RTCP packet";
     let head: &[u8; 4] =
@@ -25,7 +25,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     Ok((packet, after))
 }
 
-/// Appends a packet: its header, what `body` writes, and the length in words.
+/// Appends a packet: its header with the length in words, and the bytes that `body` writes.
 pub(super) fn packet(out: &mut Vec<u8>, count: u8, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend([VERSION << 6 | count & 0x1f, kind, 0, 0]);

@@ -1,4 +1,4 @@
-//! RTP packets (RFC 3550, section 5): the fixed header, what may stand between it and the payload, and padding.
+//! RTP packets (RFC 3550, section 5): the fixed header, the optional fields before the payload, and padding.
 
 use super::WireError;
 
@@ -23,7 +23,7 @@ pub(super) const VERSION: u8 = 2;
 pub struct RtpHeader {
     /// Of video: the last packet of a frame.
     pub marker: bool,
-    /// What the payload is, 7 bits.
+    /// Payload type number (RFC 3550, 5.1), 7 bits.
     pub payload_type: u8,
     /// One more for each packet, modulo 65,536.
     pub sequence: u16,
@@ -64,7 +64,7 @@ impl<'a> RtpPacket<'a> {
     /// Reads a packet.
     ///
     /// # Errors
-    /// What the peer sent is no RTP of version 2, or ends before it should.
+    /// The packet is not RTP of version 2, is too short, or has padding that does not fit.
     pub fn parse(bytes: &'a [u8]) -> Result<RtpPacket<'a>, WireError> {
         let short = |need| WireError::Truncated { what: "an RTP packet", need, have: bytes.len() };
         let fixed: &[u8; RTP_HEADER_LEN] = bytes.first_chunk().ok_or_else(|| short(RTP_HEADER_LEN))?;
@@ -107,8 +107,8 @@ pub(super) fn version(first: u8, what: &'static str) -> Result<(), WireError> {
     }
 }
 
-/// Whether a datagram on a port that RTP and RTCP share is RTCP (RFC 5761, section 4): by its packet type, which as
-/// RTP would be a marker and a payload type of 64 to 95.
+/// True if a datagram on a port that RTP and RTCP share is RTCP (RFC 5761, section 4). Decided by its packet type, 192 to
+/// 223: as RTP it would be a marker and a payload type of 64 to 95.
 ///
 /// ```
 /// assert!(lastmile::wire::is_rtcp(&[0x80, 200]));

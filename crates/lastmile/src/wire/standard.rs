@@ -13,7 +13,7 @@ pub(super) fn target<const L: usize>(out: &mut [u8]) -> Result<&mut [u8; L], Wir
     out.try_into().map_err(|_| WireError::Buffer { what: "a TLV value", need: L, have })
 }
 
-/// What a reflector says it did with EC1 (draft-ietf-ippm-stamp-cos-ecn-01, 3.2).
+/// A reflector's answer to EC1 (draft-ietf-ippm-stamp-cos-ecn-01, 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ReversePathEcn {
     /// 0b00, from senders, and from reflectors that know only RFC 8972.
@@ -38,17 +38,17 @@ pub enum ReversePathEcn {
 /// The draft calls ECN "EC2" and RP "RPD", and uses bits that RFC 8972 reserves, so either side may know only the RFC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ClassOfService {
-    /// DSCP1: what the reply shall carry, 0 to 63.
+    /// DSCP1: codepoint that the reply shall carry, 0 to 63.
     pub dscp_wanted: u8,
     /// EC1: ECN codepoint that the reply shall carry, 0 to 3.
     pub ecn_wanted: u8,
-    /// DSCP2: what the request arrived with; the reflector's answer.
+    /// DSCP2: codepoint that the request arrived with; the reflector's answer.
     pub dscp_received: u8,
     /// ECN (EC2): codepoint that the request arrived with; the reflector's answer.
     pub ecn_received: u8,
-    /// RP: whether the reflector's policy refused DSCP1, so that the reply carries the received DSCP.
+    /// RP: the reflector's policy refused DSCP1, so the reply carries the received DSCP.
     pub dscp_refused: bool,
-    /// RPE: what the reflector did with EC1.
+    /// RPE: the reflector's answer to EC1.
     pub reverse_ecn: ReversePathEcn,
 }
 
@@ -130,7 +130,7 @@ impl TlvValue for ControlCode {
     }
 }
 
-/// What a Return Path TLV asks for (RFC 9503, 4.1). Only a packet's first one counts.
+/// Contents of a Return Path TLV (RFC 9503, 4.1). Only a packet's first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReturnPath {
     /// A control code; other sub-TLVs beside it are ignored.
@@ -163,7 +163,7 @@ impl ReturnPath {
     }
 }
 
-/// Reflected Test Packet Control TLV: how many packets of which size, how far apart, shall come back for this one
+/// Reflected Test Packet Control TLV: number, size and interval of the packets that shall come back for this one
 /// (draft-ietf-ippm-asymmetrical-pkts-14, 3).
 ///
 /// ```text
@@ -186,8 +186,8 @@ pub struct ReflectedControl {
     pub count: u16,
     /// Nanoseconds between two reflected packets.
     pub interval_ns: u32,
-    /// Whether sub-TLVs (address groups, types 10 and 11) limit who shall answer. We are in no group: such a request
-    /// gets no reply. Encodes nothing.
+    /// True if sub-TLVs (address groups, types 10 and 11) limit the reflectors that shall answer. We are in no group:
+    /// such a request gets no reply. Encodes nothing.
     pub groups: bool,
 }
 

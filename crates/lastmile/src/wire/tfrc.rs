@@ -1,6 +1,6 @@
-//! What receiver-based TFRC says beyond RTP and its reports (RFC 5348, section 3.2): formats of our own. In data packets the
-//! time of sending and the sender's round-trip time, as a header extension (RFC 8285, one-byte headers); in feedback an APP
-//! packet (RFC 3550, section 6.7), and another one in which a sender names the scheme that is to count losses. `docs/protocol.md`
+//! Fields of receiver-based TFRC beyond RTP and its reports (RFC 5348, section 3.2), in formats of our own. Data packets carry
+//! the time of sending and the sender's round-trip time in a header extension (RFC 8285, one-byte headers). Feedback is an APP
+//! packet (RFC 3550, section 6.7); in another one a sender names the scheme that is to count losses. `docs/protocol.md`
 //! draws all of them.
 
 use super::WireError;
@@ -23,7 +23,7 @@ const MAX_RTT: u32 = (1 << 22) - 1;
 const HISTORY: u32 = 1 << 22;
 const SUMMARY: u32 = 1 << 23;
 
-/// The type of APP packets, and which one is ours.
+/// The packet type of APP packets, and the name of ours.
 pub(super) const APPLICATION: u8 = 204;
 pub(super) const NAME: [u8; 4] = *b"TFRC";
 /// Subtypes of ours: reports, and names of schemes.
@@ -35,7 +35,7 @@ const SCHEME_HEAD: usize = 12;
 /// The longest name of a scheme in bytes.
 pub const MAX_SCHEME_NAME: usize = 252;
 
-/// What a data packet says of its sender (RFC 5348, section 3.2.1).
+/// A sender's fields in a data packet (RFC 5348, section 3.2.1).
 ///
 /// ```
 /// use lastmile::{time::Span, wire::{RtpHeader, RtpPacket, SendTime}};
@@ -50,13 +50,13 @@ pub const MAX_SCHEME_NAME: usize = 252;
 pub struct SendTime {
     /// When it left, on a clock of the sender's: microseconds modulo 2^28.
     pub at: u32,
-    /// The sender's round, modulo 16: how often it heard feedback, or waited for it in vain.
+    /// The sender's round, modulo 16: the number of times that it heard feedback or waited for it in vain.
     pub round: u8,
     /// The sender's estimate of the round-trip time, once it has one; 4.194303 s is the most.
     pub rtt: Option<Span>,
     /// The receiver is asked for [`TfrcReport`]s in place of congestion control feedback.
     pub summary: bool,
-    /// Where this changes from one packet to the next, the receiver's loss history begins anew.
+    /// Toggled to make the receiver begin a new loss history: from the first packet with the other value.
     pub history: bool,
 }
 
@@ -82,11 +82,11 @@ impl SendTime {
         out.extend(&word.to_be_bytes()[1..]);
     }
 
-    /// That of a packet, if it has one.
+    /// The send time in a packet's header extension, if it has one.
     pub fn of(packet: &RtpPacket<'_>) -> Option<SendTime> {
         let (_, mut rest) = packet.extension.filter(|(profile, _)| *profile == ONE_BYTE)?;
         while let Some((&head, after)) = rest.split_first() {
-            // Zero is padding; what follows 15 is not for us (section 4.2).
+            // Zero is padding; an identifier of 15 ends the elements (section 4.2).
             let len = match head >> 4 {
                 0 => 0,
                 15 => return None,
@@ -111,7 +111,7 @@ impl SendTime {
     }
 }
 
-/// What a receiver says of one source (RFC 5348, section 3.2.2).
+/// A receiver's report on one source (RFC 5348, section 3.2.2).
 ///
 /// ```
 /// use lastmile::{time::Span, units::Bytes, wire::{Rtcp, TfrcReport, scheme_check, write_tfrc_report}};
@@ -126,21 +126,21 @@ impl SendTime {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TfrcReport {
-    /// Who reports.
+    /// SSRC of the receiver.
     pub ssrc: u32,
-    /// On whom.
+    /// SSRC of the source reported on.
     pub source: u32,
     /// The sequence number of the newest packet.
     pub sequence: u16,
-    /// By which scheme losses are counted: [`scheme_check`] of its name.
+    /// Scheme by which losses are counted: [`scheme_check`] of its name.
     pub scheme: u16,
-    /// The send time in it: `t_recvdata`.
+    /// The send time in that packet: `t_recvdata`.
     pub echo: u32,
-    /// How long ago it arrived, to a microsecond: `t_delay`.
+    /// Time from that packet's arrival to the report, to a microsecond: `t_delay`.
     pub delay: Span,
     /// IP bytes that arrived within `over`: X_recv is their quotient.
     pub received: Bytes,
-    /// In which time they arrived, to a microsecond; zero where there is nothing to go by yet.
+    /// Time in which they arrived, to a microsecond; zero before the first measurement.
     pub over: Span,
     /// p, 0 to 1, in steps of 1 / (2^32 - 1).
     pub loss_event_rate: f64,
@@ -166,7 +166,7 @@ impl TfrcReport {
     }
 }
 
-/// Appends a report; what is out of range becomes the nearest that can be said.
+/// Appends a report; values out of range become the nearest that fits.
 pub fn write_tfrc_report(out: &mut Vec<u8>, report: &TfrcReport) {
     packet(out, REPORT, APPLICATION, |out| {
         out.extend(report.ssrc.to_be_bytes());
@@ -227,7 +227,7 @@ pub fn write_tfrc_scheme(out: &mut Vec<u8>, scheme: &TfrcScheme<'_>) {
     });
 }
 
-/// By what reports tell schemes apart: FNV-1a of 32 bits over the name, its halves joined by exclusive or.
+/// Check value by which reports tell schemes apart: FNV-1a of 32 bits over the name, its halves joined by exclusive or.
 pub fn scheme_check(name: &str) -> u16 {
     let hash =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

@@ -23,7 +23,7 @@ pub const TLV_HEADER_LEN: usize = 4;
 pub struct TlvFlags(u8);
 
 impl TlvFlags {
-    /// No flag: what a reflector leaves on a TLV that it has understood.
+    /// No flag: a reflector has understood the TLV.
     pub const NONE: Self = Self(0);
     /// U: the reflector has not understood the TLV. A sender sets it, so that a reflector that knows no TLVs and
     /// copies them is told from one that does.
@@ -32,10 +32,10 @@ impl TlvFlags {
     pub const MALFORMED: Self = Self(0x40);
     /// I: the TLVs failed HMAC verification.
     pub const INTEGRITY: Self = Self(0x20);
-    /// C: the reflector did not do what the Reflected Test Packet Control TLV asked, because of a limit of its own
+    /// C: the reflector did not follow the Reflected Test Packet Control TLV, because of a limit of its own
     /// (draft-ietf-ippm-asymmetrical-pkts-14, 3).
     pub const NOT_CONFORMANT: Self = Self(0x10);
-    /// What a sender writes.
+    /// Flags of a sender's TLVs.
     pub const SENDER: Self = Self::UNRECOGNIZED;
 
     /// Flags from the octet; the four reserved bits are dropped.
@@ -50,13 +50,13 @@ impl TlvFlags {
         self.0
     }
 
-    /// Whether all flags of `other` are set.
+    /// True if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether a sender may use the values of a reflected TLV with these flags: neither U, M nor I is set.
+    /// True if a sender may use the values of a reflected TLV with these flags: neither U, M nor I is set.
     #[must_use]
     pub const fn usable(self) -> bool {
         self.0 & 0xE0 == 0
@@ -153,7 +153,7 @@ pub struct Tlv<'a> {
     pub kind: TlvType,
     /// The value.
     pub value: &'a [u8],
-    /// Where the TLV's header begins in the area.
+    /// Offset of the TLV's header in the area, bytes.
     pub offset: usize,
 }
 
@@ -169,7 +169,7 @@ struct Frame {
 #[derive(Debug, Clone, Default)]
 struct Cursor {
     at: usize,
-    /// Where the trailing zeros begin; found when the first zero header is met, and only once, so that a packet
+    /// Offset of the trailing zeros, bytes. Found when the first zero header is met, and only once, so that a packet
     /// made of zero headers costs no more than any other.
     zeros_from: Option<usize>,
     done: bool,
@@ -183,7 +183,7 @@ impl Cursor {
             self.done = true;
             return None;
         }
-        // Whatever goes wrong below, nothing after it can be framed.
+        // After any error below, nothing can be framed.
         self.done = true;
         let Some(&[flags, kind, high, low]) = rest.first_chunk() else {
             return Some(Err(WireError::Truncated {
@@ -263,11 +263,11 @@ pub struct TlvMut<'a> {
     pub kind: TlvType,
     /// The value, of the length that it keeps.
     pub value: &'a mut [u8],
-    /// Where the TLV's header begins in the area.
+    /// Offset of the TLV's header in the area, bytes.
     pub offset: usize,
 }
 
-/// What a reflector makes of a TLV.
+/// A reflector's verdict on a TLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Understood and acted on: all flags cleared.
@@ -296,14 +296,14 @@ impl Verdict {
     }
 }
 
-/// What [`reflect_tlvs`] met.
+/// Counts of [`reflect_tlvs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Reflected {
     /// TLVs walked over, the malformed one included.
     pub count: usize,
     /// TLVs that got U.
     pub unrecognized: usize,
-    /// Where the malformed TLV begins, if there is one; what follows it is as it came.
+    /// Offset of the malformed TLV's header in the area, bytes, if there is one; the bytes after it are unchanged.
     pub malformed_at: Option<usize>,
 }
 
@@ -347,7 +347,7 @@ pub fn reflect_tlvs(area: &mut [u8], mut judge: impl FnMut(TlvMut<'_>) -> Verdic
 
 /// A reflector's pass over TLVs whose HMAC does not fit: I on every one, and no value is looked at (RFC 8972, 4.8).
 ///
-/// Also for a reflector without a key that meets an HMAC TLV, since it must not use what it cannot verify.
+/// Also for a reflector without a key that meets an HMAC TLV, since it must not use TLVs that it cannot verify.
 pub fn fail_integrity(area: &mut [u8]) {
     let mut cursor = Cursor::default();
     loop {

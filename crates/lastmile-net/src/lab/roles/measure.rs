@@ -1,4 +1,4 @@
-//! What lateness did to measurements: each one's streams once more through the same estimator.
+//! The effect of lateness on measurements: each one's streams once more through the same estimator.
 
 use lastmile::estimate::{Estimate, Estimator, Outcome, Quantity, Refusal, Step, replay};
 use lastmile::node::Datagram;
@@ -23,7 +23,7 @@ pub(super) fn told<'a>(
         .collect()
 }
 
-/// Whether a packet is of a session: streams begin soon after what is said about them.
+/// True if a packet is of a session, control packets included: streams begin soon after them.
 pub(super) fn is_timed(datagram: &Datagram) -> bool {
     [datagram.from.port(), datagram.to.port()].contains(&REFLECTOR_PORT)
 }
@@ -34,7 +34,7 @@ pub(in crate::lab) fn of(session: SessionSpec, seed: u64, make: &Makers) -> Told
     Told { from, to, ipv6, moved: Box::new(move |before, after| moved(&session, seed, make, before, after)) }
 }
 
-/// How far the results of two sets of the same streams are apart.
+/// The greatest difference between the results of two sets of the same streams.
 fn moved(
     session: &SessionSpec,
     seed: u64,
@@ -43,7 +43,7 @@ fn moved(
     after: &[StreamRecord],
 ) -> Result<(f64, String), RunError> {
     let mut furthest = (0.0, String::new());
-    // What the measurements were given, one after the other: as many streams as each asks for.
+    // The measurements took the streams one after the other: as many as each asks for.
     let mut first = 0;
     let made = || session.measurements(&make.measure, seed);
     for (one, mut other) in made()?.into_iter().zip(made()?) {
@@ -79,7 +79,7 @@ impl Estimator for Counting {
     }
 }
 
-/// How far an outcome is from what it was, as a share of the capacity, and both in words.
+/// The difference between two outcomes as a share of the capacity, and both in words.
 fn difference(was: &Outcome, is: &Outcome) -> (f64, String) {
     let (was, is) = match (was, is) {
         (Outcome::Refused(Refusal::NotRecorded { .. }), _)

@@ -1,5 +1,5 @@
-//! What the lab has of each role: which packets its endpoints recorded one by one, and what its results would have been had
-//! these come otherwise.
+//! The lab's part of each role: the packets that its endpoints recorded one by one, and its results if these had
+//! come otherwise.
 
 use lastmile::node::Datagram;
 use lastmile::report::StreamRecord;
@@ -11,15 +11,15 @@ use lastmile_sim::scenario::Scenario;
 pub(super) mod measure;
 const ROLES: &[Role] = &[Role { told: measure::told, is_timed: measure::is_timed }];
 
-/// What the lab asks of a role.
+/// The lab's functions of a role.
 struct Role {
-    /// What its endpoints recorded in a run of a scenario with a seed.
+    /// Records of its endpoints in a run of a scenario with a seed.
     told: for<'a> fn((&'a Scenario, u64), &Running, &'a Makers) -> AllTold<'a>,
-    /// Whether a packet is of its endpoints, whose packets are timed one by one.
+    /// True if a packet is of its endpoints, which need every packet in time.
     is_timed: fn(&Datagram) -> bool,
 }
 
-/// Conversations with what was recorded of each.
+/// Conversations with the records of each.
 type AllTold<'a> = Vec<(Told<'a>, Vec<StreamRecord>)>;
 
 /// A conversation whose packets are recorded one by one.
@@ -28,14 +28,14 @@ pub(super) struct Told<'a> {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) ipv6: bool,
-    /// How far its results are from each other with these records and with those.
+    /// The difference between its results with these records and with those.
     pub(super) moved: Box<Moved<'a>>,
 }
 
-/// A share of what was found, and both results in words.
+/// A difference as a share of the capacity, and both results in words.
 pub(super) type Moved<'a> = dyn Fn(&[StreamRecord], &[StreamRecord]) -> Result<(f64, String), RunError> + 'a;
 
-/// What all roles' endpoints recorded in a run of a scenario with a seed.
+/// Records of all roles' endpoints in a run of a scenario with a seed.
 pub(super) fn told<'a>(
     run: (&'a Scenario, u64),
     running: &Running,
@@ -44,7 +44,7 @@ pub(super) fn told<'a>(
     ROLES.iter().flat_map(|role| (role.told)(run, running, make)).unzip()
 }
 
-/// Whether a packet is of endpoints whose packets are timed one by one, so that the lab had better not sleep.
+/// True if a packet is of endpoints whose packets are timed one by one, so that the lab had better not sleep.
 pub(super) fn is_timed(datagram: &Datagram) -> bool {
     ROLES.iter().any(|role| (role.is_timed)(datagram))
 }

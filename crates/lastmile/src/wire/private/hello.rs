@@ -7,7 +7,7 @@ use crate::wire::{TlvType, TlvValue, WireError, be, be16, be32, be64, put};
 /// Octets of a Hello value, in both directions.
 pub const HELLO_LEN: usize = 60;
 
-/// What a side can do, as bits; unknown ones are kept and mean nothing.
+/// Abilities of a side, as bits; unknown bits are kept and mean nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Abilities(pub u32);
 
@@ -16,7 +16,7 @@ impl Abilities {
     pub const ARRIVAL_REPORTS: Self = Self(1);
     /// Sends streams on request (Reflected Test Packet Control with a Stream tag).
     pub const REVERSE_STREAMS: Self = Self(1 << 1);
-    /// Sees the ECN field of what arrives, and sets it as Class of Service asks.
+    /// Sees the ECN field of arriving packets, and sets it as Class of Service asks.
     pub const ECN: Self = Self(1 << 2);
     /// Receive times are the kernel's or the network card's.
     pub const KERNEL_RECEIVE_TIMES: Self = Self(1 << 3);
@@ -24,18 +24,18 @@ impl Abilities {
     pub const DEPARTURE_REPORTS: Self = Self(1 << 4);
     /// Has a key and speaks authenticated mode.
     pub const AUTHENTICATED: Self = Self(1 << 5);
-    /// Sees the TTL or Hop Limit of what arrives.
+    /// Sees the TTL or Hop Limit of arriving packets.
     pub const HOP_LIMIT: Self = Self(1 << 6);
     /// Sends reverse streams of uneven spacing, by a Schedule beside the request.
     pub const SCHEDULES: Self = Self(1 << 7);
 
-    /// Whether all of `other` are here.
+    /// True if `self` has all abilities of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// What both have.
+    /// Abilities that both have.
     #[must_use]
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -87,13 +87,13 @@ pub struct HelloRequest {
     pub token: Token,
 }
 
-/// What a reflector grants.
+/// Grants of a reflector to one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Offer {
     /// The version to speak, or `None` where there is none in common; the reflector's own range then stands in
     /// the reply's `version_min` and `version_max`, so the user can be told who has to upgrade.
     pub version: Option<u8>,
-    /// What the reflector can do for this peer.
+    /// Abilities that the reflector offers to this peer.
     pub abilities: Abilities,
     /// Address proof, to be echoed in Stream and Report TLVs.
     pub token: Token,
@@ -105,7 +105,7 @@ pub struct Offer {
     pub resolution_ns: u32,
     /// Bytes that the reflector may send to this peer beyond plain replies, because the peer has sent as many.
     pub credit: u64,
-    /// Bytes left of what the operator allows to this peer.
+    /// Bytes left of the operator's allowance for this peer.
     pub budget: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct HelloReply {
     pub version_max: u8,
     /// The request's nonce.
     pub nonce: u64,
-    /// What is granted.
+    /// The grants.
     pub offer: Offer,
 }
 

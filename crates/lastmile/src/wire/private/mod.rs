@@ -11,13 +11,13 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! How they are used together:
+//! Use together:
 //!
 //! - **Forward stream without replies**: each probe has Stream, Return Path (no reply), and Extra Padding up to the
 //!   probe's size. The arrivals are then fetched page by page with Report requests, each as large as the page.
 //! - **Reverse stream**: one request with Stream (id, first index, count of the stream) and Reflected Test Packet
 //!   Control (number, length and interval of the packets for this request). Each reflected packet carries the Stream
-//!   tag with its own index. [`StreamTag::burst`] adds what the Control TLV cannot say, groups of packets back to
+//!   tag with its own index. [`StreamTag::burst`] adds a field that the Control TLV lacks, groups of packets back to
 //!   back, so that a run of packet pairs is one request; a [`Schedule`] beside has the
 //!   gaps of a stream that is not evenly spaced. No Return Path (no reply) beside a Control TLV: the draft
 //!   forbids it. The times at which the packets left are fetched with a Report request for departures.

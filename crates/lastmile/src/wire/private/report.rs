@@ -63,7 +63,7 @@ pub const fn page_capacity(value_len: usize) -> usize {
     value_len.saturating_sub(REPORT_HEADER_LEN) / REPORT_ENTRY_LEN
 }
 
-/// What is asked for.
+/// Kind of times that a report is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReportKind {
     /// Arrivals of a stream at the reflector.
@@ -72,11 +72,11 @@ pub enum ReportKind {
     Departures,
 }
 
-/// How a request for a page went.
+/// Outcome of a request for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReportStatus {
-    /// The page holds what is known.
+    /// The page holds all known times.
     Ok = 0,
     /// The reflector has seen nothing of this stream, or does not accept the token.
     UnknownStream = 1,
@@ -232,10 +232,10 @@ impl Arrival {
     }
 }
 
-/// What a reply says besides the entries.
+/// A reply without its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReportHeader {
-    /// How it went; with anything but [`ReportStatus::Ok`] there are no entries.
+    /// Outcome of the request; there are entries only with [`ReportStatus::Ok`].
     pub status: ReportStatus,
     /// Arrivals or departures, as asked for.
     pub kind: ReportKind,
@@ -253,13 +253,13 @@ pub struct ReportHeader {
     pub first_index: u16,
     /// Resolution of the times, ns.
     pub resolution_ns: u32,
-    /// What the entries' offsets count from, ns of the reflector's clock.
+    /// Zero of the entries' offsets, ns of the reflector's clock.
     pub base_ns: u64,
 }
 
-/// Writes a reply over the value of its request, and says how many entries went in.
+/// Writes a reply over the value of its request, and returns the number of entries written.
 ///
-/// Takes from `entries` what fits; what was left of the request and is not overwritten becomes zero.
+/// Takes as many of `entries` as fit; the rest of the value becomes zero.
 ///
 /// # Errors
 /// [`WireError::Buffer`] where `value` is shorter than [`MIN_REPORT_LEN`].

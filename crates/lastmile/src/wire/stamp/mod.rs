@@ -6,7 +6,7 @@ use super::{ErrorEstimate, HmacKey, TAG_LEN, TlvIntegrity, WireError, be, be16, 
 pub const OPEN_LEN: usize = 44;
 /// Bytes of either authenticated base packet (RFC 8762, 4.2.2 and 4.3.2).
 pub const AUTH_LEN: usize = 112;
-/// Where the HMAC of an authenticated packet stands; it covers everything before (RFC 8762, 4.4).
+/// Offset of the HMAC in an authenticated packet, bytes; it covers everything before (RFC 8762, 4.4).
 pub(super) const AUTH_TAG_AT: usize = AUTH_LEN - TAG_LEN;
 
 /// Mode of a STAMP session. The packets do not say it: both sides are configured alike (RFC 8762, 4).
@@ -63,7 +63,7 @@ fn authenticated<'a>(what: &'static str, datagram: &'a [u8]) -> Result<&'a [u8; 
     datagram.first_chunk().ok_or(short(what, AUTH_LEN, datagram))
 }
 
-/// What a Session-Sender writes (RFC 8762, 4.2; offsets of the SSID: RFC 8972, figures 1 and 3).
+/// Base packet of a Session-Sender (RFC 8762, 4.2; offsets of the SSID: RFC 8972, figures 1 and 3).
 ///
 /// ```text
 ///                        unauthenticated   authenticated
@@ -137,7 +137,7 @@ impl SenderPacket {
     }
 }
 
-/// What a Session-Reflector writes (RFC 8762, 4.3; offsets of the SSID: RFC 8972, figures 2 and 4).
+/// Base packet of a Session-Reflector (RFC 8762, 4.3; offsets of the SSID: RFC 8972, figures 2 and 4).
 ///
 /// ```text
 ///                                unauthenticated   authenticated
@@ -258,7 +258,7 @@ const AUTH_FIELDS: Fields = Fields {
     sender_ttl: 80,
 };
 
-/// What a reflector knows of a request and its reply.
+/// A reflector's own fields in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reflection {
     /// The reflector's own count; `None` copies the sender's (stateless, RFC 8762, 4.3.1).
@@ -301,16 +301,15 @@ pub fn reflect_in_place(
     Ok(request)
 }
 
-/// How far apart a reflector may stamp a packet's arrival and its reply, in seconds, to be known as one.
+/// Greatest distance between a reply's two timestamps for it to be recognised as a reply, seconds.
 const REFLECTED_WITHIN: u32 = 3_600;
 
-/// Whether a packet that came to a reflector looks like the reply of another: answering it may never end.
+/// True if a packet that came to a reflector looks like another reflector's reply: answering it may never end.
 ///
-/// In authenticated mode a sender's bytes where replies have the Receive Timestamp must be zero. In unauthenticated
-/// mode they may be the padding of a TWAMP Light packet: there both of a reply's timestamps are of one clock, so a
-/// reply is what has them less than about an hour apart, which random padding has once in 600,000 packets. The
-/// seconds stand in the first four bytes of either [`super::TimestampFormat`]. A packet shorter than the base
-/// packet looks like nothing.
+/// In authenticated mode a sender must leave the Receive Timestamp's bytes zero. In unauthenticated mode they may be the
+/// padding of a TWAMP Light packet. Both timestamps of a reply are of one clock, so a packet counts as a reply if they
+/// are at most an hour apart; random padding is once in 600,000 packets. The seconds are the first four bytes of either
+/// [`super::TimestampFormat`]. False for a packet shorter than the base packet.
 ///
 /// ```
 /// use lastmile::wire::{ErrorEstimate, Mode, Reflection, SenderPacket, looks_reflected, reflect_in_place};
@@ -365,7 +364,7 @@ impl HmacKey {
         self.check(&[&packet[..AUTH_TAG_AT]], &packet[AUTH_TAG_AT..])
     }
 
-    /// Whether the packet satisfies authenticated mode as a whole: its base HMAC, and the HMAC TLV over its TLVs
+    /// Checks that the packet satisfies authenticated mode as a whole: its base HMAC, and the HMAC TLV over its TLVs
     /// unless there is nothing to protect (RFC 8762, 4.4; RFC 8972, 4.8).
     ///
     /// # Errors

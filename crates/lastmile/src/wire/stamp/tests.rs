@@ -1,4 +1,4 @@
-//! Packets byte by byte, and what is no packet.
+//! Packets byte by byte, and bytes that are no packet.
 
 use super::*;
 
