@@ -58,7 +58,7 @@ impl Node for Feeder {
     }
 }
 
-/// What became of packets: nanoseconds, numbers, and how they were marked, or why they were lost.
+/// Fates of packets: nanoseconds, numbers, and their marks or the causes of their losses.
 #[derive(Debug, Default)]
 pub struct Fates {
     pub arrived: Vec<(u64, u64, Ecn)>,

@@ -117,7 +117,7 @@ fn more_flows_on_the_same_path_leave_the_others_departures() {
         let text = builtin_text(name).unwrap();
         let short = [Override::new("duration", "10 s"), Override::new("warm_up", "1 s")];
         let parse = |text: &str| Scenario::parse_with(name, text, &short);
-        // Where flows or measurements start later than this run ends, it is refused; then as it is.
+        // A scenario with a flow or measurement that would start after this run's end keeps its duration.
         let parse = |text: &str| parse(text).or_else(|_| Scenario::parse(name, text)).unwrap();
         let alone = parse(text);
         let Some(first) = alone.traffic.first() else { continue };

@@ -28,7 +28,7 @@ fn losses(kind: &str, rate: f64, seed: u64) -> Vec<u64> {
     lost
 }
 
-/// What the bottleneck carries, in percent of its rate, of one flow alone over a ready scenario.
+/// Use of the bottleneck, in percent of its rate, by one flow alone over a ready scenario.
 fn run(arguments: &str, seed: u64) -> [f64; 1] {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [name, recovery, options, kind, rate] = words[..] else { panic!("{arguments}") };

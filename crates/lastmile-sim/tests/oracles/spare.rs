@@ -1,4 +1,4 @@
-//! What can be added to a cell without taking from others, against what becomes of all when it is added.
+//! Rate that can be added to a cell without taking from others, against the rates of all when it is added.
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::monitor::flows::FlowWatch;
@@ -16,7 +16,7 @@ struct Cell {
     overrides: &'static [(&'static str, &'static str)],
 }
 
-/// What makes WBest's cell one of 802.11b.
+/// Overrides that make WBest's cell one of 802.11b.
 const B: [(&str, &str); 4] = [
     ("wlan.0.standard", "b"),
     ("wlan.0.ack_rate", "2 Mbit/s"),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// How far ours may be from the oracle.
+/// Distance of ours from the oracle that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Within {
     /// By this share of it.
