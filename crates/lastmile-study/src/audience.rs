@@ -39,7 +39,7 @@ impl Default for Audience {
 }
 
 impl Audience {
-    /// Whether the study is to end.
+    /// True if the study is to end.
     pub(crate) fn is_gone(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -33,7 +33,7 @@ pub mod sweep;
 pub use audience::{Audience, Progress};
 pub use error::{Error, Result};
 
-/// Where runs take place.
+/// World in which runs take place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {

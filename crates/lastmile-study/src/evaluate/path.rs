@@ -25,9 +25,9 @@ pub(super) type ByTime = Vec<(f64, f64)>;
 /// The bottleneck of a flow, shared with other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limit {
-    /// That link of the scenario.
+    /// A link of the scenario.
     Link(usize),
-    /// A WLAN, or a link that a trace drives: what they carry is not known beforehand.
+    /// A WLAN, or a link that a trace drives: their rate is not known beforehand.
     Unknown,
 }
 
@@ -79,7 +79,7 @@ fn at<T: Copy>(list: &[(f64, T)], at_s: f64) -> Option<T> {
     list.iter().take_while(|(from, _)| *from <= at_s).last().map(|&(_, value)| value)
 }
 
-/// How long packets propagate that leave then.
+/// Propagation delay of packets that leave then, in seconds.
 pub(super) fn propagation(flow: &[(f64, f64)], at_s: f64) -> f64 {
     at(flow, at_s).unwrap_or(0.0)
 }
@@ -258,7 +258,7 @@ impl Paths {
     }
 }
 
-/// Whether a load takes from what limits a flow: from that link, or from the same WLANs.
+/// True if a load takes from a flow's limit: from that link, or from the same WLANs.
 fn air_or_shared(load: &Load, shared: &[usize], limit: Limit, scenario: &Scenario) -> bool {
     let air = |way: &[usize]| way.iter().any(|&link| link >= scenario.links.len());
     match limit {
@@ -282,7 +282,7 @@ fn slowest_station(scenario: &Scenario) -> f64 {
     rates.min().unwrap_or(USUAL) as f64
 }
 
-/// How long packets propagate on all links of a way, by time.
+/// Propagation delay of all links of a way, in seconds, by time.
 fn propagates(scenario: &Scenario, way: &[usize]) -> ByTime {
     let links: Vec<ByTime> = way
         .iter()

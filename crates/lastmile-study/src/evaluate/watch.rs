@@ -1,5 +1,5 @@
-//! What is kept of a run while it goes: of every flow that is looked at its rates in each step, of its limiting link the queue, and of a
-//! tested stream how long each packet took.
+//! Records of a run while it goes: each watched flow's rates in each step, its limiting link's queue, and the delay of each packet of
+//! tested streams.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

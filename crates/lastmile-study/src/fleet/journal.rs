@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::Shard;
 use crate::error::{Error, Result};
 
-/// What a journal is of.
+/// Contents of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -81,9 +81,9 @@ pub struct Journal {
 
 struct Inner {
     file: File,
-    /// Where the next line begins.
+    /// Offset of the next line.
     end: u64,
-    /// Where the line of each run begins; zero, where the first line stands, for one that is not finished.
+    /// Offset of each run's line; zero, that of the first line, for a run that is not finished.
     lines: Vec<u64>,
     finished: usize,
 }
@@ -92,7 +92,7 @@ struct Inner {
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Journal {
-    /// Where the journal of that output stands.
+    /// Path of that output's journal.
     pub fn path(output: &Path) -> PathBuf {
         let mut name = output.as_os_str().to_owned();
         name.push(".part");
@@ -204,7 +204,7 @@ impl Journal {
         self.inner().finished
     }
 
-    /// Whether a run is.
+    /// True if a run is finished.
     pub fn has(&self, run: usize) -> bool {
         self.inner().lines.get(run).is_some_and(|&place| place > 0)
     }
@@ -264,7 +264,7 @@ impl Journal {
             show(run.found)?;
         }
         drop(reader);
-        // Whoever adds more does so at the end.
+        // Lines are added at the end.
         (&inner.file).seek(SeekFrom::Start(inner.end)).map_err(cannot)?;
         Ok(())
     }
@@ -284,7 +284,7 @@ impl Inner {
         // One write: another one of these, or a kill, never stands in the middle of a line that is read as whole.
         let place = self.end;
         if let Err(error) = self.file.write_all(&line) {
-            // What a full disk took of it must not stand before the line of another run.
+            // The part of it that a full disk took must not stand before the line of another run.
             let _ = self.file.set_len(place).and_then(|()| self.file.seek(SeekFrom::Start(place)));
             return Err(Error::Machine(match path {
                 Some(path) => format!("cannot write {}: {error}", path.display()),

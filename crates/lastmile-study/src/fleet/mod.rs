@@ -43,7 +43,7 @@ impl Shard {
     /// The only one.
     const ALL: Shard = Shard { of: 1, number: 1 };
 
-    /// Whether a run is its own.
+    /// True if a run is its own.
     pub fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
     }
@@ -86,7 +86,7 @@ impl From<Shard> for String {
     }
 }
 
-/// Where the runs of a study take place.
+/// Machines that do the runs of a study.
 #[derive(Clone, Debug, Default)]
 pub enum Fleet {
     /// All of them here.
@@ -101,7 +101,7 @@ pub enum Fleet {
 /// The share of this machine.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Which one it is.
+    /// The shard.
     pub shard: Shard,
     /// The arguments that ask for the study, by which shards are told to belong together.
     pub arguments: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Part {
 }
 
 impl Fleet {
-    /// Whether that run is done here.
+    /// True if that run is done here.
     pub(crate) fn has(&self, run: usize) -> bool {
         match self {
             Fleet::Whole => true,
@@ -165,7 +165,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Whether the study has a result here. The file of a shard is put in its place.
+    /// True if the study has a result here. The file of a shard is put in its place.
     ///
     /// # Errors
     /// It cannot be.
@@ -176,7 +176,7 @@ impl Fleet {
         Ok(false)
     }
 
-    /// What came of runs 0 to `runs` - 1 of a study, in that order; nothing of a shard. `inputs` is as in [`Fleet::journal`].
+    /// Results of runs 0 to `runs` - 1 of a study, in that order; nothing of a shard. `inputs` is as in [`Fleet::journal`].
     ///
     /// # Errors
     /// The first of those of `run`, or the files of shards are not the study's.
@@ -308,7 +308,7 @@ pub(crate) fn inputs(of: &impl fmt::Debug) -> u64 {
     fingerprint([format!("{of:?}").as_str()])
 }
 
-/// Whether a path is that of a file of a shard: what is there already and no shard is not overwritten.
+/// Accepts a path for a shard's file: another file that is there already is not overwritten.
 ///
 /// # Errors
 /// Something else is there.

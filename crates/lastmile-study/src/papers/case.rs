@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// That scenario as it is.
+    /// The scenario of that name as it is.
     pub fn new(scenario: &'static str) -> Case {
         Case { scenario, set: Vec::new() }
     }

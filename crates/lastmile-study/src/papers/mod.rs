@@ -1,6 +1,6 @@
 //! Papers' tables, figures and claims again, beside what the papers have.
 //!
-//! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. What every paper needs
+//! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. Code for every paper
 //! stands beside the folders.
 
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ fn chosen<'a>(items: &'a [Item], request: &Request) -> Result<Vec<&'a Item>> {
     request.items.iter().map(find).collect()
 }
 
-/// How often each case is run: as often as asked for, or as the item needs that has most of it.
+/// Number of runs of each case: as asked for, or as the item needs that has most of it.
 fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTreeMap<Case, u64> {
     let mut runs = BTreeMap::new();
     for item in chosen {

@@ -6,7 +6,7 @@ use lastmile_report::rows::{cell, folded, table};
 use lastmile_report::topology::topology;
 use serde_json::{Map, Value};
 
-/// Whether a document is a reproduction's.
+/// True if a document is a reproduction's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
     ["paper", "items", "claims"].iter().all(|key| document.contains_key(*key))
 }
@@ -71,7 +71,7 @@ pub(crate) fn counted(document: &Value) -> Option<String> {
     ))
 }
 
-/// Whether a claim waits for items that were not asked for.
+/// True if a claim waits for items that were not asked for.
 pub(crate) fn is_elsewhere(claim: &Value) -> bool {
     claim.as_object().is_some_and(waits)
 }

@@ -15,7 +15,7 @@ const SILENT: usize = 2;
 /// The largest median error where others take half of the link or less.
 const ERROR: f64 = 0.15;
 
-/// How one quantity fared on a path: verdicts, and errors as shares of the truth.
+/// Results for one quantity on a path: verdicts, and errors as shares of the truth.
 #[derive(Default)]
 struct Told {
     verdicts: Vec<Verdict>,

@@ -90,7 +90,7 @@ pub(super) struct Cross {
     pub(super) shape: f64,
     /// TCP flows.
     pub(super) flows: usize,
-    /// Whether these last; others transfer files that would take alone so many seconds.
+    /// True if these last; others transfer files that would take alone so many seconds.
     pub(super) long: bool,
     pub(super) file: f64,
 }

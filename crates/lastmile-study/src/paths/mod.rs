@@ -110,9 +110,9 @@ pub struct Answer {
     pub seconds: f64,
     /// Why it found nothing.
     pub refusal: Option<Cow<'static, str>>,
-    /// Whether others had traffic on its way.
+    /// True if others had traffic on its way.
     pub loaded: bool,
-    /// Whether rates change on the path.
+    /// True if rates change on the path.
     #[serde(skip)]
     changes: bool,
     #[serde(skip)]

@@ -61,7 +61,7 @@ pub struct Warned {
     pub method: String,
     /// The warning's code, or the refusal's.
     pub code: Cow<'static, str>,
-    /// Whether it is a refusal's.
+    /// True if it is a refusal's.
     pub refusal: bool,
     /// Numbers beside it.
     pub n: usize,
@@ -74,7 +74,7 @@ pub struct Warned {
 pub struct Cost {
     /// The method, with its options.
     pub method: String,
-    /// Whether others had traffic on the way.
+    /// True if others had traffic on the way.
     pub loaded: bool,
     /// Answers.
     pub n: usize,

@@ -134,7 +134,7 @@ fn checked(plan: &Plan<'_>, audience: &Audience) -> Result<u64> {
     Ok(all)
 }
 
-/// Which sweep it is.
+/// Identity of a sweep.
 fn fingerprint(text: &str, plan: &Plan<'_>, traces: u64) -> u64 {
     let all = format!("{:?} {traces:x}", plan.sweep());
     fleet::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])

@@ -50,18 +50,18 @@ pub struct SweepResult {
     refused: BTreeMap<String, BTreeMap<Combination, BTreeSet<u64>>>,
 }
 
-/// Whether a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
+/// True if a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
 fn is_parameter(key: &str) -> bool {
     key.contains('.') || ["duration", "warm_up"].contains(&key)
 }
 
-/// Whether a file's first line is a sweep's.
+/// True if a file's first line is a sweep's.
 pub fn is_sweep(first_line: &str) -> bool {
     let Ok(Value::Object(row)) = serde_json::from_str(first_line) else { return false };
     row.get("run").is_some_and(Value::is_u64) && row.get("seed").is_some_and(Value::is_u64)
 }
 
-/// Whether a file's first line is the head of a sweep's CSV.
+/// True if a file's first line is the head of a sweep's CSV.
 pub fn is_csv(first_line: &str) -> bool {
     let columns: Vec<&str> = first_line.trim_end().split(',').collect();
     ["run", "seed"].iter().all(|column| columns.contains(column))
@@ -181,7 +181,7 @@ impl SweepResult {
         }
         let (mut charts, mut before) = (Vec::new(), "");
         for ((series, key), values) in &self.points {
-            // Where nothing ever was there is nothing to see.
+            // A number that is always zero has nothing to show.
             if self.parameters.is_empty() || values.values().flatten().all(|value| *value == 0.0) {
                 continue;
             }
@@ -216,7 +216,7 @@ impl SweepResult {
         all
     }
 
-    /// What a combination has of some parameters, in words.
+    /// Values of some parameters in a combination, in words.
     fn words(&self, of: &[usize], combination: &Combination) -> String {
         let word =
             |&at: &usize| format!("{} = {}", self.parameters[at].0, self.parameters[at].1[combination[at]]);

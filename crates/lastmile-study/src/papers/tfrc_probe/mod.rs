@@ -48,7 +48,7 @@ fn figures() -> toml::Table {
 /// Runs in the lab that the paper's tables have of each link.
 const IN_LAB: u64 = 5;
 
-/// What table 1 is looked at with, in kbit/s.
+/// Bottleneck of table 1, in kbit/s.
 const LOADED: u32 = 1_000;
 
 fn items() -> Vec<Item> {

@@ -42,7 +42,7 @@ pub(super) struct Printed {
     /// The medians of its five runs, in kbit/s and s.
     pub(super) capacity: f64,
     pub(super) seconds: f64,
-    /// How many of them are within a tenth of what a pair can tell.
+    /// Number of them within a tenth of the capacity for pairs.
     pub(super) near: usize,
 }
 

@@ -23,7 +23,7 @@ const STARTS: [(u32, u32); 2] = [(44, 11), (11, 44)];
 const BEGINS: f64 = 0.5;
 /// Shares are taken over so many rounds.
 const ROUNDS: f64 = 20.0;
-/// How near to equal.
+/// Least ratio of shares that count as equal.
 const FAIR: f64 = 0.9;
 /// VTP in congestion avoidance from its start, every loss one of congestion: as section 4 has it.
 const SCHEMES: [&str; 5] = [
