@@ -59,7 +59,7 @@ impl Axis {
         Axis { label: label.to_owned(), low: 0.0, high, names: Vec::new() }
     }
 
-    /// Where to draw a value, from 0 to 1; values beyond the axis stick to its ends.
+    /// Place of a value, 0 to 1; values beyond the axis stick to its ends.
     pub fn place(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }

@@ -124,7 +124,7 @@ impl Table {
         Table { topology: true, ..self }
     }
 
-    /// Whether its rows are links.
+    /// True if its rows are links.
     pub fn is_topology(&self) -> bool {
         self.topology
     }
