@@ -45,16 +45,16 @@ impl SimulatedRun {
     }
 }
 
-/// Is told where an endpoint is, and what determines it beside its inputs, in its role's own form.
+/// Gets the place of an endpoint, and all that determines it beside its inputs, in its role's own form.
 pub type TellConfig = Box<dyn FnOnce(Place, &dyn Any) + Send>;
 
-/// Is told every input of a node.
+/// Gets every input of a node.
 pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 
-/// Is given a simulation before it runs.
+/// Gets a simulation before it runs.
 pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 
-/// Is told how far a run has come, in virtual time, and says whether it is to go on.
+/// Gets the virtual time that a run has come to, and decides if it goes on.
 pub type Progress = Box<dyn FnMut(Time) -> ControlFlow<()> + Send>;
 
 /// Observer of one endpoint's configuration and inputs, for a recording.
@@ -76,7 +76,7 @@ pub struct Hooks {
     pub prepare: Option<Prepare>,
     /// Told what happens in each step of time.
     pub series: Option<SeriesPlan>,
-    /// Told some thousand times, and each second of virtual time at least, how far the run has come; may end it there.
+    /// Told the run's virtual time some thousand times, and each second of it at least; may end it there.
     /// Results of a run that goes on are the same with and without.
     pub progress: Option<Progress>,
     /// Ends the run so long after all that its tables ask for has finished, but for what only answers, if that is before its

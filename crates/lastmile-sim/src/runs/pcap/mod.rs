@@ -123,7 +123,7 @@ fn io_error(error: PcapError) -> io::Error {
 struct File<W: Write> {
     blocks: Blocks<W>,
     interfaces: Vec<Interface>,
-    /// Of each node of the engine, its interface and whether that is a host's.
+    /// Of each node of the engine, its interface, and true if that is a host's.
     nodes: Vec<Option<(usize, bool)>>,
     /// By the label of a flow, segments and ACKs alike, the place in `connections`.
     flows: Vec<Option<usize>>,
@@ -268,7 +268,7 @@ fn descriptions(scenario: &Scenario) -> impl Iterator<Item = String> {
     hosts.chain(links).chain(wlans)
 }
 
-/// Of each node of the engine, its interface and whether that is a host's. Traffic's sources and sinks stand at
+/// Of each node of the engine, its interface, and true if that is a host's. Traffic's sources and sinks stand at
 /// hosts; of a node that is nobody's, nothing is written.
 fn nodes(scenario: &Scenario, simulation: &Simulation) -> Vec<Option<(usize, bool)>> {
     let mut nodes = vec![None; simulation.engine.elements().count()];
