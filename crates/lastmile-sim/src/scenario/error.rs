@@ -105,7 +105,7 @@ impl ScenarioFile<'_> {
 }
 
 fn consider(at: Range<usize>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    // Not narrower: of a value and what an override put in its place, the deeper path is the better.
+    // Not narrower: of a value and an override in its place, the deeper path is the better.
     if at.start <= span.start && span.end <= at.end && at.len() <= best.0 {
         *best = (at.len(), path.to_owned());
     }
