@@ -1,4 +1,4 @@
-//! A link by itself: what is offered to it, and what becomes of that.
+//! A link by itself: packets offered to it, and their fates.
 #![allow(dead_code, unreachable_pub)] // each test file uses some of them
 
 use std::collections::VecDeque;

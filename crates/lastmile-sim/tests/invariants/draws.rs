@@ -1,4 +1,4 @@
-//! A component's draws are its own: what is added beside it changes nothing that physics does not change.
+//! A component's draws are its own: other components beside it change nothing that physics does not change.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -157,7 +157,7 @@ fn arrived(loss: &str, more: bool) -> Vec<u64> {
     own
 }
 
-/// A channel in packets that is for one flow, and a channel in time that is for all: whoever else is on the link, the
+/// A channel in packets that is for one flow, and a channel in time that is for all: with any others on the link, the
 /// same packets are lost.
 #[test]
 fn more_flows_on_the_same_link_leave_the_pattern_of_losses() {

@@ -143,7 +143,7 @@ impl Watch {
             require(ways().all(|way| way.airtime >= Span::ZERO), || format!("{node:?}: airtime"))?;
             inside += queued;
         }
-        // Each flow: what was sent is here, was lost for a cause that is known, or is still inside.
+        // Each flow: packets sent are here, were lost for a cause that is known, or are still inside.
         let mut missing = 0;
         for (&flow, &(sent, taken)) in &seen.ends {
             let lost = seen.lost.get(&flow).copied().unwrap_or(0);

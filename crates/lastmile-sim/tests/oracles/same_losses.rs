@@ -1,6 +1,6 @@
-//! TCP against ns-2 on LDA's paths where both lose the same packets, by number: what is left is TCP, not luck. Each
+//! TCP against ns-2 on LDA's paths where both lose the same packets, by number: the difference left is TCP, not luck. Each
 //! mean of five patterns over 200 s varies by several points from one set of patterns to another; between the programs,
-//! with the same set, it must not. `same_losses.txt` has what ns-2 prints.
+//! with the same set, it must not. `same_losses.txt` has ns-2's output.
 
 use lastmile_sim::scenario::builtin_text;
 

@@ -66,7 +66,7 @@ impl Cell {
 }
 
 /// The spare rate (b and g: by the sum over the air; n: by hand, adding CBR in steps of 2
-/// Mbit/s, so no nearer than the 5 % that must not fit), and what is kept just below or at it, and above it.
+/// Mbit/s, so no nearer than the 5 % that must not fit), and the shares kept just below or at it, and above it.
 #[test]
 fn what_is_said_to_fit_does_fit_and_more_does_not() {
     let title = "1.7 Spare rate of cells, IP Mbit/s of 1488 B, three seeds: mean, and the worst share that anybody keeps";

@@ -1,4 +1,4 @@
-//! [`Table`]: oracles, ours beside them, and whether the one is as near to the other as it must be.
+//! [`Table`]: oracles, ours beside them, and a mark where the one is not as near to the other as it must be.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
-//! Stories: scenarios in `tests/stories`, each with what has to come of it; and what has to come of all.
+//! Stories: scenarios in `tests/stories`, each with its expected results; and invariants of all.
 //!
-//! A file has parts of texts, and stories; `{name}` in these stands for a part, or for what a row of `with` says of it. What
-//! is expected is two terms and a word between: numbers and paths into the outcome, joined by + - * / from left to right.
+//! A file has parts of texts, and stories; `{name}` in these stands for a part, or for its value in a row of `with`. An
+//! expectation is two terms and a word between: numbers and paths into the outcome, joined by + - * / from left to right.
 //! A step of a path is a key, a number in a list, `key=value` for the elements that have it, or `*` for all whose names begin
-//! with what stands before it. A path with several ends has to hold for each; `sum:`, `mean:` and `count:` make one number of
+//! with the text before it. A path with several ends has to hold for each; `sum:`, `mean:` and `count:` make one number of
 //! them.
 
 use std::collections::BTreeMap;
