@@ -1,4 +1,4 @@
-//! From what was kept of a run to its numbers, each with its unit and what it is of.
+//! From the records of a run to its numbers, each with its unit and its definition.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ const SHORTEST_S: f64 = 5.0;
 pub(super) struct Measured {
     pub(super) numbers: Numbers,
     pub(super) converged: Vec<Converged>,
-    /// By second: what all tested streams received in Mbit/s, what was left for them, and their mean delay in ms.
+    /// By second: the rate that all tested streams received and the rate left for them, in Mbit/s, and their mean delay in ms.
     pub(super) received: Vec<f64>,
     pub(super) left: Option<Vec<f64>>,
     pub(super) delay: Vec<Option<f64>>,
@@ -166,7 +166,7 @@ impl Ran<'_> {
         (0..self.paths.steps / SECOND).map(second).collect()
     }
 
-    /// Of what was left to the tested streams, and of what they could have made of it, what they received.
+    /// Shares that the tested streams received of the rate left to them, and of the part of it that they could have used.
     fn use_of_the_path(&self) -> (Option<f64>, Option<f64>) {
         let (mut received, mut left, mut possible) = (0.0, 0.0, 0.0);
         for flow in &self.paths.tested {

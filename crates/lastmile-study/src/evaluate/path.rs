@@ -43,7 +43,7 @@ pub(super) struct Flow {
     /// The most that its source makes, in bit/s of IP packets.
     pub(super) most: f64,
     pub(super) limit: Limit,
-    /// Of all links on its way, by time in seconds, how long packets propagate; nothing where the way changes.
+    /// Propagation delay of all links on its way, in seconds, by time in seconds; nothing where the way changes.
     pub(super) propagation: Option<ByTime>,
     hosts: (usize, usize),
     /// The links that it crosses, by their numbers, and directions of WLANs beyond these.
@@ -57,11 +57,11 @@ pub(super) struct Change {
     pub(super) what: String,
 }
 
-/// A run's flows and what limits them.
+/// A run's flows and their limits.
 pub(super) struct Paths {
     pub(super) tested: Vec<Flow>,
     pub(super) tcp: Vec<Flow>,
-    /// In each step, what is left of a limiting link by flows that do not answer: bit/s of IP packets.
+    /// In each step, the rate of a limiting link less that of flows that do not answer: bit/s of IP packets.
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
     pub(super) rate: BTreeMap<Limit, Vec<f64>>,
@@ -273,7 +273,7 @@ fn is_long(scenario: &Scenario, name: &str) -> bool {
     spec.is_some_and(|spec: &TrafficSpec| spec.kind() == "ftp")
 }
 
-/// The least rate of frames of any station; where none is said, what every standard has.
+/// The least rate of frames of any station; where none is said, 11 Mbit/s.
 fn slowest_station(scenario: &Scenario) -> f64 {
     const USUAL: u64 = 11_000_000;
     let stations =

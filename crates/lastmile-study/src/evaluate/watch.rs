@@ -41,7 +41,7 @@ pub(super) struct Kept {
 
 type Shared = Arc<Mutex<Kept>>;
 
-/// Attaches to a run what keeps all that; what it kept is there when the run is over.
+/// Attaches the recorders of all that to a run; the records are there when it is over.
 pub(super) fn watch(scenario: &Scenario, paths: &Paths) -> (Hooks, Shared) {
     let flows = paths.tested.iter().chain(&paths.tcp);
     let flows = flows.map(|flow| (flow.name.clone(), Rates::default())).collect();

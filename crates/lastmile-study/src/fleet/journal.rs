@@ -1,4 +1,4 @@
-//! [`Journal`]: what a study has finished so far, so that a killed one goes on where it stood, and a long one needs no memory
+//! [`Journal`]: the finished runs of a study, so that a killed one goes on where it stood, and a long one needs no memory
 //! for its results.
 //!
 //! Beside the output `FILE` stands `FILE.part` while the study runs: a first line that says which study it is, then a
@@ -65,7 +65,7 @@ impl Head {
 /// The longest first line that is read, in bytes: command lines may name many files.
 const MAX_HEAD: u64 = 4 << 20;
 
-/// A run, and what came of it.
+/// A run, and its results.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     run: usize,
@@ -209,7 +209,7 @@ impl Journal {
         self.inner().lines.get(run).is_some_and(|&place| place > 0)
     }
 
-    /// Adds a finished run; what was added survives the end of this process.
+    /// Adds a finished run; it survives the end of this process.
     ///
     /// # Errors
     /// It cannot be written.

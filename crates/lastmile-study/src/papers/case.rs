@@ -1,4 +1,4 @@
-//! [`Case`]: a run of a paper, and what is kept of it.
+//! [`Case`]: a run of a paper.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

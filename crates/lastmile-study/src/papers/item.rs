@@ -1,4 +1,4 @@
-//! Tables and figures of a paper: what they are called, the runs that they need, and how they are made of these.
+//! Tables and figures of a paper: their names, the runs that they need, and their making.
 
 use std::fmt::Display;
 
@@ -176,7 +176,7 @@ impl Item {
 /// Value of a column: the mean, or another figure of a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
-    /// The mean with its 95 % interval, and what the paper has.
+    /// The mean with its 95 % interval, and the paper's number.
     Mean(&'static str),
     /// The mean with its 99 % interval.
     Ci99(&'static str),

@@ -152,7 +152,7 @@ pub fn papers() -> Table {
     text
 }
 
-/// A paper's tables and figures, and whether each is made: for programs and for people.
+/// A paper's tables and figures, and the state of each: for programs and for people.
 pub fn list(paper: &Paper) -> (Value, Table) {
     let items = (paper.items)();
     let state = |item: &Item| match &item.how {
@@ -246,7 +246,7 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     })
 }
 
-/// Of the paper's own claims: how many hold as written, miss with a cause and without one, and are not decided.
+/// Of the paper's own claims: those that hold as written, miss with a cause and without one, and are not decided.
 fn held<'a>(claims: impl Iterator<Item = &'a Value>) -> Value {
     let (mut holds, mut misses, mut without_cause, mut undecided) = (0, 0, 0, 0);
     for claim in claims {
@@ -260,7 +260,7 @@ fn held<'a>(claims: impl Iterator<Item = &'a Value>) -> Value {
     json!({ "holds": holds, "misses_with_cause": misses, "misses_without_cause": without_cause, "undecided": undecided })
 }
 
-/// Our numbers, and how many runs had none.
+/// Our numbers, and the runs that had none.
 fn said(ours: String, without: &[Without]) -> String {
     let each = |Without { number, without, runs }: &Without| {
         format!(

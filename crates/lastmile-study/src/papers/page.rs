@@ -88,7 +88,7 @@ pub(crate) fn elsewhere(claims: usize) -> String {
     }
 }
 
-/// A claim: what it says, the paper's numbers, and a row for each part.
+/// A claim: its words, the paper's numbers, and a row for each part.
 fn claim(claim: &Map<String, Value>) -> String {
     let of = |key: &str| esc(&claim.get(key).map_or_else(String::new, |value| cell(key, value)));
     let (class, verdict) = match claim.get("holds").and_then(Value::as_bool) {

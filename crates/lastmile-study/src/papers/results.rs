@@ -1,4 +1,4 @@
-//! [`Results`]: what came of runs, of each case the numbers of each seed.
+//! [`Results`]: the numbers of runs, of each case for each seed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Features of paths: what each is called, how a path is without it, and which of them a number met.
+//! Features of paths: the name of each, a path without it, and those that a number met.
 
 use std::borrow::Cow;
 

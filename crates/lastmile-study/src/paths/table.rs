@@ -18,7 +18,7 @@ use super::{Answer, Measured};
 pub struct Row {
     /// The method, with its options.
     pub method: String,
-    /// The row's name: what its numbers have in common.
+    /// The row's name: the common trait of its numbers.
     pub row: String,
     /// Numbers with a truth.
     pub n: usize,

@@ -100,7 +100,7 @@ fn rows<'a>(mut file: impl BufRead + 'a) -> Lines<'a> {
     }))
 }
 
-/// The keys that say which run a row is of, and what the rest of it is. They stand first.
+/// The keys of a row's run, and of its kind. They stand first.
 fn heads(sweep: &Sweep) -> Vec<String> {
     let swept = sweep.parameters.iter().map(|parameter| parameter.key.as_str()).filter(|key| *key != "seed");
     ["run", "seed"].into_iter().chain(swept).chain(["row"]).map(str::to_owned).collect()

@@ -15,11 +15,11 @@ use lastmile_report::html::{esc, page};
 
 /// Charts on one page; with more, nobody looks at any.
 const MAX_CHARTS: usize = 60;
-/// Rows of a file; what is beyond is not read.
+/// Rows of a file; any beyond are not read.
 const MAX_ROWS: usize = 2_000_000;
 const MAX_LINE: u64 = 1_000_000;
 
-/// The numbers that are drawn: key, axis, and what they are multiplied with.
+/// The numbers that are drawn: key, axis, factor.
 const MEASURED: [(&str, &str, f64); 3] = [
     ("rate_bps", "Mbit/s", 1e-6),
     ("error", "error against the truth, %", 100.0),
@@ -91,7 +91,7 @@ impl SweepResult {
     /// Reads all rows.
     ///
     /// # Errors
-    /// A line is no row of a sweep: its number and what is wrong.
+    /// A line is no row of a sweep: its number and the reason.
     pub fn read(mut file: impl BufRead) -> io::Result<SweepResult> {
         let mut result = SweepResult::default();
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! The runs of LDA: topologies, numbers of flows, schemes, and what is kept of a run.
+//! The runs of LDA: topologies, numbers of flows, schemes, and the numbers of a run.
 
 use lastmile::options::Choice;
 use lastmile::time::{Span, Time};

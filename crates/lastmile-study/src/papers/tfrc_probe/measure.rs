@@ -36,8 +36,8 @@ const PAIRS: f64 = 20.0 * 20.0;
 /// The modes of 802.11b.
 const MODES: [f64; 4] = [1_000.0, 2_000.0, 5_500.0, 11_000.0];
 
-/// A window of pairs: when it was full, in s, what it told, in kbit/s and bytes, and its least delay sum. Stamps may be too coarse
-/// for its capacity.
+/// A window of pairs: the time when it was full, in s, capacity in kbit/s, packet size in bytes, and least delay sum. Stamps may be
+/// too coarse for its capacity.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     at: f64,
@@ -183,7 +183,7 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     kept
 }
 
-/// Each two seconds the rate of sending, what the last window told, and the size of its packets.
+/// Each two seconds the rate of sending, the last window's capacity, and the size of its packets.
 pub(super) fn draw(run: &Run<'_>) -> Lines {
     let told = Told::of(run, 0.0);
     let over_time = |value: &dyn Fn(f64) -> Option<f64>| {
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// A run's stream, what its sender told, and when it began.
+    /// A run's stream, its sender's decisions, and its start.
     fn run(case: &Case) -> (lastmile_sim::roles::stream::StreamOutcome, Told, f64) {
         let scenario = PAPER.scenario(case).unwrap();
         let found = scenario.run(1).unwrap();

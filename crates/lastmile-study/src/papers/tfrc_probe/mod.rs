@@ -157,7 +157,7 @@ fn items() -> Vec<Item> {
     ]
 }
 
-/// TFRC with history discounting and without, and what the paper says at most.
+/// TFRC with history discounting and without, and the paper's upper bound.
 const INCREASES: [(&str, f64); 4] = [
     ("tfrc(preset=ns-2,header=0,discount=1)", 0.14),
     ("tfrc(preset=ns-2,header=0)", 0.22),

@@ -1,4 +1,4 @@
-//! The runs of VTP: set-ups, schemes, errors, and what stands beside a flow.
+//! The runs of VTP: set-ups, schemes, errors, and traffic beside a flow.
 
 use crate::papers::Case;
 

@@ -63,7 +63,7 @@ fn lone(scheme: &str) -> Case {
     alone(SetUp::Wired, scheme, 0)
 }
 
-/// A step of a run: its end, its length in rounds and the round-trip time, and what the flow and TCP beside it did.
+/// A step of a run: its end, its length in rounds and the round-trip time, and the rows of the flow and of TCP beside it.
 struct Step<'a> {
     at: f64,
     rounds: f64,
