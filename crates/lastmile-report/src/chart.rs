@@ -247,7 +247,7 @@ impl Chart {
         self
     }
 
-    /// Short marks at the top edge: what has an x but no y, such as lost packets.
+    /// Short marks at the top edge, for points that have an x but no y, such as lost packets.
     pub fn rug(mut self, class: &str, xs: &[(f64, String)]) -> Chart {
         for (x, tip) in xs.iter().step_by(xs.len().div_ceil(MAX_POINTS).max(1)) {
             let (x, _) = self.at(*x, self.y.low);
