@@ -162,7 +162,7 @@ struct Number {
     own: Rate,
     window: Option<f64>,
     of_capacity: f64,
-    /// Error by lateness, as a share of the capacity, and the same in simulations.
+    /// Shift by lateness, as a share of the capacity, and the same in simulations.
     moved: Option<f64>,
     moved_simulated: Option<f64>,
     mean: Option<f64>,
