@@ -19,9 +19,9 @@ const MAX_NAME: usize = 36;
 pub struct Bar {
     /// Its name.
     pub name: String,
-    /// Where it ends.
+    /// Its end on the axis.
     pub value: f64,
-    /// From where to where a line goes over it.
+    /// Ends of a line that goes over it.
     pub range: Option<(f64, f64)>,
     /// A mark to hold it against: the truth.
     pub mark: Option<f64>,
@@ -31,8 +31,8 @@ pub struct Bar {
     pub tip: String,
 }
 
-/// A figure of bars; nothing where there are none. `label` names what is drawn with its unit, `keys` what the colours
-/// and marks mean.
+/// A figure of bars; nothing where there are none. `label` names the quantity with its unit, `keys` the meaning of colours
+/// and marks.
 pub fn figure(title: &str, label: &str, keys: &[(&str, &str)], bars: &[Bar]) -> String {
     let drawn: Vec<&Bar> = bars.iter().filter(|bar| bar.value.is_finite()).take(MAX_BARS).collect();
     if drawn.is_empty() {

@@ -59,7 +59,7 @@ impl Axis {
         Axis { label: label.to_owned(), low: 0.0, high, names: Vec::new() }
     }
 
-    /// Where to draw a value, from 0 to 1; values beyond the axis stick to its ends.
+    /// Place of a value, 0 to 1; values beyond the axis stick to its ends.
     pub fn place(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
@@ -247,7 +247,7 @@ impl Chart {
         self
     }
 
-    /// Short marks at the top edge: what has an x but no y, such as lost packets.
+    /// Short marks at the top edge, for points that have an x but no y, such as lost packets.
     pub fn rug(mut self, class: &str, xs: &[(f64, String)]) -> Chart {
         for (x, tip) in xs.iter().step_by(xs.len().div_ceil(MAX_POINTS).max(1)) {
             let (x, _) = self.at(*x, self.y.low);

@@ -2,10 +2,10 @@
 
 use lastmile::time::Time;
 
-/// How an event is drawn and read.
+/// Tone of an event, for its drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// A result, or what helps to get one.
+    /// A result, or a step towards one.
     Good,
     /// Something discarded or refused.
     Bad,
@@ -18,7 +18,7 @@ pub enum Mood {
 pub struct Told {
     /// The lane of the timeline that it stands in.
     pub lane: &'static str,
-    /// How it is drawn.
+    /// Its tone.
     pub mood: Mood,
     /// The event in words.
     pub text: String,

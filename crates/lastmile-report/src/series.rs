@@ -61,7 +61,7 @@ pub struct SeriesResult {
     kept: usize,
 }
 
-/// Whether a file's first line is that of a series: JSON, or the head of a CSV.
+/// True if a file's first line is that of a series: JSON, or the head of a CSV.
 pub fn is_series(first_line: &str) -> bool {
     match serde_json::from_str(first_line) {
         Ok(Value::Object(row)) => ["at_s", "row", "name"].iter().all(|key| row.contains_key(*key)),
@@ -73,7 +73,7 @@ impl SeriesResult {
     /// Reads all rows, be they JSON lines or CSV.
     ///
     /// # Errors
-    /// A line is no row of a series: its number and what is wrong.
+    /// A line is no row of a series: its number and the reason.
     pub fn read(mut file: impl BufRead) -> io::Result<SeriesResult> {
         let mut result = SeriesResult::default();
         if file.fill_buf()?.first() != Some(&b'{') {

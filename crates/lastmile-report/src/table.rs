@@ -18,7 +18,7 @@ pub struct Table {
 pub enum Cell {
     /// Words.
     Text(String),
-    /// A number of ours, and what the paper has.
+    /// A number of ours, and the paper's.
     Number {
         /// The mean over runs.
         ours: Option<Mean>,
@@ -124,7 +124,7 @@ impl Table {
         Table { topology: true, ..self }
     }
 
-    /// Whether its rows are links.
+    /// True if its rows are links.
     pub fn is_topology(&self) -> bool {
         self.topology
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Write};
 
-/// How much of a text is shown.
+/// Extent to which a text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// In lines of at most so many columns, without the columns of tables that are details.
@@ -109,7 +109,7 @@ impl Table {
 
     /// The table in that form, each line ended.
     ///
-    /// Where short, words go on below each other within their column. A table that is wider even so is broken: more columns follow below,
+    /// In the short form words go on below each other within their column. A table that is wider even so is broken: columns follow below,
     /// behind those that name its rows.
     pub fn shown(&self, form: Form) -> String {
         let all: Vec<usize> = (0..self.right.len()).collect();

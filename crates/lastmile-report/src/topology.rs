@@ -19,7 +19,7 @@ const MAX_NODES: usize = 120;
 #[derive(Default)]
 struct Network {
     names: Vec<String>,
-    /// What each way carries, by its ends; there, and back.
+    /// Rate and delay of each way, by its ends; there, and back.
     links: BTreeMap<(usize, usize), [Option<String>; 2]>,
 }
 
@@ -141,7 +141,7 @@ pub fn topology(rows: &[Map<String, Value>]) -> String {
         [Some(there), Some(back)] if there != back => (format!("{there} →"), format!("← {back}")),
         [there, back] => (there.clone().or_else(|| back.clone()).unwrap_or_default(), String::new()),
     };
-    // What most links have is said once.
+    // The most frequent label is said once.
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
     network.links.values().for_each(|ways| *counts.entry(said(ways)).or_default() += 1);
     let most = counts.iter().max_by_key(|(_, count)| **count).filter(|(_, count)| **count > 2);

@@ -73,6 +73,6 @@ pub mod runs;
 pub mod scenario;
 mod text;
 
-/// What tests outside of the crate have in common with those inside calls it by its name.
+/// Code that tests outside of the crate share with those inside calls it by its name.
 #[cfg(test)]
 extern crate self as lastmile_sim;

@@ -60,7 +60,7 @@ fn wlan() {
     }
 }
 
-/// What TCP costs with one flow and with a thousand, counted instead of timed: wakes and allocations for each packet
+/// Cost of TCP with one flow and with a thousand, counted instead of timed: wakes and allocations for each packet
 /// that a link takes in, and allocations for each flow that is read and built.
 fn tcp_flows() {
     let (one, many) = (cost(1), cost(1000));

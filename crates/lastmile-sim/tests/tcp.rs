@@ -1,5 +1,5 @@
-//! TCP against ns-2 2.35, and what holds whatever the numbers: packets are conserved, nothing stalls, files arrive. The rest
-//! of ns-2's rows is in `oracles/`, and how far the two agree where nothing is held in docs/scenarios.md. Segments of 1000
+//! TCP against ns-2 2.35, and invariants: packets are conserved, nothing stalls, files arrive. The rest
+//! of ns-2's rows is in `oracles/`. Where nothing is held, docs/scenarios.md has the agreement of the two. Segments of 1000
 //! bytes and an ACK for each unless said.
 
 mod common;

@@ -1,10 +1,10 @@
-//! [`Audience`]: whoever waits for a study.
+//! [`Audience`]: the caller that waits for a study.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Is told how far a study has come. Every method does nothing by default.
+/// Gets the progress of a study. Every method does nothing by default.
 pub trait Progress: Send + Sync {
     /// Something of so many steps begins; what went on before is over.
     fn begin(&self, what: &str, steps: u64) {
@@ -39,7 +39,7 @@ impl Default for Audience {
 }
 
 impl Audience {
-    /// Whether the study is to end.
+    /// True if the study is to end.
     pub(crate) fn is_gone(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

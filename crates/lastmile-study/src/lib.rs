@@ -1,7 +1,7 @@
 //! Experiments over simulated networks: cases that are run with the same seeds on all cores, differences paired by seed, sweeps,
 //! accuracy against a known truth, random paths, rate controllers compared, and papers' tables and figures again.
 //!
-//! Runs are those of [`lastmile_sim`]; what they give is data, tables and pages of [`lastmile_report`]. With the feature `lab` some
+//! Runs are those of [`lastmile_sim`]; their results are data, tables and pages of [`lastmile_report`]. With the feature `lab` some
 //! run in real time between network namespaces as well; without it the crate builds for WebAssembly.
 //!
 //! # A whole program
@@ -33,7 +33,7 @@ pub mod sweep;
 pub use audience::{Audience, Progress};
 pub use error::{Error, Result};
 
-/// Where runs take place.
+/// World in which runs take place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {

@@ -1,4 +1,4 @@
-//! How long the packets of streams take, from host to host: noted while a run goes.
+//! Delays of streams' packets, from host to host: noted while a run goes.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ pub(crate) fn watch<T: Send + 'static>(
     }));
 }
 
-/// Which packet of media it is: its source and number.
+/// Source and number of a packet of media.
 fn media(datagram: &Datagram) -> Option<(u32, u16)> {
     let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
     let header = RtpPacket::parse(rtp).ok()?.header;

@@ -46,7 +46,7 @@ pub fn ready(name: &str) -> Option<&'static str> {
     builtin_text(name).or_else(|| rmcat_text(name))
 }
 
-/// The text of a scenario, by a ready one's name or a file's path, and what errors call it.
+/// The text of a scenario, by a ready one's name or a file's path, and its name in errors.
 ///
 /// # Errors
 /// It is no ready one's name, and the file cannot be read.

@@ -49,7 +49,7 @@ rate = "2 Mbit/s"
 size = "1000 B"
 "#;
 
-/// What is kept of a run: the first flow's share, in percent.
+/// Number kept of a run: the first flow's share, in percent.
 fn shares(run: &Run<'_>) -> Numbers {
     let got: Vec<f64> = run.network.flows.iter().filter_map(|flow| flow.goodput_bps).collect();
     Numbers::from([("share".into(), 100.0 * got[0] / got.iter().sum::<f64>())])

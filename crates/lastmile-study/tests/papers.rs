@@ -31,7 +31,7 @@ fn every_table_and_figure_of_every_paper_is_known_once_and_every_claim_decided()
     }
 }
 
-/// What a claim has of the paper is numbers that the paper's folder has too, or words with a bar.
+/// The paper's side of a claim is numbers that the paper's folder has too, or words with a bar.
 #[test]
 fn every_claim_has_what_the_paper_says() {
     let numbers = |text: &str| -> Vec<f64> {

@@ -15,7 +15,7 @@ fn every_one_is_a_scenario_of_its_name() {
     assert!(ready("rfc8867-5.9").is_none());
 }
 
-/// What stands in both RFCs of every path: 50 ms one way unless flows differ, queues of 300 ms.
+/// Terms of both RFCs for every path: 50 ms one way unless flows differ, queues of 300 ms.
 #[test]
 fn paths_are_the_rfcs() {
     for (name, from, to, capacity, queue_ms) in [

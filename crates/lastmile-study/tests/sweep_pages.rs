@@ -1,4 +1,4 @@
-//! Pages of sweeps: what is drawn of rows, and of those that are none.
+//! Pages of sweeps: drawings of rows, and files that have none.
 
 use lastmile_study::sweep::page::{SweepResult, is_csv, is_sweep};
 

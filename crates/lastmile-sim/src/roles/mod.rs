@@ -1,6 +1,6 @@
-//! Roles: the endpoints that a scenario's tables ask for, and what came of them.
+//! Roles: the endpoints that a scenario's tables ask for, and their results.
 //!
-//! Each role has a folder here. Its `Role` says which endpoints its tables make, and what these found. The list of roles stands
+//! Each role has a folder here. Its `Role` makes its tables' endpoints, and collects their results. The list of roles stands
 //! beside their tables, in [`scenario::roles`](crate::scenario::roles): running, in the simulator and in the lab, goes by it.
 
 use std::any::Any;
@@ -17,49 +17,49 @@ use crate::scenario::{RunError, Scenario, Simulation};
 pub mod measure;
 pub mod stream;
 
-/// What one kind of table brings about.
+/// Endpoints of one kind of table, and their results.
 pub(crate) trait Role: Tables {
-    /// What makes the state machines that its tables ask for, where whoever runs a scenario has to say.
+    /// Maker of the state machines that its tables ask for; the caller of a run may give another.
     type Make: Clone + Default;
-    /// What is kept while its endpoints run.
+    /// State kept while its endpoints run.
     type Running;
-    /// What came of them.
+    /// Results of its endpoints.
     type Found: Default + core::fmt::Debug;
 
-    /// What its rows are called in the document of a run.
+    /// Key of its rows in the document of a run.
     const KEY: &'static str;
-    /// What one of them is called where rows of several kinds stand in one table.
+    /// Name of one row in a table of rows of several kinds.
     const ROW: &'static str;
 
-    /// The endpoints, and what is kept while they run.
+    /// The endpoints, and the state kept while they run.
     fn plan(
         scenario: &Scenario,
         seed: u64,
         make: &Self::Make,
     ) -> Result<(Vec<Placed>, Self::Running), RunError>;
 
-    /// Attaches what shall look on.
+    /// Attaches its meters and taps.
     fn attach(running: &mut Self::Running, scenario: &Scenario, simulation: &mut Simulation);
 
-    /// What came of it.
+    /// The results.
     fn found(running: Self::Running, ended: &Ended<'_>) -> Result<Self::Found, RunError>;
 
-    /// What came of it as rows of the run's document.
+    /// The results as rows of the run's document.
     fn rows(found: &Self::Found) -> Vec<Value>;
 
-    /// What stands once for all of these rows in that document.
+    /// Keys of that document that stand once for all of these rows.
     fn beside(found: &Self::Found) -> Map<String, Value> {
         let _ = found;
         Map::new()
     }
 
-    /// What a recording of that endpoint keeps beside its decisions, each in the role's own form.
+    /// Records of that endpoint that a recording keeps beside its decisions, each in the role's own form.
     fn records(found: &Self::Found, number: u32) -> Vec<Value> {
         let _ = (found, number);
         Vec::new()
     }
 
-    /// Which packet of a stream of packets a datagram is, if the role's endpoints number them so.
+    /// Stream and index of a datagram, if the role's endpoints number packets so.
     fn probe(udp: &[u8]) -> Option<(u32, u16)> {
         let _ = udp;
         None
@@ -68,31 +68,31 @@ pub(crate) trait Role: Tables {
 
 macro_rules! roles {
     ($($name:ident($role:ident)),+ $(,)?) => {
-        /// What makes the state machines that tables ask for.
+        /// Makers of the state machines that tables ask for.
         #[derive(Clone, Default)]
         pub struct Makers {
             $(/// Of the role that the field is named after.
             pub $name: $name::Make),+
         }
 
-        /// What came of the endpoints of all roles.
+        /// Results of the endpoints of all roles.
         #[derive(Debug, Default)]
         pub struct Found {
             $(/// Of the role that the field is named after.
             pub $name: $name::Found),+
         }
 
-        /// What is kept while the endpoints of all roles run.
+        /// State kept while the endpoints of all roles run.
         pub struct Running {
             $(/// Of the role that the field is named after.
             pub $name: $name::Running),+
         }
 
         impl Running {
-            /// The endpoints of a scenario, in the order of its tables, and what is kept while they run.
+            /// The endpoints of a scenario, in the order of its tables, and the state kept while they run.
             ///
             /// # Errors
-            /// What a table asks for cannot be made.
+            /// A state machine that a table asks for cannot be made.
             pub fn plan(
                 scenario: &Scenario,
                 seed: u64,
@@ -105,12 +105,12 @@ macro_rules! roles {
                 Ok((all, Running { $($name),+ }))
             }
 
-            /// Attaches what shall look on.
+            /// Attaches the meters and taps of all roles.
             pub fn attach(&mut self, scenario: &Scenario, simulation: &mut Simulation) {
                 $(tables::$name::$role::attach(&mut self.$name, scenario, simulation);)+
             }
 
-            /// What came of it.
+            /// The results.
             ///
             /// # Errors
             /// A twin that a truth needs cannot be run.
@@ -120,7 +120,7 @@ macro_rules! roles {
         }
 
         impl Found {
-            /// What came of it as rows, role by role.
+            /// The results as rows, role by role.
             pub fn rows(&self) -> Vec<Rows> {
                 vec![$(Rows {
                     key: tables::$name::$role::KEY,
@@ -130,13 +130,13 @@ macro_rules! roles {
                 }),+]
             }
 
-            /// What a recording of an endpoint keeps beside its decisions.
+            /// Records of an endpoint that a recording keeps beside its decisions.
             pub fn records(&self, number: u32) -> Vec<Value> {
                 [$(tables::$name::$role::records(&self.$name, number)),+].concat()
             }
         }
 
-        /// Which packet of which stream a datagram of an endpoint is.
+        /// Stream and index of an endpoint's datagram.
         pub fn probe(udp: &[u8]) -> Option<(u32, u16)> {
             None$(.or_else(|| tables::$name::$role::probe(udp)))+
         }
@@ -144,12 +144,12 @@ macro_rules! roles {
 }
 with_roles!(roles);
 
-/// What came of one role's endpoints, in the document of a run.
+/// Results of one role's endpoints, in the document of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// What they are called there.
+    /// Key of the rows in that document.
     pub key: &'static str,
-    /// What one of them is called where rows of several kinds stand in one table.
+    /// Name of one row in a table of rows of several kinds.
     pub row: &'static str,
     /// The rows, each an object.
     pub rows: Vec<Value>,
@@ -165,16 +165,16 @@ impl Rows {
     }
 }
 
-/// Where an endpoint is, and its number.
+/// Host, port and number of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The host.
     pub host: usize,
-    /// Whether it speaks IPv6.
+    /// True if it speaks IPv6.
     pub ipv6: bool,
     /// Its UDP port.
     pub port: u16,
-    /// What its decisions carry as their node; given by [`Running::plan`].
+    /// Node number of its decisions; given by [`Running::plan`].
     pub number: u32,
 }
 
@@ -183,13 +183,13 @@ pub type MakeEndpoint = Box<dyn FnOnce(&Surroundings) -> Result<Made, RunError> 
 
 /// An endpoint that a role puts at a host.
 pub struct Placed {
-    /// Where.
+    /// Host, port and number.
     pub place: Place,
-    /// Whether it only answers others: no run waits for it.
+    /// True if it only answers others: no run waits for it.
     pub answers: bool,
-    /// Whether it shall have real-time priority where it meets a real clock.
+    /// True if it asks for real-time priority under a real clock.
     pub realtime: bool,
-    /// Makes it, once whoever drives it says what it is to know.
+    /// Makes it from the surroundings that its driver gives.
     pub make: MakeEndpoint,
 }
 
@@ -201,7 +201,7 @@ pub struct Made {
     pub config: Box<dyn Any + Send>,
 }
 
-/// What an endpoint is to know of the world that it is in.
+/// Clocks that an endpoint's driver gives it.
 pub struct Surroundings {
     /// When the run started, in wall time.
     pub epoch: Epoch,
@@ -212,7 +212,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// What the host's clock shows at a time of the run.
+    /// Time on the host's clock at a time of the run.
     pub fn local(&self, at: Time) -> Time {
         self.clock.as_ref().map_or(at, |clock| clock.read(at))
     }
@@ -220,15 +220,15 @@ impl Surroundings {
 
 /// A run that has ended.
 pub struct Ended<'a> {
-    /// What was run.
+    /// The scenario that ran.
     pub scenario: &'a Scenario,
-    /// The simulation, for what looked on.
+    /// The simulation, with the meters and taps that were attached.
     pub simulation: &'a Simulation,
     /// All decisions, in order.
     pub events: &'a [Event],
-    /// Where the endpoints were.
+    /// Places of the endpoints.
     pub places: &'a [Place],
-    /// Whether somebody stopped it: then nothing is looked for that takes long.
+    /// True if somebody stopped it: then nothing is computed that takes long.
     pub stopped: bool,
 }
 
@@ -244,7 +244,7 @@ impl Ended<'_> {
         self.places.iter().find(own).map_or(host as u32, |place| place.number)
     }
 
-    /// What one endpoint decided, of decisions of that kind, with the times on its host's clock.
+    /// Decisions of type `E` of one endpoint, with the times on its host's clock.
     pub fn decisions<E: 'static>(&self, number: u32) -> impl Iterator<Item = (Time, &E)> {
         let own = self.events.iter().filter(move |event| event.node == number);
         own.filter_map(|event| Some((event.at, event.what.of::<E>()?)))

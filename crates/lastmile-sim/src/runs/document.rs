@@ -8,7 +8,7 @@ use crate::monitor::accounting::NetworkOutcome;
 use crate::roles::Found;
 use crate::scenario::Scenario;
 
-/// What the endpoints found, role by role, and what the scenario's traffic got beside; each world adds what it alone has.
+/// The endpoints' results, role by role, and those of the scenario's traffic beside; each world adds what it alone has.
 pub fn document(
     world: &str,
     (scenario, seed): (&Scenario, u64),

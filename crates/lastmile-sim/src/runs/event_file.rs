@@ -25,14 +25,14 @@ pub struct Record {
     pub at: Time,
     /// The node of the engine that did it. Hosts come first, so that no decision has the same number.
     pub node: u32,
-    /// How many records this node had before.
+    /// Records of this node before this one.
     pub seq: u64,
-    /// What it did.
+    /// The event.
     #[serde(flatten)]
     pub what: Happening,
 }
 
-/// What can happen in the network.
+/// Events of the network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub enum Happening {
     PacketLost {
         /// Its name, as captures have it.
         by: String,
-        /// `queue` (full), `early` (its discipline dropped it), `channel` or `collision`.
+        /// `queue` (full), `early` (its discipline dropped it), `channel`, `collision`, `policer`, `too-big` or `handoff`.
         cause: String,
         /// The traffic's name, or the two hosts of an endpoint's packets.
         flow: String,
@@ -74,7 +74,7 @@ pub enum Happening {
         station: String,
         /// The rate of its frames from now on, none where it stays; so of the others.
         rate: Option<Rate>,
-        /// That of frames to it.
+        /// The rate of frames to it from then on.
         down_rate: Option<Rate>,
         /// The share of its frames that noise destroys beside its channel.
         frame_error: Option<f64>,
@@ -89,7 +89,7 @@ pub enum Happening {
         host: String,
         /// Its neighbour from now on.
         to: String,
-        /// What becomes of what waits on the way that it leaves.
+        /// Fate of the packets that wait on the way that it leaves.
         old_queue: OldQueue,
     },
     /// The mean rate of traffic changed, as its scenario had planned.
@@ -101,7 +101,7 @@ pub enum Happening {
     },
 }
 
-/// What a packet is for.
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PacketKind {
@@ -127,7 +127,7 @@ struct Log<W> {
     out: W,
     failed: Option<io::Error>,
     now: Time,
-    /// How long lines are kept back for decisions that are told late.
+    /// Time for which lines are kept back for decisions that are told late.
     hold: Span,
     /// Lines that are not written yet, in their order: time, node, sequence, and a number against equals.
     pending: BTreeMap<(Time, u32, u64, u64), String>,
@@ -173,7 +173,7 @@ impl<W: Write> Log<W> {
         self.line(self.now, node.0, seq, &Record { at: self.now, node: node.0, seq, what });
     }
 
-    /// It is `now`: what belongs before it and before what may still be told of it can be written.
+    /// Time has come to `now`: writes all lines that no decision told late can precede.
     fn pass(&mut self, now: Time) {
         if now > self.now {
             self.now = now;
@@ -181,12 +181,12 @@ impl<W: Write> Log<W> {
         }
     }
 
-    /// As long before a time as lines are kept back.
+    /// A time less that for which lines are kept back.
     fn before(&self, time: Time) -> Time {
         Time::from_nanos(time.as_nanos().saturating_sub(self.hold.as_nanos().max(0) as u64))
     }
 
-    /// Time has come to `now`: what was planned up to there has happened.
+    /// Time has come to `now`: records the changes planned up to there.
     fn advance(&mut self, now: Time) {
         while let Some((at, node, what)) = self.planned.next_if(|planned| planned.0 <= now) {
             self.pass(at);
@@ -287,7 +287,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
         self
     }
 
-    /// Ends the file, with what was planned up to `end`.
+    /// Ends the file, with the changes planned up to `end`.
     ///
     /// # Errors
     /// The first error of the writer, at whatever line it was.
@@ -302,7 +302,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
     }
 }
 
-/// What the scenario has planned, in its order.
+/// Changes that the scenario has planned, by time and node.
 fn planned(scenario: &Scenario, simulation: &Simulation) -> Vec<(Time, NodeId, Happening)> {
     let mut planned = Vec::new();
     for (spec, &node) in scenario.links.iter().zip(&simulation.links) {

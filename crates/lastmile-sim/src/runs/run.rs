@@ -1,4 +1,4 @@
-//! Runs a scenario in virtual time, with what its roles put at its hosts, and says what came of it.
+//! Runs a scenario in virtual time, with its roles' endpoints at its hosts, and returns the results.
 //!
 //! The lab runs the same endpoints with real sockets and gives the same [`Found`].
 
@@ -18,18 +18,18 @@ use crate::network::host::Seat;
 use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings, next_number};
 use crate::scenario::{Attach, BuildError, RunError, Scenario, Simulation, build};
 
-/// What a simulated run gave.
+/// Results of a simulated run.
 #[derive(Debug)]
 pub struct SimulatedRun {
-    /// What came of the endpoints, role by role.
+    /// Results of the endpoints, role by role.
     pub found: Found,
-    /// What the scenario's traffic got, and what its links and WLANs carried.
+    /// Results of the scenario's traffic, and the load of its links and WLANs.
     pub network: NetworkOutcome,
     /// All decisions, in order.
     pub events: Vec<Event>,
     /// The engine, for counters.
     pub engine: Engine,
-    /// Whether [`Hooks::progress`] ended it before the scenario's duration was over; then there are no truths.
+    /// True if [`Hooks::progress`] ended it before the scenario's duration was over; then there are no truths.
     pub stopped: bool,
     /// The endpoints as they were at the end, each with its place: those of the scenario's tables in their order, and those
     /// that were given beside.
@@ -45,21 +45,21 @@ impl SimulatedRun {
     }
 }
 
-/// Is told where an endpoint is, and what determines it beside its inputs, in its role's own form.
+/// Gets the place of an endpoint, and all that determines it beside its inputs, in its role's own form.
 pub type TellConfig = Box<dyn FnOnce(Place, &dyn Any) + Send>;
 
-/// Is told every input of a node.
+/// Gets every input of a node.
 pub type TellInput = Box<dyn FnMut(Time, &Input) + Send>;
 
-/// Is given a simulation before it runs.
+/// Gets a simulation before it runs.
 pub type Prepare = Box<dyn FnOnce(&Scenario, &mut Simulation) + Send>;
 
-/// Is told how far a run has come, in virtual time, and says whether it is to go on.
+/// Gets the virtual time that a run has come to, and decides if it goes on.
 pub type Progress = Box<dyn FnMut(Time) -> ControlFlow<()> + Send>;
 
-/// Who is told what an endpoint is given: what a recording needs.
+/// Observer of one endpoint's configuration and inputs, for a recording.
 pub struct Recorded {
-    /// Which endpoint, by its place in the order of the scenario's tables.
+    /// The endpoint, by its place in the order of the scenario's tables.
     pub which: usize,
     /// Told once where it is, and all that determines it beside its inputs, in the role's own form.
     pub config: TellConfig,
@@ -67,16 +67,16 @@ pub struct Recorded {
     pub input: TellInput,
 }
 
-/// Who looks on while a scenario runs.
+/// Observers of a run; some may end it.
 #[derive(Default)]
 pub struct Hooks {
     /// Records one endpoint.
     pub recorded: Option<Recorded>,
-    /// Given the simulation before it runs, to attach what else shall look on.
+    /// Given the simulation before it runs, to attach further taps.
     pub prepare: Option<Prepare>,
     /// Told what happens in each step of time.
     pub series: Option<SeriesPlan>,
-    /// Told some thousand times, and each second of virtual time at least, how far the run has come; may end it there.
+    /// Told the run's virtual time some thousand times, and each second of it at least; may end it there.
     /// Results of a run that goes on are the same with and without.
     pub progress: Option<Progress>,
     /// Ends the run so long after all that its tables ask for has finished, but for what only answers, if that is before its
@@ -88,7 +88,7 @@ impl Recorded {
     /// Makes an endpoint, and has it recorded if it is the one.
     ///
     /// # Errors
-    /// What its table asks for cannot be made.
+    /// The endpoint cannot be made as its table asks for it.
     pub fn make(
         recorded: &mut Option<Recorded>,
         index: usize,
@@ -110,7 +110,7 @@ impl Recorded {
 }
 
 impl Scenario {
-    /// Runs it in virtual time with the registered methods and controllers, and nobody who looks on.
+    /// Runs it in virtual time with the registered methods and controllers, without hooks.
     ///
     /// ```
     /// let run = lastmile_sim::scenario::builtin("path").unwrap().run(1)?;
@@ -134,7 +134,7 @@ impl Scenario {
     }
 }
 
-/// Runs a scenario in virtual time, until its duration is over. What its endpoints have not done by then they are told to
+/// Runs a scenario in virtual time, until its duration is over. Endpoints that have not finished by then are told to
 /// end.
 ///
 /// # Errors

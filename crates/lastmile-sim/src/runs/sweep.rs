@@ -1,12 +1,12 @@
 //! Sweeps: one scenario, every combination of some of its values, several seeds. A [`Plan`] makes runs one by one, from
-//! their numbers: a sweep of a million runs needs no more memory than those that are under way. Whoever runs them may do
-//! so on as many cores as there are, in any order, and sort by [`Run::index`].
+//! their numbers: a sweep of a million runs needs no more memory than those that are under way. They may run on as many
+//! cores as there are, in any order; [`Run::index`] sorts them.
 
 use std::sync::Arc;
 
 use crate::scenario::{Override, Scenario, ScenarioError};
 
-/// What varies.
+/// Parameters that vary, and seeds.
 ///
 /// ```
 /// use lastmile_sim::{scenario::builtin_text, runs::sweep::*};
@@ -52,7 +52,7 @@ impl Parameter {
 pub struct Run {
     /// Its place in the list.
     pub index: usize,
-    /// What it sets.
+    /// Values that it sets.
     pub overrides: Arc<[Override]>,
     /// Its seed.
     pub seed: u64,
@@ -93,7 +93,7 @@ pub enum SweepError {
     Scenario {
         /// The combination.
         label: String,
-        /// What is wrong with it.
+        /// Its error.
         error: ScenarioError,
     },
 }
@@ -136,17 +136,17 @@ impl Sweep {
 }
 
 impl Plan<'_> {
-    /// How many runs there are.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.combinations * self.seeds()
     }
 
-    /// How many scenarios there are.
+    /// Number of combinations, each a scenario.
     pub fn combinations(&self) -> usize {
         self.combinations
     }
 
-    /// What varies.
+    /// The sweep that was planned.
     pub fn sweep(&self) -> &Sweep {
         self.sweep
     }
@@ -177,7 +177,7 @@ impl Plan<'_> {
         self.sweep.seeds.len().max(1)
     }
 
-    /// What a combination sets.
+    /// Values that a combination sets.
     pub fn overrides(&self, combination: usize) -> Vec<Override> {
         let mut rest = combination;
         let mut overrides: Vec<_> = self

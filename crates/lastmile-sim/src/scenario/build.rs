@@ -22,7 +22,7 @@ use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::network::wlan::Medium;
 use crate::rng::Stream;
 
-/// What stands at a host.
+/// Occupant of a host.
 pub enum Attach {
     /// Endpoints of ours, on the host's own clock.
     Endpoints(Vec<Seat>),
@@ -49,7 +49,7 @@ pub enum BuildError {
     /// An endpoint for a host that does not exist.
     #[error("the scenario has no host {0:?}")]
     UnknownHost(String),
-    /// What stands at a host was said twice.
+    /// Something was attached to a host twice.
     #[error("the endpoints of host {0:?} were given twice")]
     SaidTwice(String),
     /// The engine refused.
@@ -75,7 +75,7 @@ pub enum RunError {
     Make(String),
 }
 
-/// What a flow of a role has sent and received up to now, IP bytes; each packet counts once.
+/// IP bytes that a flow of a role has sent and received so far; each packet counts once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowCounts {
     /// Bytes sent.
@@ -84,11 +84,11 @@ pub struct FlowCounts {
     pub arrived: Bytes,
     /// Packets that arrived.
     pub packets: u64,
-    /// How long these took, added up.
+    /// Sum of their delays.
     pub total_delay: Span,
 }
 
-/// What has such counts while a run goes.
+/// A flow with such counts while a run goes.
 pub trait CountedFlow: core::fmt::Debug + Send + Sync {
     /// Up to now.
     fn counts(&self) -> FlowCounts;
@@ -124,7 +124,7 @@ pub struct Simulation {
     pub traffic_flows: Vec<Flow>,
     /// The flow between each two hosts that carry something, as (from, to, flow).
     pairs: Vec<(usize, usize, Flow)>,
-    /// What endpoints send each other by the ports that the scenario's roles have, each way a flow.
+    /// Conversations of endpoints by the ports that the scenario's roles have, each way a flow.
     talks: Vec<Talk>,
     seed: u64,
     /// The flows of roles that can be counted while the run goes, by their names: each role adds its own.
@@ -192,7 +192,7 @@ pub fn build(
     for spec in &scenario.links {
         let mut config = spec.config.clone();
         if drops {
-            // What waits can be dropped only where its departure is not computed beforehand.
+            // Waiting packets can be dropped only if their departure is not computed beforehand.
             config.events = Events::PerDequeue;
         }
         for (loss, flows) in config.losses.iter_mut().zip(&spec.loss_flows) {
@@ -307,7 +307,7 @@ fn labels(scenario: &Scenario, taken: usize) -> Vec<Flow> {
     scenario.traffic.iter().map(label).collect()
 }
 
-/// How many labels the packets of traffic have: those of TCP go both ways.
+/// Number of labels of a flow's packets: TCP's go both ways.
 fn labels_of(spec: &super::TrafficSpec) -> u32 {
     if spec.tcp.is_some() { 2 } else { 1 }
 }
@@ -344,7 +344,7 @@ impl Simulation {
         self.pairs.iter().find(|pair| (pair.0, pair.1) == (from, to)).map(|pair| pair.2)
     }
 
-    /// Where packets enter a link or a WLAN that [`Scenario::path`] gives the number of.
+    /// Node and port by which packets enter a link or a WLAN, by its number in [`Scenario::path`].
     pub(crate) fn hop(&self, scenario: &Scenario, index: usize) -> Option<(NodeId, PortId)> {
         if let Some(&link) = self.links.get(index) {
             return Some((link, PortId(0)));

@@ -36,12 +36,12 @@ struct Copies<'p, 'a> {
     values: usize,
 }
 
-/// Whether the tables of a list are flows, which may have a `count` of their own, as stations may.
+/// True for lists of flows: their tables may have a `count` of their own, as stations may.
 fn is_flow(list: &str) -> bool {
     list == TRAFFIC || is_counted(list)
 }
 
-/// Puts copies in the place of what has a `count`, and of what names it.
+/// Puts copies in the place of tables that have a `count`, and of tables that name such a one.
 pub(super) fn expand(file: &mut ScenarioFile<'_>) -> Result<(), ScenarioError> {
     let mut document = file.document.clone();
     let mut copies = Copies { file, ends: Counts::new(), flows: Counts::new(), values: 0 };
@@ -103,7 +103,7 @@ impl<'a> Copies<'_, 'a> {
         }
     }
 
-    /// How many copies a table stands for, by its own count or by those that it names; of these each gets as many.
+    /// Copies of a table, by its own count or the largest of those that it names: a multiple of each of these.
     fn many(&self, table: &DeTable<'_>, list: &str) -> Result<Option<usize>, ScenarioError> {
         let own = if list == STATIONS || is_flow(list) { self.own(table)? } else { None };
         let named = ENDS.iter().filter(|key| is_end(key, list));

@@ -1,11 +1,11 @@
-//! [`ScenarioError`]: what is wrong with a scenario file, with file, line and key.
+//! [`ScenarioError`]: an error in a scenario file, with file, line and key.
 
 use core::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with a scenario file.
+/// An error in a scenario file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{file}{}: {}{reason}",
@@ -19,7 +19,7 @@ pub struct ScenarioError {
     pub line: usize,
     /// The key with its path, such as `link[0].rate`; empty where the text is no TOML.
     pub key: String,
-    /// What is wrong with it.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -65,12 +65,12 @@ impl ScenarioFile<'_> {
         steps.collect::<Vec<_>>().join(".")
     }
 
-    /// Whether a key is there.
+    /// True if a key is there.
     pub(super) fn has(&self, path: &str) -> bool {
         self.find(path).1.is_some()
     }
 
-    /// Where the narrowest part of a path stands that does, and the value at the path's end.
+    /// Span of the narrowest part of a path that stands in the file, and the value at the path's end.
     fn find(&self, path: &str) -> (Range<usize>, Option<&DeValue<'_>>) {
         let (mut at, mut table, mut found) = (0..0, Some(&self.document), None);
         for step in path.split('.') {
@@ -81,7 +81,7 @@ impl ScenarioFile<'_> {
                 value = value.and_then(|list| list.get_ref().as_array()?.get(number.ok()?));
             }
             let Some(value) = value else { return (at, None) };
-            // What an override has made stands nowhere.
+            // Values that an override has made stand nowhere.
             if !value.span().is_empty() {
                 at = value.span();
             }
@@ -105,7 +105,7 @@ impl ScenarioFile<'_> {
 }
 
 fn consider(at: Range<usize>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    // Not narrower: of a value and what an override put in its place, the deeper path is the better.
+    // Not narrower: of a value and an override in its place, the deeper path is the better.
     if at.start <= span.start && span.end <= at.end && at.len() <= best.0 {
         *best = (at.len(), path.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Hand-offs: from what a scenario plans to changes of the engine's routes.
+//! Hand-offs: from a scenario's plan to changes of the engine's routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::network::engine::{Engine, NodeId, RouteChange, RouterId};
 pub(super) type Routed = (usize, usize, Flow, NodeId);
 
 impl Scenario {
-    /// Whether the path between two hosts changes during the run.
+    /// True if the path between two hosts changes during the run.
     pub fn path_changes(&self, from: usize, to: usize) -> bool {
         self.handoffs.iter().any(|handoff| [from, to].contains(&handoff.host))
     }

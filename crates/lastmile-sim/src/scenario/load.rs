@@ -17,7 +17,7 @@ pub(super) fn load(name: &str, text: &str, overrides: &[Override]) -> Checked<Sc
     if text.len() > MAX_TEXT {
         return Err(file.error(0..0, format!("a scenario of more than {MAX_TEXT} bytes")));
     }
-    // What can be read of a broken document still tells which key an error belongs to.
+    // Even a broken document tells the key that an error belongs to.
     let (root, errors) = DeTable::parse_recoverable(text);
     let span = root.span();
     file.document = root.into_inner();

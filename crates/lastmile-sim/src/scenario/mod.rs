@@ -2,8 +2,8 @@
 //!
 //! `docs/scenarios.md` has every key with an example; a test holds it to what is read here.
 //!
-//! **Limits.** Of each thing there are only so many, which `check` knows. What a run may cost is a [`Budget`] that the
-//! engine keeps to while it runs.
+//! **Limits.** `check` limits the number of each thing. A [`Budget`] limits the cost of a run; the engine keeps to it
+//! while it runs.
 
 use std::collections::BTreeMap;
 
@@ -40,15 +40,15 @@ pub use spec::{HandoffSpec, HostSpec, LinkSpec, OldQueue, TcpSpec, TrafficSpec, 
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// What it is for, one line.
+    /// Its purpose, one line.
     pub description: String,
     /// Length of the run.
     pub duration: Span,
-    /// What is left out of long-run results at its beginning.
+    /// Time at its beginning that long-run results leave out.
     pub warm_up: Span,
     /// The seed of a run that names no other.
     pub seed: u64,
-    /// What a run may cost.
+    /// Limits on the cost of a run.
     pub budget: Budget,
     /// The hosts, in the order of the file. Their numbers here are their nodes' in the engine and in events.
     pub hosts: Vec<HostSpec>,
@@ -58,16 +58,16 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// All WLANs.
     pub wlans: Vec<WlanSpec>,
-    /// When hosts change their links, in order.
+    /// Hosts' changes of their links, in order.
     pub handoffs: Vec<HandoffSpec>,
     /// The simulator's own traffic.
     pub traffic: Vec<TrafficSpec>,
-    /// What endpoints shall do.
+    /// The tables of all roles.
     pub roles: Roles,
 }
 
 impl Scenario {
-    /// Reads and checks a scenario; `file` is what errors call it.
+    /// Reads and checks a scenario; `file` is its name in errors.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         Scenario::parse_with(file, text, &[])
     }
@@ -105,7 +105,7 @@ impl Scenario {
         self.ways().path(from, to)
     }
 
-    /// From which host to which each flow goes that has a name: the traffic, and what endpoints send whom they talk to.
+    /// Sender and receiver of each flow that has a name: of traffic, and of each conversation's way there.
     pub(crate) fn named_flows(&self) -> BTreeMap<String, (usize, usize)> {
         let traffic = self.traffic.iter().map(|flow| (flow.name.clone(), (flow.from, flow.to)));
         let talks = self.conversations().into_iter();
@@ -120,7 +120,7 @@ impl Scenario {
         self.wlans.iter().enumerate().flat_map(ports).nth(index.checked_sub(self.links.len())?)
     }
 
-    /// For who asks for more than one [`path`](Scenario::path).
+    /// For callers that need more than one [`path`](Scenario::path).
     fn ways(&self) -> Ways {
         Ways::new(self.edges(), self.vertices(), self.hosts.len())
     }

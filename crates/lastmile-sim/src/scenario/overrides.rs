@@ -1,4 +1,4 @@
-//! Replacing values of a scenario file before it is checked: what sweeps and `--set` do.
+//! Replacing values of a scenario file before it is checked, for sweeps and `--set`.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -6,14 +6,14 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::error::{ScenarioError, ScenarioFile};
 use super::roles::TABLES;
 
-/// What stands in a file as a list of tables, beside the tables of roles.
+/// Keys of a file that are lists of tables, beside the tables of roles.
 const LISTS: [&str; 4] = ["link", "wlan", "handoff", "traffic"];
 
 /// A value to be put in the place of the file's.
 ///
 /// The key is dotted; an element of a list is named by its number or by its `name`: `link.0.rate`,
-/// `traffic.cross.rate`, `host.sender.clock.skew_ppm`. The value is a TOML text, number or boolean; what is
-/// none of these is taken as text, so that `5 Mbit/s` needs no quotes.
+/// `traffic.cross.rate`, `host.sender.clock.skew_ppm`. The value is a TOML text, number or boolean; anything
+/// else is taken as text, so that `5 Mbit/s` needs no quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The dotted key.
@@ -23,7 +23,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// `value` in the place of what stands at `key`.
+    /// `value` in the place of the file's value at `key`.
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Override {
         Override { key: key.into(), value: value.into() }
     }

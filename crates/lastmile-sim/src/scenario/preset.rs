@@ -1,5 +1,5 @@
-//! `preset` in a connection's options: the name of an implementation, for what it does unless told otherwise. What the file
-//! says beside it stays.
+//! `preset` in a connection's options: the name of an implementation, for its defaults. Keys that the file has beside it
+//! stay.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

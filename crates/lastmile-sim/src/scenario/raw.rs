@@ -1,5 +1,5 @@
-//! The shape of a scenario file, as serde sees it. Units and what a value can be by itself are read here; what values mean
-//! together is checked in `check`.
+//! The shape of a scenario file, as serde sees it. Units and the range of single values are read here; `check` checks
+//! values together.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ pub(super) struct RawLink {
     pub(super) losses: Vec<RawLoss>,
     #[serde(default)]
     pub(super) one_way: bool,
-    /// The other direction, where it differs: what it leaves out `fill_back` has taken from the link.
+    /// The other direction, where it differs: `fill_back` has taken the keys that it leaves out from the link.
     pub(super) back: Option<Box<RawLink>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a [`Scenario`](super::Scenario) is made of, checked: hosts, links, WLANs, traffic and measurements.
+//! Parts of a [`Scenario`](super::Scenario), checked: hosts, links, WLANs, traffic and measurements.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ pub struct HostSpec {
     pub v4: Ipv4Addr,
     /// Its IPv6 address.
     pub v6: Ipv6Addr,
-    /// How its clock errs.
+    /// Errors of its clock.
     pub clock: ClockConfig,
 }
 
@@ -71,15 +71,15 @@ pub struct HandoffSpec {
     pub host: usize,
     /// The neighbour, router or host, to which its packets go from then on, and from which they come.
     pub to: usize,
-    /// What becomes of packets on the links that nothing goes by any more.
+    /// Fate of packets on the links that nothing goes by any more.
     pub old_queue: OldQueue,
 }
 
-/// What becomes of packets in the queues that a hand-off leaves behind.
+/// Fate of packets in the queues that a hand-off leaves behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OldQueue {
-    /// They are dropped, as is what still comes there.
+    /// They are dropped, as are those that still come there.
     #[default]
     Drop,
     /// They are delivered, by the old link.
@@ -114,12 +114,12 @@ pub struct TrafficSpec {
     pub tcp: Option<TcpSpec>,
 }
 
-/// A TCP connection and what it has to send.
+/// A TCP connection and the data that it sends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpSpec {
     /// Its options.
     pub config: TcpConfig,
-    /// What there is to send.
+    /// The data to send.
     pub app: App,
 }
 
@@ -141,7 +141,7 @@ impl TrafficSpec {
         starts(&self.name, (self.start, self.start_within), seed)
     }
 
-    /// What the file calls its kind.
+    /// Name of its kind in the file.
     pub fn kind(&self) -> &'static str {
         if let Some(tcp) = &self.tcp {
             return match tcp.app {
@@ -160,8 +160,8 @@ impl TrafficSpec {
     }
 }
 
-/// When a flow of that name starts that may do so at that time, or at random within so long after it: the same for whatever kind
-/// of flow has the name.
+/// Start of a flow of that name: at that time, or at random within so long after it. All kinds of flows with the name start
+/// then.
 pub(crate) fn starts(name: &str, (start, within): (Time, Span), seed: u64) -> Time {
     let share = match within {
         Span::ZERO => 0.0,

@@ -32,7 +32,7 @@ pub fn arrivals(pattern: &str, packets: u64) -> Vec<(u64, u32)> {
     (0..packets).map(one).collect()
 }
 
-/// What a link of 10 Mbit/s drops and marks of them.
+/// Numbers of the packets that a link of 10 Mbit/s drops and marks.
 pub fn signals(discipline: Discipline, ecn: Ecn, arrivals: &[(u64, u32)]) -> (Vec<u64>, Vec<u64>) {
     let queue = QueueLimit::Packets(100_000);
     let config = LinkConfig { rate: Some(Rate::ip(10_000_000)), queue, discipline, ..Default::default() };

@@ -1,4 +1,4 @@
-//! FQ-CoDel: with one queue it is CoDel. That a sparse flow does not wait is a story of the network.
+//! FQ-CoDel: with one queue it is CoDel. A story of the network has a sparse flow that does not wait.
 
 use lastmile_sim::network::link::QueueLimit;
 use lastmile_sim::network::queue::{Codel, Discipline, FqCodel};

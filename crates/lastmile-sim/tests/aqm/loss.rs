@@ -9,7 +9,7 @@ use crate::common::link::departures;
 
 const PACKETS: usize = 200_000;
 
-/// Which of the packets sent every millisecond, 0.4 ms long, are lost.
+/// True for each lost packet of those sent every millisecond, 0.4 ms long.
 fn lost(model: ErrorModel, seed: u64) -> Vec<bool> {
     let config = LinkConfig {
         rate: Some(Rate::ip(10_000_000)),
@@ -57,7 +57,7 @@ fn rates_and_runs_are_those_of_the_closed_forms() {
         [(0.02, 0.4, 1.0, 0.0), (0.01, 0.1, 0.999, 0.3), (0.1, 0.3, 0.99, 0.5), (0.5, 0.9, 0.8, 0.1)]
     {
         let bad = p / (p + r);
-        // What is lost in each state, and the joint probability of two in a row.
+        // Loss in each state, and the joint probability of two in a row.
         let (in_good, in_bad) = (1.0 - k, 1.0 - h);
         let rate = (1.0 - bad) * in_good + bad * in_bad;
         let two = (1.0 - bad) * in_good * ((1.0 - p) * in_good + p * in_bad)

@@ -86,7 +86,7 @@ fn tcp(flows: usize, rtt: i64, seed: u64) -> [f64; 3] {
     measured(&mut engine, |engine| *engine.link(it.bottleneck).unwrap().counters(), acknowledged)
 }
 
-/// How far the mean delay may be off: beside TCP about as far as it is, so that more is seen.
+/// Bar of the mean delay's error: beside TCP about the error seen, so that more is noticed.
 fn delay_within(row: &str) -> f64 {
     match row {
         "t4" => 0.02,
@@ -117,7 +117,7 @@ fn mean_delay_and_goodput_are_those_of_ns_3() {
             let ours = runs.iter().map(|run| run[i]).sum::<f64>() / runs.len() as f64;
             let theirs: f64 = words[1 + i].parse().unwrap();
             let off = ours / theirs - 1.0;
-            // What is dropped is shown, and not asked for.
+            // Drops are shown, without a bar.
             let within = [delay_within(words[0]), 0.05, f64::INFINITY][i];
             let mark = if off.abs() > within { "!" } else { "" };
             wrong += mark.len();

@@ -4,7 +4,7 @@ use lastmile::units::Bytes;
 use lastmile_sim::network::link::QueueLimit;
 use lastmile_sim::network::queue::Red;
 
-/// A setting, and what ns-2 has.
+/// A setting, and ns-2's figures.
 pub struct Cell {
     pub name: &'static str,
     keys: Vec<(&'static str, &'static str)>,
@@ -12,7 +12,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A line is a name, ns-2's figures, and what differs from the defaults.
+    /// A line is a name, ns-2's figures, and differences from the defaults.
     pub fn all(text: &'static str) -> impl Iterator<Item = Cell> {
         text.lines().filter(|line| !line.starts_with('#')).map(|line| {
             let (keys, words): (Vec<_>, Vec<_>) =
@@ -43,7 +43,7 @@ impl Cell {
         }
     }
 
-    /// The discipline, and what its queue holds.
+    /// The discipline, and the limit of its queue.
     pub fn red(&self) -> (Red, QueueLimit) {
         let red = Red {
             weight: self.number("w", "0.002"),

@@ -1,5 +1,5 @@
 //! Classic RED without TCP in between, against ns-2 2.35 (`poisson_ns2.txt`): drops and mean queue depend on the queue alone.
-//! Where bytes count, large packets are dropped in proportion to their size.
+//! If bytes count, large packets are dropped in proportion to their size.
 
 use lastmile::node::Flow;
 use lastmile::time::{Span, Time};

@@ -1,4 +1,4 @@
-//! A link by itself: what is offered to it, and what becomes of that.
+//! A link by itself: packets offered to it, and their fates.
 #![allow(dead_code, unreachable_pub)] // each test file uses some of them
 
 use std::collections::VecDeque;
@@ -58,7 +58,7 @@ impl Node for Feeder {
     }
 }
 
-/// What became of packets: nanoseconds, numbers, and how they were marked, or why they were lost.
+/// Fates of packets: nanoseconds, numbers, and their marks or the causes of their losses.
 #[derive(Debug, Default)]
 pub struct Fates {
     pub arrived: Vec<(u64, u64, Ecn)>,

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use lastmile::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
 
-/// What a [`Recorder`] was told, and when.
+/// Inputs of a [`Recorder`], with their times.
 pub type Log = Arc<Mutex<Vec<(Time, Input)>>>;
 
-/// Sends what it was given at the start, and notes all that it is told.
+/// Sends the packets that it was given at the start, and notes every input.
 #[derive(Default)]
 pub struct Recorder {
     pub log: Log,

@@ -68,7 +68,7 @@ impl Path {
         Path { engine, link: links[0], tcp: Connection { sender, receiver } }
     }
 
-    /// What both ends count at that second.
+    /// Counters of both ends at that second.
     pub fn run(&mut self, at: f64) -> (SenderCounters, ReceiverCounters) {
         self.engine.run_until(seconds(at)).unwrap();
         let (sender, receiver) = (self.tcp.sender, self.tcp.receiver);

@@ -1,4 +1,4 @@
-//! A component's draws are its own: what is added beside it changes nothing that physics does not change.
+//! A component's draws are its own: other components beside it change nothing that physics does not change.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -117,7 +117,7 @@ fn more_flows_on_the_same_path_leave_the_others_departures() {
         let text = builtin_text(name).unwrap();
         let short = [Override::new("duration", "10 s"), Override::new("warm_up", "1 s")];
         let parse = |text: &str| Scenario::parse_with(name, text, &short);
-        // Where flows or measurements start later than this run ends, it is refused; then as it is.
+        // A scenario with a flow or measurement that would start after this run's end keeps its duration.
         let parse = |text: &str| parse(text).or_else(|_| Scenario::parse(name, text)).unwrap();
         let alone = parse(text);
         let Some(first) = alone.traffic.first() else { continue };
@@ -157,7 +157,7 @@ fn arrived(loss: &str, more: bool) -> Vec<u64> {
     own
 }
 
-/// A channel in packets that is for one flow, and a channel in time that is for all: whoever else is on the link, the
+/// A channel in packets that is for one flow, and a channel in time that is for all: with any others on the link, the
 /// same packets are lost.
 #[test]
 fn more_flows_on_the_same_link_leave_the_pattern_of_losses() {

@@ -1,4 +1,4 @@
-//! What holds in every scenario: packets are conserved, queues and air keep the order of a flow, nobody is busy for longer
+//! Invariants of every scenario: packets are conserved, queues and air keep the order of a flow, nobody is busy for longer
 //! than has elapsed, nothing happens in the past, a run ends, and ends the same however it is cut into pieces.
 #![allow(unreachable_pub)]
 
@@ -37,7 +37,7 @@ proptest! {
             }
         }
         let duration = scenario.duration;
-        // What lasts as long as the run does would go on while the rest drains.
+        // Traffic that lasts as long as the run would go on while the rest drains.
         for traffic in &mut scenario.traffic {
             traffic.stop = traffic.stop.min(Time::ZERO + duration);
         }

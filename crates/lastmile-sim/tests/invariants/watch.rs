@@ -13,9 +13,9 @@ use lastmile_sim::scenario::{Scenario, Simulation};
 #[derive(Debug, Default)]
 struct Seen {
     last: Time,
-    /// The links' least delays; zero for WLANs. What is none of these is an end.
+    /// The links' least delays; zero for WLANs. All other nodes are ends.
     carriers: BTreeMap<NodeId, Span>,
-    /// By carrier, flow, and whether it is the second time: between two clients of a WLAN the same air is crossed twice.
+    /// By carrier, flow, and true for the second time: between two clients of a WLAN the same air is crossed twice.
     inside: BTreeMap<(NodeId, Flow, bool), VecDeque<(Time, Payload)>>,
     /// Packets that entered and left each carrier.
     through: BTreeMap<NodeId, (u64, u64)>,
@@ -143,7 +143,7 @@ impl Watch {
             require(ways().all(|way| way.airtime >= Span::ZERO), || format!("{node:?}: airtime"))?;
             inside += queued;
         }
-        // Each flow: what was sent is here, was lost for a cause that is known, or is still inside.
+        // Each flow: packets sent are here, were lost for a cause that is known, or are still inside.
         let mut missing = 0;
         for (&flow, &(sent, taken)) in &seen.ends {
             let lost = seen.lost.get(&flow).copied().unwrap_or(0);
@@ -169,7 +169,7 @@ pub fn fingerprint(simulation: &Simulation) -> String {
     fingerprint_of(simulation, own)
 }
 
-/// What so many first links, WLANs and flows count; their numbers as nodes do not matter.
+/// Counters of so many first links, WLANs and flows; their numbers as nodes do not matter.
 pub fn fingerprint_of(simulation: &Simulation, [links, wlans, flows]: [usize; 3]) -> String {
     let engine: &Engine = &simulation.engine;
     let mut text = String::new();

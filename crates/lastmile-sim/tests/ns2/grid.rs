@@ -1,4 +1,4 @@
-//! TFRC alone over independent losses: what it sends in 200 s, from the start on.
+//! TFRC alone over independent losses: its packets in 200 s, from the start on.
 
 use crate::rows::{Mean, Rows};
 use crate::{FORMS, LAWS, no_ns2, ns2, ours, seeds};

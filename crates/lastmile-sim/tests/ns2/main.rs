@@ -21,7 +21,7 @@ use lastmile_sim::scenario::{Override, Scenario};
 const LAWS: [(&str, &str); 2] = [("4R", ""), ("own", ", preset=ns-2, header=0")];
 const FORMS: [&str; 2] = ["receiver", "sender"];
 
-/// Whether ns-2 can be called; says so where it cannot.
+/// True if ns-2 cannot be called, with a note on stderr.
 fn no_ns2() -> bool {
     // The harness has begun a line.
     eprintln!();

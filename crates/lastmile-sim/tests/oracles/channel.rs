@@ -1,4 +1,4 @@
-//! What the papers of WBest and TFRC Probe say of their WLANs, and what of it 802.11 can do.
+//! Numbers of the papers of WBest and TFRC Probe for their WLANs, beside the limits of 802.11.
 
 use std::sync::{Arc, Mutex};
 

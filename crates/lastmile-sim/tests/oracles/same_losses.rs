@@ -1,6 +1,6 @@
-//! TCP against ns-2 on LDA's paths where both lose the same packets, by number: what is left is TCP, not luck. Each
+//! TCP against ns-2 on LDA's paths where both lose the same packets, by number: the difference left is TCP, not luck. Each
 //! mean of five patterns over 200 s varies by several points from one set of patterns to another; between the programs,
-//! with the same set, it must not. `same_losses.txt` has what ns-2 prints.
+//! with the same set, it must not. `same_losses.txt` has ns-2's output.
 
 use lastmile_sim::scenario::builtin_text;
 
@@ -28,7 +28,7 @@ fn losses(kind: &str, rate: f64, seed: u64) -> Vec<u64> {
     lost
 }
 
-/// What the bottleneck carries, in percent of its rate, of one flow alone over a ready scenario.
+/// Use of the bottleneck, in percent of its rate, by one flow alone over a ready scenario.
 fn run(arguments: &str, seed: u64) -> [f64; 1] {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [name, recovery, options, kind, rate] = words[..] else { panic!("{arguments}") };

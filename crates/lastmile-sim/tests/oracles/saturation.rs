@@ -39,7 +39,7 @@ fn run(standard: &str, rule: &str, clients: usize, flows: &[(&str, &str, f64, u3
 
 const B: &str = "b";
 const G: &str = "g";
-/// What bystanders wait after a collision unless told otherwise.
+/// Bystanders' wait after a collision unless told otherwise.
 const DEFAULT: &str = "timeout";
 
 #[test]

@@ -1,4 +1,4 @@
-//! What can be added to a cell without taking from others, against what becomes of all when it is added.
+//! Rate that can be added to a cell without taking from others, against the rates of all when it is added.
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::monitor::flows::FlowWatch;
@@ -16,7 +16,7 @@ struct Cell {
     overrides: &'static [(&'static str, &'static str)],
 }
 
-/// What makes WBest's cell one of 802.11b.
+/// Overrides that make WBest's cell one of 802.11b.
 const B: [(&str, &str); 4] = [
     ("wlan.0.standard", "b"),
     ("wlan.0.ack_rate", "2 Mbit/s"),
@@ -66,7 +66,7 @@ impl Cell {
 }
 
 /// The spare rate (b and g: by the sum over the air; n: by hand, adding CBR in steps of 2
-/// Mbit/s, so no nearer than the 5 % that must not fit), and what is kept just below or at it, and above it.
+/// Mbit/s, so no nearer than the 5 % that must not fit), and the shares kept just below or at it, and above it.
 #[test]
 fn what_is_said_to_fit_does_fit_and_more_does_not() {
     let title = "1.7 Spare rate of cells, IP Mbit/s of 1488 B, three seeds: mean, and the worst share that anybody keeps";

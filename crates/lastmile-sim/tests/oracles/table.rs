@@ -1,9 +1,9 @@
-//! [`Table`]: oracles, ours beside them, and whether the one is as near to the other as it must be.
+//! [`Table`]: oracles, ours beside them, and a mark where the one is not as near to the other as it must be.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// How far ours may be from the oracle.
+/// Distance of ours from the oracle that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Within {
     /// By this share of it.

@@ -1,6 +1,6 @@
-//! What a user reads who got a scenario file wrong: file, line, key and reason, in one line.
+//! Messages about wrong scenario files: file, line, key and reason, in one line.
 //!
-//! Each file in `tests/bad` has one thing wrong, and the message that this brings in its first line, without the file's
+//! Each file in `tests/bad` has one error, and the message about it in its first line, without the file's
 //! name; or it looks wrong and is `accepted`. `LASTMILE_UPDATE_DOCS=1` writes the first lines anew: read the difference before committing.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Scenario files: how they are read, and what comes of running them.
+//! Scenario files: reading them, and the results of running them.
 mod bad;
 mod capacities;
 #[path = "../common/mod.rs"]

@@ -138,7 +138,7 @@ fn sender_of(run: &Simulation, flow: usize) -> SenderCounters {
     run.engine.tcp_sender(run.sources[flow]).unwrap().counters()
 }
 
-/// What is told of each connection, by the sender's port, is what the simulator counted.
+/// The file has the simulator's own counts of each connection, by the sender's port.
 #[test]
 fn tcp_is_tcp() {
     let scenario = three_tcp();

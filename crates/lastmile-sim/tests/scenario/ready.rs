@@ -28,7 +28,7 @@ fn all_of_them_carry_all_their_flows() {
     }
 }
 
-/// What the lab does with a scenario, without its clock: programs at every host, whose packets reach every other host
+/// Scenarios as in the lab, without its clock: programs at every host, whose packets reach every other host
 /// that a path leads to, beside the scenario's own traffic.
 #[test]
 fn all_of_them_can_have_programs_at_every_host() {

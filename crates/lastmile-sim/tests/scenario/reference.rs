@@ -87,7 +87,7 @@ fn section(table: &str) -> &'static str {
     sections.find(is_it).or(run).unwrap()
 }
 
-/// Whether a code span of that table's section, examples apart, has it.
+/// True if a code span of that table's section, examples apart, has it.
 fn is_documented(key: &str, table: &str) -> bool {
     let text: String = section(table).split("```").step_by(2).collect();
     // Several keys may share a span: `{ at, rate, delay }`.
@@ -141,7 +141,7 @@ fn every_key_is_documented() {
     );
 }
 
-/// What the files of disciplines and of jitter declare is what stands between these lines.
+/// Between these lines stand the options that the files of disciplines and of jitter declare.
 #[test]
 fn the_tables_of_disciplines_and_jitter_are_theirs() {
     let made = |page: &str, begin: &str, kinds: Vec<(&str, &'static [Opt], &str)>| {

@@ -1,9 +1,9 @@
-//! Stories: scenarios in `tests/stories`, each with what has to come of it; and what has to come of all.
+//! Stories: scenarios in `tests/stories`, each with its expected results; and invariants of all.
 //!
-//! A file has parts of texts, and stories; `{name}` in these stands for a part, or for what a row of `with` says of it. What
-//! is expected is two terms and a word between: numbers and paths into the outcome, joined by + - * / from left to right.
+//! A file has parts of texts, and stories; `{name}` in these stands for a part, or for its value in a row of `with`. An
+//! expectation is two terms and a word between: numbers and paths into the outcome, joined by + - * / from left to right.
 //! A step of a path is a key, a number in a list, `key=value` for the elements that have it, or `*` for all whose names begin
-//! with what stands before it. A path with several ends has to hold for each; `sum:`, `mean:` and `count:` make one number of
+//! with the text before it. A path with several ends has to hold for each; `sum:`, `mean:` and `count:` make one number of
 //! them.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(crate) fn parse(name: &str, set: &[(&str, &str)]) -> Scenario {
     Scenario::parse_with(name, builtin_text(name).unwrap_or(name), &set).unwrap()
 }
 
-/// What came of it, as the paths of expectations find it.
+/// Results of a story, as the paths of expectations find them.
 fn outcome(story: &Story, fill: &dyn Fn(&String) -> String) -> Value {
     let set: Vec<_> = story.set.iter().map(|(key, value)| (key.as_str(), fill(value))).collect();
     let set: Vec<_> = set.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -120,7 +120,7 @@ fn measured_json(outcome: &Outcome) -> Value {
     json
 }
 
-/// What holds of every run.
+/// Invariants of every run.
 pub(crate) fn always(scenario: &Scenario, run: &SimulatedRun) {
     let same_clock = scenario.hosts.iter().all(|host| host.clock == Default::default());
     assert!(!same_clock || run.events.is_sorted_by_key(|event| event.order()));
@@ -202,7 +202,7 @@ fn ends(found: &Value, path: &str) -> Vec<Value> {
     path.split('.').fold(vec![found.clone()], step)
 }
 
-/// What a term is worth: as many numbers as it has ends, and NaN for what is none.
+/// Value of a term: as many numbers as it has ends, and NaN for an end without one.
 fn term(found: &Value, words: &[&str]) -> Vec<f64> {
     let operand = |word: &str| -> Vec<f64> {
         if let Ok(number) = word.parse() {

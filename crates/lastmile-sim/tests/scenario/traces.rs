@@ -1,4 +1,4 @@
-//! Links and stations that traces drive: departures worked by hand, and what is wrong with a trace.
+//! Links and stations that traces drive: departures worked by hand, and errors in traces.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

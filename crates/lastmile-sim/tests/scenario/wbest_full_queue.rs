@@ -1,4 +1,4 @@
-//! What WBest says where a queue drops others' packets and none of its own, and that it says no less elsewhere.
+//! WBest where a queue drops others' packets and none of its own, and that it refuses no more elsewhere.
 
 use std::ops::RangeInclusive;
 

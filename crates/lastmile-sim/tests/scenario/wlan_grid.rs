@@ -23,7 +23,7 @@ struct Cell {
     #[serde(default)]
     each: Vec<f64>,
     within: Option<f64>,
-    /// How far the first client's down may be from what [`Medium::capacity`](lastmile_sim::network::wlan::Medium::capacity) says.
+    /// Allowed error of the first client's down against [`Medium::capacity`](lastmile_sim::network::wlan::Medium::capacity).
     capacity: Option<f64>,
     /// The share of transmissions that collided, and by how much ours may be off.
     collisions: Option<f64>,
@@ -35,7 +35,7 @@ struct Grid {
     cell: Vec<Cell>,
 }
 
-/// What came of a cell, and what the medium says that its first client can get.
+/// Results of a cell, and the medium's capacity for its first client.
 fn simulate(cell: &Cell) -> (NetworkOutcome, f64) {
     let flows: Vec<Vec<&str>> = cell.flows.iter().map(|line| line.split(' ').collect()).collect();
     let clients = 1 + flows.iter().map(|flow| flow[1].parse::<usize>().unwrap()).max().unwrap();

@@ -45,7 +45,7 @@ pub struct Request {
     pub cross: Vec<Cross>,
     /// The methods, with their options.
     pub methods: Vec<Choice>,
-    /// Whether the measuring programs of the lab have real-time priority.
+    /// True if the measuring programs of the lab have real-time priority.
     pub realtime: bool,
     /// Draws all random numbers.
     pub seed: u64,
@@ -162,7 +162,7 @@ struct Number {
     own: Rate,
     window: Option<f64>,
     of_capacity: f64,
-    /// How far lateness moved it, and how far in simulations.
+    /// Shift by lateness, as a share of the capacity, and the same in simulations.
     moved: Option<f64>,
     moved_simulated: Option<f64>,
     mean: Option<f64>,
@@ -173,7 +173,7 @@ struct Number {
 /// A path to measure again and again.
 struct Path {
     scenario: Scenario,
-    /// The link and what crosses it, where it is that.
+    /// The link and its cross traffic, where the path is that.
     link: Option<(Rate, Cross)>,
 }
 

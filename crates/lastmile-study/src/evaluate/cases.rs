@@ -162,18 +162,18 @@ impl Tested {
         Ok(Tested { scenario, file, text, overrides, tables, streams })
     }
 
-    /// What decides the results of a run of one of its scenarios, but for the seed.
+    /// Inputs that decide the results of a run of one of its scenarios, but for the seed.
     pub(super) fn inputs<'a>(&'a self, scenario: &Scenario) -> impl core::fmt::Debug + 'a {
         (&self.text, &self.overrides, &self.streams, scenarios::traces(scenario))
     }
 
-    /// The tested streams: each by its name, and from which host to which.
+    /// The tested streams: name, sending and receiving host.
     pub(super) fn ends(&self) -> impl Iterator<Item = (&str, usize, usize)> {
         let own = self.scenario.roles.stream.iter().filter(|spec| self.streams.contains(&spec.name));
         own.map(|spec| (spec.name.as_str(), spec.from, spec.to))
     }
 
-    /// Whether packets of a tested stream leave with that codepoint.
+    /// True if packets of a tested stream leave with that codepoint.
     pub(super) fn sends(&self, ecn: Ecn) -> bool {
         let mut specs = self.scenario.roles.stream.iter();
         specs.any(|spec| spec.sender.ecn == ecn && self.streams.contains(&spec.name))
@@ -274,7 +274,7 @@ mod tests {
         let fixed = vec![Override::new("stream.video.control", "fixed")];
         let error = Tested::load("rfc8867-5.2", fixed.clone(), &[]).err().unwrap().to_string();
         assert!(error.contains("nothing is tested"), "{error}");
-        // Who is named is tested, whatever stands there.
+        // Named streams are tested, even fixed ones.
         let named = Tested::load("rfc8867-5.2", fixed, &["video".to_owned()]).unwrap();
         let vtp = named.with(&contenders(Some("vtp")).unwrap()[0]).unwrap();
         let control = |spec: &lastmile_sim::scenario::roles::stream::Spec| match &spec.sender.rate {

@@ -59,8 +59,8 @@ impl Evaluated {
         METRICS.iter().filter(|metric| has(metric.name)).collect()
     }
 
-    /// How long it took after each change, contender by contender, the median over streams: where changes are at the same times in all
-    /// runs.
+    /// Time until it was stable after each change, contender by contender, the median over streams: for changes at the same times in
+    /// all runs.
     fn changes(&self, contenders: &[String]) -> Table {
         type At = (u64, String);
         let of = |run: &Measured| {

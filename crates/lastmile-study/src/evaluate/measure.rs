@@ -1,4 +1,4 @@
-//! From what was kept of a run to its numbers, each with its unit and what it is of.
+//! From the records of a run to its numbers, each with its unit and its definition.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::path::{Change, Flow, Limit, Paths};
 use super::watch::Kept;
 use crate::runs::Numbers;
 
-/// How long after a change a tested stream's rate was stable.
+/// Time from a change until a tested stream's rate was stable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Converged {
     pub(super) at_s: f64,
@@ -45,7 +45,7 @@ const SHORTEST_S: f64 = 5.0;
 pub(super) struct Measured {
     pub(super) numbers: Numbers,
     pub(super) converged: Vec<Converged>,
-    /// By second: what all tested streams received in Mbit/s, what was left for them, and their mean delay in ms.
+    /// By second: the rate that all tested streams received and the rate left for them, in Mbit/s, and their mean delay in ms.
     pub(super) received: Vec<f64>,
     pub(super) left: Option<Vec<f64>>,
     pub(super) delay: Vec<Option<f64>>,
@@ -53,10 +53,10 @@ pub(super) struct Measured {
     pub(super) quantiles: Vec<f64>,
 }
 
-/// Where the distribution of delays is drawn.
+/// Shares at which the distribution of delays is drawn.
 pub(super) const SHARES: [f64; 11] = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99];
 
-/// A run that has ended, and what was kept of it.
+/// A run that has ended, and its records.
 pub(super) struct Ran<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) paths: &'a Paths,
@@ -166,7 +166,7 @@ impl Ran<'_> {
         (0..self.paths.steps / SECOND).map(second).collect()
     }
 
-    /// Of what was left to the tested streams, and of what they could have made of it, what they received.
+    /// Shares that the tested streams received of the rate left to them, and of the part of it that they could have used.
     fn use_of_the_path(&self) -> (Option<f64>, Option<f64>) {
         let (mut received, mut left, mut possible) = (0.0, 0.0, 0.0);
         for flow in &self.paths.tested {
@@ -241,7 +241,7 @@ impl Ran<'_> {
         (share(varies, weight), share(all as f64, minutes))
     }
 
-    /// How alike the streams fare that share a limit, on the mean over limits.
+    /// Fairness among the streams that share a limit, the mean over limits.
     fn alike(&self, of: impl Fn(&[Active<'_>]) -> Option<f64>) -> Option<f64> {
         let mut shared: BTreeMap<Limit, Vec<Active<'_>>> = BTreeMap::new();
         for flow in &self.paths.tested {
@@ -282,7 +282,7 @@ impl Ran<'_> {
         put("tcp_loss", (sent > 0).then(|| 100.0 * lost as f64 / sent as f64));
     }
 
-    /// What the streams' ends counted; gives how many packets of media were sent.
+    /// Puts the counts of the streams' ends; gives the number of packets of media sent.
     fn outcomes(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) -> u64 {
         let tested = |name: &String| self.paths.tested.iter().find(|flow| flow.name == *name);
         let own: Vec<_> = self

@@ -7,14 +7,14 @@ use lastmile::observe::stats::{deviation, mean};
 pub(super) const STEP_S: f64 = 0.2;
 /// Steps of a second.
 pub(super) const SECOND: usize = (1.0 / STEP_S) as usize;
-/// A rate is stable within this of what it comes to.
+/// A rate is stable within this of its final value, as a share of that.
 const BAND: f64 = 0.25;
-/// That share of what is left has to be.
+/// Share of the remaining means that have to be within it.
 const MOSTLY: f64 = 0.9;
 
 /// The steps that lie within a time, in seconds.
 pub(super) fn steps(from_s: f64, to_s: f64) -> std::ops::Range<usize> {
-    // What is a multiple of a step in words may not be one in binary.
+    // A multiple of a step in words may not be one in binary.
     let from = (from_s.max(0.0) / STEP_S - 1e-6).ceil() as usize;
     let to = (to_s.max(0.0) / STEP_S + 1e-6).floor() as usize;
     from..to.max(from)
@@ -25,8 +25,8 @@ pub(super) fn part(values: &[f64], steps: std::ops::Range<usize>) -> &[f64] {
     values.get(steps.start.min(values.len())..steps.end.min(values.len())).unwrap_or_default()
 }
 
-/// How long a rate takes, from the first step on, until it is stable: until its means over three seconds are, nine of ten that are left, within
-/// a quarter of what it is in the last third, and it is so itself. In seconds; nothing where that is not before that third.
+/// Time from the first step on until a rate is stable, in seconds: until nine of ten of its remaining means over three seconds are within
+/// a quarter of its mean in the last third, and it is so itself. Nothing where that is not before that third.
 pub(super) fn convergence(rates: &[f64]) -> Option<f64> {
     let first_of_last_third = rates.len() - rates.len() / 3;
     let stable = mean(&rates[first_of_last_third..]).filter(|rate| *rate > 0.0)?;
@@ -50,8 +50,8 @@ pub(super) fn variation(rates: &[f64]) -> Option<f64> {
     Some(deviation(&seconds)? / whole)
 }
 
-/// How often a rate goes from half of its mean to twice its mean, or back (RFC 8868, section 3: watermarks that are a factor of four
-/// apart), as means over two steps.
+/// Number of times that a rate goes from half of its mean to twice its mean, or back (RFC 8868, section 3: watermarks that are a
+/// factor of four apart), as means over two steps.
 pub(super) fn swings(rates: &[f64]) -> Option<usize> {
     let whole = mean(rates).filter(|rate| *rate > 0.0)?;
     let (mut swings, mut high) = (0, None);
@@ -70,8 +70,8 @@ pub(super) fn swings(rates: &[f64]) -> Option<usize> {
     Some(swings)
 }
 
-/// How alike flows of one class fare while all of them are active: in windows of so many steps the slowest one's rate over the fastest one's
-/// (RFC 5166: the ratio of epsilon-fairness), on the mean of those windows in which at least two are active. `active` says when each is.
+/// Fairness of flows of one class: in windows of so many steps the slowest one's rate over the fastest one's (RFC 5166: the ratio of
+/// epsilon-fairness), on the mean of those windows in which at least two are active. Each flow has its rates and its active steps.
 pub(super) fn slowest_over_fastest(flows: &[(&[f64], std::ops::Range<usize>)], window: usize) -> Option<f64> {
     windows(flows, window, |rates| {
         let fastest = rates.iter().copied().fold(0.0, f64::max);

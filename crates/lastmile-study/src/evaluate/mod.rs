@@ -49,7 +49,7 @@ pub struct Request {
     pub queue: Option<String>,
     /// Share of packets that these links lose at random.
     pub loss: Option<f64>,
-    /// Whether every flow's way has jitter (RFC 8868, section 4.5).
+    /// True if every flow's way has jitter (RFC 8868, section 4.5).
     pub jitter: bool,
     /// One-way delay beyond which a packet is too late to be played.
     pub playout: Span,

@@ -1,4 +1,4 @@
-//! The numbers of a run, by their names: what each is, its unit, and of what.
+//! The numbers of a run, by their names: definition and unit.
 
 /// A number that is kept of each run.
 pub(super) struct Metric {

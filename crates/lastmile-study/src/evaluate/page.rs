@@ -5,7 +5,7 @@ use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value, json};
 
-/// Whether a document is an evaluation's.
+/// True if a document is an evaluation's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
     ["evaluation", "controllers", "scenarios"].iter().all(|key| document.contains_key(*key))
 }

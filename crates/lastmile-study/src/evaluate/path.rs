@@ -25,9 +25,9 @@ pub(super) type ByTime = Vec<(f64, f64)>;
 /// The bottleneck of a flow, shared with other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limit {
-    /// That link of the scenario.
+    /// A link of the scenario.
     Link(usize),
-    /// A WLAN, or a link that a trace drives: what they carry is not known beforehand.
+    /// A WLAN, or a link that a trace drives: their rate is not known beforehand.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Flow {
     /// The most that its source makes, in bit/s of IP packets.
     pub(super) most: f64,
     pub(super) limit: Limit,
-    /// Of all links on its way, by time in seconds, how long packets propagate; nothing where the way changes.
+    /// Propagation delay of all links on its way, in seconds, by time in seconds; nothing where the way changes.
     pub(super) propagation: Option<ByTime>,
     hosts: (usize, usize),
     /// The links that it crosses, by their numbers, and directions of WLANs beyond these.
@@ -57,11 +57,11 @@ pub(super) struct Change {
     pub(super) what: String,
 }
 
-/// A run's flows and what limits them.
+/// A run's flows and their limits.
 pub(super) struct Paths {
     pub(super) tested: Vec<Flow>,
     pub(super) tcp: Vec<Flow>,
-    /// In each step, what is left of a limiting link by flows that do not answer: bit/s of IP packets.
+    /// In each step, the rate of a limiting link less that of flows that do not answer: bit/s of IP packets.
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
     pub(super) rate: BTreeMap<Limit, Vec<f64>>,
@@ -79,7 +79,7 @@ fn at<T: Copy>(list: &[(f64, T)], at_s: f64) -> Option<T> {
     list.iter().take_while(|(from, _)| *from <= at_s).last().map(|&(_, value)| value)
 }
 
-/// How long packets propagate that leave then.
+/// Propagation delay of packets that leave then, in seconds.
 pub(super) fn propagation(flow: &[(f64, f64)], at_s: f64) -> f64 {
     at(flow, at_s).unwrap_or(0.0)
 }
@@ -258,7 +258,7 @@ impl Paths {
     }
 }
 
-/// Whether a load takes from what limits a flow: from that link, or from the same WLANs.
+/// True if a load takes from a flow's limit: from that link, or from the same WLANs.
 fn air_or_shared(load: &Load, shared: &[usize], limit: Limit, scenario: &Scenario) -> bool {
     let air = |way: &[usize]| way.iter().any(|&link| link >= scenario.links.len());
     match limit {
@@ -273,7 +273,7 @@ fn is_long(scenario: &Scenario, name: &str) -> bool {
     spec.is_some_and(|spec: &TrafficSpec| spec.kind() == "ftp")
 }
 
-/// The least rate of frames of any station; where none is said, what every standard has.
+/// The least rate of frames of any station; where none is said, 11 Mbit/s.
 fn slowest_station(scenario: &Scenario) -> f64 {
     const USUAL: u64 = 11_000_000;
     let stations =
@@ -282,7 +282,7 @@ fn slowest_station(scenario: &Scenario) -> f64 {
     rates.min().unwrap_or(USUAL) as f64
 }
 
-/// How long packets propagate on all links of a way, by time.
+/// Propagation delay of all links of a way, in seconds, by time.
 fn propagates(scenario: &Scenario, way: &[usize]) -> ByTime {
     let links: Vec<ByTime> = way
         .iter()

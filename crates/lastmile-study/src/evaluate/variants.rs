@@ -74,12 +74,12 @@ impl Variants {
         Ok(())
     }
 
-    /// Whether they change anything about a scenario, or are not meant to.
+    /// True if they change anything about a scenario, or are not meant to.
     pub(super) fn reach(&self, of: &Tested) -> bool {
         self.queue.is_none() && self.loss.is_none() || !limits(&of.scenario, &of.streams).is_empty()
     }
 
-    /// Queue and losses, at what limits these streams.
+    /// Queue and losses, at the links that limit these streams.
     pub(super) fn apply(&self, scenario: &mut Scenario, tested: &[String]) {
         if self.queue.is_none() && self.loss.is_none() {
             return;

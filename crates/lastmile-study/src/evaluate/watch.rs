@@ -1,5 +1,5 @@
-//! What is kept of a run while it goes: of every flow that is looked at its rates in each step, of its limiting link the queue, and of a
-//! tested stream how long each packet took.
+//! Records of a run while it goes: each watched flow's rates in each step, its limiting link's queue, and the delay of each packet of
+//! tested streams.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ pub(super) struct Kept {
 
 type Shared = Arc<Mutex<Kept>>;
 
-/// Attaches to a run what keeps all that; what it kept is there when the run is over.
+/// Attaches the recorders of all that to a run; the records are there when it is over.
 pub(super) fn watch(scenario: &Scenario, paths: &Paths) -> (Hooks, Shared) {
     let flows = paths.tested.iter().chain(&paths.tcp);
     let flows = flows.map(|flow| (flow.name.clone(), Rates::default())).collect();

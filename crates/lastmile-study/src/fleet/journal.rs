@@ -1,4 +1,4 @@
-//! [`Journal`]: what a study has finished so far, so that a killed one goes on where it stood, and a long one needs no memory
+//! [`Journal`]: the finished runs of a study, so that a killed one goes on where it stood, and a long one needs no memory
 //! for its results.
 //!
 //! Beside the output `FILE` stands `FILE.part` while the study runs: a first line that says which study it is, then a
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::Shard;
 use crate::error::{Error, Result};
 
-/// What a journal is of.
+/// Contents of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -80,7 +80,7 @@ impl Head {
 /// The longest first line that is read, in bytes: command lines may name many files.
 const MAX_HEAD: u64 = 4 << 20;
 
-/// A run, and what came of it.
+/// A run, and its results.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     run: usize,
@@ -96,9 +96,9 @@ pub struct Journal {
 
 struct Inner {
     file: File,
-    /// Where the next line begins.
+    /// Offset of the next line.
     end: u64,
-    /// Where the line of each run begins; zero, where the first line stands, for one that is not finished.
+    /// Offset of each run's line; zero, that of the first line, for a run that is not finished.
     lines: Vec<u64>,
     finished: usize,
 }
@@ -107,7 +107,7 @@ struct Inner {
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Journal {
-    /// Where the journal of that output stands.
+    /// Path of that output's journal.
     pub fn path(output: &Path) -> PathBuf {
         let mut name = output.as_os_str().to_owned();
         name.push(".part");
@@ -219,12 +219,12 @@ impl Journal {
         self.inner().finished
     }
 
-    /// Whether a run is.
+    /// True if a run is finished.
     pub fn has(&self, run: usize) -> bool {
         self.inner().lines.get(run).is_some_and(|&place| place > 0)
     }
 
-    /// Adds a finished run; what was added survives the end of this process.
+    /// Adds a finished run; it survives the end of this process.
     ///
     /// # Errors
     /// It cannot be written.
@@ -279,7 +279,7 @@ impl Journal {
             show(run.found)?;
         }
         drop(reader);
-        // Whoever adds more does so at the end.
+        // Lines are added at the end.
         (&inner.file).seek(SeekFrom::Start(inner.end)).map_err(cannot)?;
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Inner {
         // One write: another one of these, or a kill, never stands in the middle of a line that is read as whole.
         let place = self.end;
         if let Err(error) = self.file.write_all(&line) {
-            // What a full disk took of it must not stand before the line of another run.
+            // The part of it that a full disk took must not stand before the line of another run.
             let _ = self.file.set_len(place).and_then(|()| self.file.seek(SeekFrom::Start(place)));
             return Err(Error::Machine(match path {
                 Some(path) => format!("cannot write {}: {error}", path.display()),

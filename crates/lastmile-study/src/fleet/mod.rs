@@ -43,7 +43,7 @@ impl Shard {
     /// The only one.
     const ALL: Shard = Shard { of: 1, number: 1 };
 
-    /// Whether a run is its own.
+    /// True if a run is its own.
     pub fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
     }
@@ -86,7 +86,7 @@ impl From<Shard> for String {
     }
 }
 
-/// Where the runs of a study take place.
+/// Machines that do the runs of a study.
 #[derive(Clone, Debug, Default)]
 pub enum Fleet {
     /// All of them here.
@@ -101,7 +101,7 @@ pub enum Fleet {
 /// The share of this machine.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Which one it is.
+    /// The shard.
     pub shard: Shard,
     /// The arguments that ask for the study, by which shards are told to belong together.
     pub arguments: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Part {
 }
 
 impl Fleet {
-    /// Whether that run is done here.
+    /// True if that run is done here.
     pub(crate) fn has(&self, run: usize) -> bool {
         match self {
             Fleet::Whole => true,
@@ -177,7 +177,7 @@ impl Fleet {
         Ok(false)
     }
 
-    /// What came of runs 0 to `runs` - 1 of a study, in that order; nothing of a shard. `inputs` is as in [`Fleet::journal`].
+    /// Results of runs 0 to `runs` - 1 of a study, in that order; nothing of a shard. `inputs` is as in [`Fleet::journal`].
     ///
     /// # Errors
     /// The first of those of `run`, or the files of shards are not the study's.

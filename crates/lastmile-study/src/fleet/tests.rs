@@ -72,7 +72,7 @@ fn what_does_not_belong_together_is_refused_by_its_file() {
         assert!(error.contains(&*file.display().to_string()) && error.contains(why), "{error}");
     }
 
-    // What the first lines do not say.
+    // Errors that the first lines do not show.
     let merged = |files: [&PathBuf; 2], inputs| {
         study(&Fleet::Merged(Shards::open(&files.map(Clone::clone)).unwrap()), inputs, 10)
             .unwrap_err()

@@ -1,4 +1,4 @@
-//! [`Case`]: a run of a paper, and what is kept of it.
+//! [`Case`]: a run of a paper.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// That scenario as it is.
+    /// The scenario of that name as it is.
     pub fn new(scenario: &'static str) -> Case {
         Case { scenario, set: Vec::new() }
     }

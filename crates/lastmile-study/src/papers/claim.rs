@@ -21,7 +21,7 @@ pub struct Claim {
     pub items: &'static [&'static str],
     /// Decides it.
     pub decide: Box<dyn Fn(&Results) -> Parts>,
-    /// Where it does not hold: the cause, and the variant in which it does, if there is one. It begins with `Cause` where runs show it.
+    /// Cause if it does not hold, and the variant in which it does, if there is one. It begins with `Cause` where runs show it.
     pub cause: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl Claim {
         Claim::new(id, claim, other.paper.clone(), items, decide)
     }
 
-    /// Whether the paper says it: others are readings of our own.
+    /// True for the paper's claims: others are readings of our own.
     pub fn is_of_the_paper(&self) -> bool {
         !self.id.starts_with('x')
     }
@@ -173,12 +173,12 @@ impl Bar {
         Bar { words: words.into(), ..self }
     }
 
-    /// Whether a value is so.
+    /// True if a value is within it.
     pub fn holds(&self, value: f64) -> bool {
         self.range.contains(&(value - self.middle))
     }
 
-    /// Whether an end of the bar lies within the interval, so that chance decides.
+    /// True if an end of the bar lies within the interval, so that chance decides.
     pub(super) fn straddles(&self, Middle { interval: (low, high), .. }: Middle) -> bool {
         let ends = [self.range.0, self.range.1].into_iter().filter_map(|end| match end {
             Bound::Included(end) | Bound::Excluded(end) => Some(end + self.middle),
@@ -203,7 +203,7 @@ pub struct Verdict {
     pub ours: String,
     /// The parts that do not hold, or the reason why it cannot be decided.
     pub why: String,
-    /// Whether chance alone decides after enough runs.
+    /// True if chance alone decides after enough runs.
     pub by_chance: bool,
 }
 
@@ -222,11 +222,11 @@ pub struct Part {
     pub unit: &'static str,
     /// The bar, in words.
     pub bar: String,
-    /// Whether it is so; nothing of what stands beside others, or is not known.
+    /// True if it holds; nothing for a part that stands beside others, or is not known.
     pub holds: Option<bool>,
 }
 
-/// Collects what a claim is about, part by part.
+/// Collects the parts of a claim.
 #[derive(Debug, Default)]
 pub struct Parts {
     unit: &'static str,
@@ -474,7 +474,7 @@ mod tests {
         assert_eq!((Bar::or_more(90.0).holds(90.0), Bar::or_less(10.0).holds(10.1)), (true, false));
     }
 
-    /// Of `x` one of five runs has none. What was asked for before the claim is not its.
+    /// Of `x` one of five runs has none. A number that was asked for before the claim is not its.
     #[test]
     fn a_claim_says_how_many_runs_have_no_number() {
         let of = |values: &[Option<f64>]| {

@@ -1,4 +1,4 @@
-//! Tables and figures of a paper: what they are called, the runs that they need, and how they are made of these.
+//! Tables and figures of a paper: their names, the runs that they need, and their making.
 
 use std::fmt::Display;
 
@@ -34,11 +34,11 @@ pub struct Item {
     pub number: Option<Number>,
     /// Its content in one line.
     pub shows: &'static str,
-    /// How it is made.
+    /// Its source.
     pub how: How,
 }
 
-/// How an item is made.
+/// Source of an item.
 pub enum How {
     /// From runs.
     Made(Made),
@@ -162,7 +162,7 @@ impl Item {
         self.with(|made| made.lab = runs)
     }
 
-    /// Whether it is made where nobody names any.
+    /// True if it is made where nobody names any.
     pub fn by_default(&self) -> bool {
         matches!(&self.how, How::Made(made) if !made.apart)
     }
@@ -176,11 +176,11 @@ impl Item {
 /// Value of a column: the mean, or another figure of a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
-    /// The mean with its 95 % interval, and what the paper has.
+    /// The mean with its 95 % interval, and the paper's number.
     Mean(&'static str),
     /// The mean with its 99 % interval.
     Ci99(&'static str),
-    /// How much more it is than in the case that the row is [`over`](Row::over), seed by seed.
+    /// Its difference from the case that the row is [`over`](Row::over), seed by seed.
     Over(&'static str),
 }
 

@@ -14,7 +14,7 @@ use crate::audience::Audience;
 use crate::error::{Error, Result};
 use crate::lab::KERNEL_NOISE;
 
-/// How often a run in the lab is tried.
+/// Attempts at a run in the lab.
 const ATTEMPTS: u32 = 3;
 
 impl Results {

@@ -1,6 +1,6 @@
 //! Papers' tables, figures and claims again, beside what the papers have.
 //!
-//! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. What every paper needs
+//! A paper is a folder here, with its scenarios, its numbers and its claims, and a line in [`PAPERS`]. Code for every paper
 //! stands beside the folders.
 
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ fn chosen<'a>(items: &'a [Item], request: &Request) -> Result<Vec<&'a Item>> {
     request.items.iter().map(find).collect()
 }
 
-/// How often each case is run: as often as asked for, or as the item needs that has most of it.
+/// Number of runs of each case: as asked for, or as the item needs that has most of it.
 fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTreeMap<Case, u64> {
     let mut runs = BTreeMap::new();
     for item in chosen {
@@ -153,7 +153,7 @@ pub fn papers() -> (Value, Table) {
     (PAPERS.iter().map(row).collect(), text)
 }
 
-/// A paper's tables and figures, and whether each is made: for programs and for people.
+/// A paper's tables and figures, and the state of each: for programs and for people.
 pub fn list(paper: &Paper) -> (Value, Table) {
     let items = (paper.items)();
     let state = |item: &Item| match &item.how {
@@ -247,7 +247,7 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
     })
 }
 
-/// Of the paper's own claims: how many hold as written, miss with a cause and without one, and are not decided.
+/// Of the paper's own claims: those that hold as written, miss with a cause and without one, and are not decided.
 fn held<'a>(claims: impl Iterator<Item = &'a Value>) -> Value {
     let (mut holds, mut misses, mut without_cause, mut undecided) = (0, 0, 0, 0);
     for claim in claims {
@@ -261,7 +261,7 @@ fn held<'a>(claims: impl Iterator<Item = &'a Value>) -> Value {
     json!({ "holds": holds, "misses_with_cause": misses, "misses_without_cause": without_cause, "undecided": undecided })
 }
 
-/// Our numbers, and how many runs had none.
+/// Our numbers, and the runs that had none.
 fn said(ours: String, without: &[Without]) -> String {
     let each = |Without { number, without, runs }: &Without| {
         format!(

@@ -6,7 +6,7 @@ use lastmile_report::rows::{cell, folded, table};
 use lastmile_report::topology::topology;
 use serde_json::{Map, Value};
 
-/// Whether a document is a reproduction's.
+/// True if a document is a reproduction's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
     ["paper", "items", "claims"].iter().all(|key| document.contains_key(*key))
 }
@@ -71,7 +71,7 @@ pub(crate) fn counted(document: &Value) -> Option<String> {
     ))
 }
 
-/// Whether a claim waits for items that were not asked for.
+/// True if a claim waits for items that were not asked for.
 pub(crate) fn is_elsewhere(claim: &Value) -> bool {
     claim.as_object().is_some_and(waits)
 }
@@ -88,7 +88,7 @@ pub(crate) fn elsewhere(claims: usize) -> String {
     }
 }
 
-/// A claim: what it says, the paper's numbers, and a row for each part.
+/// A claim: its words, the paper's numbers, and a row for each part.
 fn claim(claim: &Map<String, Value>) -> String {
     let of = |key: &str| esc(&claim.get(key).map_or_else(String::new, |value| cell(key, value)));
     let (class, verdict) = match claim.get("holds").and_then(Value::as_bool) {

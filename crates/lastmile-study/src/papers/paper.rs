@@ -38,7 +38,7 @@ pub struct Paper {
     pub measure: fn(&Run<'_>) -> Numbers,
     /// Lines drawn of each case's first run.
     pub draw: fn(&Run<'_>) -> Lines,
-    /// Its tables, its figures, and what else of it is made again.
+    /// Its tables, its figures, and other things of it that are made again.
     pub items: fn() -> Vec<Item>,
     /// Its claims.
     pub claims: fn() -> Vec<Claim>,

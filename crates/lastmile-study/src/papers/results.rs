@@ -1,4 +1,4 @@
-//! [`Results`]: what came of runs, of each case the numbers of each seed.
+//! [`Results`]: the numbers of runs, of each case for each seed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ impl Results {
         Results { runs: BTreeMap::new(), lines: BTreeMap::new(), seeds, asked: RefCell::default() }
     }
 
-    /// That number of a case, run by run in the order of the seeds.
+    /// Values of a number of a case, run by run in the order of the seeds.
     pub fn values(&self, case: &Case, number: &str) -> Vec<f64> {
         let runs = self.runs.get(case).map(Vec::as_slice).unwrap_or_default();
         let values: Vec<f64> = runs.iter().filter_map(|numbers| numbers.get(number).copied()).collect();
@@ -128,8 +128,8 @@ impl From<Mean> for Middle {
     }
 }
 
-/// How many of `n` values are beyond the median's 95 % interval on either side: the binomial distribution's sum up to so many is at
-/// most 2.5 %.
+/// Number of `n` values that are beyond the median's 95 % interval on either side: the binomial distribution's sum up to so many is
+/// at most 2.5 %.
 fn beyond(n: usize) -> usize {
     let (mut term, mut sum, mut at) = (0.5_f64.powi(n as i32), 0.0, 0);
     while at < n / 2 && sum + term <= 0.025 {

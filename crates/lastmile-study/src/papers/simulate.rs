@@ -55,7 +55,7 @@ pub(super) fn hooks(paper: &Paper) -> (Notes, Hooks) {
     (notes, hooks)
 }
 
-/// The cases, each once, with their scenarios: what is wrong with one is found before any is run. Those that take longest
+/// The cases, each once, with their scenarios: an error in one is found before any is run. Those that take longest
 /// come first.
 pub(super) fn checked(paper: &Paper, mut cases: Vec<Case>) -> Result<Vec<(Case, Scenario)>> {
     cases.sort();

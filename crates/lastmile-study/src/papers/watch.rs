@@ -1,4 +1,4 @@
-//! Observation of a run: rates, queues and windows in steps of time, and how long the packets of streams took.
+//! Observation of a run: rates, queues and windows in steps of time, and the delays of streams' packets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::media;
 pub struct Watch {
     /// Length of a step.
     pub step: Span,
-    /// Whether each packet of a stream is.
+    /// True if each packet of a stream is noted.
     pub packets: bool,
 }
 

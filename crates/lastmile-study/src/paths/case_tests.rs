@@ -15,7 +15,7 @@ const SILENT: usize = 2;
 /// The largest median error where others take half of the link or less.
 const ERROR: f64 = 0.15;
 
-/// How one quantity fared on a path: verdicts, and errors as shares of the truth.
+/// Results for one quantity on a path: verdicts, and errors as shares of the truth.
 #[derive(Default)]
 struct Told {
     verdicts: Vec<Verdict>,
@@ -32,7 +32,7 @@ impl Told {
     }
 }
 
-/// The capacity and what is left, in all runs of a case.
+/// The capacity and the spare rate, in all runs of a case.
 fn told(name: &str) -> [Told; 2] {
     let file = format!("{}/src/paths/cases/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&file).unwrap();
@@ -68,7 +68,7 @@ fn told(name: &str) -> [Told; 2] {
     told
 }
 
-/// Cases whose numbers are wrong in silence in more than [`SILENT`] runs, by how many at most: capacity, what is left.
+/// Cases whose numbers are wrong in silence in more than [`SILENT`] runs, and the most such runs: capacity, spare rate.
 const OPEN: [(&str, [usize; 2]); 4] = [
     ("fair-queue-poisson-5", [0, 4]),
     ("lattice-20-200", [2, 16]),

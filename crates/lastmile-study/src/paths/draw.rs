@@ -4,7 +4,7 @@ use lastmile_sim::rng::Stream;
 
 /// Rates of hops, bit/s.
 const RATES: (f64, f64) = (0.5e6, 200e6);
-/// The most packets a second of one flow: what meters can log over a run.
+/// The most packets a second of one flow, for meters to log all of a run.
 const MOST_PACKETS: f64 = 20_000.0;
 
 /// A hop between the sender and the receiver.
@@ -90,7 +90,7 @@ pub(super) struct Cross {
     pub(super) shape: f64,
     /// TCP flows.
     pub(super) flows: usize,
-    /// Whether these last; others transfer files that would take alone so many seconds.
+    /// True if these last; others transfer files that would take alone so many seconds.
     pub(super) long: bool,
     pub(super) file: f64,
 }
@@ -171,7 +171,7 @@ impl Cross {
 }
 
 impl Cell {
-    /// About what one station alone gets, bit/s: a frame of 1500 B and what goes with it.
+    /// About the rate of one station alone, bit/s: a frame of 1500 B and its overhead on the air.
     pub(super) fn about(&self, rate: f64) -> f64 {
         let with = match self.standard {
             Standard::B => 1.1e-3,

@@ -1,4 +1,4 @@
-//! Features of paths: what each is called, how a path is without it, and which of them a number met.
+//! Features of paths: the name of each, a path without it, and those that a number met.
 
 use std::borrow::Cow;
 
@@ -153,12 +153,12 @@ impl Path {
         if way == 1 { met.len().saturating_sub(1) - at.min(met.len().saturating_sub(1)) } else { at }
     }
 
-    /// Whether a rate changes on it.
+    /// True if a rate changes on it.
     pub(super) fn changes(&self) -> bool {
         self.hops.iter().any(|hop| hop.changes.is_some())
     }
 
-    /// Whether a rate changes between these times, in seconds.
+    /// True if a rate changes between these times, in seconds.
     pub(super) fn changes_within(&self, (from, to): (f64, f64)) -> bool {
         let changes = self.hops.iter().filter_map(|hop| hop.changes.as_ref());
         changes.flat_map(times).any(|at| from <= at && at <= to)

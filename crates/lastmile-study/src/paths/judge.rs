@@ -47,11 +47,11 @@ pub struct Number {
     pub quantity: Quantity,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether it is right, has no warning, and an interval no wider than 0.2 of the capacity.
+    /// True if it is right, has no warning, and an interval no wider than 0.2 of the capacity.
     pub kept: bool,
-    /// The number, or what it is above of.
+    /// The number, or the bound that it is above of.
     pub rate_bps: Option<u64>,
-    /// Whether it is a lower bound.
+    /// True if it is a lower bound.
     pub bound: bool,
     /// Its interval.
     pub interval: Option<Ends>,
@@ -59,15 +59,15 @@ pub struct Number {
     pub truth_bps: Option<u64>,
     /// The capacity: of available bandwidth the rate that it is the rest of.
     pub capacity_bps: Option<u64>,
-    /// Whether the interval holds the truth.
+    /// True if the interval holds the truth.
     pub holds: Option<bool>,
-    /// Whether the interval of the next 10 s holds what was left in these.
+    /// True if the interval of the next 10 s holds the truth of these.
     pub next_holds: Option<bool>,
     /// The interval's score (Winkler), as a share of the capacity: its width, and 20 times by how much it misses.
     pub score: Option<f64>,
     /// Codes of its warnings, or the one of its refusal.
     pub codes: Vec<Cow<'static, str>>,
-    /// Whether a rate changed under way, while its packets were.
+    /// True if a rate changed while its packets were under way.
     pub changed: bool,
     /// Names of the rows that it is in.
     pub tags: Vec<Cow<'static, str>>,
@@ -125,7 +125,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
     let off = bps(value) - bps(own);
     let wrong = if bound { off > may } else { off.abs() > may };
     let holds = estimate.interval.map(|interval| interval.contains(own));
-    // That a number is a bound does not say that it is too high.
+    // The warning of a lower bound does not say that it is too high.
     let warned =
         estimate.warnings.iter().any(|w| w.code.doubts() && !(bound && w.code == WarningCode::LowerBound));
     let verdict = match (wrong, holds, warned) {

@@ -1,7 +1,7 @@
 //! Random paths from seeds, each measured by every method both ways, and every number held against its truth.
 //!
 //! A path is a pure function of its seed ([`Request::scenario`]). Its features draw from random streams of their own, so that the same path
-//! without one of them ([`Feature`]) differs in nothing else. `docs/paths.md` says what paths are made of, and what is right or wrong.
+//! without one of them ([`Feature`]) differs in nothing else. `docs/paths.md` has the parts of paths and the verdicts on numbers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,9 +110,9 @@ pub struct Answer {
     pub seconds: f64,
     /// Why it found nothing.
     pub refusal: Option<Cow<'static, str>>,
-    /// Whether others had traffic on its way.
+    /// True if others had traffic on its way.
     pub loaded: bool,
-    /// Whether rates change on the path.
+    /// True if rates change on the path.
     #[serde(skip)]
     changes: bool,
     #[serde(skip)]

@@ -4,7 +4,7 @@ use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value};
 
-/// Whether a document is of measured paths.
+/// True if a document is of measured paths.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
     ["paths", "rows", "codes", "costs", "numbers"].iter().all(|key| document.contains_key(*key))
 }

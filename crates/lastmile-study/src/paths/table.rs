@@ -18,7 +18,7 @@ use super::{Answer, Measured};
 pub struct Row {
     /// The method, with its options.
     pub method: String,
-    /// The row's name: what its numbers have in common.
+    /// The row's name: the common trait of its numbers.
     pub row: String,
     /// Numbers with a truth.
     pub n: usize,
@@ -61,7 +61,7 @@ pub struct Warned {
     pub method: String,
     /// The warning's code, or the refusal's.
     pub code: Cow<'static, str>,
-    /// Whether it is a refusal's.
+    /// True if it is a refusal's.
     pub refusal: bool,
     /// Numbers beside it.
     pub n: usize,
@@ -74,7 +74,7 @@ pub struct Warned {
 pub struct Cost {
     /// The method, with its options.
     pub method: String,
-    /// Whether others had traffic on the way.
+    /// True if others had traffic on the way.
     pub loaded: bool,
     /// Answers.
     pub n: usize,

@@ -27,11 +27,11 @@ pub struct Removed {
     pub silent: usize,
     /// Those of them that are right without the feature.
     pub turned_right: usize,
-    /// That are wrong, in an interval that holds the truth.
+    /// Those that are wrong, in an interval that holds the truth.
     pub turned_held: usize,
-    /// That are wrong, with a warning.
+    /// Those that are wrong, with a warning.
     pub turned_warned: usize,
-    /// That are refused, or have no truth.
+    /// Those that are refused, or have no truth.
     pub turned_refused: usize,
     /// Those that turned right, or any other way from being wrong without a word.
     pub numbers: Vec<Turned>,

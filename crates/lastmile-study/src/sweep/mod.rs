@@ -66,7 +66,7 @@ impl<'a> Written<'a> {
         Ok(Written { plan, journal, fleet })
     }
 
-    /// Runs in all, and how many of them are finished.
+    /// Runs in all, and the finished ones among them.
     pub fn runs(&self) -> (usize, usize) {
         (self.plan.runs(), self.journal.finished())
     }
@@ -112,8 +112,8 @@ pub fn rows(file: &str, text: &str, sweep: &Sweep, audience: &Audience) -> Resul
 /// Combinations that are checked before the first of them is looked at for errors.
 const BATCH: usize = 1_024;
 
-/// Checks every combination before any is run; what is wrong is that with the first one that is. Gives a number that
-/// changes with what scenarios read from files beside them: a trace that has changed makes another sweep.
+/// Checks every combination before any is run; the error is that of the first wrong one. Gives a number that changes with
+/// the files that scenarios read beside them: a trace that has changed makes another sweep.
 fn checked(plan: &Plan<'_>, audience: &Audience) -> Result<u64> {
     audience.progress.begin("checking combinations", plan.combinations() as u64);
     let mut all = 0;
@@ -134,7 +134,7 @@ fn checked(plan: &Plan<'_>, audience: &Audience) -> Result<u64> {
     Ok(all)
 }
 
-/// Which sweep it is.
+/// Identity of a sweep.
 fn fingerprint(text: &str, plan: &Plan<'_>, traces: u64) -> u64 {
     let all = format!("{:?} {traces:x}", plan.sweep());
     fleet::fingerprint([env!("CARGO_PKG_VERSION"), text, &all])

@@ -12,7 +12,7 @@ use super::Rows;
 use crate::error::{Error, Result};
 use crate::fleet::Journal;
 
-/// How a sweep's rows are written.
+/// Format of a sweep's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// JSON, a line for each row.
@@ -25,7 +25,7 @@ pub enum Format {
 /// Of a file that stands in the way, no more is looked at.
 const MAX_LINE: u64 = 1_000_000;
 
-/// Whether the output may be written: there is none, it is empty or no ordinary file, or it has results of the same
+/// Accepts an output that is not there, is empty or no ordinary file, or has results of the same
 /// sweep, which are then made again.
 ///
 /// # Errors
@@ -49,7 +49,7 @@ pub(super) fn check(output: &Path, plan: &Plan<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether rows are those of the sweep: each has its parameters and no others, and the values of its run. A sweep of
+/// True if rows are those of the sweep: each has its parameters and no others, and the values of its run. A sweep of
 /// more or fewer values is another one.
 fn is_of(file: impl BufRead, plan: &Plan<'_>) -> bool {
     let (mut rows, sweep) = (rows(file), plan.sweep());
@@ -100,7 +100,7 @@ fn rows<'a>(mut file: impl BufRead + 'a) -> Lines<'a> {
     }))
 }
 
-/// The keys that say which run a row is of, and what the rest of it is. They stand first.
+/// The keys of a row's run, and of its kind. They stand first.
 fn heads(sweep: &Sweep) -> Vec<String> {
     let swept = sweep.parameters.iter().map(|parameter| parameter.key.as_str()).filter(|key| *key != "seed");
     ["run", "seed"].into_iter().chain(swept).chain(["row"]).map(str::to_owned).collect()

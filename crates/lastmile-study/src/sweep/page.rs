@@ -15,11 +15,11 @@ use lastmile_report::html::{esc, page};
 
 /// Charts on one page; with more, nobody looks at any.
 const MAX_CHARTS: usize = 60;
-/// Rows of a file; what is beyond is not read.
+/// Rows of a file; any beyond are not read.
 const MAX_ROWS: usize = 2_000_000;
 const MAX_LINE: u64 = 1_000_000;
 
-/// The numbers that are drawn: key, axis, and what they are multiplied with.
+/// The numbers that are drawn: key, axis, factor.
 const MEASURED: [(&str, &str, f64); 3] = [
     ("rate_bps", "Mbit/s", 1e-6),
     ("error", "error against the truth, %", 100.0),
@@ -50,18 +50,18 @@ pub struct SweepResult {
     refused: BTreeMap<String, BTreeMap<Combination, BTreeSet<u64>>>,
 }
 
-/// Whether a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
+/// True if a column is a parameter: a scenario's keys are dotted but for a few, results' are not.
 fn is_parameter(key: &str) -> bool {
     key.contains('.') || ["duration", "warm_up"].contains(&key)
 }
 
-/// Whether a file's first line is a sweep's.
+/// True if a file's first line is a sweep's.
 pub fn is_sweep(first_line: &str) -> bool {
     let Ok(Value::Object(row)) = serde_json::from_str(first_line) else { return false };
     row.get("run").is_some_and(Value::is_u64) && row.get("seed").is_some_and(Value::is_u64)
 }
 
-/// Whether a file's first line is the head of a sweep's CSV.
+/// True if a file's first line is the head of a sweep's CSV.
 pub fn is_csv(first_line: &str) -> bool {
     let columns: Vec<&str> = first_line.trim_end().split(',').collect();
     ["run", "seed"].iter().all(|column| columns.contains(column))
@@ -91,7 +91,7 @@ impl SweepResult {
     /// Reads all rows.
     ///
     /// # Errors
-    /// A line is no row of a sweep: its number and what is wrong.
+    /// A line is no row of a sweep: its number and the reason.
     pub fn read(mut file: impl BufRead) -> io::Result<SweepResult> {
         let mut result = SweepResult::default();
         let mut line = String::new();
@@ -181,7 +181,7 @@ impl SweepResult {
         }
         let (mut charts, mut before) = (Vec::new(), "");
         for ((series, key), values) in &self.points {
-            // Where nothing ever was there is nothing to see.
+            // A number that is always zero has nothing to show.
             if self.parameters.is_empty() || values.values().flatten().all(|value| *value == 0.0) {
                 continue;
             }
@@ -216,7 +216,7 @@ impl SweepResult {
         all
     }
 
-    /// What a combination has of some parameters, in words.
+    /// Values of some parameters in a combination, in words.
     fn words(&self, of: &[usize], combination: &Combination) -> String {
         let word =
             |&at: &usize| format!("{} = {}", self.parameters[at].0, self.parameters[at].1[combination[at]]);

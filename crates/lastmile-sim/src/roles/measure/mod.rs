@@ -1,4 +1,4 @@
-//! Measuring: probers and reflectors of `[[measure]]`, and what was found beside the truth.
+//! Measuring: probers and reflectors of `[[measure]]`, and their results beside the truth.
 
 use lastmile::endpoint::measure::Row;
 use lastmile::units::Bytes;
@@ -61,10 +61,10 @@ impl Role for Measuring {
     }
 }
 
-/// What all measurements of a run gave.
+/// Results of all measurements of a run.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What was found, session by session; without any truth in a run that was stopped.
+    /// Outcomes, session by session; without truths in a run that was stopped.
     pub outcomes: Vec<Outcome>,
     /// The streams of each session, with the number of its initiator.
     pub records: Vec<(u32, Vec<lastmile::report::StreamRecord>)>,

@@ -1,4 +1,4 @@
-//! [`Outcome`]: what was found, beside the [`Truth`].
+//! [`Outcome`]: the result of a measurement, beside the [`Truth`].
 
 use lastmile::endpoint::measure::{Cost, Decision, Row, TruthRow, relative_error};
 use lastmile::estimate::{Estimate, Quantity, Refusal};
@@ -12,7 +12,7 @@ use crate::roles::Ended;
 use crate::scenario::roles::measure::SessionSpec;
 use crate::scenario::{RunError, Scenario};
 
-/// What one method found in one direction, beside the truth.
+/// Result of one method in one direction, beside the truth.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outcome {
     /// The initiating host's name.
@@ -25,11 +25,11 @@ pub struct Outcome {
     pub direction: Direction,
     /// When its session began, as the scenario has it.
     pub start: Time,
-    /// The number, or `None` where there is none that can be trusted.
+    /// The estimate, or `None` if none can be trusted.
     pub estimate: Option<Estimate>,
-    /// Why there is none.
+    /// Reason, if there is no estimate.
     pub refusal: Option<Refusal>,
-    /// What the session cost up to here.
+    /// Cost of the session up to this result.
     pub cost: Cost,
     /// The truth, where something limits the path.
     pub truth: Option<Truth>,
@@ -99,11 +99,11 @@ pub(super) fn found(scenario: &Scenario, session: &SessionSpec, decisions: &[&De
     decisions.iter().filter_map(found).collect()
 }
 
-/// The outcomes among a session's decisions, with the truth to each. Of a run that nobody stopped: what was interrupted
-/// was so by its end.
+/// The outcomes among a session's decisions, with the truth to each. For runs that nobody stopped: an interruption is the
+/// run's end.
 ///
 /// # Errors
-/// Where a twin cannot be run.
+/// A twin cannot be run.
 pub(super) fn outcomes(
     ended: &Ended<'_>,
     session: &SessionSpec,

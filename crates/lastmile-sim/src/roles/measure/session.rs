@@ -1,4 +1,4 @@
-//! Sessions: the measurements between two hosts, from their endpoints to what these found.
+//! Sessions: the measurements between two hosts, from their endpoints to the results.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::scenario::roles::measure::{MeasureSpec, REFLECTOR_PORT, SessionSpec, 
 use crate::scenario::{RunError, Scenario, Simulation};
 
 /// Makes the state machine of a measurement. By default these are the registered methods on hosts whose stamps are exact,
-/// drawing with the run's seed: the program's own, so that who makes none gets its numbers.
+/// drawing with the run's seed. The program makes the same, so that a default run has the program's numbers.
 #[derive(Clone, Default)]
 pub struct Make(Option<Arc<MakeEstimator>>);
 
@@ -90,7 +90,7 @@ fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {
     bytes
 }
 
-/// What is kept of the sessions while they run.
+/// State of the sessions while they run.
 pub struct Running {
     kept: Vec<Kept>,
     /// The packets of other endpoints than probers and reflectors, where twins are to send them again.
@@ -161,7 +161,7 @@ impl Running {
             let decisions: Vec<&Decision> = ended.decisions(number).map(|(_, what)| what).collect();
             all.outcomes.extend(match truth.filter(|_| !ended.stopped) {
                 Some(truth) => outcomes(ended, &session, (&truth, self.sent.as_ref()), &decisions)?,
-                // The twins that some truths take may last: not for somebody who wants to get away.
+                // Twins take long: a run that somebody stopped does without truths.
                 None => found(ended.scenario, &session, &decisions),
             });
             all.records.push((number, std::mem::take(&mut *records.lock())));

@@ -1,4 +1,4 @@
-//! [`Truth`]: what is true of a path beside an estimate, read from the queues of its links and found by twins of its WLANs.
+//! [`Truth`]: the true rates of a path beside an estimate, read from the queues of its links and found by twins of its WLANs.
 
 use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver};
 use lastmile::node::Flow;
@@ -19,34 +19,33 @@ use crate::scenario::{RunError, Scenario, Simulation};
 /// The length of the window behind the last probe packet.
 const NEXT: Span = Span::from_secs(10);
 
-/// What is true of a path, at the IP layer and [`PROBE_SIZE`].
+/// True rates of a path, at the IP layer and for packets of [`PROBE_SIZE`].
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Truth {
-    /// What the path carries while nobody else sends: of links what their narrowest could in the windows of
-    /// the estimate's streams, of bursts as large as the estimate names (of two packets, if it is of something else) that meet
-    /// full token buckets; by WLANs what a saturating flow gets alone ([`twin`](crate::monitor::twin)), and of bursts no more than
-    /// links carry of them.
+    /// Capacity, without other traffic. Of links: the narrowest one's in the windows of the estimate's streams, for bursts that
+    /// meet full token buckets and have the size that the estimate names (else two packets). With WLANs: the rate of a saturating
+    /// flow alone, without token buckets ([`twin`](crate::monitor::twin)), and at most the links' rate for such bursts.
     pub capacity: Rate,
-    /// By WLANs that do not aggregate what a saturating flow would get alone if each packet drew the shortest backoff, and of such
-    /// bursts no more than links carry of them.
+    /// Rate of a saturating flow alone if each packet drew the shortest backoff, at most the links' rate for such bursts. Only
+    /// with WLANs that do not aggregate.
     pub shortest: Option<Rate>,
-    /// The same of what lasts: no more than the tokens of any shaper.
+    /// Capacity for lasting load: at most the token rate of any shaper.
     pub sustained: Rate,
-    /// The spare rate over the estimate's own streams, the mean of their windows; by WLANs over the
-    /// [window](crate::monitor::twin::window) around them. Of an available bandwidth that names a burst, of such bursts; else of
-    /// what lasts. `None` where stations aggregate.
+    /// The spare rate over the estimate's own streams, the mean of their windows; with WLANs over the
+    /// [window](crate::monitor::twin::window) around them. For an available bandwidth with a burst, of such bursts; else of
+    /// lasting load. `None` where stations aggregate.
     pub window: Option<Rate>,
     /// The spare rate from the warm-up's end to the run's.
     pub mean: Option<Rate>,
     /// The spare rate over the 10 s after the last probe packet of the estimate, if no measurement sent anything then.
     pub next: Option<Rate>,
-    /// Why that is not known.
+    /// Reason why `next` is `None`.
     pub next_missing: Option<NextMissing>,
-    /// Which of window and mean an estimate is held against: the mean where no window's is known.
+    /// Truth that an estimate is held against: the window's, or the mean where no window's is known.
     pub over: TruthOver,
-    /// What one saturating flow gets over the window around the estimate's streams; only by WLANs.
+    /// Rate of one saturating flow beside the others, over the window around the estimate's streams; only with WLANs.
     pub achievable_window: Option<Rate>,
-    /// What it gets from the warm-up's end to that of the scenario.
+    /// The same from the warm-up's end to that of the scenario.
     pub achievable_mean: Option<Rate>,
 }
 
@@ -106,13 +105,13 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// One direction of a session's path, with what twins found.
+/// One direction of a session's path, with its twins' results.
 struct Side<'a> {
     meter: &'a PathMeter,
     /// For each estimate the 10 s after it.
     next: Vec<Result<(Time, Time), NextMissing>>,
     shared: Option<Shared>,
-    /// Whether twins could send all that the measured run's other endpoints sent.
+    /// True if twins could send all that the measured run's other endpoints sent.
     has_all: bool,
 }
 
@@ -142,7 +141,7 @@ impl PathTruth {
         PathTruth([meter(0), meter(1)])
     }
 
-    /// Whether a WLAN is on the path, of which twins tell.
+    /// True if a WLAN is on the path: its truth comes from twins.
     pub(super) fn needs_twins(&self) -> bool {
         self.0.iter().flatten().any(|meter| !meter.air.is_empty())
     }
@@ -318,7 +317,7 @@ impl Side<'_> {
         let has_window = self.has_all && !streams.is_empty();
         let window = both(near.spare, own).filter(|_| has_window && !whole.spare_of_run);
         let mean = match whole.spare_of_run {
-            // What was found by trying knows of the links, and of their token buckets that packets which go on find them empty.
+            // A spare rate found by trying includes the links, with token buckets that lasting load has emptied: no burst's.
             true => Some(whole.spare).filter(|_| ask.rest.burst.is_none() || !whole.is_shaped()),
             false => both(whole.spare, long),
         };

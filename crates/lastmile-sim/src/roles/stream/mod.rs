@@ -1,4 +1,4 @@
-//! Streaming: RTP senders and receivers of `[[stream]]`, and what each stream got.
+//! Streaming: RTP senders and receivers of `[[stream]]`, and each stream's results.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,14 +29,14 @@ pub use outcome::StreamOutcome;
 /// Its endpoints make all that they need.
 pub type Make = ();
 
-/// What all streams of a run got.
+/// Results of all streams of a run.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Stream by stream, in the order of the file.
     pub outcomes: Vec<StreamOutcome>,
 }
 
-/// What is kept of the streams while they run.
+/// State of the streams while they run.
 pub struct Running(Vec<Watched>);
 
 /// A stream that is looked at.
@@ -47,7 +47,7 @@ struct Watched {
     truth: Arc<Truth>,
 }
 
-/// When packets left that have not arrived, by their number, and how long the others took.
+/// Departures of packets that have not arrived, by sequence number, and the delays of the others.
 #[derive(Debug, Default)]
 struct Delays {
     left: BTreeMap<u16, Time>,

@@ -1,4 +1,4 @@
-//! [`StreamOutcome`]: what one stream got.
+//! [`StreamOutcome`]: the results of one stream.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use lastmile::units::Rate;
 use super::truth::Known;
 use crate::scenario::roles::stream::Spec;
 
-/// What one stream got over the whole run. Bytes and rates are those of IP packets.
+/// Results of one stream over the whole run. Bytes and rates are those of IP packets.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct StreamOutcome {
     /// Its name.
@@ -41,7 +41,7 @@ pub struct StreamOutcome {
     pub mc: Option<f64>,
     /// The share of losses by the link that were judged congestion (LDA, section IV: Mw).
     pub mw: Option<f64>,
-    /// How losses were judged, and by which scheme for which share of the time; `None` without a classifier.
+    /// Verdicts on losses, with each scheme's share of the time; `None` without a classifier.
     pub verdicts: Option<Verdicts>,
     /// The path's capacity as packet pairs told it last; `None` without any.
     pub capacity_bps: Option<u64>,
@@ -49,7 +49,7 @@ pub struct StreamOutcome {
     pub hand_offs: Option<u64>,
     /// The share of the packets sent that was not received; `None` where none was sent.
     pub loss: Option<f64>,
-    /// What arrived, from the first packet to the last; `None` where fewer than two did.
+    /// Rate received from the first packet to the last, bit/s; `None` with fewer than two packets.
     pub goodput_bps: Option<f64>,
     /// Mean time from departure to arrival.
     pub delay_mean_s: Option<f64>,

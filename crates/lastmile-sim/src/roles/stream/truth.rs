@@ -1,5 +1,5 @@
-//! The side channel: what really lost each packet of a stream. No network tells that; `omniscient` judges by it, and the verdicts
-//! of all others are counted against it.
+//! The side channel: the true cause of each loss of a stream. No network tells that; `omniscient` judges by it, and the
+//! verdicts of all others are counted against it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use lastmile::control::LossTruth;
 
 use crate::network::lost::LossCause;
 
-/// Shared by whoever judges, at one end of the stream, and by who sees the network lose packets.
+/// Shared by the classifier at one end of the stream and by the tap that sees the network lose packets.
 #[derive(Debug, Default)]
 pub(super) struct Truth(Mutex<Known>);
 
-/// What is known of a stream's packets.
+/// True causes of a stream's losses, with counts of the verdicts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// By sequence number, of the last 65,536 packets.
     causes: BTreeMap<u16, LossClass>,
     /// Packets lost to congestion, and by the link.
     pub(super) lost: [u64; 2],
-    /// How losses were judged.
+    /// Verdicts, counted against the causes.
     pub(super) counts: LossCounts,
 }
 
@@ -31,7 +31,7 @@ impl Truth {
 }
 
 impl Known {
-    /// A packet left: what was known of the one that had its number is past.
+    /// A packet left: the cause of the loss of an earlier packet with its number goes.
     pub(super) fn left(&mut self, sequence: u16) {
         self.causes.remove(&sequence);
     }

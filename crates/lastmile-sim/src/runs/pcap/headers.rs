@@ -1,4 +1,4 @@
-//! Datagrams as IP packets: what `etherparse` writes, of payloads that are not all there. TCP is in [`tcp`].
+//! Datagrams as IP packets, written by `etherparse`; payloads may be cut. TCP is in [`tcp`].
 
 use core::net::IpAddr;
 
@@ -92,8 +92,8 @@ fn ip_header(datagram: &Datagram, protocol: IpNumber, length: usize, out: &mut V
     }
 }
 
-/// A UDP packet whose header says `length`, and the payload up to its last byte that is not zero. What is not there
-/// counts as zeros, of models as of padded probes: the checksum is right for that, as IPv6 demands one (RFC 8200,
+/// A UDP packet whose header says `length`, and the payload up to its last byte that is not zero. Bytes that are missing
+/// count as zeros, of models as of padded probes: the checksum is right for that, as IPv6 demands one (RFC 8200,
 /// section 8.1).
 fn udp(datagram: &Datagram, payload: &[u8], length: usize, out: &mut Vec<u8>) -> usize {
     let payload = &payload[..payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
@@ -137,7 +137,7 @@ mod tests {
         Datagram { ecn: Ecn::Ce, dscp: 46, hop_limit: 7, payload, ..udp }
     }
 
-    /// What is written, once it is seen that both checksums are right for the zeros that are left out.
+    /// Bytes of the packet, after a check that both checksums are right for the zeros that are left out.
     fn written(datagram: &Datagram, connection: Option<&mut Connection>) -> (Vec<u8>, usize) {
         let mut out = Vec::new();
         let length = write_packet(datagram, connection, &mut out) as usize;
@@ -192,7 +192,7 @@ mod tests {
             assert_eq!(written(&outside, None).0, marked);
             assert_eq!(written(&Datagram { ecn: Ecn::Ect0, ..outside }, None).0, sent);
         }
-        // What is no whole header is left as it is.
+        // Bytes that are no whole header stay as they are.
         let mut short = [0x45, 0, 0];
         set_ecn(&mut short, IpEcn::CongestionExperienced);
         assert_eq!(short, [0x45, 0, 0]);

@@ -1,6 +1,6 @@
-//! [`Capture`]: what the simulated interfaces carry, as a pcapng file that Wireshark opens. One interface for every host, one for
+//! [`Capture`]: packets on the simulated interfaces, as a pcapng file that Wireshark opens. One interface for every host, one for
 //! every direction of a link and one for every WLAN; times are nanoseconds of the run since 1970. The file is written as the run
-//! goes. What is in it of packets that have no bytes, and of those that were lost: `docs/json.md`.
+//! goes. `docs/json.md` has its contents for packets without bytes, and for lost ones.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ const MAX_DESCRIPTION: usize = 10_000;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Which interfaces are written.
+/// Interfaces to be written.
 ///
 /// ```
 /// use lastmile_sim::{runs::pcap::*, scenario::builtin};
@@ -123,7 +123,7 @@ fn io_error(error: PcapError) -> io::Error {
 struct File<W: Write> {
     blocks: Blocks<W>,
     interfaces: Vec<Interface>,
-    /// Of each node of the engine, its interface and whether that is a host's.
+    /// Of each node of the engine, its interface, and true if that is a host's.
     nodes: Vec<Option<(usize, bool)>>,
     /// By the label of a flow, segments and ACKs alike, the place in `connections`.
     flows: Vec<Option<usize>>,
@@ -253,7 +253,7 @@ impl<W: Write + Send + 'static> Capture<W> {
     }
 }
 
-/// What each interface is, in words.
+/// Description of each interface.
 fn descriptions(scenario: &Scenario) -> impl Iterator<Item = String> {
     let hosts = scenario.hosts.iter().map(|host| format!("host {}, {}", host.v4, host.v6));
     let links = scenario.links.iter().map(|link| match link.config.rate {
@@ -268,7 +268,7 @@ fn descriptions(scenario: &Scenario) -> impl Iterator<Item = String> {
     hosts.chain(links).chain(wlans)
 }
 
-/// Of each node of the engine, its interface and whether that is a host's. Traffic's sources and sinks stand at
+/// Of each node of the engine, its interface, and true if that is a host's. Traffic's sources and sinks stand at
 /// hosts; of a node that is nobody's, nothing is written.
 fn nodes(scenario: &Scenario, simulation: &Simulation) -> Vec<Option<(usize, bool)>> {
     let mut nodes = vec![None; simulation.engine.elements().count()];

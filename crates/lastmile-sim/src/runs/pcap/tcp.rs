@@ -14,14 +14,14 @@ use crate::network::tcp::{Ack, Segment};
 /// Short segments that are remembered one by one: one is under way at most, before the next file begins.
 const REMEMBERED: usize = 64;
 
-/// Where in its byte stream each segment of a connection begins.
+/// Start of each segment of a connection in its byte stream.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// Data bytes of a full segment.
     segment: u64,
     /// Short segments: number, and bytes that all up to it lack.
     short: VecDeque<(u64, u64)>,
-    /// Bytes that those lack which are no longer remembered.
+    /// Bytes that short segments lack which are no longer remembered.
     forgotten: u64,
 }
 
@@ -51,10 +51,10 @@ impl Connection {
     }
 }
 
-/// The header of a model packet of that connection, ports and checksum still zero, and how many bytes of data, all
-/// zeros, follow it; `None` where it is neither segment nor ACK. `room` is what the packet's size leaves beside the IP
-/// header: what the options do not fill of it, padding does, and an ACK whose SACK blocks need more than that is longer
-/// than it was simulated.
+/// The header of a model packet of that connection, ports and checksum still zero, and the number of data bytes, all
+/// zeros, that follow it; `None` for a packet that is neither segment nor ACK. `room` is the packet's size less the IP
+/// header. Padding fills the room that options leave. An ACK whose SACK blocks need more room is longer than it was
+/// simulated.
 pub(super) fn header(connection: &mut Connection, model: &Model, room: usize) -> Option<(TcpHeader, usize)> {
     let mut header = TcpHeader { ack: true, window_size: 65_535, ..TcpHeader::default() };
     let (mut options, mut data) = (Vec::new(), 0);

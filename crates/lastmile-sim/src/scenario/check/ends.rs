@@ -1,4 +1,4 @@
-//! What traffic and the tables of roles share: two hosts and a path between them.
+//! Ends of traffic and of roles' tables: two hosts and a path between them.
 
 use super::{Check, Checked};
 use crate::scenario::Scenario;

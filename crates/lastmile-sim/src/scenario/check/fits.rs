@@ -1,4 +1,4 @@
-//! Whether packets fit where they go, and whether anything limits those that nobody counts.
+//! Refuses packets that do not fit where they go, and TCP connections that nothing limits.
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -14,7 +14,7 @@ const LLC: Bytes = Bytes(8);
 const MAX_HOPS: usize = 50_000_000;
 
 impl Check<'_> {
-    /// What a WLAN cannot carry: an IP packet that with LLC and SNAP is larger than an MSDU.
+    /// Refuses packets that a WLAN cannot carry: with LLC and SNAP they are larger than an MSDU.
     pub(super) fn frames(&self, scenario: &Scenario) -> Checked<()> {
         for (index, flow) in scenario.traffic.iter().enumerate() {
             let path = self.path(scenario, flow.from, flow.to).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Check<'_> {
             self.ensure(hops <= MAX_HOPS, || {
                 (kind(), format!("paths of flows with more than {MAX_HOPS} hops together"))
             })?;
-            // What is beyond the links is air, which has a rate.
+            // Hops beyond the links are air, which has a rate.
             let limits = |link: &usize| {
                 let config = scenario.links.get(*link).map(|link| &link.config);
                 config.is_none_or(|c| c.rate.is_some() || c.shaper.is_some() || c.delay > Span::ZERO)

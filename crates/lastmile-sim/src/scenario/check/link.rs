@@ -16,14 +16,14 @@ use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
 use crate::scenario::ScenarioError;
 use crate::scenario::raw::RawLink;
 
-/// What waits and what is on its way is kept in memory.
+/// Packets that wait or are on their way are kept in memory.
 const MAX_QUEUE_PACKETS: u32 = 1_000_000;
 const MAX_QUEUE_BYTES: Bytes = Bytes(100_000_000);
 /// Changes of one link.
 const MAX_CHANGES: usize = 100_000;
 const MAX_DELAY: Span = Span::from_secs(60);
 
-/// Where a direction's keys stand: its own ones below `[[link]]` or `back`, and what `back` leaves out below `[[link]]`.
+/// Place of a direction's keys: its own below `[[link]]` or `back`, and those that `back` leaves out below `[[link]]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) link: usize,
@@ -84,7 +84,7 @@ impl Check<'_> {
         Ok(config)
     }
 
-    /// The discipline that a direction names; what is wrong is said of the key that is to blame.
+    /// The discipline that a direction names; errors name the key that is to blame.
     fn discipline(&self, raw: &RawLink, of: Direction) -> Checked<Discipline> {
         let Some(named) = &raw.discipline else { return Ok(Discipline::default()) };
         named.read().map_err(|error| self.no_choice(of, "discipline", &error))
@@ -96,7 +96,7 @@ impl Check<'_> {
         read.map(Some).map_err(|error| self.no_choice(of, "jitter", &error))
     }
 
-    /// What is wrong with a table of a kind and its options.
+    /// The error in a table of a kind and its options.
     fn no_choice(&self, of: Direction, table: &str, error: &ChoiceError) -> ScenarioError {
         let (key, reason) = match error {
             ChoiceError::Option(wrong) if wrong.unknown.is_none() => {
@@ -182,7 +182,7 @@ impl Check<'_> {
     }
 }
 
-/// What stands around packets where nothing is said: of Mahimahi's opportunities what makes one carry 1500 B.
+/// Default framing of packets: none, but for Mahimahi's opportunities as much as makes one carry 1500 B.
 fn framing(trace: Option<&Trace>) -> Bytes {
     match trace.map(Trace::quantity) {
         Some(Quantity::Opportunities) => Bytes(u64::from(OPPORTUNITY) - 1_500),

@@ -80,7 +80,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Where a router is named first.
+    /// Path of the key that names a router first.
     fn named(&self, router: &str) -> String {
         let end = |(link, raw): (usize, &RawLink)| {
             let key = if raw.from == *router { "from" } else { "to" };

@@ -27,7 +27,7 @@ pub(super) use links::fill_back;
 
 /// Hosts that one scenario may have: as many as a /24 has room for.
 const MAX_HOSTS: usize = 250;
-/// Entries of lists, stations of one WLAN, channels on one link. What a run costs is counted while it runs: [`Budget`].
+/// Entries of lists, stations of one WLAN, channels on one link. The cost of a run is counted while it runs: [`Budget`].
 const MAX_LINKS: usize = 5_000;
 const MAX_WLANS: usize = 250;
 const MAX_STATIONS: usize = 4_000;
@@ -63,7 +63,7 @@ impl Check<'_> {
         self.file.error_at(path, reason)
     }
 
-    /// Refuses what does not hold, of the key at that path and for that reason.
+    /// Refuses unless `holds`, naming the key at that path and the reason.
     pub(crate) fn ensure<P: AsRef<str>, R: Into<String>>(
         &self,
         holds: bool,
@@ -126,7 +126,7 @@ impl Check<'_> {
         Ok(scenario)
     }
 
-    /// Refuses what is too much before anything is compared with everything.
+    /// Refuses lists that are too long before anything is compared with everything.
     fn sizes(&self) -> Checked<()> {
         let raw = self.raw;
         self.at_most("link", &raw.link, MAX_LINKS, "links")?;

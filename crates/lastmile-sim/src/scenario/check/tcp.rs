@@ -1,4 +1,4 @@
-//! TCP connections: their options and what they have to send.
+//! TCP connections: their options and their data.
 
 use super::traffic::Flow;
 use super::{Check, Checked};

@@ -21,10 +21,10 @@ const OF_STANDARDS: [(&str, &[Standard]); 8] = [
     ("short_guard", &[Standard::N]),
     ("ampdu", &[Standard::N]),
 ];
-/// What a client's signal follows from, where it is not given outright.
+/// Keys of a client's signal that `snr_db` replaces.
 const OF_DISTANCE: [&str; 5] =
     ["distance_m", "tx_power_dbm", "reference_loss_db", "exponent", "noise_figure_db"];
-/// What belongs to each client, and counts both ways.
+/// Keys of clients alone; their values count both ways.
 const OF_CLIENTS: [&str; 9] = [
     "rate",
     "down_rate",

@@ -37,7 +37,7 @@ pub(crate) trait Tables {
     /// A table, checked.
     type Spec: Clone + PartialEq + core::fmt::Debug;
 
-    /// Whether a table is a flow, of which `count` makes copies.
+    /// True if a table is a flow, which `count` copies.
     const COUNTED: bool = false;
 
     /// Reads one of the role's tables.
@@ -50,7 +50,7 @@ pub(crate) trait Tables {
     /// Checks the role's tables, once hosts, links and traffic are known.
     fn check(check: &Check<'_>, raw: &[Self::Raw], scenario: &Scenario) -> Checked<Vec<Self::Spec>>;
 
-    /// Who talks with whom.
+    /// The conversations of the role's endpoints.
     fn conversations(scenario: &Scenario) -> Vec<Conversation>;
 }
 
@@ -68,10 +68,10 @@ macro_rules! tables {
             $($name: Vec<<$name::$role as Tables>::Raw>),+
         }
 
-        /// What the tables are called in scenario files.
+        /// Names of the tables in scenario files.
         pub(crate) const TABLES: &[&str] = &[$(stringify!($name)),+];
 
-        /// Whether the tables of that name are flows, which may have a `count`.
+        /// True if the tables of that name are flows, which may have a `count`.
         pub(crate) fn is_counted(list: &str) -> bool {
             $(list == stringify!($name) && $name::$role::COUNTED)||+
         }
@@ -96,14 +96,14 @@ macro_rules! tables {
         }
 
         impl Roles {
-            /// Whether there is none.
+            /// True if there is none.
             pub fn is_empty(&self) -> bool {
                 $(self.$name.is_empty())&&+
             }
         }
 
         impl Scenario {
-            /// Who talks with whom, whatever the role: the endpoints' packets, each way a flow of its own.
+            /// The conversations of all roles: the endpoints' packets, each way a flow of its own.
             pub fn conversations(&self) -> Vec<Conversation> {
                 [$($name::$role::conversations(self)),+].concat()
             }
@@ -131,16 +131,16 @@ fn take<'a>(
     }
 }
 
-/// Two endpoints that send each other packets, which are flows of their own, each way one.
+/// Two endpoints that send each other packets, each way a flow of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// What captures and events call it; the names of its hosts where it has none.
+    /// Its name in captures and events; without one they use the names of its hosts.
     pub name: Option<String>,
     /// The host that begins, and the UDP port there.
     pub from: (usize, u16),
     /// The host that is talked to, and the port there.
     pub to: (usize, u16),
-    /// Whether they talk by IPv6.
+    /// True if they talk by IPv6.
     pub ipv6: bool,
     /// Its largest packets with the IP header, there and back.
     pub largest: (Bytes, Bytes),

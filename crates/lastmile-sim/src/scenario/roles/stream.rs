@@ -38,9 +38,9 @@ pub struct Spec {
     pub receiver: ReceiverConfig,
     /// Within this time from the earliest the first frame is made, at random.
     pub start_within: Span,
-    /// Whether the lab's endpoints ask for real-time priority.
+    /// True if the lab's endpoints ask for real-time priority.
     pub realtime: bool,
-    /// Whether its packets are IPv6.
+    /// True if its packets are IPv6.
     pub ipv6: bool,
 }
 
@@ -139,7 +139,7 @@ enum Frames {
 type Key<'a> = dyn Fn(&str) -> String + 'a;
 
 impl RawStream {
-    /// What sets its rate.
+    /// The sender's rate, fixed or controlled.
     fn rate(&self, check: &Check<'_>, key: &Key<'_>, packet_size: Bytes) -> Checked<SenderRate> {
         let limits =
             [("min_rate", self.min_rate), ("start_rate", self.start_rate), ("max_rate", self.max_rate)];
@@ -166,7 +166,7 @@ impl RawStream {
         Ok(SenderRate::Controlled(config))
     }
 
-    /// What makes its frames.
+    /// The source of its frames.
     fn source(&self, check: &Check<'_>, key: &Key<'_>, setting: Setting<'_>) -> Checked<SourceConfig> {
         let blame = |error: &dyn core::fmt::Display| check.blame(&key("source"), error.to_string());
         let parse = |text: &String| text.parse().map_err(|error: OptionError| blame(&error));
@@ -191,7 +191,7 @@ impl RawStream {
         Ok(config)
     }
 
-    /// How long lost packets are sent again, and their share.
+    /// The time for which lost packets are sent again, and their share.
     fn retransmission(&self, check: &Check<'_>, key: &Key<'_>) -> Checked<Option<Retransmission>> {
         let share = self.retransmit_share.unwrap_or(Retransmission::SHARE);
         check.ensure((0.0..=1.0).contains(&share), || {

@@ -1,4 +1,4 @@
-//! The runs of LDA: topologies, numbers of flows, schemes, and what is kept of a run.
+//! The runs of LDA: topologies, numbers of flows, schemes, and the numbers of a run.
 
 use lastmile::options::Choice;
 use lastmile::time::{Span, Time};
@@ -55,7 +55,7 @@ impl Preset {
     }
 }
 
-/// Where flows meet the air.
+/// Place of the air on flows' paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topology {
     /// Each behind a link of its own.
@@ -267,7 +267,7 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
         ["queue", "early"].iter().filter_map(|cause| lost.get(cause)).sum::<u64>() as f64
     };
     for (spec, found) in scenario.roles.stream.iter().zip(&run.found.stream.outcomes) {
-        // What TFRC got is counted before the air loses of it, as the paper's numbers are.
+        // TFRC's bytes are counted before the air loses of them, as in the paper's numbers.
         let carried = found.received + found.wireless_lost;
         let (bytes, congestion) = (carried as f64 * PACKET, found.congestion_lost as f64);
         own.push(Flow { starts: spec.starts(run.seed), bytes, congestion });
@@ -303,15 +303,15 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     numbers
 }
 
-/// How losses were judged, and by whom.
+/// Verdicts on losses, and their judges.
 fn judged(run: &Run<'_>, put: &mut dyn FnMut(&'static str, f64)) {
     let streams = &run.found.stream.outcomes;
     if streams.iter().all(|stream| stream.verdicts.is_none()) {
-        // Who knows no wireless loss takes all of them for congestion.
+        // A sender that knows no wireless loss takes all of them for congestion.
         put("mc", 0.0);
         put("mw", 100.0);
     } else {
-        // Of all packets lost, whoever lost them.
+        // Of all packets lost, of any stream.
         let of = |lost: fn(&StreamOutcome) -> u64, missed: fn(&StreamOutcome) -> Option<f64>| {
             let all: u64 = streams.iter().map(lost).sum();
             let missed = streams.iter().map(|stream| lost(stream) as f64 * missed(stream).unwrap_or(0.0));

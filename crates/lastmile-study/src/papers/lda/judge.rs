@@ -30,7 +30,7 @@ pub(super) fn near_the_printed(
     })
 }
 
-/// The median over runs. Where nothing was lost to congestion, nothing of it was misjudged.
+/// The median over runs. If nothing was lost to congestion, nothing of it was misjudged.
 pub(super) fn middle(results: &Results, case: &Case, what: &str) -> Option<Middle> {
     let ours = results.median(case, what);
     if what == "mc" { ours.or(results.median(case, "throughput").map(|_| 0.0.into())) } else { ours }

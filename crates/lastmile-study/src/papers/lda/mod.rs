@@ -40,7 +40,7 @@ const MEASURED: [&str; 4] = ["throughput", "congestion_loss", "mc", "mw"];
 const TOTALS: [u32; 4] = [2, 4, 8, 16];
 /// ns-2's TFRC, which the paper ran, and RFC 5348's.
 const BOTH: [Preset; 2] = [Preset::Ns2, Preset::Rfc];
-/// Where the classifiers' order is looked at under other losses, delays and queues.
+/// Numbers of flows for the classifiers' order under other losses, delays and queues.
 const FEW: [u32; 3] = [1, 4, 16];
 
 /// The paper's own numbers.

@@ -11,7 +11,7 @@ use lastmile_report::table::{Cell, Chart, Table};
 /// The least time between arrivals, and the least delay.
 const T_MIN: f64 = 0.1;
 const ROTT_MIN: f64 = 0.05;
-/// How finely boundaries are looked for, in their unit.
+/// Step of the search for boundaries, in their unit.
 const STEP: f64 = 0.005;
 
 /// A classifier that is told of arrivals one by one.
@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-/// Where verdicts change, going up from `from` to `to`.
+/// Values at which verdicts change, going up from `from` to `to`.
 fn boundaries(from: f64, to: f64, judge: impl Fn(f64) -> Option<LossClass>) -> Vec<f64> {
     let mut found = Vec::new();
     let steps = ((to - from) / STEP) as u32;

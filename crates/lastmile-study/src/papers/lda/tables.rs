@@ -212,7 +212,7 @@ pub(super) fn operations() -> Table {
             .map(|(at, ours)| Cell::Exact(Some(f64::from(ours)), paper(name, at)));
         table.row([Cell::from(name)].into_iter().chain(cells));
     }
-    // What TFRC itself takes is not counted here, and what the paper has of it is not all numbers.
+    // TFRC's own operations are not counted here, and the paper's entries for them are not all numbers.
     let cells = (0..4).map(|at| match paper("tfrc", at) {
         None => Cell::from(format!("- ({})", printed("tfrc", at).unwrap_or("-"))),
         number => Cell::Exact(None, number),
@@ -221,7 +221,7 @@ pub(super) fn operations() -> Table {
     table
 }
 
-/// Table I: what each of the paper's channels loses, and the share of losses in a row that are two frames long.
+/// Table I: the loss of each of the paper's channels, and the share of losses in a row that are two frames long.
 pub(super) fn channel(results: &Results) -> Table {
     let mut table = Table::new(&["spreading_gain", "interleaver", "loss", "two_frames_long"]);
     for (k, found) in channels(results).into_iter().enumerate() {

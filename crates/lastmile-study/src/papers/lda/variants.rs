@@ -68,7 +68,7 @@ pub(super) fn beside_tcp_otherwise() -> Item {
     Item::rows("beside-tcp", None, shows, &words, &numbers, rows.into_iter().map(row))
 }
 
-/// Where TCP is looked at, and what the paper says of its throughput: tables II and III, section VI-D.
+/// Cases of TCP, and the paper's throughput in percent: tables II and III, section VI-D.
 const TCP: [(Topology, u32, f64); 3] = [(Wlh, 1, 55.0), (Wb, 1, 23.0), (Wb, 10, 85.0)];
 
 /// TCP as it is everywhere else, and as ns-2 had it in 2000.
@@ -129,7 +129,7 @@ pub(super) const ORDERED: [Variant; 4] = [Variant::MEDIUM, Variant::LOW, Variant
 /// The schemes but mBiaz, whose median alone in the backbone hangs on how many runs are trapped.
 const WITHOUT_MBIAZ: [&str; 7] = ["tcp", "tfrc", "omniscient", "biaz", "spike", "zigzag", "zbs"];
 
-/// How far schemes must be apart to have an order, in points of throughput.
+/// Least distance between schemes that have an order, in points of throughput.
 const APART: f64 = 3.0;
 
 /// No two schemes that are apart in the figures are the other way round elsewhere.

@@ -133,7 +133,7 @@ impl Link {
         self.case().set("stream.flow.max_rate", format!("{:.0} kbit/s", self.truth() / 2.0))
     }
 
-    /// What a pair can tell, in kbit/s of IP packets: the link's rate, or 1000 B over 802.11b's shortest exchange.
+    /// Capacity for pairs, in kbit/s of IP packets: the link's rate, or 1000 B over 802.11b's shortest exchange.
     pub(super) fn truth(self) -> f64 {
         match self {
             Link::Ethernet => 100_000.0 * PACKET / (PACKET + 38.0),
@@ -172,7 +172,7 @@ pub(super) fn of_one_size(wrapper: &str) -> Case {
     hand_off(NS2, &format!("{wrapper}full_size=true)")).set("stream.flow.packet_size", "500 B")
 }
 
-/// How fast a TFRC's rate rises.
+/// The rise of a TFRC's rate.
 pub(super) fn increase(tfrc: &str) -> Case {
     Case::new("increase").set("stream.flow.control", tfrc)
 }

@@ -1,4 +1,4 @@
-//! What the paper claims, decided by medians over the runs, and in which other set-ups it holds.
+//! The paper's claims, decided by medians over the runs, and other set-ups in which they hold.
 
 use super::cases::{self, FORWARD, HAND_OFFS, LOADS, Link, NS2, OF_ONE_RUN, RFC, SAMPLES, WIFI, WIRED};
 use super::measure::{FOLLOWED, LAST, MOST, NOTICED};
@@ -171,7 +171,7 @@ const FULL_QUEUE: &str = "Cause: TFRC fills the queue, so that few pairs of a ru
 const AN_ELEVENTH: &str = "Cause: without fast rate adaptation the rate goes with 1/R, and 802.11b's round-trip time is an eleventh of 1xRTT's. Where \
      it does not change, p7 holds (x7); where the size of packets alone does not, it is as here (x12)";
 
-/// The medians of the paper's five runs of links, and how many of the five are within a tenth of what a pair can tell.
+/// The medians of the paper's five runs of links, and the number of the five within a tenth of the capacity for pairs.
 fn capacities(links: &[Link], samples: &[u32]) -> String {
     let after = |link: Link, samples: u32| {
         let printed = tables::printed(link, samples)?;

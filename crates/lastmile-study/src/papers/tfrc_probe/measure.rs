@@ -26,7 +26,7 @@ pub(super) const FOLLOWED: [(&str, &str, &str); 5] = [
 /// Of the hand-offs up and down: seconds to the notice, estimates up to it with that which it came with.
 pub(super) const NOTICED: [(&str, &str); 2] =
     [("noticed_up", "windows_up"), ("noticed_down", "windows_down")];
-/// How fast the rate rises after the last loss: at most over 5 s, and over the last half minute.
+/// Rise of the rate after the last loss: at most over 5 s, and over the last half minute.
 pub(super) const MOST: &str = "increase_most";
 pub(super) const LAST: &str = "increase_last";
 /// [equation 4]
@@ -36,8 +36,8 @@ const PAIRS: f64 = 20.0 * 20.0;
 /// The modes of 802.11b.
 const MODES: [f64; 4] = [1_000.0, 2_000.0, 5_500.0, 11_000.0];
 
-/// A window of pairs: when it was full, in s, what it told, in kbit/s and bytes, and its least delay sum. Stamps may be too coarse
-/// for its capacity.
+/// A window of pairs: the time when it was full, in s, capacity in kbit/s, packet size in bytes, and least delay sum. Stamps may be
+/// too coarse for its capacity.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     at: f64,
@@ -119,7 +119,7 @@ impl Told {
         within.map(|(_, rtt)| *rtt).reduce(f64::min)
     }
 
-    /// How fast the target grows after a time, in packets per round-trip time in each, of `size` bytes and `rtt` s: from each time
+    /// Growth of the target after a time, in packets per round-trip time in each, of `size` bytes and `rtt` s: from each time
     /// that it was told to the first `over` s or more later. In between it is not known: it is told each second, and where it has
     /// changed by much.
     fn increases(&self, from: f64, over: f64, size: f64, rtt: f64) -> impl Iterator<Item = f64> {
@@ -183,7 +183,7 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     kept
 }
 
-/// Each two seconds the rate of sending, what the last window told, and the size of its packets.
+/// Each two seconds the rate of sending, the last window's capacity, and the size of its packets.
 pub(super) fn draw(run: &Run<'_>) -> Lines {
     let told = Told::of(run, 0.0);
     let over_time = |value: &dyn Fn(f64) -> Option<f64>| {
@@ -219,7 +219,7 @@ fn handed_off(run: &Run<'_>, told: &Told, put: &mut dyn FnMut(&'static str, f64)
                 put("window_s", last - before);
             }
         } else {
-            // What waits all the time, one estimate's time after it.
+            // Standing delay, one estimate's time after it.
             let rtt = told.least_rtt(at + INTERVAL, at + 2.0 * INTERVAL);
             let least = told.least_rtt(0.0, (run.scenario.handoffs[0].at - Time::ZERO).as_secs_f64());
             put("standing_ms", rtt.zip(least).map_or(f64::NAN, |(rtt, least)| 1e3 * (rtt - least)));
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// A run's stream, what its sender told, and when it began.
+    /// A run's stream, its sender's decisions, and its start.
     fn run(case: &Case) -> (lastmile_sim::roles::stream::StreamOutcome, Told, f64) {
         let scenario = PAPER.scenario(case).unwrap();
         let found = scenario.run(1).unwrap();

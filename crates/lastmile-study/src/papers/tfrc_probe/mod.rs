@@ -48,7 +48,7 @@ fn figures() -> toml::Table {
 /// Runs in the lab that the paper's tables have of each link.
 const IN_LAB: u64 = 5;
 
-/// What table 1 is looked at with, in kbit/s.
+/// Bottleneck of table 1, in kbit/s.
 const LOADED: u32 = 1_000;
 
 fn items() -> Vec<Item> {
@@ -157,7 +157,7 @@ fn items() -> Vec<Item> {
     ]
 }
 
-/// TFRC with history discounting and without, and what the paper says at most.
+/// TFRC with history discounting and without, and the paper's upper bound.
 const INCREASES: [(&str, f64); 4] = [
     ("tfrc(preset=ns-2,header=0,discount=1)", 0.14),
     ("tfrc(preset=ns-2,header=0)", 0.22),

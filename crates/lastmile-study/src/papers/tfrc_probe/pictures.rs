@@ -1,4 +1,4 @@
-//! Figures 1 and 2: what happens to pairs, and how they leave.
+//! Figures 1 and 2: fates of pairs, and their departures.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -42,7 +42,7 @@ pub(super) struct Printed {
     /// The medians of its five runs, in kbit/s and s.
     pub(super) capacity: f64,
     pub(super) seconds: f64,
-    /// How many of them are within a tenth of what a pair can tell.
+    /// Number of them within a tenth of the capacity for pairs.
     pub(super) near: usize,
 }
 
@@ -81,8 +81,8 @@ pub(super) fn after(samples: u32) -> (&'static str, &'static str) {
     }
 }
 
-/// The runs in which a link's capacity is within a tenth of the truth, and how many had so many samples: stamps may be too coarse
-/// for a capacity.
+/// Number of runs in which a link's capacity is within a tenth of the truth, and of runs with so many samples: stamps may be too
+/// coarse for a capacity.
 pub(super) fn near(results: &Results, case: &Case, link: Link, samples: u32) -> (usize, usize) {
     let (capacity, time) = after(samples);
     let found = results.values(case, capacity);

@@ -1,4 +1,4 @@
-//! The runs of VTP: set-ups, schemes, errors, and what stands beside a flow.
+//! The runs of VTP: set-ups, schemes, errors, and traffic beside a flow.
 
 use crate::papers::Case;
 
@@ -27,7 +27,7 @@ pub(super) const BURSTS: [u32; 3] = [4, 20, 100];
 /// A pipe without RTS and CTS, in packets, as `wlan.toml` computes it.
 const PIPE_WITHOUT_RTS: u32 = 27;
 
-/// Where flows go.
+/// Set-up of the flows' path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetUp {
     /// Figure 4, RTS and CTS before every frame.

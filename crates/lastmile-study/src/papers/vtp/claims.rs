@@ -1,5 +1,5 @@
-//! What the paper claims, decided by medians over the runs, and in which other set-ups it holds. It has no tables, and of its figures
-//! the words alone were at hand.
+//! The paper's claims, decided by medians over the runs, and other set-ups in which they hold. It has no tables, and only the
+//! words on its figures were at hand.
 
 use super::cases::{ERRORS, FEW, SetUp, WIRELESS, steps};
 use super::judge::{bursty, delays, efficient, friendly, on_wires, smoothest, takes_most, throughputs};

@@ -133,7 +133,7 @@ pub(super) fn on_wires(results: &Results) -> Parts {
     shares.and(points)
 }
 
-/// Figure 8: what bursts of that length, in milliseconds, add to the variation with bursts of 4.
+/// Figure 8: the variation with bursts of that length, in milliseconds, over that with bursts of 4.
 pub(super) fn bursty(results: &Results, length: u32) -> Parts {
     Parts::each("points", WIRELESS, |scheme| {
         let more = results.more(&bursts(scheme, length), &bursts(scheme, 4), "variation");

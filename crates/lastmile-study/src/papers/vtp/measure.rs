@@ -11,10 +11,10 @@ use crate::papers::{Lines, Numbers, Run, Seen};
 pub(super) const STEPS_PER_SECOND: usize = 20;
 /// After a change of cross traffic, for as long as claim v4 gives a scheme to settle, variation is not counted.
 const SETTLING: f64 = 10.0;
-/// Of a phase's rate, how near counts as settled, and over how long.
+/// Share by which settled seconds may be off a phase's rate, and their number.
 const NEAR: f64 = 0.15;
 const SETTLED_OVER: usize = 3;
-/// Shares of the packets that take no longer, in percent; what these delays are called in figure 7, and among the numbers.
+/// Shares of the packets that take no longer, in percent; the names of these delays in figure 7, and among the numbers.
 pub(super) const QUANTILES: [(f64, &str, &str); 9] = [
     (1.0, "p1", "delay_1"),
     (5.0, "p5", "delay_5"),
@@ -27,7 +27,7 @@ pub(super) const QUANTILES: [(f64, &str, &str); 9] = [
     (99.0, "p99", "delay_99"),
 ];
 
-/// A flow's rates in each second, in Mbit/s: the second's end, what was sent, what arrived.
+/// A flow's rates in each second, in Mbit/s: the second's end, rate sent, rate received.
 pub(super) fn seconds(seen: &Seen, flow: &str) -> Vec<[f64; 3]> {
     let rows: Vec<_> = seen.of("flow", flow).collect();
     let mean = |rows: &[&SeriesRow], of: fn(&SeriesRow) -> Option<f64>| {

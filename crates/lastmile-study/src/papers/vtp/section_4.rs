@@ -23,7 +23,7 @@ const STARTS: [(u32, u32); 2] = [(44, 11), (11, 44)];
 const BEGINS: f64 = 0.5;
 /// Shares are taken over so many rounds.
 const ROUNDS: f64 = 20.0;
-/// How near to equal.
+/// Least ratio of shares that count as equal.
 const FAIR: f64 = 0.9;
 /// VTP in congestion avoidance from its start, every loss one of congestion: as section 4 has it.
 const SCHEMES: [&str; 5] = [
@@ -63,7 +63,7 @@ fn lone(scheme: &str) -> Case {
     alone(SetUp::Wired, scheme, 0)
 }
 
-/// A step of a run: its end, its length in rounds and the round-trip time, and what the flow and TCP beside it did.
+/// A step of a run: its end, its length in rounds and the round-trip time, and the rows of the flow and of TCP beside it.
 struct Step<'a> {
     at: f64,
     rounds: f64,

@@ -1,4 +1,4 @@
-//! Figures 4 to 9 and what stands beside them, from what runs left.
+//! Figures 4 to 9 and tables beside them, from the numbers of runs.
 
 use super::cases::{BURSTS, ERRORS, FEW, FIVE, SetUp, WIRELESS, alone, beside_tcp, bursts, steps};
 use super::measure::QUANTILES;

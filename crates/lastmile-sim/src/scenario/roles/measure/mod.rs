@@ -43,7 +43,7 @@ pub(crate) struct RawMeasure {
     options: Given,
 }
 
-/// Which way a measurement looks.
+/// Direction of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureDirection {
@@ -67,13 +67,13 @@ pub struct MeasureSpec {
     pub to: usize,
     /// The method's registered name, and the options given to it.
     pub method: Choice,
-    /// Which way.
+    /// Its direction.
     pub direction: MeasureDirection,
     /// When it begins.
     pub start: Time,
-    /// Whether the lab's endpoints ask for real-time priority.
+    /// True if the lab's endpoints ask for real-time priority.
     pub realtime: bool,
-    /// Whether its packets are IPv6.
+    /// True if its packets are IPv6.
     pub ipv6: bool,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn read(
     Ok(RawMeasure { options: given, ..raw })
 }
 
-/// What is wrong with the method of a measurement, said of the key that is to blame.
+/// The error in a measurement's method, at the key that is to blame.
 pub(super) fn blame(check: &Check<'_>, index: usize, given: &Given, error: &ChoiceError) -> ScenarioError {
     let (key, reason) = match error {
         ChoiceError::Option(error) if given.contains_key(&error.option) => {

@@ -22,9 +22,9 @@ pub struct SessionSpec {
     pub from: usize,
     /// The reflecting host.
     pub to: usize,
-    /// Whether its packets are IPv6.
+    /// True if its packets are IPv6.
     pub ipv6: bool,
-    /// What is measured, in order, each with its direction.
+    /// The measurements, in order, each with its direction.
     pub measures: Vec<(MeasureSpec, Direction)>,
 }
 
@@ -40,7 +40,7 @@ impl SessionSpec {
             from: (self.from, own_port(PROBER_PORTS, self.index)),
             to: (self.to, REFLECTOR_PORT),
             ipv6: self.ipv6,
-            // What a method may ask for at most.
+            // The largest that a method may ask for.
             largest: (Bytes(1500), Bytes(1500)),
         }
     }
