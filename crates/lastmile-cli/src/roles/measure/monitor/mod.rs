@@ -22,7 +22,7 @@ use grid::{Budget, Grid};
 use prom::Prom;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// How often the wait for the next round looks whether it shall end.
+/// Time between checks for a signal during the wait for the next round.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Options of repeated measurements.
@@ -101,7 +101,7 @@ fn snake(quantity: Quantity) -> String {
     quantity.to_string().replace([' ', '-'], "_")
 }
 
-/// What each round has in common.
+/// The request that all rounds have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The host as it was given.

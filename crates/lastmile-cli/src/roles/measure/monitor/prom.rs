@@ -31,7 +31,7 @@ pub(super) struct Prom {
 /// The largest file of an earlier program that is read.
 const MOST: u64 = 1 << 20;
 
-/// What an earlier program wrote, if it is an ordinary file: a device may have no end, and a pipe no writer.
+/// Text of an earlier program, read only from an ordinary file: a device may have no end, and a pipe no writer.
 fn before(path: &Path) -> String {
     let is_ours = std::fs::metadata(path).is_ok_and(|known| known.is_file() && known.len() <= MOST);
     if is_ours { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
