@@ -138,7 +138,7 @@ fn a_budget_leaves_out_rounds_and_cuts_none_short_later() {
     assert_eq!(told[1]["code"], "over-budget", "{ended:?}");
     assert!(told[1]["error"].as_str().is_some_and(|error| error.contains("skipped")), "{ended:?}");
     assert_eq!(ended.code, Some(1));
-    // What is no budget for a single round cuts the first one short.
+    // A budget below the cost of a single round cuts the first one short.
     let ended = lastmile(&[&measure[..], &["--count", "1", "--max-bytes-per-hour", "30 kB"]].concat());
     let told = &lines(&ended.stdout)[0];
     assert_eq!((ended.code, &told["code"]), (Some(1), &"byte-limit".into()));
@@ -166,7 +166,7 @@ fn ctrl_c_between_rounds_ends_as_the_last_round_did() {
 
 #[test]
 fn ctrl_c_in_a_round_tells_what_was_found() {
-    // Who says nothing is waited for.
+    // A round waits for a silent peer.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let child = Command::new(PROGRAM)
         .args(["measure", &silent.local_addr().unwrap().to_string(), "--every", "60s"])
