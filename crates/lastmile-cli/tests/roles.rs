@@ -1,5 +1,5 @@
 //! The program, the lab and the rooms of the simulator know roles through their lists: files outside of a role's own folders
-//! that name one are the commands that are its own, and nobody adds to them.
+//! that name one are the commands that are its own; no others join them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
