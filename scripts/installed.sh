@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries what `make deb`, `make static` and `cargo install` give on root file systems with nothing else in them. As root, on Debian.
+# Tries the products of `make deb`, `make static` and `cargo install` on root file systems with nothing else in them. As root, on Debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +43,7 @@ measured() {
     echo "installed: $name: ok"
 }
 
-# Debian with nothing that is not essential.
+# Debian's essential packages alone.
 debootstrap --variant=minbase stable "$bare/debian" >"$bare/debootstrap.log" || { tail -5 "$bare/debootstrap.log"; exit 1; }
 cp target/deb/lastmile.deb "$bare/debian/"
 chroot "$bare/debian" dpkg -i /lastmile.deb >/dev/null
@@ -61,7 +61,7 @@ measured "the static program in an empty folder" chroot "$bare/empty" /lastmile
 # It looks names up with the C library's files, and says so where they are missing.
 chroot "$bare/empty" /lastmile measure name.invalid 2>&1 | head -2 || true
 
-# What cargo installs, on the same Debian.
+# The program that cargo installs, on the same Debian.
 cargo install --quiet --locked --path crates/lastmile-cli --root "$bare/cargo" --target-dir target
 cp "$bare/cargo/bin/lastmile" "$bare/debian/usr/local/bin/"
 measured "cargo install, on Debian's minbase" chroot "$bare/debian" /usr/local/bin/lastmile

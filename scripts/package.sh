@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs every crate as for publication, and checks that each builds from what its package holds and nothing else.
+# Packs every crate as for publication, and checks that each builds from its package alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,7 @@ for crate in "$unpacked"/*/; do
     done
 done
 ((missing == 0))
-# As one workspace with this one's profiles, so that what clippy has checked of the dependencies is used again.
+# As one workspace with this one's profiles, so that clippy's checks of the dependencies are used again.
 {
     echo '[workspace]'
     echo 'resolver = "3"'

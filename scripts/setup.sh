@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what a build needs is there. Says nothing if it is.
+# Installs missing needs of a build. Says nothing if none is missing.
 set -euo pipefail
 
 # The oldest Rust that the workspace builds with (rust-version in Cargo.toml).
@@ -15,7 +15,7 @@ version=$(rustc --version)
 [[ $version =~ ^rustc\ 1\.([0-9]+)\. ]] || fail "cannot tell the version of Rust from '$version'"
 ((BASH_REMATCH[1] >= MINOR)) || fail "$version is too old: Rust 1.$MINOR or later is needed (rustup update)"
 
-# apt_install PACKAGE: whatever it would ask is answered with its default.
+# apt_install PACKAGE: its questions are answered with their defaults.
 apt_install() {
     "${as_root[@]}" apt-get update -qq &&
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1"
@@ -34,7 +34,7 @@ if ! command -v cc >/dev/null; then
     apt_install build-essential
 fi
 
-# The lab is held against what iperf3 gets through it. Nothing is built with it, so nobody is asked for a password, and
+# iperf3 checks the lab. Nothing is built with it, so the script asks for no password, and
 # a machine that cannot have it does without: the test says so.
 if ! command -v iperf3 >/dev/null; then
     as_root=(sudo -n)

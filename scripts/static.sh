@@ -3,9 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# With a target named, flags are for the program alone, and not for what is run to build it (procedural macros cannot be static).
+# With a target named, flags are for the program alone, and not for build-time code (procedural macros cannot be static).
 target=$(rustc -vV | sed -n 's/^host: //p')
-# getrandom looks for the C library's function when it runs, which no static program finds, and would need /dev/urandom instead.
+# getrandom looks for the C library's function at run time. A static program does not find it, and would need /dev/urandom instead.
 flags='-C target-feature=+crt-static --cfg getrandom_backend="linux_getrandom"'
 RUSTFLAGS=$flags cargo build --profile dist --locked -p lastmile-cli --target "$target"
 mkdir -p target/static

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what people read of the program: the help of every command, then the texts in its code, with their places.
+# Prints the program's texts for people: the help of every command, then the texts in its code, with their places.
 # usage: scripts/strings.sh PROGRAM
 set -eu
 program=$1

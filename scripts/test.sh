@@ -7,9 +7,9 @@ logs=target/test-logs
 mkdir -p "$logs"
 summary=()
 began=$SECONDS
-# The steps find there what the ones before them have built.
+# The steps find there the builds of the steps before them.
 export CARGO_TARGET_DIR=$PWD/target
-# Where nothing was built before, there is nothing to build on: noting what would be needed for that takes a fifth of the time.
+# A first build is not incremental: the notes for later builds would take a fifth of its time.
 # (cargo makes the folder in any case.)
 [[ -n $(ls -A target/debug/incremental 2>/dev/null) ]] || export CARGO_INCREMENTAL=0
 
@@ -47,7 +47,7 @@ step format-registered rustfmt --edition 2024 --check crates/lastmile/src/{estim
 step clippy cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 step package scripts/package.sh
 step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
-# With the workspace's profiles, so that what clippy has checked of the dependencies is used again.
+# With the workspace's profiles, so that clippy's checks of the dependencies are used again.
 sed -n '/^\[profile/,$p' Cargo.toml >target/profiles.toml
 step fuzz-build cargo check --config target/profiles.toml --target-dir target --manifest-path fuzz/Cargo.toml \
     --bins --no-default-features --locked
@@ -72,9 +72,9 @@ step conformance target/debug/lastmile conformance
 # Tests that meet the wall clock are named wallclock_* and ignored above: they run here alone, one at a time. They print
 # "lab: scored: NAME" for a run that counted; "lab: refused: NAME: WHY" for one that was late three times on a machine
 # that is on time without it, which speaks against the lab; "lab: unfit: NAME: WHY" for one that never met such a machine
-# (its hypervisor or its neighbours took the time), which says nothing; and "lab: skipped: WHY" for what cannot run here.
-# Where more was unfit than scored, the last line says that nobody knows whether the lab is on time.
-# What the builds wrote goes to disk first: writing it later would be felt.
+# (its hypervisor or its neighbours took the time), which says nothing; and "lab: skipped: WHY" for a test that cannot run here.
+# If more runs were unfit than scored, the last line says that the lab's lateness is unknown.
+# The builds' files go to disk first: later writes would delay the tests.
 sync
 step lab cargo test --workspace --all-features --locked --lib --bins --tests -- \
     --ignored --nocapture --test-threads=1 wallclock_

@@ -1,8 +1,8 @@
 //! Spruce, a tool of one's own beside those of the program: `cargo run -p lastmile-cli --example spruce -- methods`.
 //!
 //! Strauss, Katabi, Kaashoek, "A measurement study of available bandwidth estimation tools", IMC 2003. The capacity C is
-//! known. Pairs leave at Poisson times, the two of a pair as far apart as C takes for one packet; what others sent in
-//! between makes them arrive further apart.
+//! known. Pairs leave at Poisson times, the two of a pair as far apart as C takes for one packet; packets of others
+//! in between make them arrive further apart.
 
 use lastmile::estimate::{
     Base, Conditions, Estimate, Estimator, Method, Quantity, Step, StreamPlan, Value, bits_per_second,
@@ -50,7 +50,7 @@ const ATTEMPTS: u32 = 3;
 pub struct Spruce {
     config: SpruceConfig,
     base: Base,
-    /// What each pair says is left, as a share of the capacity.
+    /// Available bandwidth by each pair, as a share of the capacity.
     shares: Vec<f64>,
     streams: Vec<u32>,
 }

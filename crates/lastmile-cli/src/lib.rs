@@ -1,4 +1,4 @@
-//! The program `lastmile`: one file per command in `commands`; what roles show and record in `roles`; the files of runs in `files`;
+//! The program `lastmile`: one file per command in `commands`; results and recordings of roles in `roles`; the files of runs in `files`;
 //! arguments, exit codes and lines to print in `shell`.
 //!
 //! The feature `study` holds experiments, the simulator's commands and the lab; `pages` the pages of HTML. Both are on by default.

@@ -53,7 +53,7 @@ fn every_ready_scenario_gives_the_same_bytes_again_and_on_any_number_of_threads(
     }
 }
 
-/// A sweep's run may take minutes: an interruption does not wait for it, and leaves what was finished.
+/// A sweep's run may take minutes: an interruption does not wait for it, and keeps the runs that were finished.
 #[test]
 fn a_long_run_of_a_sweep_ends_when_it_is_interrupted() {
     let scratch = Scratch::new("long");

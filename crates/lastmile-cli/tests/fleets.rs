@@ -1,4 +1,4 @@
-//! Commands whose runs many machines share: what their shards give together is what one machine gives, byte for byte.
+//! Commands whose runs many machines share: their merged shards give one machine's document, byte for byte.
 
 mod common;
 

@@ -53,12 +53,12 @@ const DOWN: f64 = 120.0;
 /// Equation 4's t.
 const WINDOW: f64 = 5.0;
 
-/// What a stream said of itself, times in seconds and rates in kbit/s.
+/// A stream's results, times in seconds and rates in kbit/s.
 struct Told {
     outcome: StreamOutcome,
-    /// When pairs told a capacity, or a bound of it.
+    /// Times at which pairs gave a capacity, or a bound of it.
     estimates: Vec<f64>,
-    /// When a hand-off was noticed, and the capacities before and after.
+    /// Times at which a hand-off was noticed, and the capacities before and after.
     hand_offs: Vec<(f64, f64, f64)>,
     /// Sent and arrived, each second.
     rates: Vec<(f64, f64)>,
@@ -141,7 +141,7 @@ fn a_hand_off_upwards_is_noticed_within_a_window_and_the_rate_is_tenfold_in_10_s
     }
 }
 
-/// What the old rate put into the queue of the cell has drained once within a window of the hand-off.
+/// The queue that the old rate left in the cell drains at least once within a window of the hand-off.
 #[test]
 fn a_hand_off_downwards_leaves_no_standing_queue_beyond_a_window() {
     for control in ["tfrc+probe", "vtp+probe", "sqrt+probe", "tfrc(form=receiver)+probe"] {

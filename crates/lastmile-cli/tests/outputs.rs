@@ -1,4 +1,4 @@
-//! What the program writes to files, as a user meets it: sweeps that are killed, captures and event files on full disks,
+//! Files of the program, as a user meets them: sweeps that are killed, captures and event files on full disks,
 //! and a page of every kind of result.
 
 mod common;
@@ -93,7 +93,7 @@ fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
     assert_eq!(read(&output), whole);
     assert!(!std::path::Path::new(&part).exists());
 
-    // The same sweep may be made again; what is another's stays.
+    // The same sweep may be made again; another sweep's file stays.
     assert_eq!(sweep("killed", &[]).code, Some(0));
     assert_eq!(read(&output), whole);
     let other = ["sweep", &scenario, "--set", "link.0.queue=5 packets", "-o", &output];
@@ -239,7 +239,7 @@ fn full_disks_and_unknown_interfaces() {
     let scenario = scratch.file("narrow.toml", SCENARIO);
     for option in ["--pcap", "--events"] {
         if std::path::Path::new("/dev/full").exists() {
-            // What the run found is printed all the same.
+            // The run's results are printed all the same.
             let ended = lastmile(&["sim", &scenario, option, "/dev/full"]);
             assert!(ended.stdout.contains("poisson"), "{ended:?}");
             Ended { stdout: String::new(), ..ended }.is_error(MACHINE, &["/dev/full", "not complete"]);
@@ -336,11 +336,11 @@ fn every_result_has_its_page() {
     refused("list.json", "[1, 2]", "cannot draw");
     refused("sim-torn.json", &read(&sim)[..200], "nor another result");
     lastmile(&["report", &scratch.file("empty", "")]).is_error(USAGE, &["empty", "nothing to draw"]);
-    // A run that was killed has a page of what it wrote.
+    // A killed run has a page of its records so far.
     is_drawn(&scratch, &scratch.file("torn.jsonl", &read(&events)[..200]), &[]);
 }
 
-/// What `docs/json.md` and `docs/recording.md` say of event files.
+/// Event files have the tiers of `docs/json.md` and `docs/recording.md`.
 #[test]
 fn event_files_have_both_tiers() {
     let scratch = Scratch::new("tiers");
@@ -378,7 +378,7 @@ fn event_files_have_both_tiers() {
     // A run in which nothing is lost has its decisions.
     lastmile(&["sim", "path", "--events", &events]);
     assert!(read(&events).lines().any(|line| line.contains("\"event\":\"estimated\"")));
-    // A hand-off from a link to the air and back, and what it loses.
+    // A hand-off from a link to the air and back, and its losses.
     let story = include_str!("../../lastmile-sim/tests/stories/handoffs.toml").split("'''").nth(1).unwrap();
     lastmile(&["sim", &scratch.file("handoff.toml", story), "--events", &events]);
     let lines: Vec<Value> = read(&events).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -407,7 +407,7 @@ fn event_files_have_both_tiers() {
     }
 }
 
-/// Ctrl-C ends a long simulation; what there is until then is printed, and the files are whole.
+/// Ctrl-C ends a long simulation; the results so far are printed, and the files are whole.
 #[test]
 fn an_interrupted_simulation_prints_what_there_is() {
     let scratch = Scratch::new("interrupted");

@@ -1,10 +1,10 @@
 //! The program, the lab and the rooms of the simulator know roles through their lists: files outside of a role's own folders
-//! that name one are the commands that are its own, and nobody adds to them.
+//! that name one are the commands that are its own; no others join them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Where a role may be named: its own folders, with the lists beside them.
+/// Places in which a role may be named: its own folders, with the lists beside them.
 const OWN: [&str; 5] = [
     "lastmile/src/endpoint/",
     "lastmile-sim/src/roles/",
@@ -77,7 +77,7 @@ fn roles_are_named_in_their_own_folders() {
     assert!(fewer.is_empty(), "these name no role any more: take them off the test's lists: {fewer:?}");
 }
 
-/// What makes the state machines that tables ask for is a role's own matter: others hand it on.
+/// The maker of the state machines that tables ask for is a role's own matter: others hand it on.
 #[test]
 fn the_simulator_knows_estimators_in_the_measuring_role_alone() {
     let sim = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("lastmile-sim/src");

@@ -30,7 +30,7 @@ packet_size = "1000 B"
 frame_rate = 1000
 "#;
 
-/// What came of it, and how often no feedback came for too long.
+/// The stream's outcome, and the number of no-feedback timeouts.
 fn run(set: &[(&str, &str)], seed: u64) -> (StreamOutcome, usize) {
     let set: Vec<_> = set.iter().map(|&(key, value)| Override::new(key, value)).collect();
     let scenario = Scenario::parse_with("path.toml", PATH, &set).unwrap();
@@ -67,7 +67,7 @@ fn both_forms_of_tfrc_give_the_same_mean_rate() {
     }
 }
 
-/// Independent losses of a link with a queue that overflows now and then: nobody but omniscient is always right.
+/// Independent losses of a link with a queue that overflows now and then: only `omniscient` is always right.
 #[test]
 fn verdicts_are_counted_against_what_really_lost_packets() {
     for form in ["sender", "receiver"] {

@@ -18,7 +18,7 @@ use lastmile_sim::roles::measure::Outcome as Found;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::{Scenario, builtin_text};
 
-/// What is spare over a long run, in Mbit/s.
+/// Spare rates over a long run, in Mbit/s.
 const CELLS: [(&str, f64); 4] = [("n", 60.9), ("n-down", 52.4), ("n-up", 47.6), ("n-both", 39.6)];
 const CAPACITY: f64 = 60.9;
 
@@ -46,7 +46,7 @@ struct Seen {
     bytes: Vec<f64>,
     seconds: Vec<f64>,
     none: Vec<String>,
-    /// Capacities of which only an interval is told: it is too wide.
+    /// Capacities with an interval alone, too wide for a number.
     wide: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `lastmile doctor`: what this machine can do for measuring, and what to change.
+//! `lastmile doctor`: this machine's abilities for measuring, and advice on changes.
 
 use anyhow::anyhow;
 use lastmile_net::doctor::{Finding, Machine, Verdict};

@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
 }
 
-/// What a session gave.
+/// Results of one session.
 struct Session {
     round: Round,
     events: Vec<Event>,
@@ -195,7 +195,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
         events.push(event.clone().map(Into::into));
     };
     driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;
-    // What was found is told whatever became of the recording.
+    // A failed recording takes no results away.
     let unrecorded = recorder.and_then(|recorder| recorder.finish().err());
     let unrecorded = unrecorded.map(|error| anyhow!("the recording is not complete: {error}"));
     let rows = Row::all(&events);
@@ -212,7 +212,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     Ok(Session { round, events, records, unrecorded })
 }
 
-/// Whether there is no result, and the peer or the way to it is why.
+/// True if there is no result, because of the peer or the path to it.
 fn is_peer_at_fault(events: &[Event]) -> bool {
     let mut results = events
         .iter()

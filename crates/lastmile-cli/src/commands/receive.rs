@@ -93,7 +93,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::shell::say_text(&receiving.lines(), false);
     }
     written?;
-    // Who serves one after another is ended by a signal; who waits for one stream is interrupted by it.
+    // A signal is the normal end of a server, but interrupts a wait for one stream (`--once`).
     if args.once && signals::stopped() {
         return Ok(Some(Exit::Interrupted));
     }

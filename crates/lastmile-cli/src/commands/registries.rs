@@ -1,4 +1,4 @@
-//! `lastmile methods`, `classifiers`, `controllers` and `sources`: what is registered, and the options of one of it.
+//! `lastmile methods`, `classifiers`, `controllers` and `sources`: the entries of a registry, and the options of one.
 
 use lastmile::classify::Lda;
 use lastmile::control::{ALIASES, CONTROLLERS, Controller, WRAPPERS, Wrapper};
@@ -20,25 +20,25 @@ pub(crate) struct Args {
     print: PrintArgs,
 }
 
-/// What a registry shows of its entries beside their names and options.
+/// Texts on an entry of a registry, beside its name and options.
 pub(crate) trait Listed: Entry + 'static {
-    /// What the table calls them, and its columns between that and what an entry goes by.
+    /// Headings of the table: the entry's kind, then the columns up to the entry's basis.
     const COLUMNS: &'static [&'static str];
 
-    /// What it goes by, and where it comes from.
+    /// The entry's basis and its source.
     fn about(&self) -> (&'static str, &'static str);
 
-    /// Those columns.
+    /// Cells of the columns between the name and the basis.
     fn columns(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Names that stand for this one with something in front: each with what it means.
+    /// Names that stand for this one with something in front: each with its meaning.
     fn aliases(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// What else is said of one, in a line.
+    /// Further facts on the entry, in a line.
     fn line(&self) -> String;
 
     /// The same for programs.
@@ -150,7 +150,7 @@ impl Listed for Wrapper {
     }
 }
 
-/// The controllers, and what can stand around them.
+/// The controllers and their wrappers.
 pub(crate) fn controllers(args: Args) -> anyhow::Result<Option<Exit>> {
     let is_wrapper = |name: &String| WRAPPERS.iter().any(|wrapper| wrapper.name == name);
     if args.name.as_ref().is_some_and(is_wrapper) {

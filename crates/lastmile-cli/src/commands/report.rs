@@ -75,7 +75,7 @@ const KINDS: &str = "it draws recordings (--record), event files (sim --events),
 const KINDS: &str = "it draws recordings (--record), event files (sim --events) and series (sim --series); a program with the feature \
     `study` draws more";
 
-/// The page of whatever the file is; its beginning tells.
+/// The page of a file; the file's beginning tells its kind.
 fn draw(file: &Path) -> anyhow::Result<String> {
     let shown = file.display();
     let cannot = || format!("cannot read {shown}");

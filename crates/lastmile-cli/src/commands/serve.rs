@@ -121,7 +121,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// How many packets met which limit.
+/// Packets turned away, by limit, in words.
 fn turned_away(no_session: u64, no_room: u64, over_budget: u64, unpaid: u64) -> String {
     format!(
         "{no_session} for want of sessions, {no_room} for want of room for reports, {over_budget} over the rate, \

@@ -120,7 +120,7 @@ impl From<EcnArg> for Ecn {
 const SMALLEST: u64 = 61;
 
 impl Args {
-    /// What sets the rate, or which option is wrong.
+    /// The fixed rate or the controller; the error names the wrong option.
     fn rate(&self) -> anyhow::Result<SenderRate> {
         if let Some(rate) = self.rate {
             return Ok(SenderRate::Fixed(rate));
@@ -143,7 +143,7 @@ impl Args {
         Ok(SenderRate::Controlled(config))
     }
 
-    /// What makes the frames.
+    /// The source of the frames, from `--source` and `--trace`.
     fn source(&self) -> anyhow::Result<SourceConfig> {
         let reads =
             |source: &Choice| SOURCES.iter().any(|entry| entry.name == source.name && entry.needs_sizes);
@@ -163,7 +163,7 @@ impl Args {
         Ok(SourceConfig { source: Some(source), sizes, ..SourceConfig::default() })
     }
 
-    /// What is out of range.
+    /// Refuses values out of range.
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.retransmit {

@@ -45,7 +45,7 @@ pub(crate) struct Live {
 }
 
 impl LiveArgs {
-    /// Opens the files of an endpoint; the header is what it can be built from again.
+    /// Opens the files of an endpoint, which can be built again from the header.
     pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
         #[cfg(feature = "pages")]
         self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;

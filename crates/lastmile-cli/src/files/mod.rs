@@ -1,4 +1,4 @@
-//! Files that runs leave behind, and what is made of them: recordings, captures, event files, pages.
+//! Files that runs leave behind, and their products: recordings, captures, event files, pages.
 pub(crate) mod live;
 #[cfg(feature = "study")]
 pub(crate) mod outputs;

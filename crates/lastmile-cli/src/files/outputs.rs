@@ -22,7 +22,7 @@ use crate::shell::exit::Exit;
 use crate::shell::options::KERNEL_NOISE;
 use crate::shell::spool::Spool;
 
-/// How long a decision of an endpoint in the lab may take to be told: a hundred times what a run may be late.
+/// Most delay of a lab endpoint's decision on its way to the event file: a hundred times the lateness that a run may have.
 const LATEST_DECISION: Span = Span::from_secs(1);
 
 /// Files to write.
@@ -50,7 +50,7 @@ pub(crate) struct OutputArgs {
     pcap_at: Vec<String>,
 }
 
-/// Where the lines or packets of a run go.
+/// Destination of a run's lines or packets.
 type Out = Box<dyn Write + Send>;
 /// A slot that is filled once the simulation is there.
 type Slot<T> = Arc<Mutex<Option<T>>>;
@@ -64,7 +64,7 @@ pub(crate) struct Outputs {
 }
 
 impl OutputArgs {
-    /// Opens them all, and gives what the run needs to fill them. `name` is what the scenario was called.
+    /// Opens all files, and gives the hooks by which the run fills them. `name` is the scenario as the user gave it.
     pub(crate) fn open(
         &self,
         name: &str,
@@ -131,9 +131,9 @@ impl OutputArgs {
             ("--pcap", self.pcap.as_deref()),
             ("--series", self.series.as_deref()),
         ];
-        // Where a file exists its canonical path tells links apart; one that does not is nobody else's but by name.
+        // Files that exist are compared by canonical path, which follows links; others only by name.
         let place = |file: &Path| std::fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok();
-        // What is no file, such as a terminal or /dev/null, may be given more than once.
+        // Terminals, /dev/null and the like may be given more than once.
         let files: Vec<_> = files
             .into_iter()
             .filter_map(|(what, file)| Some((what, place(file?)?)))
@@ -149,8 +149,8 @@ impl OutputArgs {
 }
 
 impl Outputs {
-    /// Ends them all: with what the sessions decided and sent, at the run's `end`. Results are printed whatever becomes of files,
-    /// so an error is for afterwards.
+    /// Ends all files at the run's `end`, with the decisions and records of the sessions. A file's error does not keep results
+    /// from being printed: it comes afterwards.
     pub(crate) fn finish(self, events: &[Event], found: &Found, end: Time) -> anyhow::Result<()> {
         let recorder = self.recorder.map(|recorder| {
             let finished = recorder.finish(events, found);
@@ -203,7 +203,7 @@ impl SeriesFile {
     }
 }
 
-/// A row as a line of JSON, without what it cannot have.
+/// A row as a line of JSON, without its null values.
 fn line(out: &mut Out, row: &SeriesRow) -> io::Result<()> {
     let mut all = serde_json::to_value(row)?;
     if let Some(all) = all.as_object_mut() {
@@ -237,7 +237,7 @@ fn taken<T>(slot: &Slot<T>) -> Option<T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Has something attached to the simulation before it runs, after what was asked for before.
+/// Attaches something to the simulation before it runs, after earlier attachments.
 fn prepared<T: Send + 'static>(
     hooks: &mut Hooks,
     attach: impl FnOnce(&Scenario, &mut Simulation) -> T + Send + 'static,

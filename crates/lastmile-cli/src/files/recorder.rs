@@ -77,7 +77,7 @@ impl ScenarioRecorder {
         })
     }
 
-    /// Adds what the endpoint decided, of all that the run did, and what else came of it, and ends the recording.
+    /// Adds the endpoint's own decisions among the run's `events`, and its other records, and ends the recording.
     pub(crate) fn finish(self, events: &[Event], found: &Found) -> anyhow::Result<()> {
         let recorder = self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (number, recorder) =

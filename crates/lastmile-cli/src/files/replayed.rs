@@ -18,13 +18,13 @@ pub(crate) struct Replayed {
     pub(crate) events: Vec<Event>,
     /// Other records of the role, in its own form.
     pub(crate) records: Vec<serde_json::Value>,
-    /// Where the recording is cut, if it is.
+    /// Place where the recording is cut, if it is.
     pub(crate) cut: Option<String>,
 }
 
 impl Replayed {
-    /// Where the decisions differ first, if they do: as written, byte for byte. What a recording that is cut does not have is no
-    /// difference.
+    /// First difference between the decisions as written, byte for byte. Decisions after the end of a recording that is cut are
+    /// no difference.
     pub(crate) fn difference(&self) -> anyhow::Result<Option<String>> {
         let line = |event: Option<&Event>| match event {
             Some(event) => serde_json::to_string(event),
@@ -51,7 +51,7 @@ pub(crate) fn replay<R: std::io::BufRead>(
 ) -> anyhow::Result<Replayed> {
     let usage = |error: RecordingError| Exit::Usage.blame(error);
     let Some(header) = reader.header().cloned() else {
-        // What is not even an event file is said to be broken where it is.
+        // A file that is not even an event file fails here, with the place of the error.
         reader.next_entry().map_err(usage)?;
         return Err(Exit::Usage.blame(anyhow!(
             "this is an event file, not a recording: it has decisions and no inputs to replay"
@@ -70,7 +70,7 @@ pub(crate) fn replay<R: std::io::BufRead>(
         }
     }
     replayed.cut = reader.cut().map(str::to_owned);
-    // Which node it was in its run is the run's business.
+    // The node's number comes from the recorded run: the replay has one node.
     if let Some(node) = replayed.recorded.first().map(|event| event.node) {
         replayed.events.iter_mut().for_each(|event| event.node = node);
     }

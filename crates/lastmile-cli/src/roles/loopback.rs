@@ -24,7 +24,7 @@ const MOST: Duration = Duration::from_secs(60);
 pub(crate) struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
-    /// What was written.
+    /// Takes the bytes written so far.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -43,7 +43,7 @@ impl Write for Buffer {
 /// An endpoint that is to be driven.
 pub(super) struct Driven {
     pub(super) endpoint: AnyEndpoint,
-    /// Told what it is told, and what it decides.
+    /// Gets the endpoint's inputs and decisions.
     pub(super) recorder: Option<SharedRecorder>,
 }
 
@@ -53,7 +53,7 @@ impl Driven {
     }
 }
 
-/// Runs what begins until it has finished, and what answers it beside it until then: one host carries both.
+/// Runs the beginning endpoint until it has finished, and the answering one beside it: one host carries both.
 pub(super) fn loopback(
     answer: impl FnOnce(Epoch) -> anyhow::Result<Driven>,
     begin: impl FnOnce(SocketAddr, Epoch) -> anyhow::Result<Driven>,
@@ -78,7 +78,7 @@ pub(super) fn loopback(
     let mut decided = |event: &Event<Decided>| {
         let of = event.what.number.and_then(|number| recorders.get(number as usize)?.as_ref());
         if let Some(recorder) = of {
-            // A recording is of one endpoint, whatever its number here.
+            // A recording is of one endpoint: its number there is 0.
             recorder.event(&Event { node: 0, ..event.what.clone().event(event.at, 0) });
         }
     };
@@ -90,7 +90,7 @@ pub(super) fn loopback(
         bail!("a run over the loopback did not end within {} s", MOST.as_secs());
     }
     if host.is_finished(PortId(1)) {
-        // What answers is told that it is over; of what has finished nothing comes any more.
+        // The answering endpoint is told of the end; the finished one decides nothing more.
         driver.interrupt(&mut host, &mut decided);
     }
     recorders.iter().flatten().try_for_each(|recorder| recorder.finish().map(drop))?;

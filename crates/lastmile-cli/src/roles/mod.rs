@@ -1,5 +1,5 @@
-//! What the program has of each role: how its endpoints are recorded and built again, its cases in `conformance`, what it
-//! shows of a run, and what a page shows of its decisions.
+//! The program's side of each role: it records endpoints and builds them again, has cases for `conformance`, shows the
+//! results of a run, and puts decisions on a page.
 
 use std::any::Any;
 
@@ -64,10 +64,10 @@ trait Role: Sync {
     /// A decision in words, if it is this role's.
     fn told(&self, what: &Decision) -> Option<Told>;
 
-    /// Whether a page keeps a decision however many others there are.
+    /// True if a page keeps a decision however many others there are.
     fn is_result(&self, what: &Decision) -> bool;
 
-    /// A page's section on what came of it; empty where nothing did.
+    /// A page's section of results; empty where there are none.
     #[cfg(feature = "pages")]
     fn results(&self, run: &Run) -> String;
 
@@ -91,7 +91,7 @@ pub(crate) struct Recorded {
     pub(crate) world: World,
     /// Uncertainty of stamps beyond their resolution.
     pub(crate) noise: Span,
-    /// Seeds what the methods draw.
+    /// Seed of the methods' random numbers.
     pub(crate) method_seed: u64,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Case {
     pub(crate) direction: Direction,
     /// The role's table in a scenario whose hosts are `sender` and `receiver`.
     pub(crate) table: String,
-    /// Which endpoint is recorded, in the order of the scenario's tables.
+    /// Index of the recorded endpoint in the order of the scenario's tables.
     pub(crate) which: usize,
     /// The same over loopback sockets.
     pub(crate) over_loopback: Box<dyn Fn() -> anyhow::Result<Buffer> + Sync>,
@@ -145,7 +145,7 @@ fn recorded<T: DeserializeOwned>(header: &Header) -> anyhow::Result<T> {
         .map_err(|error| Exit::Usage.blame(anyhow!("the recording's configuration: {error}")))
 }
 
-/// The choice of a recording, whose bare numbers of bytes get their unit: such numbers were taken once.
+/// The choice of a recording, with units for bare numbers of bytes: older recordings have such numbers.
 fn with_units(choice: Choice, options: &[Opt]) -> Choice {
     let sizes = options.iter().filter(|option| option.kind == Kind::Bytes);
     sizes.fold(choice, |choice, option| match choice.options.get(option.name) {
@@ -185,12 +185,12 @@ pub(crate) fn told(what: &Decision) -> Told {
     ROLES.iter().find_map(|role| role.told(what)).unwrap_or_else(unknown)
 }
 
-/// Whether a page keeps a decision however many others there are.
+/// True if a page keeps a decision however many others there are.
 pub(crate) fn is_result(what: &Decision) -> bool {
     ROLES.iter().any(|role| role.is_result(what))
 }
 
-/// A page's sections on what came of a run.
+/// A page's sections of results, of all roles.
 #[cfg(feature = "pages")]
 pub(crate) fn results(run: &Run) -> String {
     ROLES.iter().map(|role| role.results(run)).collect()

@@ -1,4 +1,4 @@
-//! [`Run`]: what a page shows of an endpoint's run, read from its file or as it goes.
+//! [`Run`]: an endpoint's run for a page, read from its file or as it goes.
 
 use lastmile::endpoint::Event;
 use lastmile_net::recording::{Counts, Header};
@@ -18,20 +18,20 @@ pub(crate) struct Run {
     pub(crate) file: String,
     pub(crate) header: Option<Header>,
     pub(crate) counts: Counts,
-    /// Where the file is cut, if it is.
+    /// Place where the file is cut, if it is.
     pub(crate) cut: Option<String>,
     /// The first events, in the file's order.
     pub(crate) events: Vec<Event>,
     /// Results of the endpoints.
     pub(crate) results: Vec<Event>,
-    /// The first of what an endpoint recorded beside, in its role's form.
+    /// The first of an endpoint's other records, in its role's form.
     pub(crate) records: Vec<Value>,
     /// Records of the network, in an event file.
     pub(crate) network: u64,
 }
 
 impl Run {
-    /// A run of which nothing was read.
+    /// A run before anything was read.
     pub(crate) fn new(file: &str) -> Run {
         Run { file: file.to_owned(), ..Run::default() }
     }

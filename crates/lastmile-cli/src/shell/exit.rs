@@ -7,7 +7,7 @@ pub(crate) const HELP: &str = "\
 Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
 3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; 130 interrupted.";
 
-/// How a command ended, where it did not simply end well.
+/// Exit codes of a command that did not end well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Nothing that can be trusted came out.
@@ -55,7 +55,7 @@ impl Exit {
     }
 }
 
-/// Whether the arguments are wrong; else help or the version is to be shown.
+/// True if the arguments are wrong; false if help or the version is to be shown.
 pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
     use clap::error::ErrorKind;
     let shown = [
@@ -66,8 +66,8 @@ pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
     !shown.contains(&error.kind())
 }
 
-/// What is wrong with the arguments, in one line: what clap says of it and its tips, and which help to ask for. `command` is the word
-/// after the program's name.
+/// The error in the arguments, in one line: clap's message, its tips and the help to ask for. `command` is the word after the
+/// program's name.
 pub(crate) fn usage(error: &clap::Error, program: &clap::Command, command: Option<&str>) -> anyhow::Error {
     let text = error.render().to_string();
     let mut parts: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The options of commands that run experiments, and how these show what came of them.
+//! The options of commands that run experiments, and the output of their results.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl ShownArgs {
                     .map_err(|error| Exit::Machine.blame(error))?;
             }
         }
-        // Results are there whatever became of the page.
+        // An error of the page takes no results away.
         written.map_err(|error| Exit::Machine.blame(error))
     }
 }

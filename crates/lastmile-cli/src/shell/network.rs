@@ -47,7 +47,7 @@ impl KeyArgs {
 }
 
 impl SocketArgs {
-    /// Opens the sockets of one who answers: of both families, unless an address is named.
+    /// Opens the sockets of an answering program: of both families, unless an address is named.
     pub(crate) fn listen(&self, port: u16) -> anyhow::Result<Vec<UdpSocket>> {
         if let Some(ip) = self.bind {
             return Ok(vec![self.open(ip, port)?]);

@@ -78,7 +78,7 @@ impl MethodArgs {
         self.flags.given().fold(self.method.clone(), |choice, (name, value)| choice.with(name, value))
     }
 
-    /// The state machine, or what is wrong with an option.
+    /// The state machine; the error names the wrong option.
     pub(crate) fn build(&self, noise: Span, seed: u64) -> anyhow::Result<Box<dyn Estimator>> {
         estimator(&self.choice(), noise, seed).map_err(|error| refused(&error))
     }

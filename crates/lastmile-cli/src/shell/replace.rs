@@ -8,12 +8,12 @@ use anyhow::{Context, anyhow};
 
 use crate::shell::exit::Exit;
 
-/// Whether a path is there and neither a file nor a directory.
+/// True if a path exists and is neither a file nor a directory.
 pub(crate) fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
 }
 
-/// Where a file is written before it is put in its place.
+/// Path of a file until it is whole and put in its place.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -24,16 +24,16 @@ fn beside(path: &Path) -> PathBuf {
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let beside = beside(path);
     let tried = match () {
-        // To open a pipe would wait for who reads it.
+        // Opening a pipe would wait for its reader.
         () if is_special(path) => Ok(()),
-        // Which the system refuses.
+        // The system refuses to write to a directory.
         () if path.is_dir() => File::create(path).map(drop),
         () => File::create_new(&beside).and_then(|_| fs::remove_file(&beside)),
     };
     tried.map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display())))
 }
 
-/// Writes a file beside `path` and puts it in its place once it is whole; what is no ordinary file is written as it is.
+/// Writes a file beside `path` and puts it in its place once it is whole; a special file is written directly.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,

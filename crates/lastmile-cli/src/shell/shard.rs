@@ -27,7 +27,7 @@ impl ShardArgs {
         (self.merged, self.output) = (Some(shards), output);
     }
 
-    /// Where the runs take place.
+    /// Share of the runs that this process does: its shard, all, or none where shards are merged.
     pub(crate) fn fleet(&self) -> anyhow::Result<Fleet> {
         if let (Some(shard), Some(file)) = (self.shard, &self.output) {
             let arguments = of_the_study(std::env::args_os().skip(1));

@@ -22,12 +22,12 @@ pub(crate) fn stop() -> &'static std::sync::Arc<AtomicBool> {
     })
 }
 
-/// Whether a signal came.
+/// True once a signal came.
 pub(crate) fn stopped() -> bool {
     stop().load(Ordering::Relaxed)
 }
 
-/// Whether something that is told step by step goes on.
+/// Breaks once a signal came, for work in steps.
 pub(crate) fn goes_on() -> ControlFlow<()> {
     if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -13,7 +13,7 @@ enum Order {
     Flush(SyncSender<io::Result<()>>),
 }
 
-/// Hands on what is written to it; errors come with the next [`flush`](Write::flush). What was not flushed may be lost.
+/// Hands written bytes to a thread; errors come with the next [`flush`](Write::flush). Bytes that were not flushed may be lost.
 pub(crate) struct Spool(SyncSender<Order>);
 
 impl Spool {

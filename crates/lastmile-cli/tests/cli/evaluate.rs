@@ -7,7 +7,7 @@ use super::json::{has_keys, is_document};
 use crate::common::{Scratch, lastmile};
 use crate::documents::hold;
 
-/// 1 Mbit/s, of which others have 200 kbit/s.
+/// A path of 1 Mbit/s; others have 200 kbit/s of it.
 const SMALL: &str = r#"
 name = "small"
 duration = "20 s"
@@ -64,7 +64,7 @@ to = "phone"
 control = "tfrc"
 "#;
 
-/// Whose numbers no change of a scheme moves.
+/// Controllers whose numbers no change of a scheme moves.
 const FIXED: &str = "fixed(rate=400 kbit/s),fixed(rate=1600 kbit/s)";
 
 fn evaluated(scratch: &Scratch, options: &[&str]) -> crate::common::Ended {
@@ -104,7 +104,7 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     near(0, "unconverged", 0.0, 0.0);
     near(0, "variation", 0.0, 1.5);
     near(0, "swings_per_min", 0.0, 0.0);
-    // A frame of 1667 B is two packets, of which each takes 6.67 ms on the link.
+    // A frame of 1667 B is two packets, and each takes 6.67 ms on the link.
     near(0, "queueing_p50_ms", 6.67, 0.01);
     near(1, "utilisation", 105.5, 5.6);
     near(1, "loss", 47.2, 2.8);
@@ -117,11 +117,11 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     near(1, "late", 0.0, 0.0);
     // Feedback every 50 ms, receiver reports, sender reports not.
     assert!((5.0..40.0).contains(&number(&scenario["rows"][0], "feedback_kbps")), "{scenario:#}");
-    // Alone it is as alike as nobody, and there is no TCP.
+    // A stream alone has no fairness index, and there is no TCP.
     assert!(scenario["rows"][0]["jain"].is_null() && scenario["rows"][0]["tcp_share"].is_null());
     let more = &scenario["differences"][0];
     assert_eq!(more["controller"], "fixed(rate=1600 kbit/s)");
-    // What the mean is of.
+    // The values behind the mean.
     let values = &scenario["values"]["fixed(rate=1600 kbit/s)"]["loss"];
     let values: Vec<f64> = values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
     assert!(values.len() == 2 && values[0] != values[1], "{values:?}");
@@ -197,7 +197,7 @@ fn tcp_and_variants_stand_in_the_place_of_what_a_file_has() {
     };
     let plain = of(&["--stream", "video"]);
     let rows = &plain["scenarios"][0]["rows"];
-    // Two of TCP, of which the one has 5 s less, share what 1 Mbit/s that yields to nobody leaves half of.
+    // Beside 1 Mbit/s that never yields TCP gets about half. Two TCP flows, one of them 5 s shorter, share it all.
     let share = |row: usize| rows[row]["tcp_share"].as_f64().unwrap();
     assert!((40.0..56.0).contains(&share(0)) && (20.0..80.0).contains(&share(1)), "{rows:#}");
     assert!(rows[1]["loss"].as_f64().unwrap() > 0.0 && rows[1]["late"].is_null(), "{rows:#}");

@@ -62,7 +62,7 @@ fn truths_of_a_wlan() {
         "twins have no random numbers of their own"
     );
 
-    // Where stations aggregate, what is spare is known of the run alone, and the window has none.
+    // With aggregating stations the spare rate is known only of the run, and the window has none.
     let row = &lastmile(&["sim", "n-down", "--json"]).json()["results"][0];
     assert_eq!((&row["truth_over"], &row["truth_window_bps"]), (&"run".into(), &Value::Null));
     assert!((51.0..54.0).contains(&mbps(&row["truth_mean_bps"])), "{row:#}");
@@ -173,7 +173,7 @@ fn scenarios_that_come_with_the_program() {
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, "name description"));
     let listed = lastmile(&["scenarios", "-v"]);
     assert_eq!(listed.stdout.lines().count(), names.len() + 1, "{listed:?}");
-    // What is printed is a file that runs.
+    // The printed text is a file that runs.
     let scratch = Scratch::new("builtin");
     let file = scratch.file("path.toml", lastmile(&["scenarios", "path"]).stdout);
     assert_eq!(lastmile(&["sim", &file]).code, Some(0));

@@ -1,4 +1,4 @@
-//! Bad input and faults of the network, as a user meets them: one line that says who is to blame and what to do, the
+//! Bad input and faults of the network, as a user meets them: one line that names the party to blame and the remedy, the
 //! documented exit code, nothing on standard output. And the JSON, as `docs/json.md` has it.
 
 #[path = "../common/mod.rs"]

@@ -18,7 +18,7 @@ use lastmile_net::recording::Header;
 
 use crate::common::{Scratch, lastmile};
 
-/// What a 10 Mbit/s queue with 4 Mbit/s of cross traffic makes of a plan.
+/// The record of a plan after a 10 Mbit/s queue with 4 Mbit/s of cross traffic.
 fn through_a_queue(number: u32, direction: Direction, plan: &StreamPlan) -> StreamRecord {
     let link = Rate::ip(10_000_000);
     let mut free = Span::ZERO;
@@ -144,7 +144,7 @@ fn recording() -> Vec<u8> {
     file
 }
 
-/// What `lastmile report` makes of a file.
+/// The page that `lastmile report` makes of a file.
 fn page(file: &[u8]) -> String {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let scratch = Scratch::new(&format!("page-{}", FILES.fetch_add(1, Ordering::Relaxed)));

@@ -118,7 +118,7 @@ fn keys() {
     let ended = lastmile(&["measure", &open.address, "--key-file", &right]);
     ended.is_error(PEER, &[&open.address, "key"]);
 
-    // One line end is an editor's; what else is there is the key's. It is said, and so is who else may read it.
+    // One line end is an editor's; all other bytes are the key's. A note tells of the line end, and of others' rights to the file.
     for line_end in ["\n", "\r\n"] {
         let edited = secret("edited", &format!("0123456789abcdef{line_end}"));
         let ended = with(&edited);

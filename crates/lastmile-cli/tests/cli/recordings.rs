@@ -85,8 +85,8 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
 }
 
-/// Where nothing is measured, the first stream's sender is recorded, and has no results to print: it began, said and was
-/// told each second how it goes, and ended.
+/// Without a measurement the recording is of the first stream's sender, and has no results to print: the sender began, exchanged
+/// reports each second, and ended.
 #[test]
 fn a_stream_is_recorded_replayed_and_drawn() {
     let scratch = Scratch::new("recorded-stream");
@@ -112,7 +112,7 @@ fn a_stream_is_recorded_replayed_and_drawn() {
     lastmile(&["replay", &turned]).is_error(1, &["decides otherwise", "media-progress"]);
 }
 
-/// A controller is built again from what the recording says of it, and comes to the same targets.
+/// A controller is built again from its description in the recording, and comes to the same targets.
 #[test]
 fn a_controlled_stream_is_replayed_byte_for_byte() {
     let scratch = Scratch::new("controlled-stream");
@@ -136,13 +136,13 @@ fn a_controlled_stream_is_replayed_byte_for_byte() {
     }
 }
 
-/// Runs our program where no file may be longer than so many kB: a disk that is full, for whoever writes to it.
+/// Runs our program where no file may be longer than so many kB: to a writer that is a full disk.
 fn on_a_full_disk(kilobytes: usize, arguments: &[&str]) -> common::Ended {
     let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);
     common::run(Command::new("sh").args(["-c", &limited, PROGRAM]).args(arguments))
 }
 
-/// What was measured is printed, the error is said, and what was recorded so far is there.
+/// The results and the error are printed, and the recording so far is there.
 #[test]
 fn a_full_disk_takes_the_recording_and_nothing_else() {
     let scratch = Scratch::new("full-disk");

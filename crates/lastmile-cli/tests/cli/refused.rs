@@ -104,7 +104,7 @@ fn scenarios() {
 fn programs_in_the_lab() {
     let bad = |arguments: &[&str], parts: &[&str]| {
         let ended = lastmile(&[&["lab", "path"], arguments].concat());
-        // Where there can be no lab, that is said instead of what only a lab can find out.
+        // Without a lab the program reports its absence instead of faults that only a lab can find.
         if ended.code == Some(MACHINE) && ended.stderr.contains("namespaces") {
             return;
         }

@@ -1,5 +1,5 @@
-//! The schemas of `docs/schema` against what the commands print. A key that a schema does not name is an error here, and no
-//! error for whoever reads documents: a key may be added without notice.
+//! The schemas of `docs/schema` against the output of the commands. A key that a schema does not name is an error here, and no
+//! error for readers of documents: a key may be added without notice.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn validator(name: &str) -> Validator {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Which schemas were tried.
+/// Names of the schemas that were tried.
 #[derive(Default)]
 struct Tried(BTreeSet<String>);
 
@@ -89,7 +89,7 @@ fn of_file(path: &str) -> Vec<Value> {
     lines(&std::fs::read_to_string(path).unwrap())
 }
 
-/// What a server printed until it was interrupted, while `meanwhile` used it at its address.
+/// Lines of a server until it was interrupted, while `meanwhile` used it at its address.
 fn served(command: &str, meanwhile: impl FnOnce(&str)) -> Vec<Value> {
     let address = closed_port();
     let port = address.rsplit_once(':').unwrap().1;

@@ -1,4 +1,4 @@
-//! `lastmile stream` to `lastmile receive` over loopback sockets, and to those who do not answer.
+//! `lastmile stream` to `lastmile receive` over loopback sockets, and to peers that do not answer.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
@@ -51,7 +51,7 @@ impl Receiver {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
     }
 
-    /// Its exit code and what it printed since it began.
+    /// Its exit code and its output since it began.
     fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         let mut text = String::new();
@@ -130,7 +130,7 @@ fn a_controller_finds_a_rate_below_the_most_and_names_what_it_judged() {
     assert!(json["target_bps"].as_u64().unwrap() <= 2_000_000 && json["lost_wireless"].is_u64(), "{json:#}");
     receiver.interrupt();
     let (code, text) = receiver.ended();
-    // Who serves one after another is ended so.
+    // A receiver without `--once` ends normally by a signal.
     assert_eq!(code, Some(0), "{text}");
     for line in text.lines() {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -294,7 +294,7 @@ fn a_receiver_that_leaves_ends_the_stream() {
     assert!(code == Some(0) && text.contains("here"), "{text}");
 }
 
-/// What arrives at a socket until nothing has come for a while: IP bytes.
+/// IP bytes that arrive at a socket until nothing has come for 0.3 s.
 fn swallowed(socket: &UdpSocket) -> u64 {
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut packet = [0; 2048];

@@ -9,7 +9,7 @@ use lastmile_net::lab::{LabChild, NetNs};
 
 use super::common::{Ended, PROGRAM};
 
-/// What is missing here for such hosts, if anything is.
+/// The reason why there can be no such hosts here, if there is one.
 pub fn missing() -> Option<String> {
     let no = |program: &str, ask: &str| Command::new(program).arg(ask).output().is_err();
     if no("ip", "-V") || no("tc", "-V") {
@@ -78,7 +78,7 @@ impl Host {
         assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
     }
 
-    /// Starts a program, which ends with what is returned.
+    /// Starts a program, which ends when the returned handle is dropped.
     pub fn start(&self, program: &str, arguments: &[&str]) -> LabChild {
         let mut command = Command::new(program);
         command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! What the tests of the program share: running it, and a server to talk to.
+//! Common parts of the program's tests: running it, and a server to talk to.
 #![allow(dead_code, unreachable_pub)] // each test file uses some of it
 
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_lastmile");
 
-/// What a run of the program gave.
+/// Result of a run of the program.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -33,7 +33,7 @@ pub fn run(command: &mut Command) -> Ended {
 }
 
 impl Ended {
-    /// That exit code, nothing on standard output, and one line on standard error that has all of `parts`.
+    /// Holds the run to an exit code, nothing on standard output, and one line on standard error that has all of `parts`.
     #[track_caller]
     pub fn is_error(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");

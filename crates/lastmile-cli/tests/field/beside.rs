@@ -1,4 +1,4 @@
-//! iperf3 beside a measurement, and as the program that says what is true.
+//! iperf3 beside a measurement, and as the program that tells the truth.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What happens to sessions on real networks: a server is started again, a NAT forgets, a path is cut.
+//! Faults of real networks during sessions: a server is started again, a NAT forgets, a path is cut.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn measured(near: &Host, address: &str, fault: impl FnOnce()) -> Ended {
 fn has_numbers(ended: &Ended) {
     let rows = ended.json()["results"].clone();
     let refused = rows.as_array().is_none_or(|rows| rows.iter().any(|row| row["refused"].is_string()));
-    // Whether a busy machine held all of its schedule is another matter: the session went on.
+    // The schedule may break on a busy machine: the session went on all the same.
     let busy = rows.to_string().contains("schedule-broken");
     assert!(!refused || busy, "{rows:#}");
 }
@@ -82,10 +82,10 @@ fn wallclock_a_cut_is_said_while_it_lasts() {
         std::thread::sleep(Duration::from_millis(1_500));
         far.does("ip route add blackhole 10.9.0.1/32");
     });
-    // With what was found until then.
+    // The results so far are printed.
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains(" of 8 trains") && ended.stdout.contains("stopped answering"), "{ended:?}");
     assert!(ended.stderr.contains("10.9.0.2:8620 has not answered for 1."), "{ended:?}");
-    // Ten seconds for what was under way, and ten for the other direction.
+    // Ten seconds for the direction under way, and ten for the other.
     assert!(ended.after < Duration::from_secs(28), "{ended:?}");
 }

@@ -1,5 +1,5 @@
-//! `make field-linux`: what measurements say where the router has Linux's own queues, which not every kernel here has: a guest of
-//! User-Mode Linux, as Debian packages it.
+//! `make field-linux`: measurements over a router with Linux's own queues. Not every kernel here has them, so the router is a guest
+//! of User-Mode Linux, as Debian packages it.
 
 use super::beside::{Beside, arrives, counted, saturated};
 use super::no_hosts;

@@ -1,4 +1,4 @@
-//! Paths of real kernels: hosts in namespaces, links with the kernel's own shapers, programs that nobody here wrote.
+//! Paths of real kernels: hosts in namespaces, links with the kernel's own shapers, programs of others.
 #![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
 
 mod beside;
@@ -21,7 +21,7 @@ use common::{Ended, lastmile};
 use hosts::{Host, missing};
 use patience::{Late, patiently};
 
-/// Whether there can be no hosts here; says so.
+/// True if there can be no hosts here; prints the reason.
 fn no_hosts() -> bool {
     // The harness has begun a line.
     eprintln!();
@@ -75,7 +75,7 @@ fn wallclock_the_hosts_own_shaper_is_measured() {
         let warnings = json["warnings"].as_array().expect("warnings");
         assert!(warnings.iter().any(|w| w.to_string().contains(whose)), "{json:#}");
     }
-    // Without a shaper nothing is said of any queue.
+    // Without a shaper there is no warning of a queue.
     let ended = near.lastmile(&["measure", "10.9.0.2", "--json"]);
     assert!(!ended.stdout.contains("own interface"), "{ended:?}");
 }

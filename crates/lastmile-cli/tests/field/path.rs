@@ -63,7 +63,7 @@ impl Path {
         let mut guest = LabChild::spawn(router.namespace(), command).expect("the guest starts");
         let (said, lines) = std::sync::mpsc::channel();
         let out = BufReader::new(guest.take_stdout().expect("piped"));
-        // Read to the end: a guest that nobody listens to would stand still.
+        // Read to the end: a guest with a full pipe would stand still.
         std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|line| drop(said.send(line))));
         let (until, mut console) = (Instant::now() + BOOT, String::new());
         loop {

@@ -1,4 +1,4 @@
-//! A relay of datagrams between two hosts: a NAT that may forget who it was, a path that loses and reorders (not every kernel
+//! A relay of datagrams between two hosts: a NAT that may forget its address, a path that loses and reorders (not every kernel
 //! has netem), and a responder of TWAMP Light that answers in a size of its own.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::hosts::Host;
 
-/// What a relay does to packets on their way forth.
+/// Faults of a relay, for packets on their way forth.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     /// Share of packets lost, in percent.
     pub(super) loss: u64,
     /// Share of packets, in percent, that are held for this long while others pass.
     pub(super) held: (u64, Duration),
-    /// The relay's address towards the far side changes then.
+    /// The relay's address towards the far side changes after this time.
     pub(super) rebound: Option<Duration>,
 }
 

@@ -39,7 +39,7 @@ impl Rows {
         self.only.as_ref().is_none_or(|only| case.contains(only))
     }
 
-    /// Measures so often, each time with what `around` makes, and prints what was said.
+    /// Measures so often, each time beside `around` of the run's number, and prints the results.
     pub(super) fn row(
         &mut self,
         near: &Host,

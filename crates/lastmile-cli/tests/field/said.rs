@@ -172,7 +172,7 @@ impl Said {
         self.numbers.values().any(|number| !number.rates.is_empty())
     }
 
-    /// Numbers of which more than one of twenty are wrong in silence.
+    /// Numbers that are wrong in silence in more than one run of twenty.
     pub(super) fn silent(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let limit = (self.runs / 20).max(1);
         self.numbers.iter().map(|(number, of)| (*number, of.verdicts.silent)).filter(move |(_, n)| *n > limit)

@@ -1,4 +1,4 @@
-//! `make field-linux`: what streams make of Linux's own queues, those that stay short too.
+//! `make field-linux`: streams over Linux's own queues, those that stay short too.
 
 use super::no_hosts;
 use super::path::{Path, no_guest};

@@ -1,4 +1,4 @@
-//! `make field`: what measurements say on paths whose trouble is known. Kernel shapers (`tc tbf`) and policers, iperf3 beside, a
+//! `make field`: measurements on paths whose trouble is known. Kernel shapers (`tc tbf`) and policers, iperf3 beside, a
 //! responder of TWAMP Light, a relay that loses and reorders.
 
 use std::time::Duration;
@@ -134,7 +134,7 @@ fn relayed(Path { near, router, far, .. }: &Path, rows: &mut Rows) {
     let left = truly(near, (far, FAR, "eth1"));
     for (case, faults) in cases {
         let mut truth = Truth::new(SUSTAINED, &[]);
-        // Between what the link has left and what arrives of it.
+        // The truth lies between the link's spare rate and the part of it that arrives.
         truth.of.insert(LEFT, (left * (1.0 - faults.loss as f64 / 100.0), left));
         rows.row(near, &case, &["10.8.0.2", "--direction", "forward"], &truth, |seed| {
             Some(relay(router, "10.8.0.2:8620", "10.9.0.2:8620", faults, seed))

@@ -1,5 +1,5 @@
-//! A program that nobody here wrote, through an 802.11g cell of five stations: what iperf3 gets of a saturated downlink
-//! is what the simulator says in virtual time, and what the standard's arithmetic says.
+//! A program of others through an 802.11g cell of five stations: iperf3's rate on a saturated downlink is that of the
+//! simulator in virtual time, and that of the standard's arithmetic.
 
 use std::process::Command;
 
@@ -12,16 +12,16 @@ const BUSY: &str = include_str!("../../../lastmile-sim/scenarios/wlan-g-busy.tom
 
 /// IP and UDP headers around iperf3's payload, in bytes.
 const HEADERS: u32 = 28;
-/// How far the worlds may be apart: the issue's 3 %. The backoffs drawn in 2 s are worth 0.1 %.
+/// Largest difference between the worlds: 3 %. The backoffs drawn in 2 s are worth 0.1 %.
 const APART: f64 = 0.03;
 
 /// One cell and one size of packets.
 struct Case {
     name: &'static str,
     scenario: &'static str,
-    /// Of the IP packets, in bytes.
+    /// Size of the IP packets, in bytes.
     size: u32,
-    /// What is to come out, in IP bit/s, from elsewhere than here.
+    /// Expected range of the rate, in IP bit/s, from other sources.
     oracle: (f64, f64),
 }
 
@@ -60,7 +60,7 @@ impl Case {
         flow["goodput_bps"].as_f64().expect("a rate")
     }
 
-    /// What iperf3's server saw in a lab of real time, or why that lab was refused.
+    /// The rate at iperf3's server in a lab of real time, or the lateness for which that lab was refused.
     fn measured(&self, scratch: &Scratch) -> Result<f64, Late> {
         let (scenario, log) = (scratch.file("cell.toml", self.scenario), scratch.path("server.json"));
         // The server adds to a log that is there.
@@ -95,7 +95,7 @@ fn apart(rate: f64, (low, high): (f64, f64)) -> f64 {
     if rate < low { rate / low - 1.0 } else { (rate / high - 1.0).max(0.0) }
 }
 
-/// Whether there is no lab here, or no iperf3; says so.
+/// True if there is no lab here, or no iperf3; prints the reason.
 fn no_iperf3() -> bool {
     let missing = Command::new("iperf3").arg("--version").output().is_err();
     no_lab()
@@ -146,7 +146,7 @@ fn the_simulator_saturates_the_same_cells() {
     }
 }
 
-/// What iperf3's server got of a TCP connection over one link of that rate, as a share of it at the IP layer.
+/// Rate of a TCP connection at iperf3's server over one link of that rate, as a share of it at the IP layer.
 fn tcp(scratch: &Scratch, mbps: f64) -> Result<f64, Late> {
     let (log, rate) = (scratch.path("tcp.json"), format!("link.0.rate={mbps} Mbit/s"));
     let _ = std::fs::remove_file(&log);
@@ -228,7 +228,7 @@ fn wallclock_a_lab_takes_a_quarter_of_a_core_for_1_mbit_s() {
     assert!(share > 0.0 && share < 0.25, "{share}: {ended:?}");
 }
 
-/// Programs and overrides on one command line, without any wall clock: what is wrong is said before a lab is made.
+/// Programs and overrides on one command line, without any wall clock: errors are printed before a lab is made.
 #[test]
 fn a_wrong_override_is_named() {
     let lab = |set: &str| run(Command::new(PROGRAM).args(["lab", "wlan-g", "--set", set]));

@@ -1,5 +1,5 @@
-//! `lastmile lab` as a program: interrupted at any point it leaves nothing behind, and our own programs measure in it
-//! what the simulator says.
+//! `lastmile lab` as a program: interrupted at any point it leaves nothing behind, and our own programs measure the
+//! simulator's numbers in it.
 #![allow(clippy::print_stderr, reason = "what was scored and what refused is this test's result")]
 
 #[path = "../common/mod.rs"]
@@ -58,7 +58,7 @@ fn namespaces(pid: i32) -> BTreeSet<String> {
     threads.filter_map(|t| Some(link(t)?.to_string_lossy().into_owned())).collect()
 }
 
-/// Whether `done` within that time.
+/// True if `done` within that time.
 fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + time;
     while !done() {
@@ -70,8 +70,8 @@ fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// What a signal after `delay` left behind of `lastmile ARGUMENTS`; all processes have `mark` in their arguments.
-/// Otherwise, whether there were hosts to leave behind.
+/// Sends a signal to `lastmile ARGUMENTS` after `delay`; all processes have `mark` in their arguments. True if there were hosts
+/// to leave behind; an error if something was left, or the program ended otherwise than it should.
 fn interrupt(arguments: &[&str], mark: &str, signal: Signal, delay: Duration) -> Result<bool, String> {
     let own = namespaces(std::process::id() as i32);
     let mut lab = Command::new(PROGRAM)
@@ -165,7 +165,7 @@ fn wallclock_an_interrupted_lab_leaves_nothing() {
     assert!(labs >= TRIALS / 2, "only {labs} of {TRIALS} had anything to leave behind");
 }
 
-/// The capacity in the JSON of a measurement, among whatever else was printed.
+/// The capacity in the JSON of a measurement, among other output.
 fn capacity(text: &str) -> Option<f64> {
     let lines = text.lines().skip_while(|line| *line != "{");
     let lines: Vec<&str> = lines.take_while(|line| *line != "}").chain(["}"]).collect();

@@ -1,5 +1,5 @@
-//! Every scenario that comes with the program runs in the lab too: its traffic alone gets, packet for packet, what `sim`
-//! says, whatever this machine's lateness; where measurements or programs are beside it, results have it as well.
+//! Every scenario that comes with the program runs in the lab too: its traffic alone fares, packet for packet, as in `sim`,
+//! however late this machine is; where measurements or programs are beside it, results have it as well.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn short(world: &str, scenario: &str, name: &str, duration: &str, more: &[&str])
     lastmile(&[&[world, scenario, "--json"], &set[..], more].concat())
 }
 
-/// What a machine's lateness may change: no figure, only whether a run is refused.
+/// True if the run was on time: a machine's lateness may refuse a run, but changes no figure.
 fn on_time(name: &str, ended: &Ended) -> bool {
     let refused = !ended.json()["lateness"]["refused"].is_null();
     assert_eq!(ended.code, Some(i32::from(refused)), "{name}: {ended:?}");
@@ -96,7 +96,7 @@ fn wallclock_measurements_and_programs_stand_beside_the_traffic() {
     let has = |event: &str| lines.iter().any(|(_, line)| line["event"] == event);
     assert!(has("packet-lost") && has("stream-judged") && has("session-opened"), "{lines:?}");
     assert!(lines.is_sorted_by_key(|(place, _)| *place), "{lines:?}");
-    // What the probes and their reports looked like: UDP to the reflector's port, beside the traffic's.
+    // Probes and their reports are in the capture: UDP to the reflector's port, beside the traffic's.
     let begins = std::fs::read(&pcap).expect("a capture");
     assert_eq!(begins[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     let port = 8620_u16.to_be_bytes();

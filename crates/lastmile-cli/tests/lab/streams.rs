@@ -22,7 +22,7 @@ back = { losses = [] }
 
 const CONTROL: &str = "tfrc+spike(fixed=true)";
 
-/// What a stream came to: packets sent, the share lost, losses judged wireless, packets sent again, media in Mbit/s.
+/// A stream's results: packets sent, the share lost, losses judged wireless, packets sent again, media in Mbit/s.
 #[derive(Debug)]
 struct Came {
     packets: f64,
@@ -51,8 +51,8 @@ impl Came {
         Came { packets, loss: lost / packets, wireless, again, mbps }
     }
 
-    /// 5 % of random loss, of which most is judged wireless and sent again, and more than the 0.9 Mbit/s that the equation leaves
-    /// at 5 %.
+    /// True if most of the 5 % of random loss is judged wireless and sent again, and the rate is not far below the 0.9 Mbit/s that the
+    /// equation leaves at 5 %.
     fn is_right(&self) -> bool {
         self.again > 0.8 * self.loss * self.packets
             && self.packets > 300.0

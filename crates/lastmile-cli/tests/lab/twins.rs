@@ -1,6 +1,6 @@
-//! One controller over the lab's links, against its twin in virtual time: the mean and the P90 of what it sends in bins of 1 s over
+//! One controller over the lab's links, against its twin in virtual time: the mean and the P90 of its sending rate in bins of 1 s over
 //! 60 s, medians of five runs with the simulator's seeds, within 5 %. A quarter of an hour: `make twins`.
-//! `LASTMILE_TWINS=SECONDS,RUNS` makes it shorter, for those who work on it; then nothing is held against the 5 %.
+//! `LASTMILE_TWINS=SECONDS,RUNS` makes it shorter, for work on it; then nothing is held against the 5 %.
 
 use super::common::{Scratch, lastmile};
 use super::no_lab;
@@ -16,7 +16,7 @@ to = "b"
 max_rate = "10 Mbit/s"
 "#;
 
-/// Each path: its name, what it is, and the controller that meets it there.
+/// Each path: its name, its scenario, and the controller that runs there.
 const PATHS: [(&str, &str, &str); 3] = [
     (
         "wired, beside Poisson traffic",

@@ -1,5 +1,5 @@
-//! Which crate may import which, and within a crate which room which other, is what the tables of `docs/architecture.md`
-//! say. Below that, whatever the depth, no modules of a folder import each other in a circle.
+//! Crates, and rooms within a crate, import only the others that the tables of `docs/architecture.md` allow. Below that, at any
+//! depth, no modules of a folder import each other in a circle.
 
 mod modules;
 
@@ -10,7 +10,7 @@ use modules::{Modules, Words, words};
 
 const ARCHITECTURE: &str = include_str!("../../../../docs/architecture.md");
 
-/// A row of a table: who, whom it may import, and whom of the rows below it imports even so.
+/// A row of a table: a name, the names that it may import, and those in rows below that it imports even so.
 struct Row {
     name: &'static str,
     may: Vec<&'static str>,
@@ -32,7 +32,7 @@ fn table(heading: &str) -> Option<Vec<Row>> {
     Some(lines.skip(2).map(row).collect())
 }
 
-/// What is wrong with a table: it names what is no row above, or as an arrow up what is no row below.
+/// Errors of a table: a name that is no row above, or an arrow up to a name that is no row below.
 fn disorder(rows: &[Row]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
@@ -68,8 +68,8 @@ fn trespasses(rows: &[Row], arrows: &BTreeMap<(String, String), String>) -> Vec<
         .collect()
 }
 
-/// The arrows between the children of a folder of modules, each with the import that makes it. What stands in the
-/// folder's own file is nobody's: it hands on and lists what the children have, and they share it.
+/// The arrows between the children of a folder of modules, each with the import that makes it. The code in the
+/// folder's own file belongs to no child: it hands on and lists the children's items, and they share it.
 fn arrows(folder: &[String], imports: &BTreeSet<(Words, Words)>) -> BTreeMap<(String, String), String> {
     let child = |path: &Words| path.strip_prefix(folder).and_then(|rest| rest.first()).cloned();
     let arrow = |(from, to): &(Words, Words)| {
@@ -79,8 +79,8 @@ fn arrows(folder: &[String], imports: &BTreeSet<(Words, Words)>) -> BTreeMap<(St
     imports.iter().filter_map(arrow).collect()
 }
 
-/// Who imports each other in a circle, and who stands between two circles: what is left when those are taken away that
-/// import nothing left, or that nothing left imports.
+/// Modules that import each other in a circle or stand between two circles. They are left when all others are taken away in
+/// turn: modules that import no module left, or that no module left imports.
 fn circle(arrows: &BTreeMap<(String, String), String>) -> BTreeSet<&str> {
     let mut left: BTreeSet<&str> = arrows.keys().flat_map(|(from, to)| [from.as_str(), to]).collect();
     loop {

@@ -11,7 +11,7 @@ pub(crate) type Words = Vec<String>;
 pub(crate) struct Modules(BTreeMap<Words, Module>);
 
 struct Module {
-    /// Code without comments and without what it hands on.
+    /// Code without comments and without re-exports.
     code: String,
     /// Names that a `use` brings in, and their paths.
     aliases: BTreeMap<String, Words>,
@@ -55,7 +55,7 @@ impl Modules {
         self.0.keys()
     }
 
-    /// From each module to those that have what it names.
+    /// Pairs of a module and another that has a name used there.
     pub(crate) fn imports(&self) -> BTreeSet<(Words, Words)> {
         let of = |(path, module): (&Words, &Module)| {
             let children =
@@ -153,7 +153,7 @@ fn named(code: &str, module: &Words, children: &[&str]) -> BTreeSet<Words> {
     named
 }
 
-/// Adds what a tree of paths names, each with the name that it gets: `network::{link::Link as L, tcp}` is two.
+/// Adds the paths of a tree, each with the name that it gets: `network::{link::Link as L, tcp}` is two.
 fn expand(mut path: Words, tree: &str, named: &mut BTreeSet<(String, Words)>) {
     let end = tree.find(|c: char| !(c.is_alphanumeric() || "_:".contains(c))).unwrap_or(tree.len());
     path.extend(words(&tree[..end]));
@@ -168,7 +168,7 @@ fn expand(mut path: Words, tree: &str, named: &mut BTreeSet<(String, Words)>) {
     named.insert((other.map_or_else(|| path.last().cloned().unwrap_or_default(), str::to_owned), path));
 }
 
-/// What stands between the commas of a group, up to the brace that closes it; groups inside stay whole.
+/// Parts between the commas of a group, up to the brace that closes it; groups inside stay whole.
 fn members(group: &str) -> Vec<&str> {
     let (mut all, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, letter) in group.char_indices() {

@@ -65,7 +65,7 @@ enum Cross {
 }
 
 impl Args {
-    /// Whether any of it is measured in the lab.
+    /// True if any part is measured in the lab.
     pub(crate) fn needs_lab(&self) -> bool {
         self.world.contains(&World::Lab)
     }

@@ -155,7 +155,7 @@ impl From<anyhow::Error> for LabFailure {
     }
 }
 
-/// Whether numbers were shown.
+/// Runs the scenario in the lab; true if numbers were shown.
 fn in_lab(scenario: &Scenario, seed: u64, html: Option<&PathBuf>) -> Result<bool, LabFailure> {
     let realtime = sched::may_be_realtime();
     for attempt in 0..3 {

@@ -118,7 +118,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
 }
 
-/// How a program ended, in a line that is cut at the width of a terminal.
+/// A program's end, in a line that is cut at the width of a terminal.
 fn ended(end: &ProgramEnd) -> String {
     let after = Span::from_secs_f64((end.seconds * 100.0).round() / 100.0);
     let how = match (end.stopped, end.signal) {
@@ -134,7 +134,7 @@ fn ended(end: &ProgramEnd) -> String {
     }
 }
 
-/// Which program failed, and how.
+/// A program's failure: its name, its host, and the exit code or signal.
 fn failure(end: &ProgramEnd) -> String {
     let program = end.command.first().map_or("", String::as_str);
     match end.signal {
@@ -145,13 +145,13 @@ fn failure(end: &ProgramEnd) -> String {
     }
 }
 
-/// What a host lost itself, if it lost anything.
+/// A host's own losses, if there are any.
 fn lost(host: &HostLosses) -> Option<String> {
     let said = host.said();
     (!said.is_empty()).then(|| format!("{} itself lost packets: {}", host.host, said.join(", ")))
 }
 
-/// Refuses what is of no use beside what is to run, and a scenario in which nothing would happen.
+/// Refuses options without effect on this run, and a scenario in which nothing would happen.
 fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow::Result<()> {
     let of_endpoints = [(args.realtime, "--realtime"), (args.outputs.record.is_some(), "--record")];
     let ignored = of_endpoints.iter().find(|(given, _)| *given).map(|(_, option)| option);

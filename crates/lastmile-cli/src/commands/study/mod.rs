@@ -36,7 +36,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it makes network namespaces, for which an ordinary user needs a user namespace first.
+    /// True if it makes network namespaces. An ordinary user needs a user namespace for them first.
     fn needs_lab(&self) -> bool {
         match self {
             Command::Demo(_) | Command::Lab(_) | Command::Conformance(_) => true,
@@ -49,7 +49,7 @@ impl Command {
     /// Runs it, while the process has only this thread.
     pub(crate) fn run(self) -> anyhow::Result<Option<Exit>> {
         if self.needs_lab() {
-            // Where it is refused, the lab itself says what is missing.
+            // The lab itself reports a refusal, with the missing privilege.
             let _ = lastmile_net::lab::netns::enter_user_namespace();
         }
         match self {
@@ -69,7 +69,7 @@ impl Command {
     }
 }
 
-/// Prints what a run gave: its endpoints, its traffic, its links and WLANs.
+/// Prints the results of a run: endpoints, traffic, links and WLANs.
 fn say(shown: &[Shown], network: &NetworkOutcome, all: bool) {
     shown.iter().map(|shown| &shown.text).for_each(|text| say_text(text, all));
     say_text(&tables(network), all);

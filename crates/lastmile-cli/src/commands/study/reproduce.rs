@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether it needs namespaces.
+    /// True if it needs namespaces.
     pub(crate) fn needs_lab(&self) -> bool {
         self.world == World::Lab
     }

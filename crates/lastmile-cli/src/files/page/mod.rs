@@ -43,7 +43,7 @@ pub(crate) fn of_recording<R: BufRead>(file: &str, mut reader: Reader<R>) -> Res
 /// The page of an event file: decisions and records of the network, one a line.
 ///
 /// # Errors
-/// A line is neither a decision nor a record: the file's name, the line's number and what is wrong.
+/// A line is neither a decision nor a record: the file's name, the line's number and the error.
 pub(crate) fn of_events(file: &str, mut lines: impl BufRead) -> anyhow::Result<String> {
     let (mut run, mut network) = (Run::new(file), Network::default());
     let (mut line, mut number) = (Vec::new(), 0_u64);

@@ -26,7 +26,7 @@ struct Unit {
 }
 
 impl Unit {
-    /// That in which the largest rate has at least one digit.
+    /// The unit in which the largest rate has at least one digit.
     fn of(rows: &[Row]) -> Unit {
         let ends = |row: &Row| [row.rate_bps, row.more_than_bps, row.interval.map(|i| i.high_bps)];
         match rows.iter().flat_map(ends).flatten().max().unwrap_or(0) {
@@ -58,7 +58,7 @@ impl Unit {
     }
 }
 
-/// The results of sessions, without what they cost, and `beside` them lines between numbers and notes. `peer` names the other host where the
+/// The results of sessions, without their cost, and `beside` them lines between numbers and notes. `peer` names the other host where the
 /// rows do not.
 pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
     let unit = Unit::of(rows);

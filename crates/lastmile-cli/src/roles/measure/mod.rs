@@ -124,7 +124,7 @@ impl Role for Measuring {
     }
 
     fn replayed(&self, events: &[Event]) -> Option<(Rows, Shown)> {
-        // Whether all is as recorded was asked, and what that was is no failure.
+        // The exit code is of the comparison with the recording: a recorded refusal is no failure.
         let rows = Row::all(events);
         Some((measure::rows(&rows), Shown { text: text(&rows), exit: None }))
     }
@@ -239,8 +239,8 @@ impl From<Measured> for Choice {
     }
 }
 
-/// How recordings name a method: by a text with its options, or before those, by a table with a key for each option that
-/// there was.
+/// Names of a method in recordings: a text with its options, or in older recordings a table with a key for each option of
+/// their time.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum MeasuredForm {
@@ -285,11 +285,11 @@ fn with_units(choice: Choice) -> Choice {
 pub(crate) struct RecordedSession {
     #[serde(flatten)]
     prober: ProberConfig,
-    /// Whether it had a key; the key itself is never written.
+    /// True if the prober had a key; the key itself is never written.
     keyed: bool,
     /// Uncertainty of stamps beyond their resolution.
     noise: Span,
-    /// Seeds what the methods draw.
+    /// Seed of the methods' random numbers.
     method_seed: u64,
     measurements: Vec<(Direction, Measured)>,
 }

@@ -1,4 +1,4 @@
-//! Plots of single streams: delay over time, gaps, and what the method read from them.
+//! Plots of single streams: delay over time, gaps, and the method's readings.
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::Decision;

@@ -136,7 +136,7 @@ pub(super) fn true_rate(row: &Row, truth: &TruthRow) -> Option<u64> {
     }
 }
 
-/// How far the number is off: as a share of its truth or, where that is zero, as a rate.
+/// The number's error: as a share of its truth or, where that is zero, as a rate.
 fn error(row: &Row, truth: &TruthRow) -> Option<String> {
     let of_run = truth.truth_over == TruthOver::Run && row.quantity == Some(Quantity::AvailableBandwidth);
     let of_run = if of_run { " (run)" } else { "" };
@@ -209,7 +209,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("start  direction") && lines[1].starts_with("  1 s  forward"), "{text}");
         assert!(lines[2].starts_with("3.5 s  forward"), "{text}");
-        // What the other one found does not make this one a part.
+        // The other session's result does not make this one partial.
         assert!(text.contains("forward wbest at 3.5 s: no result: interrupted"), "{text}");
         assert!(!table(&rows[..1]).contains("start"), "{text}");
     }

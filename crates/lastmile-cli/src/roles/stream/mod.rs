@@ -1,4 +1,4 @@
-//! Media streams: a row each, and how their two ends are recorded and built again.
+//! Media streams: a row each, and the recording of their two ends, which can be built again from it.
 
 use std::any::Any;
 
@@ -104,9 +104,9 @@ fn live(end: Which) -> anyhow::Result<(Header, AnyEndpoint)> {
     Ok((end.header(World::Real)?, end.endpoint()?))
 }
 
-/// What `conformance` sends; 2 Mbit/s is what its path has left in both directions.
+/// Rate of the streams in `conformance`: its path has 2 Mbit/s left in both directions.
 const RATE: Rate = Rate::ip(2_000_000);
-/// Where controllers begin: those that begin with a packet a second would hear nothing in the time.
+/// Start rate of controllers: a start at a packet a second would hear nothing in the time.
 const START: Rate = Rate::ip(400_000);
 const SECONDS: i64 = 1;
 /// A large frame and smaller ones.

@@ -1,4 +1,4 @@
-//! What came of streams over real sockets, as their receiver saw it: lines for each, and a line each second.
+//! Streams over real sockets as their receiver sees them: lines for each, and a line each second.
 
 use std::net::SocketAddr;
 
@@ -9,20 +9,20 @@ use lastmile_sim::monitor::flows::as_rate;
 use super::sending::{milliseconds, percent};
 use lastmile_report::text::Text;
 
-/// Streams of which no table is kept any longer: a receiver may run for years.
+/// Most ended streams that are kept: a receiver may run for years.
 const MAX_ROWS: usize = 1_000;
 
-/// What a receiver knows of its sources.
+/// A receiver's sources.
 #[derive(Default)]
 pub(crate) struct Receiving {
-    /// What came of each source at its last line.
+    /// Each source's counts at its last line.
     under_way: Vec<((SocketAddr, u32), Received)>,
-    /// Those that left.
+    /// Sources that left, the first [`MAX_ROWS`].
     left: Vec<(SocketAddr, u32, Left, Received)>,
 }
 
 impl Receiving {
-    /// Takes in what was decided; a line each second for people who look on.
+    /// Takes in a decision; gives a line each second for people.
     pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
         match event.what.of::<Decision>()? {
             Decision::SourceProgress { peer, ssrc, received } => {
@@ -53,17 +53,17 @@ impl Receiving {
         }
     }
 
-    /// How many sources have left.
+    /// Sources that have left, at most [`MAX_ROWS`].
     pub(crate) fn streams(&self) -> usize {
         self.left.len()
     }
 
-    /// Who fell silent without a goodbye, of those that left.
+    /// The first source that fell silent without a goodbye.
     pub(crate) fn silent(&self) -> Option<SocketAddr> {
         self.left.iter().find(|(.., why, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
     }
 
-    /// Lines for people: what came of each stream.
+    /// Lines for people: results of each stream.
     pub(crate) fn lines(&self) -> Text {
         let mut text = Text::default();
         for (peer, _, why, received) in &self.left {

@@ -1,4 +1,4 @@
-//! What came of a stream over real sockets, as its sender saw it: a row, and a line each second.
+//! A stream over real sockets as its sender sees it: a row, and a line each second.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::shell::WIDTH;
 use crate::shell::exit::Exit;
 use lastmile_report::text::wrapped;
 
-/// A packet in some 10 s, in bit/s: receivers take who sends less for gone.
+/// A packet in some 10 s, in bit/s: receivers take a slower sender for gone.
 const NEXT_TO_NOTHING: u64 = 1_000;
 
 /// Units of a line's columns.
@@ -34,7 +34,7 @@ fn megabits(bps: f64) -> String {
     format!("{rate:.*}", if rate < 9.995 { 2 } else { usize::from(rate < 99.95) })
 }
 
-/// What a sender knows at its end. Rates and bytes are those of IP packets; a name ends in its unit.
+/// A sender's results. Rates and bytes are those of IP packets; a name ends in its unit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sending {
     peer: SocketAddr,
@@ -71,7 +71,7 @@ pub(crate) struct Sending {
     refused: Option<String>,
     #[serde(skip)]
     began: Time,
-    /// What was known at the last line, and when that was.
+    /// Time and counts at the last line.
     #[serde(skip)]
     before: (Time, Sent),
     /// Round-trip times that were reported: their sum and number.
@@ -81,13 +81,13 @@ pub(crate) struct Sending {
     last_rtt: Option<Span>,
     #[serde(skip)]
     discriminates: bool,
-    /// Whether the controller learns what became of each packet: then this end counts what is lost, and else the receiver.
+    /// True if the controller learns the fate of each packet: then this end counts losses, and else the receiver.
     #[serde(skip)]
     counts: bool,
     /// The rate and loss at which the circuit breaker ended the stream.
     #[serde(skip)]
     broken: Option<(Rate, f64)>,
-    /// Whether the heading of the lines was said.
+    /// True once the heading of the lines was printed.
     #[serde(skip)]
     headed: bool,
 }
@@ -144,7 +144,7 @@ impl Sending {
         }
     }
 
-    /// Takes in what was decided; a line for people each second.
+    /// Takes in a decision; gives a line for people each second.
     pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
         match event.what.of::<Decision>()? {
             Decision::MediaStarted { .. } => {
@@ -242,7 +242,7 @@ impl Sending {
         (self.sent_bps, self.received_bps) = (rate(sent.bytes), told.and_then(rate));
     }
 
-    /// What became of the packets since the last line; the first one below its heading.
+    /// Counts and rates since the last line; the first line comes with its heading.
     fn line(&mut self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
         let seconds = over.as_secs_f64();
         if seconds < 0.1 {
@@ -268,7 +268,7 @@ impl Sending {
         Some(if headed { line } else { format!("{UNITS}\n{}\n{line}", in_columns(COLUMNS)) })
     }
 
-    /// How losses were judged, and how many of these packets came after all.
+    /// Losses by verdict, and the number of these packets that came after all.
     fn judged(&self) -> Option<String> {
         let (congestion, wireless) = self.lost_congestion.zip(self.lost_wireless)?;
         let late = self.lost_late.filter(|late| *late > 0);
@@ -276,7 +276,7 @@ impl Sending {
         Some(format!("{congestion} congestion, {wireless} wireless{late}"))
     }
 
-    /// Who is to blame where it did not end as asked, and what to do.
+    /// The party to blame for an end that was not as asked, and advice.
     fn why_not(&self) -> Option<String> {
         let (peer, heard) = (self.peer, self.feedback_packets > 0);
         let blamed = match self.ended? {
@@ -337,7 +337,7 @@ impl Sending {
         self.refused.as_deref()
     }
 
-    /// Whether the receiver told of what cannot be.
+    /// A warning if reports of the receiver were impossible.
     pub(crate) fn impossible(&self) -> Option<String> {
         let (reports, peer) = (self.impossible_reports, self.peer);
         (reports > 0).then(|| {
@@ -345,7 +345,7 @@ impl Sending {
         })
     }
 
-    /// What is to be known of who counted losses, where that was not as asked.
+    /// A warning if the receiver did not count losses as the controller asks.
     pub(crate) fn miscounted(&self) -> Option<String> {
         let (control, peer) = (self.control.as_ref()?, self.peer);
         let why = format!(
@@ -362,7 +362,7 @@ impl Sending {
         }
     }
 
-    /// Lines for people: what it came to, and what it cost.
+    /// Lines for people: results and cost.
     pub(crate) fn lines(&self) -> String {
         let rate =
             |bps: Option<f64>| bps.map_or_else(|| "nothing".to_owned(), |bps| as_rate(bps).to_string());

@@ -1,4 +1,4 @@
-//! What the ends of a stream decide, in words.
+//! Decisions of a stream's ends, in words.
 
 use lastmile::classify::{self, LossClass, Verdicts};
 use lastmile::control;
@@ -95,7 +95,7 @@ pub(super) fn told(what: &Decision) -> Told {
     Told { lane, mood, text }
 }
 
-/// How losses were judged, in words.
+/// Verdicts on losses, in words.
 fn judged(verdicts: &Verdicts) -> String {
     let Verdicts { classifier, congestion, wireless, by, shares } = verdicts;
     let others = by.iter().filter(|(name, _)| name != classifier);
@@ -107,7 +107,7 @@ fn judged(verdicts: &Verdicts) -> String {
     format!("{classifier} judged {congestion} losses congestion and {wireless} wireless{others}{shares}")
 }
 
-/// What a controller decided, in words.
+/// A controller's decision, in words.
 fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
     use classify::Decision::{Doubted, FellBack, LossJudged, Restored};
     use control::Decision;

@@ -1,4 +1,4 @@
-//! `lastmile bench-sim`: what a simulated second costs, beside ns-2 and ns-3 where they are installed.
+//! `lastmile bench-sim`: the cost of a simulated second, beside ns-2 and ns-3 where they are installed.
 //!
 //! Every run is a process of its own, measured by a second process that waits for it alone: CPU time and peak memory
 //! are the kernel's figures and include start-up.
@@ -55,10 +55,10 @@ struct Row {
     tool: &'static str,
     cpu_s_per_sim_s: f64,
     peak_mb: f64,
-    /// That crossed the bottleneck, or that a WLAN's receiver got.
+    /// Packets that crossed the bottleneck, or that a WLAN's receiver got.
     packets: u64,
     simulated_s: u32,
-    /// Packets that links took in or dropped, data and ACKs, summed over all links: what the work is proportional to.
+    /// Packets that links took in or dropped, data and ACKs, summed over all links: the work is proportional to them.
     hops: Option<u64>,
     /// CPU time of reading and building the scenario alone, all of its start-up included.
     start_cpu_s: Option<f64>,
@@ -69,7 +69,7 @@ impl Row {
         self.cpu_s_per_sim_s * f64::from(self.simulated_s)
     }
 
-    /// What a packet costs on one link, without the start-up.
+    /// CPU time of a packet on one link, in ns, without the start-up.
     fn ns_per_hop(&self) -> Option<f64> {
         Some((self.cpu_s() - self.start_cpu_s?) * 1e9 / self.hops? as f64)
     }
@@ -160,7 +160,7 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Runs a command to its end and prints, below its output, what it cost.
+/// Runs a command to its end and prints, below its output, its cost.
 fn child(program: &OsString, rest: &[OsString]) -> anyhow::Result<Option<Exit>> {
     let output = Command::new(program).args(rest).stdin(Stdio::null()).output()?;
     let usage = Usage::of_children()?;
@@ -214,14 +214,14 @@ fn measure(
     best.ok_or_else(|| anyhow!("no run"))
 }
 
-/// What a run says of itself.
+/// Counts that a run prints.
 #[derive(Debug, PartialEq)]
 struct Counts {
     packets: u64,
     hops: Option<u64>,
 }
 
-/// Of our own runs: the packets on the link called so, or what all flows received.
+/// Counts of our own run: packets on the link from west to east, or packets received by all flows.
 fn our_packets(output: &str) -> Option<Counts> {
     let told: Value = serde_json::from_str(output).ok()?;
     let links = told["links"].as_array()?;

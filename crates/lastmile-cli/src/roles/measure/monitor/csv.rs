@@ -126,7 +126,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Where the last whole line ends, if something torn is behind it.
+/// End of the last whole line, in bytes from the file's start, if a torn line is behind it.
 fn whole_lines(file: &mut File) -> std::io::Result<Option<u64>> {
     let end = file.seek(SeekFrom::End(0))?;
     let mut from = end;

@@ -1,4 +1,4 @@
-//! When rounds begin, and what they may cost.
+//! Starting times of rounds, and their budget in bytes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Budget {
         Budget { limit, spent: VecDeque::new() }
     }
 
-    /// What a round may cost that begins at `now`: all that is left, if the dearest round of the last hour fits into it.
+    /// Most bytes of a round that begins at `now`: all that is left, if the dearest round of the last hour fits into it.
     pub(super) fn allows(&mut self, now: Duration) -> Result<Bytes, OverBudget> {
         while self.spent.front().is_some_and(|(ended, _)| *ended + HOUR <= now) {
             self.spent.pop_front();

@@ -23,7 +23,7 @@ use grid::{Budget, Grid};
 use prom::Prom;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// How often the wait for the next round looks whether it shall end.
+/// Time between checks for a signal during the wait for the next round.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Options of repeated measurements.
